@@ -1,0 +1,33 @@
+"""What can go wrong before or around a measurement.
+
+PerfkitError
+├── BadParameterError    a value outside what an experiment or command accepts
+├── MissingPartError     something this machine lacks, with the command that adds it
+├── BadFileError         a file that is not what it should be: unreadable, broken, newer
+└── RunError             a run that could not give a finding at all
+
+A trial that crashes, hangs or runs out of memory is none of these: it is an outcome,
+recorded in the finding.
+"""
+
+from __future__ import annotations
+
+
+class PerfkitError(Exception):
+    """The root: one sentence that says what happened and what to do."""
+
+
+class BadParameterError(PerfkitError, ValueError):
+    """A value outside what an experiment or command accepts."""
+
+
+class MissingPartError(PerfkitError):
+    """Something this machine lacks, with the command that adds it."""
+
+
+class BadFileError(PerfkitError):
+    """A file that is unreadable, broken, too large or from a newer perfkit."""
+
+
+class RunError(PerfkitError):
+    """A run that could not give a finding at all."""

@@ -1,0 +1,1 @@
+"""The questions, one file each; ``base`` is the contract."""

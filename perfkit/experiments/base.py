@@ -1,0 +1,88 @@
+"""The contract of an experiment: a question, its parameters, its variants, its verdict.
+
+A new experiment is one file in this folder with one frozen dataclass in it. Its
+docstring is the question, its fields are the parameters, its ``@variant`` methods are
+the arms, and ``verdict`` reads the timings. See CONTRIBUTING.md for the steps.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from perfkit.experiments.parameters import parameters_of
+from perfkit.measure.rounds import Arm
+
+if TYPE_CHECKING:
+    from perfkit.findings.record import Verdict
+    from perfkit.measure.rounds import Measurement
+    from perfkit.measure.tick import Yielded
+
+Work = Callable[[], "Iterator[Yielded]"]
+_MARK = "_perfkit_variant"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """What do you want to know?
+
+    Class attributes:
+        name: What the command line calls it, such as ``"data-pipeline"``.
+        baseline: The variant that the others are compared with.
+    """
+
+    name: ClassVar[str]
+    baseline: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Refuse a bad parameter before anything runs."""
+        for parameter in parameters_of(type(self)):
+            parameter.check(getattr(self, parameter.name))
+
+    @property
+    def question(self) -> str:
+        """The first line of the class's docstring."""
+        return (inspect.getdoc(type(self)) or "").partition("\n")[0]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Every parameter's value, by name."""
+        return {p.name: getattr(self, p.name) for p in parameters_of(type(self))}
+
+    def variants(self) -> Mapping[str, Arm]:
+        """The arms of this run, by name, in the order the class defines them.
+
+        Override it where the parameters choose the arms.
+        """
+        return {
+            name: Arm(name, getattr(self, name), changes=changes, against=self.baseline)
+            for name, changes in _marked(type(self))
+        }
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Make what every variant needs, once, in a process of its own.
+
+        Its time is not part of the budget. It yields notes, which the finding keeps.
+        """
+        yield from ()
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say in words what the timings mean; called again as they narrow."""
+        raise NotImplementedError(f"{type(self).__name__} has no verdict()")
+
+
+def variant(work: Callable[[Any], Iterator[Yielded]]) -> Callable[[Any], Iterator[Yielded]]:
+    """Mark a method as one way of doing the work; its docstring says what it changes."""
+    setattr(work, _MARK, True)
+    return work
+
+
+def _marked(experiment: type[Experiment]) -> Iterator[tuple[str, str]]:
+    seen = dict[str, str]()
+    for cls in reversed(experiment.__mro__):
+        for name, value in vars(cls).items():
+            if getattr(value, _MARK, False):
+                seen[name] = (inspect.getdoc(value) or "").partition("\n")[0]
+    yield from seen.items()

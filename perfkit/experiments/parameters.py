@@ -1,0 +1,119 @@
+"""What an experiment lets you change: the source of its widgets and its options.
+
+A parameter is a field of the experiment, annotated with what it accepts::
+
+    image_side: Annotated[int, Range(32, 1024, unit="px", help="Side of the image")] = 256
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfkit.errors import BadParameterError
+
+if TYPE_CHECKING:
+    from perfkit.experiments.base import Experiment
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number from ``low`` to ``high``, both included."""
+
+    low: float
+    high: float
+    unit: str = ""
+    help: str = ""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ``BadParameterError`` unless ``value`` is a number in the range."""
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not self.low <= value <= self.high:
+            raise BadParameterError(
+                f"{name} is {value!r}; give a number from {self.low:g} to "
+                f"{self.high:g}{' ' + self.unit if self.unit else ''}."
+            )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few words; with ``many``, several of them joined by commas."""
+
+    options: tuple[str, ...]
+    many: bool = False
+    help: str = ""
+    unit: str = ""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ``BadParameterError`` unless every word is one of the options."""
+        words = value.split(",") if self.many and isinstance(value, str) else [value]
+        for word in words:
+            if word not in self.options:
+                raise BadParameterError(
+                    f"{name} is {word!r}; choose from {', '.join(self.options)}."
+                )
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The path of a folder that exists, or "" for none."""
+
+    help: str = ""
+    unit: str = ""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ``BadParameterError`` unless ``value`` is empty or a folder."""
+        if value and not Path(value).expanduser().is_dir():
+            raise BadParameterError(
+                f"{name} is {str(value)!r}, which is no folder; give the path of one."
+            )
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One field of an experiment: what a widget or an option is made from.
+
+    Attributes:
+        name: The field's name, such as ``"image_side"``.
+        type: ``int``, ``float``, ``str`` or ``bool``.
+        default: Its value when nothing is said.
+        accepts: What it accepts; None for a ``bool``.
+    """
+
+    name: str
+    type: type
+    default: Any
+    accepts: Range | Choice | Folder | None
+
+    @property
+    def option(self) -> str:
+        """The command-line option, such as ``"--image-side"``."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def help(self) -> str:
+        """One line on what it changes."""
+        return self.accepts.help if self.accepts else ""
+
+    def check(self, value: Any) -> None:
+        """Raise ``BadParameterError`` unless the parameter accepts ``value``."""
+        if self.accepts is not None:
+            self.accepts.check(self.name, value)
+
+
+def parameters_of(experiment: type[Experiment]) -> tuple[Parameter, ...]:
+    """List an experiment's parameters in the order its class names them."""
+    hints = typing.get_type_hints(experiment, include_extras=True)
+    return tuple(
+        _parameter(field, hints[field.name])
+        for field in dataclasses.fields(experiment)
+    )
+
+
+def _parameter(field: dataclasses.Field[Any], hint: Any) -> Parameter:
+    kind, *extras = typing.get_args(hint) if hasattr(hint, "__metadata__") else (hint,)
+    accepts = [e for e in extras if isinstance(e, Range | Choice | Folder)]
+    return Parameter(field.name, kind, field.default, accepts[0] if accepts else None)

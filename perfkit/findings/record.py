@@ -1,0 +1,82 @@
+"""A finding: one question, asked of one machine, with everything that answers it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from perfkit.machine.record import Machine
+from perfkit.measure.statistics import Comparison, Timing
+from perfkit.measure.trial import Trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What the timings mean, in words.
+
+    Attributes:
+        headline: One sentence: what is so, by how much, how sure that is.
+        because: The measured facts it rests on, a sentence each.
+        next: What to change or try now; the line of code where there is one.
+        winner: The variant the headline names as fastest; "" where none is claimed.
+    """
+
+    headline: str
+    because: tuple[str, ...] = ()
+    next: str = ""
+    winner: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What one run of an experiment measured on one machine, and its verdict.
+
+    Attributes:
+        experiment: The experiment's name, such as ``"data-pipeline"``.
+        question: The question as the experiment puts it.
+        parameters: Name to value, as the run used them.
+        recorded: When it began, ISO 8601 with the offset from UTC.
+        machine: What it was measured on.
+        trials: Every trial in the order they ran, raw ticks included.
+        samples: The machine's load on one clock: ``"t"`` in seconds from the start of
+            the run, then one list per reading; None where the driver gave none.
+        timings: A rate with its interval per variant.
+        comparisons: The ratio to the variant it is measured against.
+        noise_floor: The ratio that two runs of the same thing reached here, at
+            most: 1.04 means that no difference below 4 % is claimed. None if unknown.
+        verdict: In words.
+        guess: What the reader predicted before the run; "" if nothing.
+        notes: Facts about the whole run, such as the images used.
+        budget_s: Seconds the run was given.
+        stopped: True where Stop ended it before the budget did.
+    """
+
+    schema: Literal[1] = SCHEMA
+    kind: Literal["finding"] = "finding"
+    experiment: str
+    question: str
+    parameters: dict[str, Any]
+    recorded: str
+    perfkit: str
+    machine: Machine
+    trials: tuple[Trial, ...]
+    samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
+    timings: tuple[Timing, ...]
+    comparisons: tuple[Comparison, ...]
+    noise_floor: float | None
+    verdict: Verdict
+    guess: str = ""
+    notes: dict[str, Any] = field(default_factory=dict)
+    budget_s: float
+    stopped: bool = False
+    seed: int = 0
+
+    @property
+    def path(self) -> Path | None:
+        """Where this finding is saved; None while it is not."""
+        return getattr(self, "_path", None)

@@ -1,0 +1,1 @@
+"""What is this computer? Its record and the readings of its GPUs."""

@@ -1,0 +1,1 @@
+"""How fast, and are we sure? Trials in fresh processes, rounds, statistics."""

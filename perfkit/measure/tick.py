@@ -1,0 +1,91 @@
+"""What a variant yields while it works: ticks, pauses and notes.
+
+A variant is a generator function. It yields ``READY`` once everything is built, then a
+number of examples (or a ``Tick``) each time that many are done *and the device has
+finished them*. The trial stamps every yield with a monotonic clock; the variant itself
+holds no clock. ``every`` groups short steps into ticks long enough to time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+# Long enough that stamping and synchronising do not show, short enough that a trial
+# of one second holds twenty.
+TICK_S = 0.05
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Examples done since the last tick, and where the time went.
+
+    Attributes:
+        examples: How many, at least 0.
+        parts: Seconds of this tick spent in a named part, such as
+            ``{"input": 0.012}`` for the wait on the data.
+    """
+
+    examples: int
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pause:
+    """The time since the last tick was not work; it is reported apart, by label."""
+
+    label: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """A fact the variant learnt on the way, kept in the trial; ``value`` is JSON."""
+
+    name: str
+    value: Any
+
+
+READY = Pause("set-up")
+Yielded = int | Tick | Pause | Note
+
+
+def every(
+    steps: Iterable[int | Tick | Pause | Note],
+    *,
+    seconds: float = TICK_S,
+    sync: Callable[[], object] = lambda: None,
+) -> Iterator[Tick | Pause | Note]:
+    """Group steps into ticks of at least ``seconds``.
+
+    Args:
+        steps: Yields the examples of each step, in order.
+        seconds: The least length of a tick.
+        sync: Waits for the device; called once per tick, just before it ends.
+
+    Yields:
+        One ``Tick`` per group; pauses and notes pass through, after the group before.
+    """
+    examples, parts, began = 0, dict[str, float](), time.perf_counter()
+    for step in steps:
+        if isinstance(step, Pause | Note):
+            if examples:
+                sync()
+                yield Tick(examples, parts)
+            yield step
+            examples, parts, began = 0, {}, time.perf_counter()
+            continue
+        tick = step if isinstance(step, Tick) else Tick(step)
+        examples += tick.examples
+        for part, spent in tick.parts.items():
+            parts[part] = parts.get(part, 0.0) + spent
+        if time.perf_counter() - began >= seconds:
+            sync()
+            yield Tick(examples, parts)
+            examples, parts, began = 0, {}, time.perf_counter()
+    if examples:
+        sync()
+        yield Tick(examples, parts)

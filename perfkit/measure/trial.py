@@ -1,0 +1,58 @@
+"""One variant, run once in one fresh process: what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Outcome = Literal["completed", "out-of-memory", "crashed", "timed-out", "stopped"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How far a trial may go.
+
+    Attributes:
+        seconds: How long it works once it is ready; it ends at the first tick past that.
+        silence: Seconds without any sign of life before it counts as hung.
+        memory: Bytes it may allocate above what it starts with; None for no limit.
+    """
+
+    seconds: float
+    silence: float = 60.0
+    memory: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What one trial measured and how it ended.
+
+    Attributes:
+        variant: Its name.
+        round: 1 for the first round.
+        outcome: How it ended. Only ``completed`` trials enter a timing.
+        message: One sentence on an outcome other than ``completed``.
+        started_s: Seconds from the start of the run to the start of the trial.
+        wall_s: Seconds from the start of the trial to its end.
+        setup_s: Seconds from the start of the trial until it was ready; None if never.
+        ticks: ``(seconds since the trial's start, examples since the last tick)``. The
+            first entry is the moment it was ready; an entry of 0 examples ends a pause.
+        pauses: Seconds of each pause, by label.
+        parts: Seconds of each tick spent in a part, by name, one number per tick
+            with examples.
+        notes: What the variant told besides, by name; JSON values.
+        seed: What its random numbers started from; equal within a round.
+    """
+
+    variant: str
+    round: int
+    outcome: Outcome
+    message: str = ""
+    started_s: float = 0.0
+    wall_s: float = 0.0
+    setup_s: float | None = None
+    ticks: tuple[tuple[float, int], ...] = ()
+    pauses: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    parts: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+    seed: int = 0

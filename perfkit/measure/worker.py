@@ -1,0 +1,133 @@
+"""The trial's side: runs one variant in a fresh process and streams what it yields."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import sys
+import threading
+import time
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from perfkit.measure.tick import Note, Pause, Tick
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from perfkit.measure.trial import Limits
+
+# Ticks travel in chunks, so that sending them does not show in the training.
+_CHUNK_S = 0.1
+
+
+def work(payload: bytes, seed: int, limits: Limits, sink: Connection, output: Connection) -> None:
+    """Run a pickled variant; everything it yields goes to ``sink`` with its time.
+
+    Messages are ``("ticks", [(time_ns, examples, parts, pause), ...])``,
+    ``("note", name, value)`` and last ``("end", outcome, message)``. Times are
+    ``time.perf_counter_ns``, a clock that all processes of a machine share.
+    """
+    _end_with_parent()
+    os.dup2(output.fileno(), 1)
+    os.dup2(output.fileno(), 2)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        _limit_memory(limits.memory)
+        _run(payload, seed, limits, sink)
+    except BaseException as error:  # noqa: BLE001  the outcome carries it
+        _send(sink, ("end", *_outcome(error)))
+    else:
+        _send(sink, ("end", "completed", ""))
+    # Interpreter shutdown may hang on a runtime's threads, and nothing is left to do.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _run(payload: bytes, seed: int, limits: Limits, sink: Connection) -> None:
+    import cloudpickle
+
+    _seed(seed)
+    chunk: list[tuple[int, int, dict[str, float], str]] = []
+    sent = time.perf_counter()
+    end = None
+    stream = iter(cloudpickle.loads(payload)())
+    for item in stream:
+        now = time.perf_counter_ns()
+        if isinstance(item, Note):
+            _send(sink, ("note", item.name, item.value))
+            continue
+        tick = item if isinstance(item, Tick | Pause) else Tick(item)
+        if isinstance(tick, Pause):
+            chunk.append((now, 0, {}, tick.label))
+        else:
+            chunk.append((now, tick.examples, dict(tick.parts), ""))
+        first = end is None
+        if end is None:
+            end = now + int(limits.seconds * 1e9)
+        last = now >= end
+        if first or last or time.perf_counter() - sent > _CHUNK_S:
+            _send(sink, ("ticks", chunk))
+            chunk, sent = [], time.perf_counter()
+        if last:
+            break
+    if chunk:
+        _send(sink, ("ticks", chunk))
+    # Notes that a variant has to give on its way out, after the clock has stopped.
+    last_words = getattr(stream, "close", None)
+    if last_words is not None:
+        last_words()
+
+
+def _send(sink: Connection, message: tuple[Any, ...]) -> None:
+    try:
+        sink.send(message)
+    except (BrokenPipeError, ConnectionError):
+        os._exit(1)
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    if "keras" in sys.modules:
+        sys.modules["keras"].utils.set_random_seed(seed)
+    elif "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+
+
+def _limit_memory(above: int | None) -> None:
+    """Let this process allocate ``above`` bytes more than it holds now."""
+    if above is None:
+        return
+    with open("/proc/self/statm") as statm:
+        data_pages = int(statm.read().split()[5])
+    limit = data_pages * resource.getpagesize() + above
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def _end_with_parent() -> None:
+    """Kill this process's group, grandchildren included, when the parent is gone."""
+    os.setsid()
+
+    def watch() -> None:
+        import multiprocessing
+
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True, name="perfkit-parent").start()
+
+
+def _outcome(error: BaseException) -> tuple[str, str]:
+    kind = type(error).__name__
+    text = str(error).strip()
+    first = text.splitlines()[0][:300] if text else ""
+    if isinstance(error, MemoryError) or kind == "ResourceExhaustedError":
+        return "out-of-memory", f"ran out of memory: {first or kind}"
+    where = traceback.extract_tb(error.__traceback__)
+    line = f" (line {where[-1].lineno} of {os.path.basename(where[-1].filename)})" if where else ""
+    return "crashed", f"raised {kind}: {first}{line}"

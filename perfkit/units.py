@@ -1,0 +1,52 @@
+"""Seconds, bytes, rates and ratios as text: one formatter for reprs, charts and prose."""
+
+from __future__ import annotations
+
+_SECONDS = ((1e-6, "ns", 1e9), (1e-3, "µs", 1e6), (1.0, "ms", 1e3))
+_BYTES = ("B", "KB", "MB", "GB", "TB")
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Write ``value`` with ``digits`` significant digits and no exponent."""
+    if value == 0:
+        return "0"
+    text = f"{value:.{digits}g}"
+    return f"{float(text):,.0f}" if "e" in text or abs(value) >= 1000 else text
+
+
+def seconds(value: float) -> str:
+    """Write a duration given in seconds, as ``"12.3 ms"`` or ``"2 min 05 s"``."""
+    if value < 0:
+        return f"-{seconds(-value)}"
+    if value >= 99.5:
+        minutes, rest = divmod(round(value), 60)
+        return f"{minutes} min {rest:02d} s"
+    for below, unit, factor in _SECONDS:
+        if 0 < value < below * 0.9995:
+            return f"{significant(value * factor)} {unit}"
+    return f"{significant(value)} s"
+
+
+def size(value: float) -> str:
+    """Write a number of bytes, in powers of 1000, as ``"1.5 GB"``."""
+    amount, unit = float(value), _BYTES[0]
+    for unit in _BYTES:
+        if abs(amount) < 999.5 or unit == _BYTES[-1]:
+            break
+        amount /= 1000
+    return f"{significant(amount)} {unit}"
+
+
+def rate(value: float, unit: str = "examples") -> str:
+    """Write a rate given per second, as ``"1,240 examples/s"``."""
+    return f"{significant(value)} {unit}/s"
+
+
+def ratio(value: float) -> str:
+    """Write a ratio with its sign of multiplication, as ``"1.32×"``."""
+    return f"{value:.2f}×" if value < 9.995 else f"{significant(value)}×"
+
+
+def percent(value: float) -> str:
+    """Write a share given as a fraction, as ``"37 %"``."""
+    return f"{100 * value:.1f} %" if 0 < abs(value) < 0.0995 else f"{100 * value:.0f} %"

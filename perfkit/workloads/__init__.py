@@ -1,0 +1,1 @@
+"""The models and images that experiments train on."""
