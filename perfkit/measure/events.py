@@ -1,0 +1,74 @@
+"""What a run tells while it goes: the progress bar, the live chart and the notebook read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perfkit.measure.rounds import Measurement
+    from perfkit.measure.trial import Trial
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """Something has to be ready before the first trial; its time is not in the budget."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class TrialStarted:
+    """A trial begins, ``at`` seconds after the start of the run."""
+
+    variant: str
+    round: int
+    at: float
+
+
+@dataclass(frozen=True)
+class Ticked:
+    """New ticks of the running trial: ``(seconds since the run's start, examples)``.
+
+    An entry of 0 examples ends set-up or a pause: no rate can be read from the time
+    before it.
+    """
+
+    variant: str
+    ticks: tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One reading of the machine, by name as in ``Finding.samples``, ``"t"`` included."""
+
+    values: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class TrialEnded:
+    """A trial is over; the measurement holds it."""
+
+    trial: Trial
+    measurement: Measurement
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Seconds of the budget spent and the seconds the run will take as it looks now."""
+
+    spent: float
+    expected: float
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The run is over, by its budget, by narrow intervals or by Stop."""
+
+    measurement: Measurement
+    stopped: bool
+
+
+Event = (
+    Preparing | TrialStarted | Ticked | Sampled | TrialEnded | Progress | Finished
+)
