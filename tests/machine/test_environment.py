@@ -1,0 +1,89 @@
+import pytest
+
+from perfkit.machine.environment import that_matter
+
+
+def cleaned(value, *names):
+    return that_matter({"XLA_FLAGS": value}, names)["XLA_FLAGS"]
+
+
+def test_only_what_matters_for_speed_is_kept():
+    environment = {
+        "TF_ENABLE_ONEDNN_OPTS": "0",
+        "CUDA_VISIBLE_DEVICES": "0,1",
+        "OMP_NUM_THREADS": "4",
+        "KERAS_BACKEND": "tensorflow",
+        "NVIDIA_TF32_OVERRIDE": "0",
+        "HOME": "/home/ada",
+        "PATH": "/usr/bin",
+        "SECRET_OMP_THING": "x",
+        "KERAS_BACKEND_TOKEN": "x",
+    }
+    kept = that_matter(environment, [])
+    assert list(kept) == [
+        "CUDA_VISIBLE_DEVICES",
+        "KERAS_BACKEND",
+        "NVIDIA_TF32_OVERRIDE",
+        "OMP_NUM_THREADS",
+        "TF_ENABLE_ONEDNN_OPTS",
+    ]
+    assert kept["CUDA_VISIBLE_DEVICES"] == "0,1"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "TF_VAR_database_password",
+        "TF_TOKEN_app_example_com",
+        "TF_CLI_CONFIG_FILE",
+        "TF_CONFIG",
+        "CUDA_SECRET",
+        "MKL_API_KEY",
+    ],
+)
+def test_variables_that_may_hold_secrets_are_left_out(name):
+    assert that_matter({name: "hunter2"}, []) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (
+            "--xla_gpu_cuda_data_dir=/usr/local/cuda-12.4",
+            "--xla_gpu_cuda_data_dir=<path>/cuda-12.4",
+        ),
+        ("--xla_dump_to=/home/ada/dump --xla_x=2", "--xla_dump_to=<path> --xla_x=2"),
+        ("/home/ada", "<path>"),
+        ("~/cache", "<path>"),
+        (r"C:\Users\Ada Byron\cuda", "<path>"),
+        ("/home/ada byron/cuda --flag=1", "<path> --flag=1"),
+        (r"\\server\share\ada", "<path>"),
+        ("../work/ada", "<path>"),
+        ("data/ada/cache", "data<path>"),
+        ("/usr/lib/libtcmalloc.so:/home/ada/x.so", "<path>/libtcmalloc.so:<path>"),
+        ("https://ada:pw@example.org/x y", "<address> y"),
+        ("GPU-8f3c1d2e-aaaa-bbbb-cccc-0123456789ab", "GPU-8f3c..."),
+        ("granularity=fine,compact,1,0", "granularity=fine,compact,1,0"),
+        (
+            "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit",
+            "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit",
+        ),
+    ],
+)
+def test_values_lose_their_paths_and_addresses(value, shown):
+    assert cleaned(value) == shown
+
+
+def test_names_are_hidden_wherever_they_stand():
+    assert cleaned(
+        "cache-of-Ada-on-engine.example", "ada", "engine.example", "engine"
+    ) == ("cache-of-<name>-on-<name>")
+
+
+def test_a_name_of_two_letters_is_hidden_as_a_whole_word_only():
+    assert cleaned("compact,co@vm", "co", "vm", "") == "compact,<name>@<name>"
+
+
+def test_long_values_and_control_characters_are_cut():
+    assert len(cleaned("x" * 5000)) < 200
+    assert cleaned("a\x1b[31mb\nc") == "a [31mb c"
