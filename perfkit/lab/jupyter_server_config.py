@@ -1,0 +1,33 @@
+"""What the server is told; read by Jupyter, which provides ``get_config``."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import zmq
+
+if TYPE_CHECKING:
+    from traitlets.config import get_config
+
+c = get_config()
+
+# Reachable from this machine only, by whoever holds the token.
+c.ServerApp.ip = "127.0.0.1"
+c.ServerApp.port_retries = 50
+c.ServerApp.terminals_enabled = False
+# Language servers: looking for them runs npm, which may ask the network for news.
+c.ServerApp.jpserver_extensions = {"jupyter_lsp": False}
+# Containers run as root; on loopback and with a token that takes nothing away.
+c.ServerApp.allow_root = hasattr(os, "geteuid") and os.geteuid() == 0
+# Else any user of the machine may listen to what a notebook prints.
+c.KernelManager.transport_encryption = "auto" if zmq.has("curve") else "disabled"
+c.ServerApp.kernel_spec_manager_class = "perfkit.lab.kernels.ThisPython"
+
+# Ctrl-C ends it, as it ends every command.
+c.ServerApp.answer_yes = True
+c.Application.log_level = "ERROR"
+
+c.LabApp.news_url = None
+c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
+c.LabApp.extension_manager = "readonly"

@@ -1,0 +1,114 @@
+"""How does JupyterLab start without touching the user's own Jupyter?
+
+By becoming a JupyterLab whose configuration, settings, workspaces and data live in a
+folder of the kit's own. No ``JUPYTER*`` variable gets through to it: one of them may
+turn the token off or bring in another installation's extensions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import quote
+
+from perfkit.errors import BadFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FIRST_NOTEBOOK = "notebooks/00_start_here.ipynb"
+_HERE = Path(__file__).resolve().parent
+_SETTINGS = _HERE / "settings"
+# What JupyterLab calls the file of the workspace that it opens by default.
+_WORKSPACE = "default-37a8.jupyterlab-workspace"
+
+
+def open_lab(
+    root: Path,
+    *,
+    notebook: str = FIRST_NOTEBOOK,
+    browser: bool = True,
+    port: int | None = None,
+    state: Path | None = None,
+) -> NoReturn:
+    """Become a JupyterLab server for the files under ``root``; does not return.
+
+    Args:
+        root: The folder that JupyterLab shows.
+        notebook: What is open at the start, relative to ``root``. Where it does not
+            exist, its folder is shown, or ``root``.
+        browser: Whether to open a browser on it.
+        port: The first port to try; the next free one is taken. None for 8888.
+        state: Where JupyterLab keeps settings and workspaces; None for the user's
+            state folder.
+
+    Raises:
+        BadFileError: ``root`` is no folder, or ``state`` cannot be written.
+    """
+    root = root.expanduser().resolve()
+    if not root.is_dir():
+        raise BadFileError(f"{root} is no folder; give the one with the notebooks.")
+    folders = _folders(root, state or _state_folder())
+    _make(folders)
+    command = _command(root, first_url(root, notebook), browser=browser, port=port)
+    others = {k: v for k, v in os.environ.items() if not k.startswith("JUPYTER")}
+    sys.stdout.flush()
+    os.execve(sys.executable, command, others | {k: str(v) for k, v in folders.items()})
+
+
+def first_url(root: Path, notebook: str) -> str:
+    """The address, below the server's own, of what is open at the start."""
+    for path in (Path(notebook), Path(notebook).parent):
+        if (root / path).exists() and path.parts:
+            return f"/lab/tree/{quote(path.as_posix())}"
+    return "/lab"
+
+
+def _state_folder() -> Path:
+    import platformdirs
+
+    return platformdirs.user_state_path("perfkit", appauthor=False) / "lab"
+
+
+def _command(root: Path, url: str, *, browser: bool, port: int | None) -> list[str]:
+    options = {
+        "config": _HERE / "jupyter_server_config.py",
+        "LabApp.app_settings_dir": _SETTINGS,
+        "ServerApp.root_dir": root,
+        "ServerApp.open_browser": browser,
+        "ServerApp.port": 8888 if port is None else port,
+        "LabApp.default_url": url,
+    }
+    flags = [f"--{name}={value}" for name, value in options.items()]
+    return [sys.executable, "-m", "jupyterlab", *flags]
+
+
+def _folders(root: Path, state: Path) -> Mapping[str, Path]:
+    """Where Jupyter keeps what, by the variable that tells it so."""
+    # What is open in one folder must not come up in another one.
+    workspace = hashlib.sha256(os.fsencode(root)).hexdigest()[:12]
+    return {
+        "JUPYTER_CONFIG_DIR": state / "config",
+        "JUPYTER_DATA_DIR": state / "data",
+        "JUPYTERLAB_SETTINGS_DIR": state / "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": state / "workspaces" / workspace,
+    }
+
+
+def _make(folders: Mapping[str, Path]) -> None:
+    """Make the folders, and on the first start the layout of the first screen."""
+    try:
+        for folder in folders.values():
+            folder.mkdir(parents=True, exist_ok=True)
+        workspace = folders["JUPYTERLAB_WORKSPACES_DIR"] / _WORKSPACE
+        if not workspace.exists():
+            shutil.copyfile(_SETTINGS / "workspace.json", workspace)
+    except OSError as error:
+        raise BadFileError(
+            f"Cannot write to {error.filename} ({error.strerror}), where the lab keeps "
+            "its settings; set XDG_STATE_HOME to a folder that you can write to."
+        ) from error

@@ -1,0 +1,370 @@
+#!/usr/bin/env python3
+"""Set perfkit up in this folder and start it.
+
+    python3 start.py           JupyterLab on the first notebook
+    python3 start.py setup     the environment only, in .venv/
+    python3 start.py test      all tests
+
+What follows ``--`` goes to pytest, or to ``python -m perfkit.lab``. This needs Python
+with pip, or uv, and the network once. A step that fails says why in one sentence, and
+the next run goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parent
+LOCKS = ROOT / "locks"
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "perfkit.json"
+# What only set-up needs: a private uv, and a log of everything uv and pip said.
+OWN = ROOT / ".setup"
+LOG = OWN / "log.txt"
+
+# One more whenever a step below changes what it leaves behind.
+STEPS = 1
+OLDEST, NEWEST = (3, 11), (3, 13)
+OLDEST_UV = (0, 5)
+# TensorFlow's own pair: the plain wheel, and the same wheel with NVIDIA's libraries
+# beside it (`tensorflow[and-cuda]`). The number is what the environment takes on disk.
+BUILDS = {"cpu": 2.5e9, "gpu": 8e9}
+
+# What uv, pip or the system says when it fails, and what to do then.
+REMEDIES = {
+    r"No module named '?pip": "this Python has no pip and there is no uv; install one "
+    "of them, for example with `sudo apt install python3-pip`",
+    r"No space left|os error 28\b|quota exceeded|os error 122\b": "the disk is full; "
+    "free some space",
+    r"Read-only file|Permission denied|os error (13|30)\b": "a file cannot be written; "
+    "make this folder and uv's cache writable",
+    r"hash mismatch|DO NOT MATCH THE HASHES": "a download is not the file that locks/ "
+    "names, so something changed it on its way; run `uv cache clean`",
+    r"CERTIFICATE_VERIFY_FAILED|invalid peer certificate": "the network's certificate "
+    "is not trusted; name your certificate file in SSL_CERT_FILE",
+    r"No interpreter found|No download found": "TensorFlow needs Python 3.11 to 3.13 "
+    "and none is here; install one, for example with `sudo apt install python3.13`",
+    r"dns error|error sending request|Failed to (fetch|download)|timed out|"
+    r"Connection (refused|reset)|resolution|unreachable|offline|"
+    r"No matching distribution": "the packages cannot be downloaded; connect to the "
+    "network, or name its proxy in HTTPS_PROXY",
+    r"no wheels with a matching|for the current platform": "TensorFlow or a package "
+    f"beside it has no build for {sys.platform} on {platform.machine()}; use Linux, "
+    "macOS on Apple silicon or WSL2",
+}
+
+
+class Problem(Exception):
+    """One clause: what is in the way, and what to do about it."""
+
+
+def main(arguments: list[str]) -> int:
+    """Set up what is missing, then become JupyterLab or pytest."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    mine, rest = split(arguments)
+    again = " ".join(["python3 start.py", *mine])
+    options = parse(mine)
+    try:
+        set_up(options.build, tests=options.what == "test")
+        if options.what != "setup":
+            become(options.what, rest)
+    except Problem as problem:
+        return fail(f"{problem}, then run `{again}` again.", 1)
+    except OSError as error:
+        reason = explain(str(error), f"{error}; make that possible")
+        return fail(f"Set-up stopped: {reason}, then run `{again}` again.", 1)
+    except KeyboardInterrupt:
+        return fail(f"Set-up was stopped; `{again}` goes on from there.", 130)
+    print("Everything is set up; `python3 start.py` starts JupyterLab.")
+    return 0
+
+
+def split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Part what is meant for this script from what follows ``--``."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:at], arguments[at + 1 :]
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Read ``[lab|setup|test] [--cpu|--gpu]``."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", nargs="?", default="lab", metavar="lab|setup|test")
+    builds = parser.add_mutually_exclusive_group()
+    for name in BUILDS:
+        text = f"the {name.upper()} build of TensorFlow, whatever the machine has"
+        builds.add_argument(
+            f"--{name}", dest="build", action="store_const", const=name, help=text
+        )
+    options = parser.parse_args(arguments)
+    if options.what not in ("lab", "setup", "test"):
+        parser.error(f"{options.what!r} is none of lab, setup and test")
+    return options
+
+
+def fail(sentence: str, code: int) -> int:
+    """Say the one sentence, on a line of its own."""
+    print(f"\n{sentence}", file=sys.stderr)
+    return code
+
+
+def set_up(asked: str | None, *, tests: bool) -> None:
+    """Bring ``.venv`` to what the locks say; nothing to do is the common case."""
+    if os.name == "nt":
+        raise Problem(
+            "TensorFlow and this kit need Linux or macOS; install WSL2 with "
+            "`wsl --install` and open its terminal"
+        )
+    build, done = choose(asked)
+    if done.get("environment") == digest(build) and not tests:
+        return
+    if tests and done.get("tests") == digest(build, "test"):
+        return
+    OWN.mkdir(exist_ok=True)
+    with only_one():
+        uv = find_uv()
+        make_environment(uv, build)
+        build, done = choose(asked)
+        done.update(build=build, asked=asked or done.get("asked"))
+        if done.get("environment") != digest(build):
+            install(uv, build)
+            record(done, environment=digest(build))
+        if tests and done.get("tests") != digest(build, "test"):
+            add(uv, "test", "Installing what the tests need")
+            record(done, tests=digest(build, "test"))
+
+
+def choose(asked: str | None) -> tuple[str, dict[str, str | None]]:
+    """Which build it is to be, and what has been done so far.
+
+    What was asked for once stays. A GPU build stays one without asking the driver
+    again, which may take a second.
+    """
+    done = {}
+    if PYTHON.exists():
+        with contextlib.suppress(OSError, ValueError):
+            done = json.loads(STAMP.read_text())
+    if build := asked or done.get("asked"):
+        return build, done
+    gpu = done.get("build") == "gpu" or nvidia_driver_answers()
+    return "gpu" if gpu else "cpu", done
+
+
+def nvidia_driver_answers() -> bool:
+    """Whether NVIDIA's management library is here and finds its driver."""
+    for name in ("libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"):
+        with contextlib.suppress(OSError, AttributeError):
+            return bool(ctypes.CDLL(name).nvmlInit_v2() == 0)
+    return False
+
+
+def digest(build: str, *more: str) -> str:
+    """Everything the environment follows from, as one number."""
+    state = hashlib.sha256(f"{STEPS} {ROOT} {build}".encode())
+    files = [VENV / "pyvenv.cfg", ROOT / "pyproject.toml"]
+    for path in [*files, *(LOCKS / f"{name}.txt" for name in (build, *more))]:
+        state.update(path.read_bytes() if path.exists() else b"none")
+    return state.hexdigest()
+
+
+def record(done: dict[str, str | None], **steps: str) -> None:
+    """Note that steps are complete; a crash before this line repeats them."""
+    done.update(steps)
+    draft = STAMP.with_suffix(".new")
+    draft.write_text(json.dumps(done))
+    draft.replace(STAMP)
+
+
+@contextlib.contextmanager
+def only_one() -> Iterator[None]:
+    """Wait for another set-up in this folder to end."""
+    import fcntl  # there is none on Windows
+
+    with (OWN / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Waiting for another set-up in this folder.", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def find_uv() -> str:
+    """The machine's uv, else a private one that pip fetches."""
+    private = OWN / "uv" / "bin" / "uv"
+    for uv in (shutil.which("uv"), str(private)):
+        if uv and version_of(uv) >= OLDEST_UV:
+            return uv
+    shutil.rmtree(OWN / "uv", ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+    lock = ["--require-hashes", "--requirement", str(LOCKS / "uv.txt")]
+    # Settings that would contradict --target.
+    free = {**os.environ, "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"}
+    run("Fetching uv", [*pip, "--target", str(OWN / "uv"), *lock], free)
+    return str(private)
+
+
+def version_of(uv: str) -> tuple[int, ...]:
+    """The version of an executable; (0,) where it does not run."""
+    with contextlib.suppress(OSError):
+        answer = subprocess.run([uv, "--version"], capture_output=True, text=True)
+        if found := re.match(r"uv (\d+)\.(\d+)", answer.stdout):
+            return tuple(map(int, found.groups()))
+    return (0,)
+
+
+def make_environment(uv: str, build: str) -> None:
+    """Make ``.venv`` unless it is there and its Python works."""
+    if usable():
+        return
+    ours = VENV / "made-by-start.py"
+    if os.path.lexists(VENV) and not ours.exists():
+        raise Problem(
+            f"{VENV} does not work here and was not made by this script; move it away"
+        )
+    shutil.rmtree(VENV, ignore_errors=True)
+    free = shutil.disk_usage(ROOT).free
+    if free < BUILDS[build]:
+        raise Problem(
+            f"The environment takes {BUILDS[build] / 1e9:.1f} GB and the disk has "
+            f"{free / 1e9:.1f} GB free; free some space"
+        )
+    VENV.mkdir()
+    ours.touch()
+    python = sys.executable if suits() else ">=3.11,<3.14"
+    command = [uv, "venv", "--allow-existing", "--python", python, str(VENV)]
+    run("Making .venv", command, uv_settings())
+
+
+def usable() -> bool:
+    """Whether ``.venv`` holds a Python that runs, in its place and new enough."""
+    ask = "import sys; print(sys.version_info[0], sys.version_info[1], sys.prefix)"
+    try:
+        answer = subprocess.run([PYTHON, "-c", ask], capture_output=True, text=True)
+        major, minor, prefix = answer.stdout.strip().split(" ", 2)
+    except (OSError, ValueError):
+        return False
+    return OLDEST <= (int(major), int(minor)) <= NEWEST and Path(prefix) == VENV
+
+
+def suits() -> bool:
+    """Whether TensorFlow has wheels for the Python that runs this."""
+    new = OLDEST <= sys.version_info[:2] <= NEWEST
+    usual = platform.python_implementation() == "CPython" and sys.maxsize > 2**32
+    return new and usual and not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+
+def install(uv: str, build: str) -> None:
+    """Install the locked packages of a build, then perfkit itself as it lies here."""
+    add(uv, build, f"Installing TensorFlow ({build.upper()} build) and the rest")
+    if build == "cpu" and any(VENV.glob("lib/python*/site-packages/nvidia")):
+        extra = sorted(locked("gpu") - locked("cpu"))
+        remove = [uv, "pip", "uninstall", "--python", str(PYTHON), *extra]
+        run("Removing NVIDIA's libraries", remove, uv_settings())
+    perfkit = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
+    command = [uv, "pip", "install", "--python", str(PYTHON), *perfkit]
+    run("Installing perfkit", command, uv_settings())
+    compiling = [str(PYTHON), "-m", "compileall", "-q", str(ROOT / "perfkit")]
+    run("Compiling", compiling, None)
+
+
+def add(uv: str, lock: str, step: str) -> None:
+    """Install what a lock names, with its hashes checked."""
+    command = [uv, "pip", "install", "--python", str(PYTHON), "--compile-bytecode"]
+    checked = ["--require-hashes", "--requirement", str(LOCKS / f"{lock}.txt")]
+    run(step, [*command, *checked], uv_settings())
+
+
+def locked(lock: str) -> set[str]:
+    """The names of the packages in a lock."""
+    text = (LOCKS / f"{lock}.txt").read_text()
+    return set(re.findall(r"^([a-z0-9._-]+)==", text, re.MULTILINE))
+
+
+def uv_settings() -> dict[str, str]:
+    """The environment for uv, with the package index and certificate that pip uses."""
+    settings = dict(os.environ)
+    pip = [sys.executable, "-m", "pip", "config", "list"]
+    said = subprocess.run(pip, capture_output=True, text=True).stdout
+    for option, variable in {
+        "index-url": "UV_DEFAULT_INDEX",
+        "cert": "SSL_CERT_FILE",
+    }.items():
+        if found := re.findall(rf"^\S+\.{option}='(.+)'$", said, re.MULTILINE):
+            settings.setdefault(variable, found[-1])
+    return settings
+
+
+def run(step: str, command: list[str], settings: dict[str, str] | None) -> None:
+    """Run one step; its output goes to the log, its downloads to the screen."""
+    print(f"{step}.", flush=True)
+    said = []
+    with (
+        LOG.open("a") as log,
+        subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=settings,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process,
+    ):
+        try:
+            for line in process.stdout or ():
+                said.append(line)
+                log.write(line)
+                if line.startswith(("Downloading", " Downloaded")):
+                    print(f"  {line.strip()}", flush=True)
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode:
+        last = said[-1].strip(" .\n") if said else f"exit code {process.returncode}"
+        reason = explain("".join(said), f"{last}; look into {LOG}")
+        raise Problem(f"{step} failed: {reason}")
+
+
+def explain(text: str, otherwise: str) -> str:
+    """Find the remedy for what a program or the system said."""
+    for pattern, remedy in REMEDIES.items():
+        if re.search(pattern, text, re.IGNORECASE):
+            return remedy
+    return otherwise
+
+
+def become(what: str, rest: list[str]) -> NoReturn:
+    """Replace this process by JupyterLab or pytest, run with ``.venv``'s Python."""
+    module = {"lab": "perfkit.lab", "test": "pytest"}[what]
+    settings = {k: v for k, v in os.environ.items() if k != "PYTHONHOME"}
+    path = [str(VENV / "bin"), *filter(None, [settings.get("PATH")])]
+    settings |= {"VIRTUAL_ENV": str(VENV), "PATH": os.pathsep.join(path)}
+    os.chdir(ROOT)
+    sys.stdout.flush()
+    os.execve(PYTHON, [str(PYTHON), "-m", module, *rest], settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

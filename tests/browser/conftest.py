@@ -1,0 +1,116 @@
+"""A real JupyterLab in a real browser that can reach nothing but that server."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests.lab.server import running_lab
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # What the browser itself might ask for; pages are watched in `page`.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A server on a copy of the notebooks, one for each file of tests."""
+    root = tmp_path_factory.mktemp("checkout")
+    shutil.copytree(REPOSITORY / "notebooks", root / "notebooks")
+    with running_lab(root, tmp_path_factory.mktemp("home")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One headless browser with an empty profile."""
+    with sync_playwright() as playwright:
+        path = find_browser(playwright)
+        running = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def page(browser, lab):
+    """An empty page, 1280 by 800; fails the test on an error or a foreign request."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 800}, service_workers="block"
+    )
+    problems = []
+    watch(context, lab.origin, problems)
+    yield context.new_page()
+    context.close()
+    assert problems == []
+
+
+@pytest.fixture
+def screenshot(page):
+    """Saves what the page shows as ``artifacts/browser/<name>.png``."""
+
+    def save(name):
+        folder = REPOSITORY / "artifacts" / "browser"
+        folder.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=folder / f"{name}.png")
+
+    return save
+
+
+def watch(context, origin, problems):
+    """Let only ``origin`` through, and note everything that should not happen."""
+    local = urlsplit(origin).netloc
+
+    def guard(route):
+        if urlsplit(route.request.url).netloc == local:
+            route.continue_()
+        else:
+            problems.append(f"request: {route.request.url}")
+            route.abort()
+
+    def console(message):
+        if message.type == "error":
+            problems.append(f"console: {message.text} {message.location}")
+
+    def page_opened(page):
+        page.on("websocket", socket_opened)
+
+    def socket_opened(socket):
+        if urlsplit(socket.url).netloc != local:
+            problems.append(f"websocket: {socket.url}")
+
+    context.route("**/*", guard)
+    context.on("page", page_opened)
+    context.on("console", console)
+    context.on("weberror", lambda raised: problems.append(f"error: {raised.error}"))
+
+
+def find_browser(playwright):
+    """The system's Chromium, else Playwright's own, fetched if need be."""
+    on_path = next(filter(None, map(shutil.which, NAMES)), None)
+    if on_path:
+        return on_path
+    own = playwright.chromium.executable_path
+    if not Path(own).exists():
+        command = [sys.executable, "-m", "playwright", "install", "chromium"]
+        subprocess.run(command, check=False, capture_output=True)
+    if not Path(own).exists():
+        pytest.fail(
+            "The browser tests need Chromium and none could be downloaded; "
+            "install it, for example with `sudo apt install chromium`.",
+            pytrace=False,
+        )
+    return own
