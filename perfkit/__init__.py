@@ -1,0 +1,97 @@
+"""Why is my TensorFlow training slow here? Swap one thing, measure both, and see.
+
+perfkit.experiments()                   the questions that can be asked, by name
+finding = perfkit.run("data-pipeline")  asks one of this machine, in about a minute
+finding.verdict.headline                what is so, by how much, and how sure that is
+perfkit.chart(finding)                  every variant's rate with its interval
+perfkit.findings()                      all that was found so far, one row each
+perfkit.load(path)                      one of them again, from its file alone
+perfkit.machine()                       the computer that it is all measured on
+
+A question of your own is an ``Experiment``: a frozen dataclass whose fields are its
+parameters (a ``Range``, a ``Choice``, a ``Folder``) and whose ``@variant`` methods
+yield ``READY``, then the number of examples each time that many are done.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from perfkit import _verbs
+
+if TYPE_CHECKING:
+    from perfkit.charts import chart
+    from perfkit.errors import PerfkitError
+    from perfkit.experiments import experiment, experiments
+    from perfkit.experiments.base import Experiment, variant
+    from perfkit.experiments.parameters import Choice, Folder, Range
+    from perfkit.findings.record import Finding, Verdict
+    from perfkit.findings.store import findings, load
+    from perfkit.machine.collect import machine
+    from perfkit.measure.tick import READY, Note, Pause, Tick, every
+    from perfkit.running import run
+
+__version__ = "0.1.0"
+__all__ = [
+    "READY",
+    "Choice",
+    "Experiment",
+    "Finding",
+    "Folder",
+    "Note",
+    "Pause",
+    "PerfkitError",
+    "Range",
+    "Tick",
+    "Verdict",
+    "chart",
+    "every",
+    "experiment",
+    "experiments",
+    "findings",
+    "load",
+    "machine",
+    "run",
+    "variant",
+]
+
+# Where each name lives. It is imported when it is first asked for, so that
+# ``import perfkit`` takes milliseconds and loads no numerical library.
+_HOME = {
+    "READY": "measure.tick",
+    "Choice": "experiments.parameters",
+    "Experiment": "experiments.base",
+    "Finding": "findings.record",
+    "Folder": "experiments.parameters",
+    "Note": "measure.tick",
+    "Pause": "measure.tick",
+    "PerfkitError": "errors",
+    "Range": "experiments.parameters",
+    "Tick": "measure.tick",
+    "Verdict": "findings.record",
+    "chart": "charts",
+    "every": "measure.tick",
+    "experiment": "experiments",
+    "experiments": "experiments",
+    "findings": "findings.store",
+    "load": "findings.store",
+    "machine": "machine.collect",
+    "run": "running",
+    "variant": "experiments.base",
+}
+
+for _name in ("experiments", "findings", "machine"):
+    _verbs.make_callable(f"perfkit.{_name}", f"perfkit.{_HOME[_name]}")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'perfkit' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"perfkit.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,46 @@
+"""Some names are a package and a verb, such as ``perfkit.findings()``.
+
+Importing any part of a package binds its name in ``perfkit``, over a function of the
+same name. So these packages can be called themselves.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Verb(ModuleType):
+    """A package that does what its name says when it is called."""
+
+    _home: str
+
+    @property
+    def _function(self) -> Callable[..., Any]:
+        home = importlib.import_module(self._home)
+        function: Callable[..., Any] = getattr(home, self.__name__.rpartition(".")[2])
+        return function
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._function)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Do it."""
+        return self._function(*args, **named)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        # Picklers know plain modules by their exact type.
+        return importlib.import_module, (self.__name__,)
+
+
+def make_callable(package: str, home: str) -> None:
+    """Let calling ``package`` call the function of its name in the module ``home``."""
+    module = importlib.import_module(package)
+    module.__class__ = Verb
+    module._home = home  # type: ignore[attr-defined]

@@ -1,0 +1,133 @@
+"""The command line: ``perfkit list | run | show | lab``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from perfkit import options
+from perfkit.errors import BadFileError, BadParameterError, PerfkitError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from perfkit.displays import Display
+    from perfkit.findings.record import Finding
+
+DONE, FAILED, BAD_USAGE, INTERRUPTED, NO_READER = 0, 1, 2, 130, 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line asks; return the exit code."""
+    try:
+        asked = options.parse(sys.argv[1:] if arguments is None else arguments)
+        code = _COMMANDS[asked.command](asked)
+        sys.stdout.flush()
+    except PerfkitError as error:
+        print(f"perfkit: {error}", file=sys.stderr)
+        return BAD_USAGE if isinstance(error, BadParameterError) else FAILED
+    except KeyboardInterrupt:
+        print("perfkit: interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python would complain once more when it flushes standard output at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NO_READER
+    return code
+
+
+def _list(_: Namespace) -> int:
+    from perfkit.experiments import experiments
+    from perfkit.report import sayer
+
+    say = sayer(_console())
+    for name, kind in experiments().items():
+        say(name, style="bold")
+        say(f"  {kind().question}")
+    return DONE
+
+
+def _run(asked: Namespace) -> int:
+    from perfkit.experiments import experiment
+    from perfkit.running import open_session, watch
+
+    what = experiment(asked.name, **options.parameters(asked))
+    _check_writable(asked.json)
+    session = open_session(what, asked.budget, seed=asked.seed, folder=asked.out)
+    finding = watch(session, _display())
+    _report(finding, _console(stderr=asked.json == "-"))
+    if asked.json:
+        _write_json(finding, asked.json)
+    if finding.stopped:
+        return INTERRUPTED
+    return DONE if finding.timings else FAILED
+
+
+def _show(asked: Namespace) -> int:
+    from perfkit.findings.store import load
+
+    _report(load(asked.file), _console())
+    return DONE
+
+
+def _lab(asked: Namespace) -> int:
+    from pathlib import Path
+
+    from perfkit.lab import open_lab
+
+    open_lab(Path(asked.folder), browser=not asked.no_browser, port=asked.port)
+
+
+_COMMANDS = {"list": _list, "run": _run, "show": _show, "lab": _lab}
+
+
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+def _display() -> Display:
+    from perfkit.displays import Display, TerminalDisplay
+
+    console = _console(stderr=True)
+    return TerminalDisplay(console) if console.is_terminal else Display()
+
+
+def _report(finding: Finding, console: Console) -> None:
+    from perfkit import report
+
+    report.write(finding, console)
+
+
+def _check_writable(where: str | None) -> None:
+    """Refuse before the run what would fail after it."""
+    if where in (None, "-"):
+        return
+    folder = os.path.dirname(os.path.abspath(where))
+    if os.path.isdir(where) or not os.access(folder, os.W_OK):
+        raise BadParameterError(
+            f"--json is {where!r}, which cannot be written; give a file in a folder "
+            "that exists, or - for stdout."
+        )
+
+
+def _write_json(finding: Finding, where: str) -> None:
+    from perfkit.findings.store import to_json
+
+    text = to_json(finding)
+    if where == "-":
+        print(text)
+        return
+    try:
+        with open(where, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+    except OSError as error:
+        raise BadFileError(
+            f"Cannot write {where} ({error.strerror}); the finding itself is saved as "
+            f"{finding.path}."
+        ) from error

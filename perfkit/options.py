@@ -1,0 +1,193 @@
+"""What the command line accepts; an experiment's options come from its parameters."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import perfkit
+from perfkit.errors import BadParameterError
+from perfkit.experiments import experiments, named, unknown
+from perfkit.experiments.parameters import Choice, Folder, Range, parameters_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from perfkit.experiments.parameters import Parameter
+
+_COMMANDS = {
+    "list": "list the questions that can be asked",
+    "run": "ask this machine one of them",
+    "show": "show a saved finding: its verdict and its table",
+    "lab": "open JupyterLab on the first notebook",
+}
+_EXIT_CODES = (
+    "exit code: 0 done; 1 nothing could be found; 2 bad usage; 130 stopped by Ctrl-C "
+    "(what was measured by then is saved and shown)"
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadParameterError(f"{message}; see `{self.prog} --help`.")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line; ``command`` says which, and the rest is its options.
+
+    Raises:
+        BadParameterError: It asks for something that there is not.
+    """
+    parser, commands = _parsers()
+    given = next((word for word in arguments if not word.startswith("-")), None)
+    if given is not None and given not in commands:
+        raise BadParameterError(unknown("command", given, commands))
+    if given in _FILLERS:
+        _FILLERS[given](commands[given], arguments)
+    asked, rest = parser.parse_known_args(arguments)
+    if asked.command is None:
+        parser.error(f"say what to do: {', '.join(commands)}")
+    if asked.command == "run":
+        named(asked.name)
+    if rest:
+        raise BadParameterError(_not_understood(commands[asked.command], rest[0]))
+    return asked
+
+
+def parameters(asked: argparse.Namespace) -> dict[str, Any]:
+    """Pick the experiment's parameters that were given."""
+    known = parameters_of(named(asked.name))
+    return {p.name: getattr(asked, p.name) for p in known if hasattr(asked, p.name)}
+
+
+def _parsers() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
+    parser = _Parser(
+        prog="perfkit",
+        description="Why is training slow on this machine? Measured, swap by swap.",
+        epilog=_EXIT_CODES,
+        allow_abbrev=False,
+    )
+    version = f"perfkit {perfkit.__version__}"
+    parser.add_argument("--version", action="version", version=version)
+    adding = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, what in _COMMANDS.items():
+        adding.add_parser(name, help=what, description=what, allow_abbrev=False)
+    return parser, dict(adding.choices)
+
+
+def _fill_run(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    known = experiments()
+    parser.epilog = _EXIT_CODES
+    parser.add_argument("name", metavar="NAME", help=f"one of: {', '.join(known)}")
+    parser.add_argument(
+        "--budget",
+        type=_number,
+        metavar="SECONDS",
+        help="seconds to spend on measuring (60); preparing data comes on top",
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="also write the finding here; - for stdout"
+    )
+    parser.add_argument(
+        "--seed", type=_integer, metavar="N", help="where random order starts"
+    )
+    parser.add_argument(
+        "--out", metavar="FOLDER", help="where findings go (perfkit-findings)"
+    )
+    # Only the experiment that is named has options, so that help stays short.
+    for name in [word for word in arguments if word in known][:1]:
+        group = parser.add_argument_group(f"what {name} lets you change")
+        for parameter in parameters_of(known[name]):
+            _add_option(group, parameter)
+
+
+def _fill_show(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
+    parser.add_argument("file", metavar="FILE", help="a finding, as a run saved it")
+    parser.add_argument(
+        "--chart", metavar="FILE", help="also draw the chart here, as SVG"
+    )
+
+
+def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
+    parser.add_argument(
+        "folder", metavar="FOLDER", nargs="?", default=".", help="what to show (.)"
+    )
+    parser.add_argument(
+        "--no-browser", action="store_true", help="print the address, open no browser"
+    )
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="the first port to try (8888)"
+    )
+
+
+_FILLERS = {"run": _fill_run, "show": _fill_show, "lab": _fill_lab}
+
+
+def _add_option(group: argparse._ArgumentGroup, parameter: Parameter) -> None:
+    text = f"{_help(parameter)} ({parameter.default!r})".replace("%", "%%")
+    if parameter.type is bool:
+        group.add_argument(
+            parameter.option,
+            action=argparse.BooleanOptionalAction,
+            default=argparse.SUPPRESS,
+            help=text,
+        )
+        return
+    group.add_argument(
+        parameter.option,
+        type=_NUMBERS.get(parameter.type, str),
+        metavar=_metavar(parameter),
+        default=argparse.SUPPRESS,
+        help=text,
+    )
+
+
+def _help(parameter: Parameter) -> str:
+    match parameter.accepts:
+        case Range(low, high, unit):
+            accepts = f"{low:g} to {high:g} {unit}".strip()
+        case Choice(options, many):
+            accepts = f"{'any of' if many else 'one of'} {', '.join(options)}"
+        case _:
+            accepts = ""
+    return ", ".join(part for part in (parameter.help, accepts) if part)
+
+
+def _metavar(parameter: Parameter) -> str:
+    match parameter.accepts:
+        case Folder():
+            return "FOLDER"
+        case Choice(many=True):
+            return "WORD,WORD"
+        case Choice():
+            return "WORD"
+    return "N" if parameter.type in _NUMBERS else "TEXT"
+
+
+def _number(text: str) -> float | str:
+    """Read a number; what is none is left for the check that has the better words."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _integer(text: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+_NUMBERS: dict[type, Callable[[str], float | str]] = {int: _integer, float: _number}
+
+
+def _not_understood(parser: argparse.ArgumentParser, word: str) -> str:
+    if not word.startswith("-"):
+        return f"{word!r} is one word too many; see `{parser.prog} --help`."
+    known = [o for action in parser._actions for o in action.option_strings]
+    long = [option for option in known if option.startswith("--")]
+    given = word.partition("=")[0]
+    return unknown(f"option of `{parser.prog}`", given, long)

@@ -1,0 +1,152 @@
+"""Run an experiment and watch it: the one verb that notebooks and scripts need."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from perfkit.displays import Display, display_here
+from perfkit.errors import BadParameterError, RunError
+from perfkit.experiments import experiment
+from perfkit.progress import Board
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+    from perfkit.experiments.base import Experiment
+    from perfkit.experiments.session import Session
+    from perfkit.findings.record import Finding
+    from perfkit.measure.events import Event
+
+# Seconds that separate a handful of variants on two cores; see README.md.
+_BUDGET_S = 60.0
+# Tests and classrooms set it to run every notebook in small; a budget that is given in
+# the call wins over it.
+BUDGET_VARIABLE = "PERFKIT_BUDGET"
+
+
+def run(
+    what: str | Experiment,
+    /,
+    *,
+    budget: float | None = None,
+    guess: str = "",
+    seed: int | None = None,
+    folder: str | Path | None = None,
+    **parameters: Any,
+) -> Finding:
+    """Ask this machine a question and return what was found.
+
+    A kernel interrupt or Ctrl-C is Stop: the finding then holds what was measured by
+    then. The finding is saved as the run goes; ``finding.path`` says where.
+
+    Args:
+        what: The name of an experiment, or an experiment.
+        budget: Seconds to spend on measuring; 60 unless PERFKIT_BUDGET says otherwise.
+        guess: What you expect; it is kept in the finding and drawn into the chart.
+        seed: Where random order and random numbers start; None draws one.
+        folder: Where findings are saved; None for ``perfkit-findings`` here.
+        **parameters: The experiment's parameters; each has a default.
+
+    Raises:
+        BadParameterError: A name or a value that the experiment does not accept.
+        RunError: No trial could be completed.
+    """
+    if isinstance(what, str):
+        chosen = experiment(what, **parameters)
+    elif parameters:
+        raise BadParameterError(
+            "Parameters go with a name; this experiment already has its own."
+        )
+    else:
+        chosen = what
+    return watch(open_session(chosen, budget, guess, seed, folder), display_here())
+
+
+def open_session(
+    experiment: Experiment,
+    budget: float | None = None,
+    guess: str = "",
+    seed: int | None = None,
+    folder: str | Path | None = None,
+) -> Session:
+    """Make the run of an experiment, not yet begun; refuse what cannot succeed."""
+    from pathlib import Path
+
+    from perfkit.experiments.session import Session
+
+    budget = default_budget() if budget is None else _seconds("budget", budget)
+    if seed is not None and (not isinstance(seed, int) or seed < 0):
+        raise BadParameterError(f"seed is {seed!r}; give a whole number from 0.")
+    home = Path(folder).expanduser() if folder is not None else None
+    return Session(experiment, budget=budget, guess=guess, seed=seed, folder=home)
+
+
+def watch(session: Session, display: Display) -> Finding:
+    """Run a session to its end, drawing its progress; an interrupt is Stop.
+
+    Raises:
+        RunError: No trial could be completed.
+    """
+    board = Board()
+    with (
+        interrupt_is_stop() as asked,
+        display,
+        closing(cast("Generator[Event]", session.events())) as events,
+    ):
+        for event in events:
+            if asked.is_set():
+                session.stop()
+            board.hear(event)
+            display.show(board)
+        display.show(board, at_once=True)
+    if session.finding is None:
+        raise RunError(
+            "The run was stopped before its first trial ended, so there is nothing "
+            "to keep."
+        )
+    return session.finding
+
+
+def default_budget() -> float:
+    """Give the seconds of a run whose budget nobody gave."""
+    text = os.environ.get(BUDGET_VARIABLE, "")
+    return _seconds(BUDGET_VARIABLE, text) if text else _BUDGET_S
+
+
+def _seconds(name: str, given: float | str) -> float:
+    try:
+        seconds = float(given)
+    except (TypeError, ValueError):
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise BadParameterError(
+            f"{name} is {given!r}; give the seconds to spend, such as 60."
+        )
+    return seconds
+
+
+@contextmanager
+def interrupt_is_stop() -> Iterator[threading.Event]:
+    """Set an event at the first interrupt; a second one interrupts as usual."""
+    asked = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
+    # Only the main thread may handle signals, and who ignores them wants to go on.
+    if not main or before in (signal.SIG_IGN, None):
+        yield asked
+        return
+
+    def stop(*_: object) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)

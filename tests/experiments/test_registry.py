@@ -1,0 +1,62 @@
+import pytest
+
+from perfkit.errors import BadParameterError
+from perfkit.experiments import experiment, experiments, named
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.parameters import parameters_of
+
+
+def test_every_experiment_is_found_under_its_own_name():
+    found = experiments()
+    assert "data-pipeline" in found
+    assert all(kind.name == name for name, kind in found.items())
+    assert all(issubclass(kind, Experiment) for kind in found.values())
+
+
+def test_a_new_file_is_found_without_telling_anybody(napping):
+    assert experiments()["napping"] is napping
+
+
+def test_experiments_are_listed_by_name(napping):
+    assert list(experiments()) == sorted(experiments())
+
+
+def test_an_experiment_is_made_with_its_parameters(napping):
+    assert experiment("napping", nap_ms=7).parameters["nap_ms"] == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("napping_", "napping"), ("data_pipeline", "data-pipeline"), ("nap", None)],
+)
+def test_a_wrong_name_is_refused_with_the_one_that_was_meant(napping, name, meant):
+    with pytest.raises(BadParameterError) as caught:
+        named(name)
+    assert f"{name!r} is no experiment." in str(caught.value)
+    assert "There are: " in str(caught.value)
+    assert (f"Did you mean {meant!r}?" in str(caught.value)) == (meant is not None)
+
+
+def test_a_wrong_parameter_is_refused_with_the_one_that_was_meant(napping):
+    with pytest.raises(BadParameterError, match="Did you mean 'nap_ms'"):
+        experiment("napping", nap=1)
+
+
+def test_a_value_out_of_range_is_refused_with_the_range(napping):
+    with pytest.raises(BadParameterError, match="from 0 to 100 ms"):
+        experiment("napping", nap_ms=1000)
+
+
+@pytest.mark.parametrize("name", list(experiments()))
+def test_an_experiment_leaves_the_names_of_a_run_to_the_run(name):
+    taken = {"what", "name", "budget", "guess", "seed", "folder", "json", "out", "help"}
+    taken.add("command")
+    names = {parameter.name for parameter in parameters_of(experiments()[name])}
+    assert not names & taken
+
+
+@pytest.mark.parametrize("name", list(experiments()))
+def test_an_experiment_says_its_question_and_what_each_parameter_is(name):
+    kind = experiments()[name]
+    assert kind().question.endswith("?")
+    assert all(p.help for p in parameters_of(kind) if p.accepts)

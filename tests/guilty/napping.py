@@ -1,0 +1,63 @@
+"""Work with a known cost: the oracle of the tests that run an experiment."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Annotated
+
+from perfkit.experiments.base import Experiment, variant
+from perfkit.experiments.parameters import Choice, Folder, Range
+from perfkit.findings.record import Verdict
+from perfkit.measure.tick import READY, Note
+
+
+@dataclass(frozen=True, kw_only=True)
+class Napping(Experiment):
+    """Does a nap between two batches cost anything?"""
+
+    nap_ms: Annotated[float, Range(0, 100, unit="ms", help="Length of the nap")] = 5.0
+    batch: Annotated[int, Range(1, 64, help="Examples per batch")] = 8
+    kind: Annotated[str, Choice(("short", "deep"), help="Of nap")] = "short"
+    bed: Annotated[str, Folder(help="Where to lie")] = ""
+    dreams: bool = False
+    fails: bool = False
+
+    name = "napping"
+    baseline = "awake"
+
+    def prepare(self):
+        yield Note("bed", "made")
+
+    @variant
+    def awake(self):
+        """Batches of 10 ms each, one after another."""
+        yield READY
+        while True:
+            self._work(0.010)
+            yield self.batch
+
+    @variant
+    def napping(self):
+        """The same with a nap after each batch."""
+        yield READY
+        while True:
+            self._work(0.010 + self.nap_ms / 1000)
+            yield self.batch
+
+    def _work(self, seconds):
+        if self.fails:
+            raise ValueError("it was told to fail")
+        time.sleep(seconds)
+
+    def verdict(self, measured):
+        """Say what the nap costs."""
+        if not measured.comparisons:
+            return Verdict(headline="Nothing was measured.")
+        nap = measured.comparisons[0]
+        return Verdict(
+            headline=f"Napping is {nap.verdict}: {nap.ratio:.2f} of awake.",
+            because=(f"Each batch waits {self.nap_ms:g} ms.",),
+            next="Set nap_ms=0.",
+            winner="awake",
+        )

@@ -1,0 +1,77 @@
+import shlex
+
+import pytest
+
+from perfkit import options
+from perfkit.errors import BadParameterError
+
+
+def parameters(line):
+    return options.parameters(options.parse(shlex.split(line)))
+
+
+def test_options_are_made_from_the_parameters(napping):
+    given = parameters("run napping --nap-ms 2.5 --batch 4 --dreams --kind deep")
+    assert given == {"nap_ms": 2.5, "batch": 4, "dreams": True, "kind": "deep"}
+    assert isinstance(given["batch"], int)
+
+
+def test_what_is_not_given_is_left_to_the_experiment(napping):
+    assert parameters("run napping") == {}
+    assert parameters("run napping --no-dreams") == {"dreams": False}
+
+
+def test_options_may_stand_before_the_name(napping):
+    asked = options.parse(shlex.split("run --budget 5 --batch 4 napping --json -"))
+    assert (asked.name, asked.budget, asked.json) == ("napping", 5.0, "-")
+    assert options.parameters(asked) == {"batch": 4}
+
+
+def test_a_value_that_is_no_number_is_left_for_the_experiment_to_refuse(napping):
+    given = parameters("run napping --nap-ms long --batch 2.5")
+    assert given == {"nap_ms": "long", "batch": "2.5"}
+    with pytest.raises(BadParameterError, match="from 0 to 100 ms"):
+        napping(nap_ms=given["nap_ms"])
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("lst", "'lst' is no command. Did you mean 'list'?"),
+        ("", "say what to do"),
+        ("run", "required: NAME"),
+        ("run nappin", "'nappin' is no experiment. Did you mean 'napping'?"),
+        ("run nappin --batch 3", "Did you mean 'napping'?"),
+        ("run napping --nap 3", "Did you mean '--nap-ms'?"),
+        ("run napping --nap_ms=3", "Did you mean '--nap-ms'?"),
+        ("run napping now", "'now' is one word too many"),
+        ("run napping --batch", "expected one argument"),
+        ("show", "required: FILE"),
+        ("lab --port many", "invalid int value"),
+    ],
+)
+def test_bad_usage_is_refused_in_a_sentence(napping, line, sentence):
+    with pytest.raises(BadParameterError) as caught:
+        options.parse(shlex.split(line))
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_help_names_range_unit_and_default_of_every_parameter(napping, capsys):
+    with pytest.raises(SystemExit) as ended:
+        options.parse(["run", "napping", "--help"])
+    assert ended.value.code == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "--nap-ms N Length of the nap, 0 to 100 ms (5.0)" in shown
+    assert "--kind WORD Of nap, one of short, deep ('short')" in shown
+    assert "--bed FOLDER Where to lie" in shown
+    assert "--dreams, --no-dreams" in shown
+    assert "130 stopped by Ctrl-C" in shown
+
+
+def test_help_fits_sixty_columns(napping, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    for line in ("--help", "run --help", "run napping --help", "lab --help"):
+        with pytest.raises(SystemExit):
+            options.parse(shlex.split(line))
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 60

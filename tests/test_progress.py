@@ -1,0 +1,117 @@
+from types import SimpleNamespace
+
+from perfkit import progress
+from perfkit.measure import events
+from perfkit.measure.statistics import Timing
+from perfkit.progress import Board
+
+
+def timing(variant, rate):
+    return Timing(
+        variant=variant,
+        rate=rate,
+        low=rate * 0.9,
+        high=rate * 1.1,
+        trials=2,
+        setup_s=0.1,
+        first_call_s=0.1,
+        warm_up_s=0.1,
+        drift=0.0,
+        cv=0.02,
+    )
+
+
+def ended(*timings):
+    return events.TrialEnded(SimpleNamespace(), SimpleNamespace(timings=timings))
+
+
+def board_after(*heard):
+    board = Board()
+    for event in heard:
+        board.hear(event)
+    return board
+
+
+def test_a_board_says_what_is_being_prepared():
+    assert board_after(events.Preparing("Making 512 images")).now == "Making 512 images"
+
+
+def test_a_board_says_variant_round_and_the_rate_of_the_last_second():
+    board = board_after(
+        events.TrialStarted("prefetched", 2, 8.0),
+        events.Ticked("prefetched", ((8.1, 0), (8.6, 100), (9.1, 200), (9.6, 300))),
+    )
+    # The last second holds 500 examples.
+    assert board.now == "Round 2, prefetched, 500 examples/s"
+
+
+def test_no_rate_is_read_across_a_pause():
+    board = board_after(
+        events.TrialStarted("serial", 1, 0.0),
+        events.Ticked("serial", ((0.2, 50), (0.9, 0), (1.0, 10))),
+    )
+    assert board.now == "Round 1, serial, 100 examples/s"
+
+
+def test_no_rate_is_said_before_the_first_tick():
+    board = board_after(
+        events.TrialStarted("serial", 1, 0.0), events.Ticked("serial", ((0.2, 0),))
+    )
+    assert board.now == "Round 1, serial"
+
+
+def test_the_next_trial_begins_without_the_rate_of_the_last():
+    board = board_after(
+        events.Ticked("serial", ((0.0, 0), (1.0, 10))),
+        events.TrialStarted("parallel", 1, 1.0),
+    )
+    assert board.now == "Round 1, parallel"
+
+
+def test_a_board_says_the_time_left():
+    board = board_after(events.Progress(15.0, 60.0))
+    assert (board.share, board.left) == (0.25, "45 s left")
+
+
+def test_a_run_that_takes_longer_than_expected_has_no_time_left():
+    board = board_after(events.Progress(61.0, 60.0))
+    assert (board.share, board.left) == (1.0, "0 s left")
+
+
+def test_the_time_left_is_unknown_at_first():
+    assert (Board().share, Board().left) == (0.0, "")
+
+
+def test_rates_so_far_are_listed_best_first():
+    board = board_after(ended(timing("serial", 100.0), timing("parallel", 250.0)))
+    assert board.rates == [
+        ("parallel", "250 examples/s (225 to 275)"),
+        ("serial", "100 examples/s (90 to 110)"),
+    ]
+
+
+def test_names_are_escaped_in_html():
+    board = board_after(
+        events.TrialStarted("<b>", 1, 0.0), ended(timing("<script>", 1.0))
+    )
+    page = progress.in_html(board)
+    assert "&lt;b&gt;" in page
+    assert "<script" not in page
+
+
+def test_the_bar_in_html_says_what_it_shows():
+    page = progress.in_html(board_after(events.Progress(15.0, 60.0)))
+    assert "value='0.250'" in page
+    assert "aria-label" in page
+
+
+def test_text_has_one_line_for_now_and_one_per_rate():
+    board = board_after(
+        ended(timing("serial", 100.0)),
+        events.TrialStarted("parallel", 1, 0.0),
+        events.Progress(1.0, 5.0),
+    )
+    assert progress.in_text(board).splitlines() == [
+        "Round 1, parallel, 4 s left",
+        "serial: 100 examples/s (90 to 110)",
+    ]
