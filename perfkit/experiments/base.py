@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perfkit.experiments.parameters import parameters_of
-from perfkit.measure.rounds import Arm
+from perfkit.measure.measurement import Arm
 
 if TYPE_CHECKING:
     from perfkit.findings.record import Verdict
-    from perfkit.measure.rounds import Measurement
+    from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
 
 Work = Callable[[], "Iterator[Yielded]"]
@@ -31,10 +31,15 @@ class Experiment:
     Class attributes:
         name: What the command line calls it, such as ``"data-pipeline"``.
         baseline: The variant that the others are compared with.
+        needs: Libraries without which no variant can run, by import name.
+        in_turns: Whether the trials of a round may take turns; False where they would
+            be in each other's way, because they fill the memory, say.
     """
 
     name: ClassVar[str]
     baseline: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ("tensorflow",)
+    in_turns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a bad parameter before anything runs."""

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import datetime
+import importlib.metadata
+import importlib.util
+import random
+import threading
 from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, RunError
+from perfkit.findings import store
+from perfkit.findings.record import Finding, Verdict
+from perfkit.machine.collect import machine
+from perfkit.measure.events import Event, Finished, TrialEnded
+from perfkit.measure.launcher import launcher
+from perfkit.measure.monitor import Monitor
+from perfkit.measure.rounds import Plan, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from perfkit.experiments.base import Experiment
-    from perfkit.findings.record import Finding
-    from perfkit.measure.events import Event
+    from perfkit.measure.measurement import Measurement
 
 
 class Session:
@@ -25,9 +39,12 @@ class Session:
 
     Attributes:
         finding: What has been found so far; None before the first trial has ended.
-    """
+        unsaved: Why the finding could not be saved, in a sentence; "" if it was.
 
-    finding: Finding | None
+    Raises:
+        BadParameterError: A budget that holds no measurement.
+        MissingPartError: The experiment needs a library that is not installed.
+    """
 
     def __init__(
         self,
@@ -38,16 +55,117 @@ class Session:
         seed: int | None = None,
         folder: Path | None = None,
     ) -> None:
-        raise NotImplementedError
+        if not 1 <= budget <= 86_400:
+            raise BadParameterError(
+                f"The budget is {budget!r}; give seconds from 1 to 86400."
+            )
+        for library in experiment.needs:
+            if importlib.util.find_spec(library) is None:
+                raise MissingPartError(
+                    f"{library} is not installed in this environment; "
+                    f"install it with `pip install {library}`."
+                )
+        self.experiment = experiment
+        self.finding: Finding | None = None
+        self.unsaved = ""
+        self._budget = budget
+        self._guess = guess
+        self._seed = random.randrange(2**31) if seed is None else seed
+        self._folder = folder
+        self._path: Path | None = None
+        self._stopped = threading.Event()
+        launcher().warm()
 
     def events(self) -> Iterator[Event]:
-        """Run, and tell what happens; at least one event every 0.25 s."""
-        raise NotImplementedError
+        """Run, and tell what happens; at least one event every 0.25 s.
+
+        Closing the iterator ends the run and keeps every trial that finished.
+
+        Raises:
+            RunError: Preparing failed, or no trial could be started.
+        """
+        self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
+        self._machine = machine()
+        run = Run(
+            Plan(
+                arms=tuple(self.experiment.variants().values()),
+                baseline=self.experiment.baseline,
+                budget=self._budget,
+                seed=self._seed,
+                prepare=self.experiment.prepare,
+                in_turns=self.experiment.in_turns and not self._machine.gpus,
+            ),
+            launcher(),
+            Monitor(),
+            stopped=self._stopped,
+        )
+        for event in run.events():
+            if isinstance(event, TrialEnded | Finished):
+                over = isinstance(event, Finished)
+                self._keep(event.measurement, over and event.stopped)
+            yield event
 
     def stop(self) -> None:
         """End the running trial and the run; callable from any thread."""
-        raise NotImplementedError
+        self._stopped.set()
 
     def run(self) -> Finding:
-        """Run to the end without watching; a kernel interrupt is Stop."""
-        raise NotImplementedError
+        """Run to the end without watching; a kernel interrupt is Stop.
+
+        Raises:
+            RunError: The run ended before any trial did.
+        """
+        try:
+            for _ in self.events():
+                pass
+        except KeyboardInterrupt:
+            self.stop()
+        if self.finding is None:
+            raise RunError("The run ended before any trial did; nothing was measured.")
+        return self.finding
+
+    def _keep(self, measured: Measurement, stopped: bool) -> None:
+        if not measured.trials:
+            return
+        self.finding = Finding(
+            experiment=self.experiment.name,
+            question=self.experiment.question,
+            parameters=self.experiment.parameters,
+            recorded=self._recorded,
+            perfkit=importlib.metadata.version("perfkit"),
+            machine=self._machine,
+            trials=measured.trials,
+            samples=measured.samples,
+            timings=measured.timings,
+            comparisons=measured.comparisons,
+            noise_floor=measured.noise_floor,
+            verdict=self._verdict(measured),
+            baseline=measured.baseline,
+            unavailable={
+                arm.name: arm.unavailable for arm in measured.arms if arm.unavailable
+            },
+            guess=self._guess,
+            notes=measured.notes,
+            budget_s=self._budget,
+            stopped=stopped,
+            seed=self._seed,
+        )
+        try:
+            self._path = store.save(
+                self.finding, self._folder, replacing=self._path
+            )
+            self.unsaved = ""
+        except PerfkitError as error:
+            # A full disk must not cost what was measured: it stays in memory.
+            self.unsaved = str(error)
+
+    def _verdict(self, measured: Measurement) -> Verdict:
+        if measured.timings:
+            return self.experiment.verdict(measured)
+        ended = {f"{t.variant} {t.message or t.outcome}" for t in measured.trials}
+        return Verdict(
+            headline="No variant could be timed, so there is no answer yet.",
+            because=tuple(sorted(ended)),
+            next=f"Give it a longer budget than {units.seconds(self._budget)}, or look "
+            "at the messages above.",
+        )

@@ -1,11 +1,42 @@
-"""From ticks to a rate with its interval, and from two rates to a ratio with its own."""
+"""From ticks to a rate with its interval, and from two rates to a ratio with its own.
+
+A timing's interval comes from resampling trials first and the blocks of ticks within
+them second: two processes that do the same differ, and so do two moments of one.
+
+A comparison looks at rounds: the log of the ratio in each, where both variants ran side
+by side, and Student's interval of their mean. The spread of a handful of rounds is badly
+known, so each comparison borrows from the spread of the others (a moderated t, after
+Smyth 2004), and no spread is believed that is smaller than what the turns within the
+rounds show.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from scipy import stats
+
+from perfkit import units
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from perfkit.measure.steady import Steady
 
 Comparing = Literal["faster", "slower", "no difference shown", "too noisy to say"]
+
+# Enough that the interval of the same ticks is the same to a percent of its width.
+_RESAMPLES = 1000
+_LEVEL = 0.975
+# The spread of the other comparisons counts like so many more rounds.
+_BORROWED = 4.0
+# A difference smaller than this is not worth a change of code: an interval that leaves
+# none larger open says "no difference shown", a wider one "too noisy to say".
+WORTH_KNOWING = 1.10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +68,14 @@ class Timing:
     drift: float
     cv: float
 
+    def __str__(self) -> str:
+        """One line that states its doubt."""
+        return (
+            f"{self.variant}: {units.rate(self.rate)} "
+            f"({units.significant(self.low)} to {units.significant(self.high)}), "
+            f"{self.trials} trial{'s' if self.trials != 1 else ''}"
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
@@ -60,3 +99,190 @@ class Comparison:
     high: float
     verdict: Comparing
     rounds: int
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether no difference can be claimed."""
+        return self.verdict not in ("faster", "slower")
+
+    @property
+    def half_width(self) -> float:
+        """Half the interval as a share of the ratio: 0.05 for ± 5 %."""
+        return float(np.sqrt(self.high / self.low) - 1)
+
+    def __str__(self) -> str:
+        """One line that states its doubt."""
+        return (
+            f"{self.variant} against {self.baseline}: {self.ratio:.2f}× "
+            f"({self.low:.2f} to {self.high:.2f}), {self.verdict}"
+        )
+
+
+def timing(
+    variant: str, steadies: Sequence[Steady], setups: Sequence[float], seed: int = 0
+) -> Timing:
+    """Put the trials of one variant together.
+
+    Args:
+        variant: Its name.
+        steadies: The steady part of each completed trial, at least one.
+        setups: Seconds of set-up of each.
+        seed: Of the resampling.
+    """
+    draw = np.random.default_rng(seed)
+    logs = np.log([steady.rate for steady in steadies])
+    resampled = np.stack([_resampled_log_rates(steady, draw) for steady in steadies])
+    picks = draw.integers(len(steadies), size=(len(steadies), _RESAMPLES))
+    means = resampled[picks, np.arange(_RESAMPLES)].mean(axis=0)
+    middle = float(logs.mean())
+    error = float(means.std()) * _few(len(logs))
+    return Timing(
+        variant=variant,
+        rate=float(np.exp(middle)),
+        low=float(np.exp(middle - error)),
+        high=float(np.exp(middle + error)),
+        trials=len(logs),
+        setup_s=float(np.median(setups)),
+        first_call_s=float(np.median([steady.first_call_s for steady in steadies])),
+        warm_up_s=float(np.median([steady.warm_up_s for steady in steadies])),
+        drift=float(np.median([steady.drift for steady in steadies])),
+        cv=float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0,
+    )
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The ratio of two variants in each round that holds both.
+
+    Attributes:
+        variant: The one in question.
+        baseline: The one it is held against.
+        logs: Log of the ratio of rates, shape (rounds,).
+        within: Variance of each of them, from the turns in the round, shape (rounds,).
+    """
+
+    variant: str
+    baseline: str
+    logs: NDArray[np.float64]
+    within: NDArray[np.float64]
+
+    @property
+    def variance(self) -> float:
+        """Of the log ratio from round to round; at least what the turns show."""
+        seen = float(self.logs.var(ddof=1)) if len(self.logs) > 1 else 0.0
+        return max(seen, float(self.within.mean()))
+
+
+def rounds(
+    variant: str, baseline: str, pairs: Sequence[tuple[Steady, Steady]], seed: int = 0
+) -> Rounds:
+    """Take the ratio of each round.
+
+    Args:
+        variant: The one in question.
+        baseline: The one it is held against.
+        pairs: Of each round: the variant's steady part and the baseline's.
+        seed: Of the resampling.
+    """
+    draw = np.random.default_rng(seed)
+    ratios = [_log_ratio(one, other, draw) for one, other in pairs]
+    logs, within = np.array(ratios).reshape(-1, 2).T
+    return Rounds(variant, baseline, logs, within)
+
+
+def pooled_variance(all_rounds: Sequence[Rounds]) -> float:
+    """The usual variance of a round's log ratio, over all comparisons of a run."""
+    known = [(r.variance, len(r.logs) - 1) for r in all_rounds if len(r.logs) > 1]
+    if not known:
+        return 0.0
+    variances, freedoms = np.array(known).T
+    return float((variances * freedoms).sum() / freedoms.sum())
+
+
+def comparison(of: Rounds, usual: float, floor: float | None) -> Comparison:
+    """Say what the rounds show.
+
+    Args:
+        of: The ratios, at least one.
+        usual: What ``pooled_variance`` says of the whole run.
+        floor: The noise floor, a ratio of at least 1; None while it is unknown.
+    """
+    low, middle, high = interval(of, usual)
+    return Comparison(
+        variant=of.variant,
+        baseline=of.baseline,
+        ratio=float(np.exp(middle)),
+        low=float(np.exp(low)),
+        high=float(np.exp(high)),
+        verdict=_judge(low, middle, high, np.log(floor) if floor else 0.0),
+        rounds=len(of.logs),
+    )
+
+
+def interval(of: Rounds, usual: float) -> tuple[float, float, float]:
+    """Low, middle and high of the mean log ratio."""
+    count = len(of.logs)
+    freedom = count - 1
+    variance = max(
+        (freedom * of.variance + _BORROWED * usual) / (freedom + _BORROWED),
+        float(of.within.mean()),
+    )
+    middle = float(of.logs.mean())
+    # One round shows nothing of how rounds differ; what is borrowed is all there is.
+    half = float(stats.t.ppf(_LEVEL, max(1.0, freedom + _BORROWED * (freedom > 0))))
+    half *= float(np.sqrt(variance / count))
+    return middle - half, middle, middle + half
+
+
+def noise_floor(twin: Rounds, usual: float) -> float:
+    """The ratio, 1 or more, that the baseline reached against itself at most."""
+    low, _, high = interval(twin, usual)
+    return float(np.exp(max(abs(low), abs(high))))
+
+
+def _judge(low: float, middle: float, high: float, floor: float) -> Comparing:
+    if low > 0 and middle > floor:
+        return "faster"
+    if high < 0 and middle < -floor:
+        return "slower"
+    left_open = max(abs(low), abs(high))
+    return (
+        "no difference shown"
+        if left_open <= np.log(WORTH_KNOWING)
+        else "too noisy to say"
+    )
+
+
+def _log_ratio(
+    one: Steady, other: Steady, draw: np.random.Generator
+) -> tuple[float, float]:
+    """The log ratio of two trials of a round, and its variance."""
+    common, mine, theirs = np.intersect1d(one.keys, other.keys, return_indices=True)
+    if len(common) < 2:
+        resampled = _resampled_log_rates(one, draw) - _resampled_log_rates(other, draw)
+        return float(np.log(one.rate / other.rate)), float(resampled.var())
+    # Turn by turn side by side: what the machine did meanwhile is in both alike.
+    work = np.stack([one.examples[mine], other.examples[theirs]])
+    time = np.stack([one.seconds[mine], other.seconds[theirs]])
+    picks = draw.integers(len(common), size=(len(common), _RESAMPLES))
+    rates = np.log(work[:, picks].sum(axis=1) / time[:, picks].sum(axis=1))
+    whole = np.log(work.sum(axis=1) / time.sum(axis=1))
+    return float(whole[0] - whole[1]), float((rates[0] - rates[1]).var())
+
+
+def _resampled_log_rates(
+    steady: Steady, draw: np.random.Generator
+) -> NDArray[np.float64]:
+    """Log rates of one trial with its blocks drawn anew, shape (resamples,)."""
+    blocks = len(steady.seconds)
+    picks = draw.integers(blocks, size=(blocks, _RESAMPLES))
+    work, time = steady.examples[picks].sum(axis=0), steady.seconds[picks].sum(axis=0)
+    return np.asarray(np.log(work / time))
+
+
+def _few(count: int) -> float:
+    """Standard errors in half a 95 % interval, corrected for a bootstrap of few."""
+    if count == 1:
+        # Nothing is known of the spread between processes; say so by a wide interval.
+        return float(stats.t.ppf(_LEVEL, 1))
+    return float(stats.t.ppf(_LEVEL, count - 1) * np.sqrt(count / (count - 1)))

@@ -13,12 +13,10 @@ class Limits:
     """How far a trial may go.
 
     Attributes:
-        seconds: How long it works once it is ready; it ends at the first tick past that.
         silence: Seconds without any sign of life before it counts as hung.
         memory: Bytes it may allocate above what it starts with; None for no limit.
     """
 
-    seconds: float
     silence: float = 60.0
     memory: int | None = None
 
@@ -36,7 +34,10 @@ class Trial:
         wall_s: Seconds from the start of the trial to its end.
         setup_s: Seconds from the start of the trial until it was ready; None if never.
         ticks: ``(seconds since the trial's start, examples since the last tick)``. The
-            first entry is the moment it was ready; an entry of 0 examples ends a pause.
+            first entry is the moment it was ready. An entry of 0 examples says that no
+            rate can be read from the time before it: a pause, or another's turn.
+        turns: Seconds since the trial's start at which each of its turns began; empty
+            where it ran in one go.
         pauses: Seconds of each pause, by label.
         parts: Seconds of each tick spent in a part, by name, one number per tick
             with examples.
@@ -52,7 +53,11 @@ class Trial:
     wall_s: float = 0.0
     setup_s: float | None = None
     ticks: tuple[tuple[float, int], ...] = ()
+    turns: tuple[float, ...] = ()
     pauses: dict[str, tuple[float, ...]] = field(default_factory=dict)
     parts: dict[str, tuple[float, ...]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
+
+    # A trial is analysed once however often it is asked about.
+    __hash__ = object.__hash__

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import multiprocessing
 import os
 import random
 import resource
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from perfkit.measure.trial import Limits
 
 # Ticks travel in chunks, so that sending them does not show in the training.
-_CHUNK_S = 0.1
+_CHUNK_S = 0.05
+# From <fcntl.h>; Python has no name for it.
+_F_SETSIG = 10
 
 
 def work(payload: bytes, seed: int, limits: Limits, sink: Connection, output: Connection) -> None:
@@ -36,7 +40,7 @@ def work(payload: bytes, seed: int, limits: Limits, sink: Connection, output: Co
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         _limit_memory(limits.memory)
-        _run(payload, seed, limits, sink)
+        _run(payload, seed, sink)
     except BaseException as error:  # noqa: BLE001  the outcome carries it
         _send(sink, ("end", *_outcome(error)))
     else:
@@ -47,39 +51,26 @@ def work(payload: bytes, seed: int, limits: Limits, sink: Connection, output: Co
     os._exit(0)
 
 
-def _run(payload: bytes, seed: int, limits: Limits, sink: Connection) -> None:
+def _run(payload: bytes, seed: int, sink: Connection) -> None:
     import cloudpickle
 
     _seed(seed)
     chunk: list[tuple[int, int, dict[str, float], str]] = []
-    sent = time.perf_counter()
-    end = None
-    stream = iter(cloudpickle.loads(payload)())
-    for item in stream:
+    sent = 0.0
+    for item in cloudpickle.loads(payload)():
         now = time.perf_counter_ns()
         if isinstance(item, Note):
             _send(sink, ("note", item.name, item.value))
             continue
-        tick = item if isinstance(item, Tick | Pause) else Tick(item)
-        if isinstance(tick, Pause):
-            chunk.append((now, 0, {}, tick.label))
+        if isinstance(item, Pause):
+            chunk.append((now, 0, {}, item.label))
         else:
+            tick = item if isinstance(item, Tick) else Tick(item)
             chunk.append((now, tick.examples, dict(tick.parts), ""))
-        first = end is None
-        if end is None:
-            end = now + int(limits.seconds * 1e9)
-        last = now >= end
-        if first or last or time.perf_counter() - sent > _CHUNK_S:
+        if now / 1e9 - sent > _CHUNK_S:
             _send(sink, ("ticks", chunk))
-            chunk, sent = [], time.perf_counter()
-        if last:
-            break
-    if chunk:
-        _send(sink, ("ticks", chunk))
-    # Notes that a variant has to give on its way out, after the clock has stopped.
-    last_words = getattr(stream, "close", None)
-    if last_words is not None:
-        last_words()
+            chunk, sent = [], now / 1e9
+    _send(sink, ("ticks", chunk))
 
 
 def _send(sink: Connection, message: tuple[Any, ...]) -> None:
@@ -109,14 +100,24 @@ def _limit_memory(above: int | None) -> None:
 
 def _end_with_parent() -> None:
     """Kill this process's group, grandchildren included, when the parent is gone."""
+    parent = multiprocessing.parent_process()
+    if parent is None or not hasattr(os, "setsid"):
+        return
     os.setsid()
+    if sys.platform == "linux":
+        # The kernel sends the signal when the pipe from the parent closes, so not even
+        # a call that never returns to Python outlives it.
+        pipe = parent.sentinel
+        fcntl.fcntl(pipe, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(pipe, _F_SETSIG, signal.SIGKILL)
+        flags = fcntl.fcntl(pipe, fcntl.F_GETFL)
+        fcntl.fcntl(pipe, fcntl.F_SETFL, flags | os.O_ASYNC)
+        if not parent.is_alive():
+            os._exit(1)
+        return
 
     def watch() -> None:
-        import multiprocessing
-
-        parent = multiprocessing.parent_process()
-        if parent is not None:
-            parent.join()
+        parent.join()
         os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True, name="perfkit-parent").start()

@@ -1,0 +1,299 @@
+"""Starts trials: each in a fresh process, forked from one that has TensorFlow loaded.
+
+On Linux the processes come from ``multiprocessing``'s fork server, which imports
+TensorFlow once and never runs an operation; elsewhere the same protocol runs over
+``spawn``, which imports it in every trial.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+import types
+from multiprocessing import connection
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from perfkit.errors import RunError
+from perfkit.measure import preload, worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import BaseContext
+
+    from perfkit.measure.trial import Limits, Outcome
+
+# What a trial printed last is enough to explain its end.
+_TAIL = 8192
+Message = tuple[Any, ...]
+
+
+class Running:
+    """A trial's process, seen from outside.
+
+    Attributes:
+        pid: Of the trial's process; it leads a group of its own.
+        started_ns: ``time.perf_counter_ns`` when it was asked for.
+        outcome: How it ended; None while it runs.
+        message: One sentence on an outcome other than ``completed``.
+    """
+
+    def __init__(self, context: BaseContext, payload: bytes, seed: int, limits: Limits) -> None:
+        self._messages, sink = context.Pipe(duplex=False)
+        self._output, out = context.Pipe(duplex=False)
+        self._limits = limits
+        self._tail = bytearray()
+        self._killed: tuple[Outcome, str] | None = None
+        self._ended: tuple[Outcome, str] | None = None
+        self.outcome: Outcome | None = None
+        self.message = ""
+        self._oom_kills = _oom_kills()
+        self.started_ns = time.perf_counter_ns()
+        self._process = context.Process(  # type: ignore[attr-defined]
+            target=worker.work, args=(payload, seed, limits, sink, out), daemon=True
+        )
+        with _without_main():
+            self._process.start()
+        sink.close()
+        out.close()
+        self.pid: int = self._process.pid
+        self._heard = self._frozen = time.perf_counter()
+        self._open: list[Any] = [self._messages, self._output]
+
+    def poll(self, timeout: float) -> list[Message]:
+        """Wait up to ``timeout`` seconds for what the trial tells, and return it.
+
+        Once the trial is over ``outcome`` is set and nothing more comes.
+        """
+        if self.outcome is not None:
+            return []
+        ready = connection.wait([*self._open, self._process.sentinel], timeout)
+        messages = self._read(ready)
+        if self._process.sentinel in ready:
+            messages += self._drain()
+            self._finish()
+        elif self.outcome is None and time.perf_counter() - self._heard > self._limits.silence:
+            self.kill(
+                "timed-out",
+                f"gave no sign of life for {self._limits.silence:.0f} s and was ended",
+            )
+        return messages
+
+    def kill(self, outcome: Outcome, message: str) -> None:
+        """End the trial and all it started, now; it ends with this outcome."""
+        if self.outcome is not None:
+            return
+        self._killed = self._killed or (outcome, message)
+        _signal_group(self.pid, signal.SIGKILL)
+        self._process.join(5)
+        self._drain()
+        self._finish()
+
+    def freeze(self) -> None:
+        """Let the trial and all it started stand still; it keeps what it holds."""
+        self._frozen = time.perf_counter()
+        _signal_group(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on from where it stood."""
+        # While it stands still it cannot be heard, and that is not silence.
+        self._heard += time.perf_counter() - self._frozen
+        _signal_group(self.pid, signal.SIGCONT)
+
+    def _read(self, ready: list[Any]) -> list[Message]:
+        messages: list[Message] = []
+        if self._output in ready:
+            self._read_output()
+        while self._messages in self._open and self._messages.poll():
+            try:
+                message = self._messages.recv()
+            except (EOFError, OSError):
+                self._open.remove(self._messages)
+                break
+            self._heard = time.perf_counter()
+            if message[0] == "end":
+                self._ended = message[1:]
+            else:
+                messages.append(message)
+        return messages
+
+    def _read_output(self) -> None:
+        text = os.read(self._output.fileno(), 1 << 16)
+        if not text:
+            self._open.remove(self._output)
+        self._tail += text
+        del self._tail[:-_TAIL]
+
+    def _drain(self) -> list[Message]:
+        messages = self._read([])
+        # A grandchild may hold the other end open, so end of file is not waited for.
+        while self._output in self._open and connection.wait([self._output], 0):
+            self._read_output()
+        return messages
+
+    def _finish(self) -> None:
+        _signal_group(self.pid, signal.SIGKILL)
+        self._process.join(5)
+        code = self._process.exitcode
+        self.outcome, self.message = (
+            self._killed
+            or self._ended
+            or _crash(code, self.tail, self._limits, _oom_kills() > self._oom_kills)
+        )
+        self._messages.close()
+        self._output.close()
+
+    @property
+    def tail(self) -> str:
+        """The last of what the trial printed."""
+        return self._tail.decode(errors="replace")
+
+
+class Launcher:
+    """One per process; ``launcher()`` gives it."""
+
+    def __init__(self) -> None:
+        forks = sys.platform == "linux"
+        self._context = multiprocessing.get_context("forkserver" if forks else "spawn")
+        self._ready = threading.Event()
+        self._failure = ""
+        self._warming: threading.Thread | None = None
+        self._log = ""
+
+    def warm(self) -> None:
+        """Begin to load TensorFlow in the background; returns at once."""
+        if self._warming is None and not self._ready.is_set():
+            self._warming = threading.Thread(
+                target=self._warm, daemon=True, name="perfkit-launcher"
+            )
+            self._warming.start()
+
+    def wait(self, timeout: float) -> bool:
+        """Wait up to ``timeout`` seconds; True once trials start at once.
+
+        Raises:
+            RunError: The launcher ended before it was ready.
+        """
+        self.warm()
+        ready = self._ready.wait(timeout)
+        if self._failure:
+            failure, self._failure, self._warming = self._failure, "", None
+            self._ready.clear()
+            raise RunError(failure)
+        return ready
+
+    def start(self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits) -> Running:
+        """Start a trial of ``work``, a function that returns the variant's generator."""
+        return Running(self._context, cloudpickle.dumps(work), seed, limits)
+
+    def _warm(self) -> None:
+        if self._context.get_start_method() == "forkserver":
+            self._start_server()
+        probe = self._context.Process(target=_nothing, daemon=True)  # type: ignore[attr-defined]
+        try:
+            with _without_main():
+                probe.start()
+            probe.join()
+        except (OSError, EOFError):
+            pass
+        if probe.pid is None or probe.exitcode != 0:
+            self._failure = (
+                "The process that loads TensorFlow ended before it was ready"
+                f"{self._last_words()}. Try `python -c 'import tensorflow'` here."
+            )
+        self._ready.set()
+
+    def _start_server(self) -> None:
+        from multiprocessing import forkserver
+
+        descriptor, self._log = tempfile.mkstemp(prefix="perfkit-launcher-")
+        os.close(descriptor)
+        atexit.register(_forget, self._log)
+        self._context.set_forkserver_preload([preload.__name__])
+        os.environ[preload.LOG_VARIABLE] = self._log
+        try:
+            with _without_main():
+                forkserver.ensure_running()
+        finally:
+            del os.environ[preload.LOG_VARIABLE]
+
+    def _last_words(self) -> str:
+        try:
+            with open(self._log, errors="replace") as log:
+                lines = log.read()[-_TAIL:].strip().splitlines()
+        except OSError:
+            return ""
+        return f" ({lines[-1].strip()})" if lines else ""
+
+
+@functools.cache
+def launcher() -> Launcher:
+    """Give this process's launcher."""
+    return Launcher()
+
+
+def _nothing() -> None:
+    """Run in a trial's place to learn whether trials can start."""
+
+
+def _forget(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Keep a child from running the parent's script again, guarded or not.
+
+    Work travels as a cloudpickle, so a child needs nothing from ``__main__``.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    # The group exists once the trial has begun; before that there is the process alone.
+    for send in (os.killpg, os.kill):
+        try:
+            send(pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue
+        return
+
+
+def _oom_kills() -> int:
+    """How many processes of this control group the system has killed for memory."""
+    try:
+        with open("/sys/fs/cgroup/memory.events") as events:
+            counts = dict(line.split() for line in events)
+    except (OSError, ValueError):
+        return 0
+    return int(counts.get("oom_kill", 0))
+
+
+def _crash(code: int | None, tail: str, limits: Limits, killed_for_memory: bool) -> tuple[Outcome, str]:
+    last = tail.strip().splitlines()[-1].strip()[:300] if tail.strip() else ""
+    said = f"; its last words: {last}" if last else ""
+    if limits.memory is not None and "bad_alloc" in tail:
+        return "out-of-memory", f"ran out of the memory it was allowed{said}"
+    if killed_for_memory:
+        return "out-of-memory", "was killed by the system because memory ran out"
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name
+        hint = " (the system does that when memory runs out)" if name == "SIGKILL" else ""
+        return "crashed", f"was ended by {name}{hint}{said}"
+    return "crashed", f"ended with exit code {code}{said}"

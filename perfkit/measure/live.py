@@ -1,0 +1,173 @@
+"""A trial while it runs: it is given turns, listened to, and in the end recorded."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfkit.measure.trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from perfkit.measure.launcher import Message, Running
+    from perfkit.measure.trial import Outcome
+
+
+class LiveTrial:
+    """One process at work, seen by the parent.
+
+    Args:
+        variant: Its name.
+        round: The round it belongs to.
+        running: The process.
+        zero_ns: The run's start, on the clock that stamps the ticks.
+        clock: That clock: ``time.perf_counter_ns`` or a test's own.
+        seed: What its random numbers started from.
+    """
+
+    def __init__(
+        self,
+        variant: str,
+        round: int,
+        running: Running,
+        *,
+        zero_ns: int,
+        clock: Callable[[], int],
+        seed: int,
+    ) -> None:
+        self.variant = variant
+        self.round = round
+        self.running = running
+        self._zero_ns = zero_ns
+        self._clock = clock
+        self._seed = seed
+        self._last_ns = 0
+        self._resumed_ns: list[int] = []
+        self._ticks: list[tuple[int, int]] = []
+        self._pauses: dict[str, list[float]] = {}
+        self._parts: list[dict[str, float]] = []
+        self._notes: dict[str, Any] = {}
+
+    @property
+    def over(self) -> bool:
+        """Whether its process has ended."""
+        return self.running.outcome is not None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has been set up."""
+        return bool(self._ticks)
+
+    @property
+    def ready_s(self) -> float:
+        """Seconds from the start of the run until it was ready."""
+        return (self._ticks[0][0] - self._zero_ns) / 1e9
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What it told so far, by name."""
+        return self._notes
+
+    @property
+    def turns_done(self) -> int:
+        """How many turns it has had."""
+        return len(self._resumed_ns)
+
+    @property
+    def costs(self) -> NDArray[np.float64]:
+        """Seconds per example of each tick so far, shape (ticks,)."""
+        return np.array(
+            [
+                (at - before) / 1e9 / examples
+                for (before, _), (at, examples) in itertools.pairwise(self._ticks)
+                if examples
+            ]
+        )
+
+    @property
+    def tick_s(self) -> float:
+        """The usual length of a tick in seconds; 0.0 while there is none."""
+        spent = [
+            (at - before) / 1e9
+            for (before, _), (at, examples) in itertools.pairwise(self._ticks)
+            if examples
+        ]
+        return float(np.median(spent)) if spent else 0.0
+
+    def resume(self) -> None:
+        """Give it its turn."""
+        self._resumed_ns.append(self._clock())
+        self.running.resume()
+
+    def freeze(self) -> None:
+        """End its turn."""
+        self.running.freeze()
+
+    def end(self, outcome: Outcome = "completed", message: str = "") -> None:
+        """End it for good; what it did so far counts."""
+        self.running.kill(outcome, message)
+
+    def listen(self, timeout: float) -> tuple[tuple[float, int], ...]:
+        """Wait up to ``timeout`` seconds for news.
+
+        Returns:
+            New ticks as ``(seconds since the run's start, examples)``.
+        """
+        known = len(self._ticks)
+        for message in self.running.poll(timeout):
+            self._take(message)
+        return tuple(
+            ((time_ns - self._zero_ns) / 1e9, examples)
+            for time_ns, examples in self._ticks[known:]
+        )
+
+    def _take(self, message: Message) -> None:
+        if message[0] == "note":
+            self._notes[message[1]] = message[2]
+            return
+        for time_ns, examples, parts, label in message[1]:
+            broken = any(self._last_ns < at <= time_ns for at in self._resumed_ns[-2:])
+            if broken or label or not examples:
+                # What spans another's turn is neither work nor a pause of its own.
+                if label and not broken and self._ticks:
+                    spent = (time_ns - self._last_ns) / 1e9
+                    self._pauses.setdefault(label, []).append(spent)
+                examples = 0
+            elif not self._ticks:
+                # A variant that never says it is ready is ready at its first tick.
+                examples = 0
+            if examples:
+                self._parts.append(parts)
+            self._ticks.append((time_ns, examples))
+            self._last_ns = time_ns
+
+    def record(self) -> Trial:
+        """What it measured, once it is over."""
+        started = self.running.started_ns
+        outcome, message = self.running.outcome or "stopped", self.running.message
+        if outcome == "completed" and not any(n for _, n in self._ticks):
+            outcome, message = "crashed", "ended without having done a single example"
+        names = {name for parts in self._parts for name in parts}
+        return Trial(
+            variant=self.variant,
+            round=self.round,
+            outcome=outcome,
+            message=message,
+            started_s=(started - self._zero_ns) / 1e9,
+            wall_s=(self._clock() - started) / 1e9,
+            setup_s=(self._ticks[0][0] - started) / 1e9 if self._ticks else None,
+            ticks=tuple(((at - started) / 1e9, n) for at, n in self._ticks),
+            turns=tuple((at - started) / 1e9 for at in self._resumed_ns),
+            pauses={label: tuple(spent) for label, spent in self._pauses.items()},
+            parts={
+                name: tuple(parts.get(name, 0.0) for parts in self._parts)
+                for name in sorted(names)
+            },
+            notes=self._notes,
+            seed=self._seed,
+        )

@@ -1,0 +1,147 @@
+"""All that a run has measured so far, and what it says."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from perfkit.measure import statistics
+from perfkit.measure.steady import steady
+from perfkit.measure.trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perfkit.measure.statistics import Comparison, Rounds, Timing
+    from perfkit.measure.steady import Steady
+    from perfkit.measure.tick import Yielded
+
+# The twin of the baseline: what two runs of the same thing differ by here, today.
+TWIN = "the baseline again"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One variant as the engine sees it.
+
+    Attributes:
+        name: Its name in the experiment, in charts and in files.
+        work: Makes the generator that does the work; called in a fresh process.
+        changes: The one thing it changes, in a sentence.
+        against: The variant it is compared with; "" or its own name for none.
+        unavailable: Why it is not run on this machine; "" where it is.
+    """
+
+    name: str
+    work: Callable[[], Iterator[Yielded]]
+    changes: str = ""
+    against: str = ""
+    unavailable: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """All that has been measured so far, and what it says.
+
+    Attributes:
+        arms: The variants asked for, in order, without the twin.
+        trials: Every trial that has ended, in order; the twin's bear the name ``TWIN``.
+        samples: The machine's load, as ``Finding.samples`` holds it.
+        notes: What ``prepare`` told, by name.
+        baseline: The variant that the twin repeats.
+    """
+
+    arms: tuple[Arm, ...]
+    trials: tuple[Trial, ...] = ()
+    samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+    baseline: str = ""
+
+    def of(self, variant: str) -> tuple[Trial, ...]:
+        """The trials of one variant, whatever their outcome."""
+        return tuple(t for t in self.trials if t.variant == variant)
+
+    @functools.cached_property
+    def timings(self) -> tuple[Timing, ...]:
+        """A rate with its interval for each variant that completed a trial."""
+        return tuple(
+            statistics.timing(
+                arm.name,
+                list(self._steady[arm.name].values()),
+                [t.setup_s for t in self.of(arm.name) if t.setup_s is not None],
+            )
+            for arm in self.arms
+            if self._steady.get(arm.name)
+        )
+
+    def timing(self, variant: str) -> Timing | None:
+        """One variant's rate; None while it has no completed trial."""
+        return next((t for t in self.timings if t.variant == variant), None)
+
+    @functools.cached_property
+    def noise_floor(self) -> float | None:
+        """The ratio that the baseline and its twin reached, at most; None if unknown."""
+        twin = self._rounds(TWIN, self.baseline)
+        return statistics.noise_floor(twin, self._usual) if twin else None
+
+    @functools.cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Each variant against the one it is compared with."""
+        return tuple(
+            statistics.comparison(rounds, self._usual, self.noise_floor)
+            for rounds in self._compared
+        )
+
+    def compare(self, variant: str, baseline: str) -> Comparison | None:
+        """Any two variants, from the rounds that hold both; None if there are none."""
+        rounds = self._rounds(variant, baseline)
+        if rounds is None:
+            return None
+        return statistics.comparison(rounds, self._usual, self.noise_floor)
+
+    def fastest(self, among: tuple[str, ...] = ()) -> tuple[Timing, ...]:
+        """The fastest variant, then those it is not shown to beat; best rate first.
+
+        Args:
+            among: Only these variants; empty for all.
+        """
+        ranked = sorted(
+            (t for t in self.timings if not among or t.variant in among),
+            key=lambda timing: timing.rate,
+            reverse=True,
+        )
+        return tuple(
+            t for t in ranked if t is ranked[0] or self._ties(ranked[0], t)
+        )
+
+    def _ties(self, best: Timing, other: Timing) -> bool:
+        comparison = self.compare(best.variant, other.variant)
+        if comparison is None:
+            return other.high >= best.low
+        return comparison.verdict != "faster"
+
+    @functools.cached_property
+    def _steady(self) -> dict[str, dict[int, Steady]]:
+        found: dict[str, dict[int, Steady]] = {}
+        for trial in self.trials:
+            if trial.outcome == "completed" and (part := steady(trial)) is not None:
+                found.setdefault(trial.variant, {})[trial.round] = part
+        return found
+
+    @functools.cached_property
+    def _compared(self) -> tuple[Rounds, ...]:
+        pairs = ((arm.name, arm.against) for arm in self.arms if arm.against)
+        rounds = (self._rounds(one, other) for one, other in pairs if one != other)
+        return tuple(r for r in rounds if r is not None)
+
+    @functools.cached_property
+    def _usual(self) -> float:
+        """The usual variance of a round's log ratio in this run."""
+        twin = self._rounds(TWIN, self.baseline)
+        return statistics.pooled_variance([*self._compared, *([twin] if twin else [])])
+
+    def _rounds(self, variant: str, baseline: str) -> Rounds | None:
+        one, other = self._steady.get(variant, {}), self._steady.get(baseline, {})
+        pairs = [(one[r], other[r]) for r in sorted(one.keys() & other.keys())]
+        return statistics.rounds(variant, baseline, pairs) if pairs else None

@@ -1,0 +1,216 @@
+"""Watches the machine while trials run: load, memory, disk, GPUs and the pulse.
+
+A thread of the parent samples five times a second. A reading that this system does not
+give is absent, never 0, and one that fails does not take the others with it.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from perfkit.machine.nvml import GpuReader
+from perfkit.measure.pulse import pulse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+PERIOD_S = 0.2
+# Every so many samples: the pulse, and what costs the system more to tell.
+_PULSE_EVERY = 2
+_SLOW_EVERY = 5
+_READINGS = (OSError, psutil.Error, ValueError, KeyError, IndexError)
+
+
+class Monitor:
+    """Samples the machine until it is stopped.
+
+    Args:
+        pulse: Whether to take the pulse as well.
+    """
+
+    def __init__(self, *, pulse: bool = True) -> None:
+        self._zero_ns = 0
+        self._pulse = pulse
+        self._trial: _Tree | None = None
+        self._trees: dict[int, _Tree] = {}
+        self._trial_cpu: dict[int, float] = {}
+        self._self = psutil.Process()
+        self._rates = _Rates()
+        self._gpus = GpuReader()
+        self._taken = 0
+        self._slow: dict[str, float] = {}
+        self._fresh: collections.deque[dict[str, float]] = collections.deque()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(
+            target=self._sample_until_stopped, daemon=True, name="perfkit-monitor"
+        )
+
+    def start(self, zero_ns: int) -> None:
+        """Begin to sample; a second call does nothing.
+
+        Args:
+            zero_ns: ``time.perf_counter_ns`` at the start of the run, from which
+                samples count.
+        """
+        if not self._thread.is_alive():
+            self._zero_ns = zero_ns
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Take no more samples."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def watch(self, pid: int | None, others: Sequence[int] = ()) -> None:
+        """Say which process has its turn, and which of the round stand still.
+
+        Args:
+            pid: The trial at work; None between trials.
+            others: The trials of the round, that one among them or not.
+        """
+        # What a trial has done is counted before it ends, or it would look like others.
+        self._count_trials()
+        known = self._trees
+        pids = {p for p in (*others, pid) if p is not None}
+        self._trees = {p: known.get(p) or _Tree(p) for p in pids}
+        self._trial = None if pid is None else self._trees[pid]
+
+    def take(self) -> list[dict[str, float]]:
+        """The samples since the last call, oldest first."""
+        samples = []
+        with contextlib.suppress(IndexError):
+            while True:
+                samples.append(self._fresh.popleft())
+        return samples
+
+    def _sample_until_stopped(self) -> None:
+        due = time.perf_counter()
+        while not self._stop.is_set():
+            self._fresh.append(self._sample())
+            self._taken += 1
+            due = max(due + PERIOD_S, time.perf_counter())
+            self._stop.wait(due - time.perf_counter())
+
+    def _sample(self) -> dict[str, float]:
+        now = time.perf_counter_ns()
+        sample = {"t": (now - self._zero_ns) / 1e9}
+        for reading in (self._cpu, self._disk):
+            with contextlib.suppress(*_READINGS):
+                sample |= reading(now / 1e9)
+        if self._taken % _SLOW_EVERY == 0:
+            self._slow = dict(self._slowly())
+        sample |= self._slow | self._gpus.sample()
+        if self._pulse and self._taken % _PULSE_EVERY == 0:
+            sample["pulse"] = pulse()
+        return sample
+
+    def _count_trials(self) -> float:
+        """CPU seconds that the trials of this run have used, ended ones included."""
+        for pid, tree in list(self._trees.items()):
+            with contextlib.suppress(*_READINGS):
+                used = max(tree.cpu_seconds(), self._trial_cpu.get(pid, 0.0))
+                self._trial_cpu[pid] = used
+        return sum(self._trial_cpu.values())
+
+    def _cpu(self, now: float) -> dict[str, float]:
+        times = psutil.cpu_times()
+        # Guest time is counted in user time already.
+        not_busy = ("idle", "iowait", "guest", "guest_nice")
+        busy = sum(times) - sum(getattr(times, name, 0.0) for name in not_busy)
+        counters = {
+            "busy": busy,
+            "cpu_perfkit": sum(self._self.cpu_times()[:2]),
+            "cpu_trial": self._count_trials(),
+        }
+        load = self._rates.of_all(now, counters)
+        if len(load) < len(counters):
+            return {}
+        # The counters tick in steps of 10 ms, so a difference may come out below 0.
+        others = load.pop("busy") - sum(load.values())
+        return load | {"cpu_other": max(0.0, others)}
+
+    def _disk(self, now: float) -> dict[str, float]:
+        counters = dict[str, float]()
+        if (machine := psutil.disk_io_counters()) is not None:
+            counters["disk_read"] = machine.read_bytes
+            counters["disk_write"] = machine.write_bytes
+        if (trial := self._trial) is not None:
+            with contextlib.suppress(*_READINGS):
+                counters |= trial.disk_bytes()
+        return self._rates.of_all(now, counters)
+
+    def _slowly(self) -> Iterator[tuple[str, float]]:
+        with contextlib.suppress(*_READINGS):
+            yield "memory_used", float(psutil.virtual_memory().used)
+        if (trial := self._trial) is not None:
+            trial.look_for_children()
+            with contextlib.suppress(*_READINGS):
+                yield "memory_trial", trial.memory_bytes()
+
+
+class _Tree:
+    """A trial's process with the processes it started."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._processes = [psutil.Process(pid)] if psutil.pid_exists(pid) else []
+
+    def look_for_children(self) -> None:
+        with contextlib.suppress(*_READINGS):
+            self._processes[1:] = self._processes[0].children(recursive=True)
+
+    def cpu_seconds(self) -> float:
+        """User and system time, that of children which have ended included."""
+        return sum(self._of_each(lambda process: sum(process.cpu_times()[:4])))
+
+    def disk_bytes(self) -> dict[str, float]:
+        counters = list(self._of_each(lambda process: process.io_counters()))
+        return {
+            "disk_read_trial": float(sum(c.read_bytes for c in counters)),
+            "disk_write_trial": float(sum(c.write_bytes for c in counters)),
+        }
+
+    def memory_bytes(self) -> float:
+        """Proportional share (PSS) where the system tells it, else the resident set."""
+        return float(sum(self._of_each(_memory)))
+
+    def _of_each(self, read: Callable[[psutil.Process], Any]) -> Iterator[Any]:
+        for index, process in enumerate(self._processes):
+            try:
+                yield read(process)
+            except psutil.Error:
+                if index == 0:
+                    raise
+
+
+class _Rates:
+    """Turns counters that only grow into rates between two looks at them."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[float, float]] = {}
+
+    def of_all(self, now: float, counters: dict[str, float]) -> dict[str, float]:
+        """Change per second since the last look; absent at the first or after a reset."""
+        rates = {}
+        for name, value in counters.items():
+            before = self._last.get(name)
+            self._last[name] = (now, value)
+            if before is not None and now > before[0] and value >= before[1]:
+                rates[name] = (value - before[1]) / (now - before[0])
+        return rates
+
+
+def _memory(process: psutil.Process) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open(f"/proc/{process.pid}/smaps_rollup") as rollup:
+            for line in rollup:
+                if line.startswith("Pss:"):
+                    return int(line.split()[1]) * 1024
+    return int(process.memory_info().rss)

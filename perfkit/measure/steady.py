@@ -1,0 +1,119 @@
+"""Which ticks of a trial show its steady rate, found from the ticks themselves.
+
+The first call (trace, compile, autotune) is one tick. After it a trial may still be
+warming up; where it stops is found by the marginal standard error rule (MSER), which
+drops the beginning whose removal leaves the mean of the rest best known.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from perfkit.measure.trial import Trial
+
+# A beginning counts as warm-up only when its rate differs from the rest by this much.
+_WARM_UP_DIFFERS = 0.10
+# Ticks of a trial in one go are gathered into so many blocks for resampling.
+_BLOCKS = 12
+# A trend is told apart from noise at this many standard errors, if it is this large.
+_DRIFT_T = 4.0
+_DRIFT_LEAST = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Steady:
+    """The steady part of one trial, in blocks.
+
+    Attributes:
+        keys: Which turn each block is; equal keys of one round ran side by side. Empty
+            where the trial ran in one go.
+        examples: Done in each block.
+        seconds: Worked in each block.
+        first_call_s: Seconds of the first tick.
+        warm_up_s: Seconds worked from ready to the first steady tick.
+        drift: Relative change of the rate over the steady part; 0.0 if none is shown.
+    """
+
+    keys: tuple[int, ...]
+    examples: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    first_call_s: float
+    warm_up_s: float
+    drift: float
+
+    @property
+    def rate(self) -> float:
+        """Examples per second."""
+        return float(self.examples.sum() / self.seconds.sum())
+
+
+@functools.lru_cache(maxsize=4096)
+def steady(trial: Trial) -> Steady | None:
+    """Find the steady part of a trial; None where it is too short to have one."""
+    times = np.array([t for t, _ in trial.ticks], dtype=np.float64)
+    counts = np.array([n for _, n in trial.ticks], dtype=np.float64)
+    worked = counts[1:] > 0
+    ends, spent, examples = times[1:][worked], np.diff(times)[worked], counts[1:][worked]
+    # One tick is the first call; a rate needs at least two more.
+    if len(spent) < 3 or not np.all(spent > 0):
+        return None
+    first_call, ends, spent, examples = spent[0], ends[1:], spent[1:], examples[1:]
+    turn = np.searchsorted(np.array(trial.turns), ends, side="left")
+    if trial.turns and turn.max() > 0:
+        # What came before the first turn warmed it up.
+        keep = turn > 0
+        keys, blocks = np.unique(turn[keep], return_inverse=True)
+    else:
+        start = warm_up_ticks(spent / examples)
+        keep = np.arange(len(spent)) >= start
+        keys = np.array([], dtype=int)
+        blocks = np.arange(keep.sum()) * min(_BLOCKS, keep.sum()) // keep.sum()
+    before = first_call + spent[: int(np.argmax(keep))].sum()
+    return Steady(
+        keys=tuple(int(key) for key in keys),
+        examples=np.bincount(blocks, examples[keep]),
+        seconds=np.bincount(blocks, spent[keep]),
+        first_call_s=float(first_call),
+        warm_up_s=float(before),
+        drift=_drift(ends[keep], spent[keep] / examples[keep]),
+    )
+
+
+def warm_up_ticks(cost: NDArray[np.float64]) -> int:
+    """How many ticks at the start are warm-up.
+
+    Args:
+        cost: Seconds per example of each tick, shape (ticks,).
+    """
+    size = len(cost)
+    if size < 8:
+        return 0
+    tails = [cost[cut:] for cut in range(size // 2 + 1)]
+    errors = [tail.var() / len(tail) for tail in tails]
+    cut = int(np.argmin(errors))
+    # Single slow ticks anywhere are not warm-up: the beginning as a whole must differ.
+    if cut == 0:
+        return 0
+    differs = abs(np.log(np.median(cost[:cut]) / np.median(cost[cut:])))
+    return cut if differs > _WARM_UP_DIFFERS else 0
+
+
+def _drift(at: NDArray[np.float64], cost: NDArray[np.float64]) -> float:
+    """Relative change of the rate from start to end of the steady part."""
+    if len(at) < 10 or at[-1] <= at[0]:
+        return 0.0
+    where = (at - at[0]) / (at[-1] - at[0]) - 0.5
+    log_rate = -np.log(cost)
+    slope = float((where * (log_rate - log_rate.mean())).sum() / (where**2).sum())
+    rest = log_rate - log_rate.mean() - slope * where
+    # Neighbouring ticks share what the machine does, so they count as fewer.
+    error = rest.std(ddof=2) / np.sqrt((where**2).sum()) * 2
+    shown = abs(slope) > max(_DRIFT_T * error, _DRIFT_LEAST)
+    return float(np.expm1(slope)) if shown else 0.0
