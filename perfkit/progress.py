@@ -18,7 +18,30 @@ from perfkit.measure.events import (
 
 if TYPE_CHECKING:
     from perfkit.measure.events import Event
+    from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Timing
+
+
+class Meter:
+    """The rate of a variant while it works, before statistics have a say."""
+
+    def __init__(self) -> None:
+        self._examples, self._seconds = 0, 0.0
+        self._last: float | None = None
+
+    def read(self, ticks: tuple[tuple[float, int], ...]) -> None:
+        """Count ticks; the time before one of 0 examples is no work."""
+        for at, examples in ticks:
+            if examples and self._last is not None:
+                self._examples += examples
+                self._seconds += at - self._last
+            self._last = at
+
+    def __str__(self) -> str:
+        """Write the rate, or nothing while there is none."""
+        if not self._seconds:
+            return ""
+        return units.rate(self._examples / self._seconds)
 
 
 @dataclass
@@ -29,14 +52,15 @@ class Board:
         doing: What happens now: what is being prepared, or which variant runs.
         spent: Seconds of the budget spent.
         expected: Seconds the trials will take as it looks now; 0 if unknown.
-        timings: The rates so far, the best first.
     """
 
     doing: str = "Getting ready"
     spent: float = 0.0
     expected: float = 0.0
-    timings: tuple[Timing, ...] = ()
-    _ticks: list[tuple[float, int]] = field(default_factory=list)
+    _round: int = 0
+    _started: list[str] = field(default_factory=list)
+    _meters: dict[str, Meter] = field(default_factory=dict)
+    _measurement: Measurement | None = None
 
     def hear(self, event: Event) -> None:
         """Take in what the run told."""
@@ -44,17 +68,26 @@ class Board:
             case Preparing(message):
                 self.doing = message
             case TrialStarted(variant, number, _):
-                self.doing, self._ticks = f"Round {number}, {variant}", []
-            case Ticked(_, ticks):
-                self._ticks = [*self._ticks, *ticks][-100:]
+                self._begin(variant, number)
+            case Ticked(variant, ticks):
+                self._meters.setdefault(variant, Meter()).read(ticks)
+                if self._started and variant != self._started[-1]:
+                    count = len(self._started)
+                    self.doing = f"Round {self._round}: {count} variants take turns"
             case TrialEnded(_, measurement):
-                self.timings = tuple(
-                    sorted(measurement.timings, key=lambda t: t.rate, reverse=True)
-                )
+                self._measurement = measurement
             case Progress(spent, expected):
                 self.spent, self.expected = spent, expected
-            case Finished():
-                self.doing, self._ticks = "Finished", []
+            case Finished(measurement, stopped):
+                self._measurement = measurement
+                self.doing = "Stopped" if stopped else "Finished"
+
+    def _begin(self, variant: str, number: int) -> None:
+        if number != self._round:
+            self._round, self._started = number, []
+        self._started.append(variant)
+        self._meters[variant] = Meter()
+        self.doing = f"Round {number}: {variant}"
 
     @property
     def share(self) -> float:
@@ -69,44 +102,30 @@ class Board:
         return f"{units.seconds(float(max(0, round(self.expected - self.spent))))} left"
 
     @property
-    def now(self) -> str:
-        """What happens now, with the rate of the last second where one can be read."""
-        rate = _recent_rate(self._ticks)
-        return f"{self.doing}, {units.rate(rate)}" if rate else self.doing
-
-    @property
     def rates(self) -> list[tuple[str, str]]:
-        """Each variant and its rate with its interval so far, the best first."""
-        return [(t.variant, units_of(t)) for t in self.timings]
+        """The rates so far: those with an interval, best first, then the others."""
+        timings = self._measurement.timings if self._measurement else ()
+        best_first = sorted(timings, key=lambda timing: timing.rate, reverse=True)
+        known = {timing.variant: with_interval(timing) for timing in best_first}
+        rest = {n: str(m) for n, m in self._meters.items() if n not in known}
+        return [(name, rate) for name, rate in (known | rest).items() if rate]
 
 
-def units_of(timing: Timing) -> str:
+def with_interval(timing: Timing) -> str:
     """Write a rate with its interval, as ``"1,240 examples/s (1,190 to 1,300)"``."""
     low, high = units.significant(timing.low), units.significant(timing.high)
     return f"{units.rate(timing.rate)} ({low} to {high})"
 
 
-def _recent_rate(ticks: list[tuple[float, int]]) -> float:
-    """Examples per second over the last second of ticks without a pause between."""
-    if len(ticks) < 2:
-        return 0.0
-    end, examples, since = ticks[-1][0], 0, ticks[-1][0]
-    for (before, _), (_, done) in zip(ticks[-2::-1], ticks[:0:-1], strict=True):
-        if done == 0 or end - since >= 1.0:
-            break
-        examples, since = examples + done, before
-    return examples / (end - since) if end > since else 0.0
-
-
 def in_text(board: Board) -> str:
     """Write a board as a line or two, for a reader without HTML."""
-    first = ", ".join(part for part in (board.now, board.left) if part)
+    first = ", ".join(part for part in (board.doing, board.left) if part)
     return "\n".join([first, *(f"{name}: {rate}" for name, rate in board.rates)])
 
 
 def in_html(board: Board) -> str:
     """Write a board as HTML that follows the notebook's theme."""
-    now, left = html.escape(board.now), html.escape(board.left)
+    doing, left = html.escape(board.doing), html.escape(board.left)
     rows = "".join(
         f"<tr><th scope='row' style='text-align:left'>{html.escape(name)}</th>"
         f"<td style='text-align:left'>{html.escape(rate)}</td></tr>"
@@ -115,6 +134,6 @@ def in_html(board: Board) -> str:
     so_far = f"<table><caption>Rates so far</caption>{rows}</table>" if rows else ""
     return (
         f"<div><progress max='1' value='{board.share:.3f}' "
-        f"aria-label='Share of the run that is done'></progress> {left}<br>{now}</div>"
-        f"{so_far}"
+        f"aria-label='Share of the run that is done'></progress> {left}<br>"
+        f"{doing}</div>{so_far}"
     )

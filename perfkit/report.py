@@ -1,148 +1,138 @@
-"""A finding in words and numbers, for a terminal: verdict, reasons, table, machine."""
+"""A finding for a terminal: verdict, reasons, what to do next, table, machine.
+
+Everything fits 60 columns. What is piped keeps its lines whole, so that it can be
+searched.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import itertools
+import os
+from typing import TYPE_CHECKING, Protocol
 
 from perfkit import units
+from perfkit.findings.standing import standings
+from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+    from pathlib import Path
 
     from rich.console import Console
     from rich.table import Table
 
     from perfkit.findings.record import Finding
-    from perfkit.measure.statistics import Comparison, Timing
+    from perfkit.findings.standing import Standing
+
+# A sentence is never this long; what is comes from a broken or hostile file.
+_LONGEST = 2000
 
 
-@dataclass(frozen=True)
-class Row:
-    """One variant's line in the table, as text.
+class Say(Protocol):
+    """Prints lines of text."""
 
-    Attributes:
-        variant: Its name.
-        rate: Examples per second with the 95 % interval.
-        against: The ratio to its baseline with the 95 % interval; "" for a baseline.
-        verdict: ``faster``, ``slower`` and so on, or how its trials ended.
-    """
-
-    variant: str
-    rate: str
-    against: str = ""
-    verdict: str = ""
+    def __call__(self, text: str = "", style: str = "") -> None:
+        """Print it, an empty line if it is empty."""
 
 
-def rows(finding: Finding) -> list[Row]:
-    """Put a finding into lines, the fastest variant first, untimed ones last."""
-    compared = {c.variant: c for c in finding.comparisons}
-    several = len({c.baseline for c in finding.comparisons}) > 1
-    timings = sorted(finding.timings, key=lambda t: t.rate, reverse=True)
-    timed = [_timed(t, compared.get(t.variant), several) for t in timings]
-    return timed + list(_untimed(finding, {t.variant for t in timings}))
+def sayer(console: Console) -> Say:
+    """Give what prints text as it is, without markup or anything a terminal obeys."""
 
-
-def interval(value: str, low: str, high: str) -> str:
-    """Write a value with its 95 % interval, as ``"1,240 (1,190 to 1,300)"``."""
-    return f"{value} ({low} to {high})"
-
-
-def rate(timing: Timing) -> str:
-    """Write a rate with its interval, without its unit."""
-    texts = [units.significant(v) for v in (timing.rate, timing.low, timing.high)]
-    return interval(*texts)
-
-
-def write(finding: Finding, console: Console) -> None:
-    """Write the verdict, what it rests on, what to do next, and the table."""
-    verdict = finding.verdict
-    say = sayer(console)
-    say(verdict.headline, style="bold")
-    if verdict.because:
-        say("")
-        say("Because")
-        for reason in verdict.because:
-            say(f"- {reason}")
-    if verdict.next:
-        say("")
-        say("Next")
-        say(verdict.next)
-    say("")
-    console.print(_table(finding))
-    for line in _footnotes(finding):
-        say(line)
-
-
-def _timed(timing: Timing, comparison: Comparison | None, several: bool) -> Row:
-    if comparison is None:
-        return Row(timing.variant, rate(timing), "", "baseline")
-    ratios = (comparison.ratio, comparison.low, comparison.high)
-    against = interval(*(units.ratio(ratio) for ratio in ratios))
-    if several:
-        against += f" of {comparison.baseline}"
-    return Row(timing.variant, rate(timing), against, comparison.verdict)
-
-
-def _untimed(finding: Finding, timed: set[str]) -> Iterator[Row]:
-    ended = {t.variant: t.outcome for t in finding.trials if t.variant not in timed}
-    for variant, outcome in ended.items():
-        yield Row(variant, "not timed", "", outcome)
-
-
-def _table(finding: Finding) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    baselines = {c.baseline for c in finding.comparisons}
-    against = f"against {baselines.pop()}" if len(baselines) == 1 else "against"
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for heading in ("variant", "examples/s (95 % interval)", against, "verdict"):
-        table.add_column(heading, overflow="fold")
-    for row in rows(finding):
-        table.add_row(row.variant, row.rate, row.against, row.verdict)
-    return table
-
-
-def _footnotes(finding: Finding) -> Iterator[str]:
-    yield ""
-    for variant, outcome, message in sorted(_failures(finding)):
-        yield f"{variant} {outcome}: {message}"
-    if finding.noise_floor is None:
-        yield "Noise floor: unknown; the run was too short to measure it."
-    else:
-        floor = units.percent(finding.noise_floor - 1)
-        yield f"Noise floor: {floor}. No smaller difference is claimed."
-    machine = finding.machine
-    cores = units.significant(machine.cores_granted)
-    gpus = ", ".join(gpu.name for gpu in machine.gpus) or "no GPU"
-    tensorflow = machine.versions.get("tensorflow", "not installed")
-    yield (
-        f"Measured on {machine.cpu}, {cores} cores, {units.size(machine.memory)}, "
-        f"{gpus}, TensorFlow {tensorflow}, {finding.recorded}."
-    )
-    if finding.stopped:
-        yield "The run was stopped before its budget was spent."
-
-
-def _failures(finding: Finding) -> set[tuple[str, str, str]]:
-    return {
-        (trial.variant, trial.outcome, trial.message)
-        for trial in finding.trials
-        if trial.outcome not in ("completed", "stopped")
-    }
-
-
-def sayer(console: Console) -> Callable[..., None]:
-    """Give what prints text: wrapped for a reader, in whole lines for a file."""
-
-    def say(text: str, style: str = "") -> None:
+    def say(text: str = "", style: str = "") -> None:
         console.print(
-            text,
+            "\n".join(_line(line) for line in text.split("\n")),
             style=style,
             markup=False,
             highlight=False,
+            emoji=False,
             soft_wrap=not console.is_terminal,
         )
 
     return say
+
+
+def write(finding: Finding, console: Console) -> None:
+    """Write a finding out in full."""
+    say = sayer(console)
+    say(finding.question)
+    say(finding.verdict.headline, style="bold")
+    if finding.verdict.because:
+        say("\nBecause")
+        for reason in finding.verdict.because:
+            say(f"- {reason}")
+    if finding.verdict.next:
+        say("\nNext")
+        say(finding.verdict.next)
+    for group, rows in itertools.groupby(standings(finding), key=lambda s: s.group):
+        say()
+        console.print(_table(group, list(rows)))
+    say()
+    for line in _footnotes(finding):
+        say(line)
+
+
+def _line(text: str) -> str:
+    # Code keeps its indentation.
+    indent = len(text) - len(text.lstrip(" "))
+    return " " * indent + plain(text, _LONGEST)
+
+
+def _table(group: str, rows: list[Standing]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in ("variant", "examples/s", f"against {group}" if group else "", ""):
+        table.add_column(Text(plain(heading)), overflow="fold")
+    for row in rows:
+        cells = (row.variant, _rate(row), _ratio(row), _verdict(row))
+        style = "bold" if row.place == "fastest" else ""
+        table.add_row(*(Text(plain(cell)) for cell in cells), style=style)
+    return table
+
+
+def _rate(row: Standing) -> str:
+    if row.timing is None:
+        return "not timed"
+    low, high = units.significant(row.timing.low), units.significant(row.timing.high)
+    return f"{units.significant(row.timing.rate)} ({low} to {high})"
+
+
+def _ratio(row: Standing) -> str:
+    if row.comparison is None:
+        return ""
+    low, high = units.ratio(row.comparison.low), units.ratio(row.comparison.high)
+    return f"{units.ratio(row.comparison.ratio)} ({low} to {high})"
+
+
+def _verdict(row: Standing) -> str:
+    said = row.comparison.verdict if row.comparison else ""
+    parts = (said or ("baseline" if row.is_baseline else ""), row.problem)
+    return ", ".join(part for part in parts if part)
+
+
+def _footnotes(finding: Finding) -> Iterator[str]:
+    floor = "unknown, the run was too short to measure it"
+    if finding.noise_floor is not None:
+        share = units.percent(abs(finding.noise_floor - 1))
+        floor = f"{share}, no smaller difference is claimed"
+    yield "Ranges: 95 % intervals."
+    yield f"Noise floor: {floor}."
+    tensorflow = finding.machine.versions.get("tensorflow", "not installed")
+    yield f"Machine: {finding.machine.summary}, TensorFlow {tensorflow}."
+    budget = f"with a budget of {units.seconds(finding.budget_s)}"
+    stopped = ", stopped before that" if finding.stopped else ""
+    yield f"Recorded: {finding.recorded[:16].replace('T', ' ')}, {budget}{stopped}."
+    if finding.path:
+        yield f"Saved as: {_short(finding.path)}"
+
+
+def _short(path: Path) -> str:
+    """The path as one would type it here."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:
+        # Another drive.
+        return str(path)
+    return str(path) if relative.startswith("..") else relative

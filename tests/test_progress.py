@@ -33,39 +33,72 @@ def board_after(*heard):
 
 
 def test_a_board_says_what_is_being_prepared():
-    assert board_after(events.Preparing("Making 512 images")).now == "Making 512 images"
-
-
-def test_a_board_says_variant_round_and_the_rate_of_the_last_second():
-    board = board_after(
-        events.TrialStarted("prefetched", 2, 8.0),
-        events.Ticked("prefetched", ((8.1, 0), (8.6, 100), (9.1, 200), (9.6, 300))),
+    assert board_after(events.Preparing("Making 512 images")).doing == (
+        "Making 512 images"
     )
-    # The last second holds 500 examples.
-    assert board.now == "Round 2, prefetched, 500 examples/s"
+
+
+def test_a_board_says_which_variant_of_which_round_runs():
+    board = board_after(
+        events.TrialStarted("serial", 1, 0.0),
+        events.TrialStarted("parallel", 2, 8.0),
+        events.Ticked("parallel", ((8.1, 0),)),
+    )
+    assert board.doing == "Round 2: parallel"
+
+
+def test_a_board_says_when_variants_take_turns():
+    board = board_after(
+        events.TrialStarted("serial", 1, 0.0),
+        events.Ticked("serial", ((0.1, 0),)),
+        events.TrialStarted("parallel", 1, 0.5),
+        events.Ticked("serial", ((0.9, 8),)),
+    )
+    assert board.doing == "Round 1: 2 variants take turns"
+
+
+def test_a_rate_is_shown_while_the_first_round_goes():
+    board = board_after(
+        events.TrialStarted("serial", 1, 0.0),
+        events.Ticked("serial", ((0.5, 0), (1.0, 100))),
+        events.Ticked("serial", ((1.5, 200),)),
+    )
+    assert board.rates == [("serial", "300 examples/s")]
 
 
 def test_no_rate_is_read_across_a_pause():
     board = board_after(
         events.TrialStarted("serial", 1, 0.0),
-        events.Ticked("serial", ((0.2, 50), (0.9, 0), (1.0, 10))),
+        events.Ticked("serial", ((0.2, 0), (0.7, 50), (9.0, 0), (9.5, 50))),
     )
-    assert board.now == "Round 1, serial, 100 examples/s"
+    assert board.rates == [("serial", "100 examples/s")]
 
 
 def test_no_rate_is_said_before_the_first_tick():
     board = board_after(
         events.TrialStarted("serial", 1, 0.0), events.Ticked("serial", ((0.2, 0),))
     )
-    assert board.now == "Round 1, serial"
+    assert board.rates == []
 
 
-def test_the_next_trial_begins_without_the_rate_of_the_last():
+def test_a_rate_with_an_interval_takes_the_place_of_one_without():
     board = board_after(
-        events.Ticked("serial", ((0.0, 0), (1.0, 10))),
-        events.TrialStarted("parallel", 1, 1.0),
+        events.TrialStarted("serial", 1, 0.0),
+        events.Ticked("serial", ((0.0, 0), (1.0, 80))),
+        events.TrialStarted("parallel", 1, 0.0),
+        events.Ticked("parallel", ((0.0, 0), (1.0, 90))),
+        ended(timing("serial", 100.0)),
     )
-    assert board.now == "Round 1, parallel"
+    assert board.rates == [
+        ("serial", "100 examples/s (90 to 110)"),
+        ("parallel", "90 examples/s"),
+    ]
+
+
+def test_a_board_says_how_the_run_ended():
+    measurement = SimpleNamespace(timings=())
+    assert board_after(events.Finished(measurement, True)).doing == "Stopped"
+    assert board_after(events.Finished(measurement, False)).doing == "Finished"
 
 
 def test_a_board_says_the_time_left():
@@ -112,6 +145,6 @@ def test_text_has_one_line_for_now_and_one_per_rate():
         events.Progress(1.0, 5.0),
     )
     assert progress.in_text(board).splitlines() == [
-        "Round 1, parallel, 4 s left",
+        "Round 1: parallel, 4 s left",
         "serial: 100 examples/s (90 to 110)",
     ]
