@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
-from perfkit.machine.record import Machine
-from perfkit.measure.statistics import Comparison, Timing
-from perfkit.measure.trial import Trial
+# Not for type checkers alone: files are held against these types.
+from perfkit.machine.record import Machine  # noqa: TC001
+from perfkit.measure.statistics import Comparison, Timing  # noqa: TC001
+from perfkit.measure.trial import Trial  # noqa: TC001
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SCHEMA = 1
+    from pandas import DataFrame
+
+SCHEMA: Final = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +53,8 @@ class Finding:
         noise_floor: The ratio that two runs of the same thing reached here, at
             most: 1.04 means that no difference below 4 % is claimed. None if unknown.
         verdict: In words.
+        baseline: The variant that was run twice a round to learn the noise; "" if none.
+        unavailable: Why a variant was not run on this machine, by its name.
         guess: What the reader predicted before the run; "" if nothing.
         notes: Facts about the whole run, such as the images used.
         budget_s: Seconds the run was given.
@@ -70,13 +75,40 @@ class Finding:
     comparisons: tuple[Comparison, ...]
     noise_floor: float | None
     verdict: Verdict
+    baseline: str = ""
+    unavailable: dict[str, str] = field(default_factory=dict)
     guess: str = ""
     notes: dict[str, Any] = field(default_factory=dict)
     budget_s: float
     stopped: bool = False
     seed: int = 0
 
+    # How files are read: no text where a number belongs, no number without an end.
+    # What is not known is ignored, so that a later perfkit may add to a file.
+    __pydantic_config__: ClassVar[dict[str, Any]] = {
+        "strict": True,
+        "allow_inf_nan": False,
+        "ser_json_inf_nan": "null",
+        "extra": "ignore",
+    }
+
     @property
     def path(self) -> Path | None:
         """Where this finding is saved; None while it is not."""
         return getattr(self, "_path", None)
+
+    def table(self) -> DataFrame:
+        """One row per variant: its rate and ratio with their 95 % intervals."""
+        from perfkit.findings.table import table
+
+        return table(self)
+
+    def __repr__(self) -> str:
+        from perfkit.findings.card import in_text
+
+        return in_text(self)
+
+    def _repr_html_(self) -> str:
+        from perfkit.findings.card import in_html
+
+        return in_html(self)

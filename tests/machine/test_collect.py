@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
-from trees import computer, grow
 
 from perfkit.machine.collect import machine
 from perfkit.machine.record import Gpu, Machine
+from tests.machine.trees import computer, grow
 
 
 def test_a_computer_is_read_from_proc_and_sys(tmp_path):

@@ -1,7 +1,7 @@
 import pytest
-from trees import computer, grow
 
 from perfkit.machine import limits
+from tests.machine.trees import computer, grow
 
 NO_LIMIT_V1 = "9223372036854771712"
 

@@ -1,0 +1,133 @@
+"""A finding as a card: the verdict, what it rests on, the numbers, the machine.
+
+Once as text for a terminal, once as HTML for a notebook, whose colours it takes over.
+All that was read from a file is escaped.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.findings.standing import Standing, standings
+from perfkit.findings.text import plain, plain_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perfkit.findings.record import Finding
+
+_HEADINGS = ("variant", "examples/s (95 % interval)", "against its baseline", "verdict")
+_PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
+# No colour of its own: a notebook's theme, light or dark, shows through.
+_STYLE = """
+.perfkit-card {border-left: 4px solid #808080; padding: 2px 0 2px 14px; max-width: 62em}
+.perfkit-card p {margin: .35em 0}
+.perfkit-card .perfkit-headline {font-size: 1.2em; font-weight: 600}
+.perfkit-card .perfkit-next {white-space: pre-wrap}
+.perfkit-card .perfkit-scroll {overflow-x: auto}
+.perfkit-card table {color: inherit; border-collapse: collapse; margin: .6em 0;
+  font-size: .95em}
+.perfkit-card th, .perfkit-card td {text-align: left; padding: 3px 14px 3px 0;
+  vertical-align: top; border-bottom: 1px solid #80808060}
+.perfkit-card tr.perfkit-first {font-weight: 600}
+.perfkit-card .perfkit-small {font-size: .88em; opacity: .85}
+"""
+
+
+def in_text(finding: Finding) -> str:
+    """The card for a terminal or a log."""
+    verdict = finding.verdict
+    lines = [f"{plain(finding.experiment)}: {plain(verdict.headline)}"]
+    lines += [f"  - {plain(reason)}" for reason in verdict.because]
+    if verdict.next:
+        lines.append("Next: " + plain_lines(verdict.next).replace("\n", "\n  "))
+    rows = [_HEADINGS, *(_cells(standing) for standing in standings(finding))]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
+        padded = (text.ljust(width) for text, width in zip(row, widths, strict=True))
+        lines.append("  " + "  ".join(padded).rstrip())
+    return "\n".join([*lines, *_footnotes(finding)])
+
+
+def in_html(finding: Finding) -> str:
+    """The card for a notebook or a page."""
+    verdict = finding.verdict
+    reasons = "".join(f"<li>{escape(plain(r))}</li>" for r in verdict.because)
+    parts = [
+        f"<style>{_STYLE}</style>",
+        f"<p>{escape(plain(finding.question))}</p>",
+        f'<p class="perfkit-headline">{escape(plain(verdict.headline))}</p>',
+        f"<ul>{reasons}</ul>" if reasons else "",
+        _next(verdict.next),
+        _table(standings(finding)),
+        *(f'<p class="perfkit-small">{escape(n)}</p>' for n in _footnotes(finding)),
+    ]
+    return f'<div class="perfkit-card">{"".join(parts)}</div>'
+
+
+def _next(text: str) -> str:
+    if not text:
+        return ""
+    return f'<p class="perfkit-next"><b>Next:</b> {escape(plain_lines(text))}</p>'
+
+
+def _table(rows: tuple[Standing, ...]) -> str:
+    if not rows:
+        return ""
+    head = "".join(f'<th scope="col">{text}</th>' for text in _HEADINGS)
+    body = "".join(map(_table_row, rows))
+    return (
+        f'<div class="perfkit-scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _table_row(standing: Standing) -> str:
+    name, *rest = (escape(text) for text in _cells(standing))
+    first = ' class="perfkit-first"' if standing.place == "fastest" else ""
+    cells = "".join(f"<td>{text}</td>" for text in rest)
+    return f'<tr{first}><th scope="row">{name}</th>{cells}</tr>'
+
+
+def _cells(standing: Standing) -> tuple[str, str, str, str]:
+    """One row of the table: the variant, its rate, its ratio, what that means."""
+    name, timing, compared = (
+        plain(standing.variant, 60),
+        standing.timing,
+        standing.comparison,
+    )
+    if timing is None:
+        return name, "not timed", "", standing.problem
+    rate = _interval(units.significant, timing.rate, timing.low, timing.high)
+    ratio, words = "", "baseline" if standing.is_baseline else ""
+    if compared:
+        ratio = _interval(units.ratio, compared.ratio, compared.low, compared.high)
+        words = compared.verdict
+    said = (words, _PLACES[standing.place], standing.problem)
+    return name, rate, ratio, "; ".join(filter(None, said))
+
+
+def _interval(write: Callable[[float], str], *values: float) -> str:
+    value, low, high = map(write, values)
+    return f"{value} ({low} to {high})"
+
+
+def _footnotes(finding: Finding) -> Iterator[str]:
+    if finding.noise_floor is None:
+        yield "Noise floor: unknown; the run was too short to measure it."
+    else:
+        floor = units.percent(abs(finding.noise_floor - 1))
+        yield f"Noise floor: {floor}. No smaller difference is claimed."
+    if finding.guess:
+        yield f"Your guess: {plain(finding.guess)}"
+    recorded = plain(finding.recorded[:16].replace("T", " "))
+    tensorflow = finding.machine.versions.get("tensorflow", "")
+    machine = plain(finding.machine.summary)
+    library = f", TensorFlow {plain(tensorflow, 20)}" if tensorflow else ""
+    yield f"Measured on {machine}{library}, {recorded}."
+    if finding.stopped:
+        yield "The run was stopped before its budget was spent."
+    if finding.path:
+        yield f"Saved as {plain('/'.join(finding.path.parts[-2:]))}"

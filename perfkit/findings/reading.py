@@ -1,0 +1,151 @@
+"""Is this file a finding? Files come from other people's machines and are not trusted.
+
+A file is data: it is parsed as JSON, held against the types, and nothing in it is ever
+run. What is wrong with it is said in one sentence.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+from perfkit.errors import BadFileError
+from perfkit.findings.record import SCHEMA, Finding
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pydantic import TypeAdapter
+
+# A run of a minute takes about 0.2 MB. What a value costs in memory is many times what
+# it costs in the file, so values are limited besides.
+LARGEST_BYTES = 64 * 10**6
+_MOST_VALUES = 4 * 10**6
+_LONGEST_TEXT = 100_000
+# Sums and squares of anything smaller stay finite.
+_LARGEST_NUMBER = 1e30
+
+
+@functools.cache
+def adapter() -> TypeAdapter[Finding]:
+    """What turns a finding into JSON and JSON into a finding."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Finding)
+
+
+def parsed(data: bytes, name: str) -> Finding:
+    """Read a finding from the bytes of a file.
+
+    Args:
+        data: All of it.
+        name: What errors call it.
+
+    Raises:
+        BadFileError: It is anything but a finding; the sentence says what.
+    """
+    from pydantic import ValidationError
+
+    _refuse_other_documents(_document(data, name), name)
+    try:
+        finding = adapter().validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = plain(".".join(map(str, first["loc"])), 80)
+        raise BadFileError(
+            f"{name} is not a sound finding: at {where}: {first['msg']}."
+        ) from None
+    fault = next(_faults(finding), None)
+    if fault:
+        raise BadFileError(f"{name} is not a sound finding: {fault}.")
+    return finding
+
+
+def _document(data: bytes, name: str) -> Any:
+    from pydantic_core import from_json
+
+    if not data.strip():
+        raise BadFileError(f"{name} is empty.")
+    if len(data) > LARGEST_BYTES or _values(data) > _MOST_VALUES:
+        raise BadFileError(f"{name} is too large to be a finding.")
+    try:
+        document = from_json(data, allow_inf_nan=False)
+    except ValueError as error:
+        raise BadFileError(f"{name} is {_broken(str(error))}.") from None
+    problem = next(_excesses(document), None)
+    if problem:
+        raise BadFileError(f"{name} is not a sound finding: it holds {problem}.")
+    return document
+
+
+def _values(data: bytes) -> int:
+    """At least as many as there are, known before any of them takes memory."""
+    return data.count(b",") + 2 * (data.count(b"[") + data.count(b"{"))
+
+
+def _broken(reason: str) -> str:
+    if "EOF" in reason:
+        return "cut off: its end is missing"
+    if "recursion" in reason:
+        return "not a finding: its lists are nested too deeply"
+    return f"not JSON: {reason}"
+
+
+def _excesses(document: Any) -> Iterator[str]:
+    """Numbers and texts beyond anything that a finding holds."""
+    rest = [document]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            rest += value.keys()
+            rest += value.values()
+        elif isinstance(value, list):
+            rest += value
+        elif isinstance(value, str) and len(value) > _LONGEST_TEXT:
+            yield f"a text of {len(value):,} characters"
+        elif isinstance(value, int | float) and not abs(value) <= _LARGEST_NUMBER:
+            yield "a number beyond measure"
+
+
+def _refuse_other_documents(document: Any, name: str) -> None:
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or not isinstance(kind, str):
+        raise BadFileError(f"{name} is not a finding: it does not say that it is one.")
+    if kind != "finding":
+        raise BadFileError(f"{name} is not a finding but a {plain(kind, 40)}.")
+    schema = document.get("schema")
+    if not isinstance(schema, int):
+        raise BadFileError(f"{name} is not a sound finding: its schema has no number.")
+    if schema > SCHEMA:
+        raise BadFileError(
+            f"{name} was written by a newer perfkit (schema {schema}, this one reads "
+            f"{SCHEMA}): python -m pip install --upgrade perfkit"
+        )
+
+
+def _faults(finding: Finding) -> Iterator[str]:
+    """What no run can have measured, although each value is of the right type."""
+    for timing in finding.timings:
+        if _negative((timing.rate, timing.low, timing.high)):
+            yield "a rate is below 0"
+    for comparison in finding.comparisons:
+        if min(comparison.ratio, comparison.low, comparison.high) <= 0:
+            yield "a ratio is not above 0"
+    if finding.noise_floor is not None and finding.noise_floor <= 0:
+        yield "the noise floor is not above 0"
+    for trial in finding.trials:
+        if _negative(number for tick in trial.ticks for number in tick):
+            yield "a tick is below 0"
+        if _negative(spent for part in trial.parts.values() for spent in part):
+            yield "a part of a tick is below 0"
+    lengths = {len(values) for values in finding.samples.values()}
+    if len(lengths) > 1 or (lengths and "t" not in finding.samples):
+        yield "the samples do not fit together"
+    if None in finding.samples.get("t", ()):
+        yield "a sample has no time"
+
+
+def _negative(numbers: Iterable[float]) -> bool:
+    return min(numbers, default=math.inf) < 0

@@ -1,0 +1,48 @@
+"""The JSON Schema of a finding's file, made from the types.
+
+``python -m perfkit.findings.schema`` writes it anew when the types have changed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from perfkit.findings.reading import adapter
+
+PATH = Path(__file__).with_name("finding.schema.json")
+
+
+def schema() -> dict[str, Any]:
+    """Make the schema; types only, the docstrings of the records say what they mean."""
+    made = _pruned(adapter().json_schema())
+    # They have one value each, but a file that leaves them out is not known by them.
+    made["required"] = ["schema", "kind", *made["required"]]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A finding of perfkit",
+        **made,
+    }
+
+
+def text() -> str:
+    """The schema as the file holds it."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _pruned(node: Any) -> Any:
+    """Without titles that repeat names and descriptions that repeat docstrings."""
+    if isinstance(node, list):
+        return [_pruned(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: _pruned(value)
+        for key, value in node.items()
+        if not (key in ("title", "description") and isinstance(value, str))
+    }
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(), encoding="utf-8")

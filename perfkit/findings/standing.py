@@ -1,0 +1,150 @@
+"""Where does each variant stand? What the table, the card and the charts all show."""
+
+from __future__ import annotations
+
+import collections
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from perfkit.findings.text import plain
+from perfkit.measure.measurement import TWIN, Arm, Measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.findings.record import Finding
+    from perfkit.measure.statistics import Comparison, Timing
+    from perfkit.measure.trial import Trial
+
+Place = Literal["fastest", "tied", ""]
+
+_ENDED = {
+    "out-of-memory": "ran out of memory",
+    "crashed": "crashed",
+    "timed-out": "timed out",
+    "stopped": "was stopped before it could be timed",
+    "completed": "was too short to be timed",
+}
+_MESSAGE = 90
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """One variant's part in a finding.
+
+    Attributes:
+        variant: Its name.
+        group: The baseline that it is held against, or its own name if it is one; ""
+            for neither.
+        timing: Its rate; None where it has none.
+        comparison: Its ratio to the baseline; None for a baseline.
+        place: Whether it is the fastest of its group, or not shown to be slower.
+        problem: What went wrong, in words; "" where nothing did.
+    """
+
+    variant: str
+    group: str
+    timing: Timing | None = None
+    comparison: Comparison | None = None
+    place: Place = ""
+    problem: str = ""
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether others are held against it."""
+        return self.variant == self.group
+
+
+def standings(finding: Finding) -> tuple[Standing, ...]:
+    """Every variant: group by group, the fastest first, those without a rate last."""
+    baselines = _baselines(finding)
+    timed = sorted(_timed(finding), key=lambda s: -s.timing.rate if s.timing else 0.0)
+    timed.sort(key=lambda s: baselines.index(s.group) if s.group else len(baselines))
+    return (*timed, *_untimed(finding))
+
+
+def measurement(finding: Finding) -> Measurement:
+    """What the engine knew at the end of the run, from the finding alone."""
+    against = {c.variant: c.baseline for c in finding.comparisons}
+    arms = tuple(
+        Arm(timing.variant, work=_gone, against=against.get(timing.variant, ""))
+        for timing in finding.timings
+    )
+    return Measurement(
+        arms=arms,
+        trials=finding.trials,
+        samples=finding.samples,
+        notes=finding.notes,
+        baseline=next(iter(_baselines(finding)), ""),
+    )
+
+
+def _timed(finding: Finding) -> Iterator[Standing]:
+    comparisons = {c.variant: c for c in finding.comparisons}
+    groups, places = _groups(finding), _places(finding)
+    for name, timing in {timing.variant: timing for timing in finding.timings}.items():
+        yield Standing(
+            variant=name,
+            group=groups[name],
+            timing=timing,
+            comparison=comparisons.get(name),
+            place=places.get(name, ""),
+            problem=_some_failed(finding, name),
+        )
+
+
+def _untimed(finding: Finding) -> Iterator[Standing]:
+    timed = {timing.variant for timing in finding.timings}
+    last = {trial.variant: trial for trial in finding.trials}
+    for name, trial in last.items():
+        if name not in timed and name != TWIN:
+            yield Standing(variant=name, group="", problem=_how_it_ended(trial))
+    for name, why in finding.unavailable.items():
+        if name not in timed and name not in last:
+            problem = f"was not run: {plain(why, _MESSAGE)}"
+            yield Standing(variant=name, group="", problem=problem)
+
+
+def _baselines(finding: Finding) -> list[str]:
+    """Every variant that others are held against, the experiment's own first."""
+    named = [finding.baseline, *(c.baseline for c in finding.comparisons)]
+    return list(dict.fromkeys(filter(None, named)))
+
+
+def _groups(finding: Finding) -> dict[str, str]:
+    """The group of each timed variant."""
+    groups = {name: name for name in _baselines(finding)}
+    groups |= {c.variant: c.baseline for c in finding.comparisons}
+    return {t.variant: groups.get(t.variant, "") for t in finding.timings}
+
+
+def _places(finding: Finding) -> dict[str, Place]:
+    """The fastest where the verdict names one, and all that it is not shown to beat."""
+    measured, groups = measurement(finding), _groups(finding)
+    winner = finding.verdict.winner
+    places = dict[str, Place]()
+    for group in set(groups.values()):
+        among = tuple(name for name, of in groups.items() if of == group)
+        best = [timing.variant for timing in measured.fastest(among)]
+        if winner in among or (not winner and len(best) > 1):
+            places.update(dict.fromkeys(best, "tied"))
+    return places | {winner: "fastest"} if winner else places
+
+
+def _how_it_ended(trial: Trial) -> str:
+    words, message = _ENDED[trial.outcome], plain(trial.message, _MESSAGE)
+    if not message or trial.outcome in ("stopped", "completed"):
+        return words
+    return message if message.startswith(words) else f"{words}: {message}"
+
+
+def _some_failed(finding: Finding, variant: str) -> str:
+    """What went wrong in a variant that was timed all the same."""
+    ended = [t.outcome for t in finding.trials if t.variant == variant]
+    failed = collections.Counter(e for e in ended if e not in ("completed", "stopped"))
+    return ", ".join(f"{n} of {len(ended)} {_ENDED[e]}" for e, n in failed.items())
+
+
+def _gone() -> Iterator[int]:
+    """The work itself is not in a file."""
+    yield from ()

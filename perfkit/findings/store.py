@@ -1,0 +1,207 @@
+"""Findings as files: one JSON document each, whole or not there at all."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import errno
+import os
+import re
+import secrets
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfkit.errors import BadFileError, PerfkitError
+from perfkit.findings.reading import LARGEST_BYTES, adapter, parsed
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from perfkit.findings.record import Finding
+    from perfkit.measure.trial import Trial
+
+FOLDER = "perfkit-findings"
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def save(
+    finding: Finding,
+    folder: str | Path | None = None,
+    path: Path | None = None,
+) -> Path:
+    """Write a finding to a file of its own; ``finding.path`` then says where.
+
+    The file is there in full or, whatever happens, as it was before.
+
+    Args:
+        finding: What to write.
+        folder: Where to; None for ``perfkit-findings`` in the current directory.
+        path: The file of an earlier state of the same run, which this one takes the
+            place of. ``folder`` then does not count.
+
+    Raises:
+        PerfkitError: The folder cannot be written to. The finding itself is untouched.
+    """
+    path = path or Path(folder or FOLDER).expanduser() / _name(finding)
+    data = _readable(finding)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_whole(path, data)
+    except OSError as error:
+        raise PerfkitError(_not_saved(path.parent, error)) from error
+    return _remember(finding, path)
+
+
+def load(path: str | Path) -> Finding:
+    """Read a finding back from its file.
+
+    Raises:
+        BadFileError: There is no such file, or it is not a finding that this perfkit
+            can read.
+    """
+    path = Path(path).expanduser()
+    finding = parsed(_bytes(path), plain(path.name))
+    _remember(finding, path)
+    return finding
+
+
+def findings(folder: str | Path | None = None) -> DataFrame:
+    """List the findings of a folder, the newest first.
+
+    Args:
+        folder: None for ``perfkit-findings`` in the current directory.
+
+    Returns:
+        One row per file. A file that is no finding has its row too; the last column
+        says what is wrong with it.
+    """
+    from pandas import DataFrame
+
+    paths = sorted(Path(folder or FOLDER).expanduser().glob("*.json"))
+    rows = [_row(path) for path in paths]
+    rows.sort(key=lambda row: row["recorded"], reverse=True)
+    columns = ("recorded", "experiment", "headline", "winner", "machine")
+    return DataFrame(rows, columns=[*columns, "path", "problem"])
+
+
+def to_json(finding: Finding) -> str:
+    """Write a finding as JSON.
+
+    Ticks keep every nanosecond, so that a rate computed from the file is the rate that
+    was computed from the run; samples keep the digits that they can have.
+    """
+    trials = tuple(_rounded(trial) for trial in finding.trials)
+    samples = {
+        name: tuple(None if value is None else _digits(name, value) for value in values)
+        for name, values in finding.samples.items()
+    }
+    small = replace(finding, trials=trials, samples=samples)
+    # Numbers of NumPy are warned about, and written as the numbers that they are.
+    return adapter().dump_json(small, fallback=_as_plain, warnings=False).decode()
+
+
+def _rounded(trial: Trial) -> Trial:
+    return replace(
+        trial,
+        ticks=tuple((round(t, 9), examples) for t, examples in trial.ticks),
+        turns=tuple(round(t, 9) for t in trial.turns),
+        parts={
+            name: tuple(round(spent, 6) for spent in part)
+            for name, part in trial.parts.items()
+        },
+    )
+
+
+def _digits(name: str, value: float) -> float:
+    return round(value, 3) if name == "t" else float(f"{value:.4g}")
+
+
+def _as_plain(value: Any) -> Any:
+    """What a note may hold besides JSON: NumPy's numbers and arrays; else its text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _readable(finding: Finding) -> bytes:
+    """The file's bytes, read once on trial: later nobody could mend them."""
+    try:
+        data = to_json(finding).encode()
+        parsed(data, "what this run measured")
+    except (BadFileError, ValueError) as error:
+        raise PerfkitError(f"The finding cannot be kept as a file: {error}") from error
+    return data
+
+
+def _name(finding: Finding) -> str:
+    """Of a new file; two runs that begin in the same second get different ones."""
+    try:
+        began = datetime.datetime.fromisoformat(finding.recorded)
+    except ValueError:
+        began = datetime.datetime.now().astimezone()
+    words = re.sub(r"[^a-z0-9]+", "-", finding.experiment.lower()).strip("-")
+    return (
+        f"{words[:60] or 'finding'}-{began:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}.json"
+    )
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Write beside the file, make sure that it is on the disk, then take its place."""
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def _not_saved(folder: Path, error: OSError) -> str:
+    remedy = "choose another folder"
+    if error.errno in _FULL:
+        remedy = "free some space or choose another folder"
+    return (
+        f"The finding could not be saved in {folder} ({error.strerror or error}). "
+        f"It is still in memory: {remedy}, then save it again."
+    )
+
+
+def _bytes(path: Path) -> bytes:
+    name = plain(path.name) or plain(str(path))
+    try:
+        if not path.exists():
+            raise BadFileError(f"There is no file {plain(str(path))}.")
+        if not path.is_file():
+            raise BadFileError(f"{name} is not a file.")
+        with path.open("rb") as file:
+            data = file.read(LARGEST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadFileError(f"{name} cannot be read ({reason}).") from None
+    return data
+
+
+def _row(path: Path) -> dict[str, Any]:
+    try:
+        finding = load(path)
+    except BadFileError as error:
+        return {"recorded": "", "path": path, "problem": str(error)}
+    return {
+        "recorded": plain(finding.recorded[:16].replace("T", " ")),
+        "experiment": plain(finding.experiment),
+        "headline": plain(finding.verdict.headline),
+        "winner": plain(finding.verdict.winner),
+        "machine": plain(finding.machine.summary),
+        "path": path,
+        "problem": "",
+    }
+
+
+def _remember(finding: Finding, path: Path) -> Path:
+    # Where it lies is no part of what was found: it is not a field and not in the file.
+    object.__setattr__(finding, "_path", path)
+    return path

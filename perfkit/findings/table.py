@@ -1,0 +1,45 @@
+"""A finding as a DataFrame, one row per variant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from perfkit.findings.standing import Standing, standings
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from perfkit.findings.record import Finding
+
+_TIMING = ("rate", "low", "high", "trials", "cv", "drift")
+_SECONDS = ("setup_s", "first_call_s", "warm_up_s")
+COLUMNS = (
+    *("variant", "rate", "low", "high"),
+    *("against", "ratio", "ratio_low", "ratio_high", "verdict"),
+    *("trials", "cv", "drift", *_SECONDS, "problem"),
+)
+
+
+def table(finding: Finding) -> DataFrame:
+    """One row per variant, the fastest first; rates in examples per second."""
+    from pandas import DataFrame
+
+    rows = [_row(standing) for standing in standings(finding)]
+    return DataFrame(rows, columns=list(COLUMNS))
+
+
+def _row(standing: Standing) -> dict[str, Any]:
+    row: dict[str, Any] = {"variant": standing.variant, "problem": standing.problem}
+    if standing.timing:
+        row |= {name: getattr(standing.timing, name) for name in (*_TIMING, *_SECONDS)}
+        row["verdict"] = "baseline" if standing.is_baseline else ""
+    if standing.comparison:
+        compared = standing.comparison
+        row |= {
+            "against": compared.baseline,
+            "ratio": compared.ratio,
+            "ratio_low": compared.low,
+            "ratio_high": compared.high,
+            "verdict": compared.verdict,
+        }
+    return row

@@ -1,0 +1,30 @@
+"""Texts that come from a file or a machine, made fit to be shown."""
+
+from __future__ import annotations
+
+_LONGEST = 300
+_MOST_LINES = 40
+
+
+def plain(text: str, longest: int = _LONGEST) -> str:
+    """Keep what can be printed: no escapes, no change of direction, no line breaks.
+
+    Args:
+        text: Anything that was read from a file or reported by a process.
+        longest: Characters after which it is cut, the cut being shown.
+    """
+    return _cut(" ".join(_printable(text).split()), longest)
+
+
+def plain_lines(text: str) -> str:
+    """The same for lines of code: their breaks and indentation stay."""
+    lines = text.splitlines()[:_MOST_LINES]
+    return "\n".join(_cut(_printable(line).rstrip(), _LONGEST) for line in lines)
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " * c.isspace() for c in text)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"

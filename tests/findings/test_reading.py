@@ -1,0 +1,200 @@
+import contextlib
+import json
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfkit import units
+from perfkit.errors import BadFileError
+from perfkit.findings import reading
+from perfkit.findings.card import in_html, in_text
+from perfkit.findings.reading import parsed
+from perfkit.findings.store import to_json
+from tests.findings.made import finding
+
+
+@cache
+def sound():
+    return to_json(finding(rounds=2)).encode()
+
+
+def document(**changes):
+    return json.loads(sound()) | changes
+
+
+def refused(data):
+    if not isinstance(data, bytes):
+        data = json.dumps(data).encode()
+    with pytest.raises(BadFileError) as caught:
+        parsed(data, "other.json")
+    sentence = str(caught.value)
+    assert sentence.startswith("other.json ")
+    assert "\n" not in sentence
+    assert len(sentence) < 300
+    return sentence
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "is empty"),
+        (b" \n ", "is empty"),
+        (b"\x89PNG\r\n\x1a\n", "is not JSON"),
+        (b"{'schema': 1}", "is not JSON"),
+        (b'{"kind": "\xff\xfe"}', "is not JSON"),
+        (b'{"kind": "\\ud800"}', "is not JSON"),
+        (b"\xff\xfe{\x00}\x00", "is not JSON"),
+        (b'{"kind": NaN}', "is not JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"a":' * 5000 + b"1" + b"}" * 5000, "nested too deeply"),
+        (b"[]", "does not say that it is one"),
+        (b"{}", "does not say that it is one"),
+        (b'"finding"', "does not say that it is one"),
+        (b'{"kind": ["finding"]}', "does not say that it is one"),
+        (b'{"kind": "passport", "schema": 1}', "not a finding but a passport"),
+        (b'{"kind": "finding"}', "its schema has no number"),
+        (b'{"kind": "finding", "schema": "1"}', "its schema has no number"),
+        (b'{"kind": "finding", "schema": 0}', "is not a sound finding"),
+        (b'{"kind": "finding", "schema": 1}', "is not a sound finding"),
+        (b"[" + b"1," * 5_000_000 + b"1]", "too large"),
+        (b"[" + b"[]," * 2_000_000 + b"1]", "too large"),
+        (b'{"kind": 1e999}', "a number beyond measure"),
+        (b'{"kind": -' + b"9" * 400 + b"}", "a number beyond measure"),
+        (b'{"kind": ' + b"9" * 9000 + b"}", "is not JSON"),
+        (b'{"kind": "' + b"x" * 200_000 + b'"}', "a text of 200,000 characters"),
+        (b'{"' + b"x" * 200_000 + b'": 1}', "a text of 200,000 characters"),
+    ],
+)
+def test_other_files_are_refused_in_one_sentence(data, words):
+    assert words in refused(data)
+
+
+def test_a_file_from_a_newer_perfkit_says_how_to_read_it():
+    sentence = refused(document(schema=2, trials="something new"))
+    assert "newer perfkit (schema 2, this one reads 1)" in sentence
+    assert "pip install --upgrade perfkit" in sentence
+
+
+def test_a_file_that_is_larger_than_any_run_is_not_parsed(monkeypatch):
+    monkeypatch.setattr(reading, "LARGEST_BYTES", 100)
+    assert "too large" in refused(sound())
+
+
+@pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9, 0.999])
+def test_a_file_that_is_cut_off_says_so(share):
+    assert "cut off" in refused(sound()[: int(len(sound()) * share)])
+
+
+def changed(path, value):
+    made = document()
+    inner = made
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return made
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("timings", 0, "rate"), "fast", "timings.0.rate"),
+        (("timings", 0, "rate"), True, "timings.0.rate"),
+        (("timings", 0, "rate"), None, "timings.0.rate"),
+        (("timings", 0, "rate"), -1.0, "a rate is below 0"),
+        (("comparisons", 0, "verdict"), "great", "comparisons.0.verdict"),
+        (("comparisons", 0, "ratio"), 0.0, "a ratio is not above 0"),
+        (("noise_floor",), -0.1, "the noise floor is not above 0"),
+        (("trials", 0, "ticks", 3), [1.0, 2, 3], "trials.0.ticks.3"),
+        (("trials", 0, "ticks", 3), [1.0, 2.5], "trials.0.ticks.3.1"),
+        (("trials", 0, "ticks", 3), [-1.0, 2], "a tick is below 0"),
+        (("trials", 0, "parts", "input"), [-1.0], "a part of a tick is below 0"),
+        (("trials", 0, "outcome"), "vanished", "trials.0.outcome"),
+        (("verdict", "because"), "no list", "verdict.because"),
+        (("samples",), {"cpu_trial": [1.0]}, "the samples do not fit together"),
+        (
+            ("samples",),
+            {"t": [0.0, 1.0], "x": [1.0]},
+            "the samples do not fit together",
+        ),
+        (("samples",), {"t": [None]}, "a sample has no time"),
+        (("machine",), None, "machine"),
+        (("recorded",), 17, "recorded"),
+    ],
+)
+def test_what_no_run_can_have_measured_is_refused(path, value, words):
+    assert words in refused(changed(path, value))
+
+
+def test_what_this_perfkit_does_not_know_is_ignored():
+    made = document(mood="good")
+    made["trials"][0]["colour"] = "blue"
+    made["machine"]["location"] = {"room": 101}
+    assert parsed(json.dumps(made).encode(), "x") == parsed(sound(), "x")
+
+
+def test_what_may_be_left_out_is_filled_in():
+    made = document()
+    for name in ("guess", "notes", "samples", "stopped", "seed", "baseline"):
+        del made[name]
+    assert parsed(json.dumps(made).encode(), "x").guess == ""
+
+
+def test_a_name_with_escapes_does_not_reach_the_terminal():
+    sentence = refused(document(kind="pass\x1b[2Jport"))
+    assert "\x1b" not in sentence
+    made = document()
+    made["trials"][0]["parts"]["\x1b[2J"] = ["x"]
+    assert "\x1b" not in refused(made)
+
+
+def places(node, path=()):
+    yield path
+    children = ()
+    if isinstance(node, dict):
+        children = node.items()
+    elif isinstance(node, list):
+        children = enumerate(node)
+    for key, child in children:
+        yield from places(child, (*path, key))
+
+
+PLACES = [path for path in places(document(samples={})) if path]
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.sampled_from([-1, 0, 1e29, 1e-300, 10**29, "<script>", "$\\frac$", "\x00", []]),
+    st.lists(st.floats(), max_size=3),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=3),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(PLACES), JUNK), min_size=1, max_size=4))
+def test_any_change_is_either_refused_or_can_be_shown(changes):
+    made = document()
+    for path, value in changes:
+        inner = made
+        # An earlier change may have taken away what this one goes through.
+        with contextlib.suppress(KeyError, IndexError, TypeError):
+            for key in path[:-1]:
+                inner = inner[key]
+            inner[path[-1]] = value
+    try:
+        found = parsed(json.dumps(made).encode(), "x")
+    except BadFileError:
+        return
+    assert found.table() is not None
+    assert in_text(found)
+    assert "<script>" not in in_html(found)
+    assert units.rate(found.timings[0].rate) if found.timings else True
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes_are_refused(data):
+    refused(data)

@@ -1,0 +1,91 @@
+from dataclasses import replace
+
+from perfkit.findings.record import Verdict
+from perfkit.findings.standing import standings
+from tests.findings.made import failed, finding
+
+UNDECIDED = Verdict(headline="No difference shown.")
+
+
+def by_name(found):
+    return {standing.variant: standing for standing in standings(found)}
+
+
+def test_the_fastest_comes_first_and_the_baseline_is_marked():
+    stood = standings(finding())
+    assert [s.variant for s in stood] == ["prefetched", "parallel", "naive"]
+    assert [s.place for s in stood] == ["fastest", "", ""]
+    assert [s.is_baseline for s in stood] == [False, False, True]
+    assert stood[0].comparison.ratio == finding().comparisons[-1].ratio
+
+
+def test_variants_that_no_round_tells_apart_are_tied():
+    rates = {"naive": 1000, "parallel": 1500, "prefetched": 1500.1}
+    undecided = by_name(finding(rates, verdict=UNDECIDED))
+    assert [undecided[name].place for name in rates] == ["", "tied", "tied"]
+    winner = by_name(finding(rates))
+    assert [winner[name].place for name in rates] == ["", "tied", "fastest"]
+
+
+def test_a_clear_lead_that_the_verdict_does_not_claim_is_not_claimed():
+    assert {s.place for s in standings(finding(verdict=UNDECIDED))} == {""}
+
+
+def test_each_group_has_its_own_baseline():
+    found = finding({"alone": 5000, "alone fast": 9000, "fed": 400, "fed fast": 500})
+    compared = found.comparisons[0] if found.comparisons else None
+    assert compared is None
+    both = finding(
+        {"alone": 5000, "alone fast": 9000, "fed": 400, "fed fast": 500},
+        against="alone",
+    )
+    fed = replace(both.comparisons[-1], variant="fed fast", baseline="fed")
+    kept = tuple(c for c in both.comparisons if c.variant == "alone fast")
+    stood = standings(replace(both, comparisons=(*kept, fed)))
+    assert [(s.variant, s.group) for s in stood] == [
+        ("alone fast", "alone"),
+        ("alone", "alone"),
+        ("fed fast", "fed"),
+        ("fed", "fed"),
+    ]
+    assert [s.is_baseline for s in stood] == [False, True, False, True]
+
+
+def test_without_a_baseline_a_variant_is_in_no_group():
+    stood = standings(finding({"one": 5.0, "two": 7.0}, against="gone"))
+    assert [(s.variant, s.group, s.is_baseline) for s in stood] == [
+        ("two", "", False),
+        ("one", "", False),
+    ]
+
+
+def test_what_was_not_timed_comes_last_with_the_reason():
+    found = finding(
+        extra=(
+            failed("cached", "out-of-memory", "ran out of memory: 3 GB"),
+            failed("xla", "crashed", "raised ValueError:\n bad\x1b[31m shape"),
+            failed("hangs", "timed-out", "gave no sign of life for 60 s and was ended"),
+            failed("late", "stopped", "was running when the run was stopped"),
+            failed("short", "completed", ""),
+        ),
+        unavailable={"gpu": "this machine has no GPU", "naive": "not so"},
+    )
+    assert {s.variant: s.problem for s in standings(found) if s.timing is None} == {
+        "cached": "ran out of memory: 3 GB",
+        "xla": "crashed: raised ValueError: bad[31m shape",
+        "hangs": "timed out: gave no sign of life for 60 s and was ended",
+        "late": "was stopped before it could be timed",
+        "short": "was too short to be timed",
+        "gpu": "was not run: this machine has no GPU",
+    }
+    assert [s.timing is None for s in standings(found)] == [False] * 3 + [True] * 6
+
+
+def test_a_variant_that_failed_now_and_then_says_so():
+    again = failed("parallel", "crashed", "ended with exit code 1", 4)
+    assert by_name(finding(extra=(again,)))["parallel"].problem == "1 of 4 crashed"
+
+
+def test_nothing_at_all_has_no_standing():
+    empty = finding(extra=(), rounds=0)
+    assert standings(empty) == ()

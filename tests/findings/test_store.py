@@ -1,0 +1,245 @@
+import datetime
+import errno
+import json
+import math
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import perfkit
+from perfkit.errors import BadFileError, PerfkitError
+from perfkit.findings import store
+from perfkit.findings.standing import measurement
+from tests.findings.made import finding, trial
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_what_is_saved_is_loaded_again():
+    saved = finding()
+    path = store.save(saved)
+    again = store.load(path)
+    assert again.path == saved.path == path
+    assert again.trials[0].ticks == saved.trials[0].ticks
+    for field in ("machine", "timings", "comparisons", "verdict", "parameters"):
+        assert getattr(again, field) == getattr(saved, field)
+    # Once through a file, nothing changes any more.
+    assert store.to_json(again) == store.to_json(saved)
+
+
+def test_the_verdicts_numbers_follow_from_the_file_alone():
+    saved = finding(rounds=4)
+    again = measurement(store.load(store.save(saved)))
+    assert again.timings == saved.timings
+    assert again.comparisons == saved.comparisons
+    assert again.noise_floor == saved.noise_floor
+
+
+def test_a_finding_lies_in_a_folder_of_its_own_unless_told_otherwise(tmp_path):
+    assert store.save(finding()).parent == Path("perfkit-findings")
+    assert store.save(finding(), tmp_path / "deep" / "down").parent.name == "down"
+    assert store.save(finding(), "as-text").parent == Path("as-text")
+
+
+def test_its_name_says_what_and_when():
+    path = store.save(finding(experiment="Data Pipeline / ünsafe"))
+    pattern = r"data-pipeline-nsafe-20250314-092653-[0-9a-f]{8}\.json"
+    assert re.fullmatch(pattern, path.name)
+    assert store.save(finding(experiment="../..", recorded="?")).parent == path.parent
+
+
+def test_two_runs_of_the_same_second_do_not_collide():
+    assert len({store.save(finding()) for _ in range(20)}) == 20
+
+
+def test_a_run_keeps_one_file_while_it_grows():
+    path = store.save(finding(rounds=1))
+    grown = finding(rounds=3)
+    assert store.save(grown, path=path) == path
+    assert len(store.load(path).trials) == len(grown.trials)
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_the_file_has_the_outer_shape_that_is_promised():
+    document = json.loads(store.save(finding()).read_bytes())
+    assert (document["schema"], document["kind"]) == (1, "finding")
+    assert {
+        *("experiment", "question", "parameters", "machine", "trials", "timings"),
+        *("comparisons", "noise_floor", "verdict"),
+    } <= set(document)
+    assert {"variant", "round", "outcome", "setup_s", "ticks"} <= set(
+        document["trials"][0]
+    )
+    assert {"variant", "rate", "low", "high"} <= set(document["timings"][0])
+    assert set(document["verdict"]) >= {"headline", "because", "next"}
+    assert {"variant", "baseline", "ratio", "low", "high", "verdict"} <= set(
+        document["comparisons"][0]
+    )
+
+
+def test_a_run_of_a_minute_takes_little_room():
+    forty = finding(
+        {f"variant {n}": 1000.0 + n for n in range(13)}, against="variant 0"
+    )
+    assert len(forty.trials) == 42
+    assert store.save(forty).stat().st_size < 250_000
+
+
+def test_notes_may_hold_numpy_and_what_is_not_a_number():
+    notes = {
+        "loss": math.nan,
+        "rates": np.arange(3),
+        "one": np.float32(0.5),
+        "at": {1: 2},
+    }
+    odd = finding(notes=notes, extra=[trial("naive", 1000, 4, notes={"x": math.inf})])
+    assert store.load(store.save(odd)).notes == {
+        "loss": None,
+        "rates": [0, 1, 2],
+        "one": 0.5,
+        "at": {"1": 2},
+    }
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_rate_that_is_no_number_is_refused_before_it_is_a_file(value):
+    sound = finding()
+    odd = replace(sound, timings=(replace(sound.timings[0], high=value),))
+    with pytest.raises(PerfkitError, match=r"cannot be kept.*timings\.0\.high"):
+        store.save(odd)
+    assert not Path(store.FOLDER).exists()
+
+
+def test_a_note_that_contains_itself_is_refused():
+    ring = {}
+    ring["ring"] = ring
+    with pytest.raises(PerfkitError, match="cannot be kept"):
+        store.save(finding(notes=ring))
+
+
+def test_a_full_disk_is_a_sentence_and_keeps_the_last_state(monkeypatch):
+    path = store.save(finding(rounds=1))
+    before = path.read_bytes()
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    grown = finding(rounds=2)
+    with pytest.raises(PerfkitError, match=r"No space left.*free some space"):
+        store.save(grown, path=path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+    assert grown.path is None
+
+
+def test_a_limit_on_file_size_is_met_half_way_through_a_write():
+    path = store.save(finding(rounds=1))
+    before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(PerfkitError, match="still in memory"):
+            store.save(finding(rounds=3), path=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(PerfkitError, match="choose another folder"):
+        store.save(finding(), tmp_path / "taken")
+
+
+def test_a_writer_that_is_killed_leaves_a_whole_file():
+    lines = """
+import sys
+sys.path[:0] = PATHS
+from tests.findings.made import finding
+from perfkit.findings import store
+states = [finding(rounds=number) for number in (1, 2, 3)]
+path = store.save(states[0])
+print(path, flush=True)
+while True:
+    for state in states:
+        store.save(state, path=path)
+        print("saved", flush=True)
+""".replace("PATHS", repr([str(Path(perfkit.__file__).parents[1])]))
+    for saves in (1, 4, 9):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", lines], stdout=subprocess.PIPE, text=True
+        )
+        path = Path(writer.stdout.readline().strip())
+        for _ in range(saves):
+            writer.stdout.readline()
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+        assert store.load(path).timings
+    assert len(store.findings()) == 3
+
+
+def test_findings_are_listed_with_the_newest_first():
+    for day in (3, 1, 2):
+        store.save(finding(recorded=f"2025-03-0{day}T10:00:00+01:00"))
+    listed = store.findings()
+    assert list(listed.recorded) == [f"2025-03-0{day} 10:00" for day in (3, 2, 1)]
+    assert list(listed.columns) == [
+        *("recorded", "experiment", "headline", "winner", "machine", "path", "problem")
+    ]
+    assert listed.winner.unique() == ["prefetched"]
+    assert listed.machine.str.contains("2 of 8 cores").all()
+    assert store.load(listed.path[0]).recorded.startswith("2025-03-03")
+
+
+def test_a_bad_file_is_listed_with_what_is_wrong_and_hides_no_other():
+    good = store.save(finding())
+    good.with_name("cut.json").write_bytes(good.read_bytes()[:-40])
+    good.with_name("folder.json").mkdir()
+    good.with_name("notes.txt").write_text("not ours")
+    listed = store.findings().set_index(store.findings().path.map(lambda p: p.name))
+    assert next(iter(listed.index)) == good.name
+    assert listed.problem[good.name] == ""
+    assert "cut off" in listed.problem["cut.json"]
+    assert listed.problem["folder.json"] == "folder.json is not a file."
+    assert len(listed) == 3
+
+
+def test_no_folder_is_an_empty_list():
+    listed = store.findings("nowhere")
+    assert listed.empty
+    assert "headline" in listed.columns
+
+
+def test_no_file_is_a_sentence():
+    with pytest.raises(BadFileError, match=r"There is no file .*missing\.json"):
+        store.load("missing.json")
+    with pytest.raises(BadFileError):
+        store.load("nul\0l.json")
+    with pytest.raises(BadFileError, match="is not a file"):
+        store.load(".")
+    with pytest.raises(BadFileError):
+        store.load("x" * 5000)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(BadFileError, match="is not a file"):
+        store.load(tmp_path / "pipe.json")
+
+
+def test_the_time_in_the_name_is_that_of_the_run():
+    began = datetime.datetime(2024, 2, 29, 23, 59, 58).astimezone()
+    path = store.save(finding(recorded=began.isoformat()))
+    assert "-20240229-235958-" in path.name
