@@ -88,7 +88,11 @@ _COMMANDS = {"list": _list, "run": _run, "show": _show, "lab": _lab}
 def _console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
-    return Console(stderr=stderr)
+    console = Console(stderr=stderr)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        # A file has no edge; a table keeps its lines whole in it.
+        console.width = 120
+    return console
 
 
 def _display() -> Display:

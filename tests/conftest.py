@@ -10,6 +10,8 @@ import pytest
 import perfkit.experiments
 
 GUILTY = Path(__file__).parent / "guilty"
+# Findings made by hand, `made.finding()`, for all who read findings.
+sys.path.append(str(Path(__file__).parent / "findings"))
 
 
 @pytest.fixture
