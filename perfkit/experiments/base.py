@@ -78,8 +78,10 @@ class Experiment:
         raise NotImplementedError(f"{type(self).__name__} has no verdict()")
 
 
-def variant(work: Callable[[Any], Iterator[Yielded]]) -> Callable[[Any], Iterator[Yielded]]:
-    """Mark a method as one way of doing the work; its docstring says what it changes."""
+def variant(
+    work: Callable[[Any], Iterator[Yielded]],
+) -> Callable[[Any], Iterator[Yielded]]:
+    """Mark a method as one way of doing the work; its docstring says what changes."""
     setattr(work, _MARK, True)
     return work
 

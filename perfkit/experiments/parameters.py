@@ -2,7 +2,7 @@
 
 A parameter is a field of the experiment, annotated with what it accepts::
 
-    image_side: Annotated[int, Range(32, 1024, unit="px", help="Side of the image")] = 256
+    side: Annotated[int, Range(32, 1024, unit="px", help="Side of the image")] = 256
 """
 
 from __future__ import annotations

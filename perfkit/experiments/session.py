@@ -79,7 +79,7 @@ class Session:
     def events(self) -> Iterator[Event]:
         """Run, and tell what happens; at least one event every 0.25 s.
 
-        Closing the iterator ends the run and keeps every trial that finished.
+        What was found is saved before the event that tells it is given out. Closing the iterator ends the run and keeps every trial that finished.
 
         Raises:
             RunError: Preparing failed, or no trial could be started.
@@ -101,8 +101,8 @@ class Session:
         )
         for event in run.events():
             if isinstance(event, TrialEnded | Finished):
-                over = isinstance(event, Finished)
-                self._keep(event.measurement, over and event.stopped)
+                stopped = isinstance(event, Finished) and event.stopped
+                self._keep(event.measurement, stopped)
             yield event
 
     def stop(self) -> None:
@@ -125,7 +125,10 @@ class Session:
         return self.finding
 
     def _keep(self, measured: Measurement, stopped: bool) -> None:
-        if not measured.trials:
+        known = self.finding
+        if not measured.trials or (
+            known and known.trials == measured.trials and known.stopped == stopped
+        ):
             return
         self.finding = Finding(
             experiment=self.experiment.name,
@@ -151,21 +154,21 @@ class Session:
             seed=self._seed,
         )
         try:
-            self._path = store.save(
-                self.finding, self._folder, replacing=self._path
-            )
+            self._path = store.save(self.finding, self._folder, self._path)
             self.unsaved = ""
         except PerfkitError as error:
             # A full disk must not cost what was measured: it stays in memory.
             self.unsaved = str(error)
 
     def _verdict(self, measured: Measurement) -> Verdict:
-        if measured.timings:
+        if measured.comparisons or len(measured.timings) == len(measured.arms) == 1:
             return self.experiment.verdict(measured)
-        ended = {f"{t.variant} {t.message or t.outcome}" for t in measured.trials}
+        ended = dict.fromkeys(
+            f"{t.variant}: {t.message or t.outcome}." for t in measured.trials
+        )
         return Verdict(
-            headline="No variant could be timed, so there is no answer yet.",
-            because=tuple(sorted(ended)),
-            next=f"Give it a longer budget than {units.seconds(self._budget)}, or look "
-            "at the messages above.",
+            headline="There is no answer yet: no two variants could be compared.",
+            because=tuple(ended),
+            next=f"Give it more than {units.seconds(self._budget)}, or look at how the "
+            "trials ended.",
         )

@@ -1,4 +1,4 @@
-"""What a run tells while it goes: the progress bar, the live chart and the notebook read it."""
+"""What a run tells while it goes: progress bar, live chart and notebook read it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from perfkit.measure.rounds import Measurement
+    from perfkit.measure.measurement import Measurement
     from perfkit.measure.trial import Trial
 
 
 @dataclass(frozen=True)
 class Preparing:
-    """Something has to be ready before the first trial; its time is not in the budget."""
+    """Something is made ready before the first trial; the budget has not begun."""
 
     message: str
 
@@ -40,7 +40,7 @@ class Ticked:
 
 @dataclass(frozen=True)
 class Sampled:
-    """One reading of the machine, by name as in ``Finding.samples``, ``"t"`` included."""
+    """One reading of the machine, by the names that ``Finding.samples`` has."""
 
     values: dict[str, float | None]
 
@@ -69,6 +69,4 @@ class Finished:
     stopped: bool
 
 
-Event = (
-    Preparing | TrialStarted | Ticked | Sampled | TrialEnded | Progress | Finished
-)
+Event = Preparing | TrialStarted | Ticked | Sampled | TrialEnded | Progress | Finished

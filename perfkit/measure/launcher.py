@@ -28,7 +28,6 @@ from perfkit.measure import preload, worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from multiprocessing.connection import Connection
     from multiprocessing.context import BaseContext
 
     from perfkit.measure.trial import Limits, Outcome
@@ -46,12 +45,16 @@ class Running:
         started_ns: ``time.perf_counter_ns`` when it was asked for.
         outcome: How it ended; None while it runs.
         message: One sentence on an outcome other than ``completed``.
+        silence: Seconds without news, in its own turns, before it counts as hung.
     """
 
-    def __init__(self, context: BaseContext, payload: bytes, seed: int, limits: Limits) -> None:
+    def __init__(
+        self, context: BaseContext, payload: bytes, seed: int, limits: Limits
+    ) -> None:
         self._messages, sink = context.Pipe(duplex=False)
         self._output, out = context.Pipe(duplex=False)
         self._limits = limits
+        self.silence = limits.silence
         self._tail = bytearray()
         self._killed: tuple[Outcome, str] | None = None
         self._ended: tuple[Outcome, str] | None = None
@@ -82,10 +85,10 @@ class Running:
         if self._process.sentinel in ready:
             messages += self._drain()
             self._finish()
-        elif self.outcome is None and time.perf_counter() - self._heard > self._limits.silence:
+        elif time.perf_counter() - self._heard > self.silence:
             self.kill(
                 "timed-out",
-                f"gave no sign of life for {self._limits.silence:.0f} s and was ended",
+                f"gave no sign of life for {self.silence:.0f} s and was ended",
             )
         return messages
 
@@ -192,8 +195,10 @@ class Launcher:
             raise RunError(failure)
         return ready
 
-    def start(self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits) -> Running:
-        """Start a trial of ``work``, a function that returns the variant's generator."""
+    def start(
+        self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
+    ) -> Running:
+        """Start a trial of ``work``, which makes the variant's generator."""
         return Running(self._context, cloudpickle.dumps(work), seed, limits)
 
     def _warm(self) -> None:
@@ -285,7 +290,9 @@ def _oom_kills() -> int:
     return int(counts.get("oom_kill", 0))
 
 
-def _crash(code: int | None, tail: str, limits: Limits, killed_for_memory: bool) -> tuple[Outcome, str]:
+def _crash(
+    code: int | None, tail: str, limits: Limits, killed_for_memory: bool
+) -> tuple[Outcome, str]:
     last = tail.strip().splitlines()[-1].strip()[:300] if tail.strip() else ""
     said = f"; its last words: {last}" if last else ""
     if limits.memory is not None and "bad_alloc" in tail:
@@ -294,6 +301,8 @@ def _crash(code: int | None, tail: str, limits: Limits, killed_for_memory: bool)
         return "out-of-memory", "was killed by the system because memory ran out"
     if code is not None and code < 0:
         name = signal.Signals(-code).name
-        hint = " (the system does that when memory runs out)" if name == "SIGKILL" else ""
+        hint = (
+            " (the system does that when memory runs out)" if name == "SIGKILL" else ""
+        )
         return "crashed", f"was ended by {name}{hint}{said}"
     return "crashed", f"ended with exit code {code}{said}"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.measure import statistics
 from perfkit.measure.steady import steady
-from perfkit.measure.trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from perfkit.measure.statistics import Comparison, Rounds, Timing
     from perfkit.measure.steady import Steady
     from perfkit.measure.tick import Yielded
+    from perfkit.measure.trial import Trial
 
 # The twin of the baseline: what two runs of the same thing differ by here, today.
 TWIN = "the baseline again"
@@ -81,7 +81,7 @@ class Measurement:
 
     @functools.cached_property
     def noise_floor(self) -> float | None:
-        """The ratio that the baseline and its twin reached, at most; None if unknown."""
+        """The ratio that the baseline and its twin reached; None if unknown."""
         twin = self._rounds(TWIN, self.baseline)
         return statistics.noise_floor(twin, self._usual) if twin else None
 
@@ -111,9 +111,7 @@ class Measurement:
             key=lambda timing: timing.rate,
             reverse=True,
         )
-        return tuple(
-            t for t in ranked if t is ranked[0] or self._ties(ranked[0], t)
-        )
+        return tuple(t for t in ranked if t is ranked[0] or self._ties(ranked[0], t))
 
     def _ties(self, best: Timing, other: Timing) -> bool:
         comparison = self.compare(best.variant, other.variant)
@@ -139,7 +137,7 @@ class Measurement:
     def _usual(self) -> float:
         """The usual variance of a round's log ratio in this run."""
         twin = self._rounds(TWIN, self.baseline)
-        return statistics.pooled_variance([*self._compared, *([twin] if twin else [])])
+        return statistics.usual_variance([*self._compared, *([twin] if twin else [])])
 
     def _rounds(self, variant: str, baseline: str) -> Rounds | None:
         one, other = self._steady.get(variant, {}), self._steady.get(baseline, {})

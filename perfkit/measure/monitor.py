@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import re
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -168,7 +170,7 @@ class _Tree:
 
     def cpu_seconds(self) -> float:
         """User and system time, that of children which have ended included."""
-        return sum(self._of_each(lambda process: sum(process.cpu_times()[:4])))
+        return float(sum(self._of_each(lambda process: sum(process.cpu_times()[:4]))))
 
     def disk_bytes(self) -> dict[str, float]:
         counters = list(self._of_each(lambda process: process.io_counters()))
@@ -197,7 +199,7 @@ class _Rates:
         self._last: dict[str, tuple[float, float]] = {}
 
     def of_all(self, now: float, counters: dict[str, float]) -> dict[str, float]:
-        """Change per second since the last look; absent at the first or after a reset."""
+        """Change per second since the last look; absent at the first or a reset."""
         rates = {}
         for name, value in counters.items():
             before = self._last.get(name)
@@ -208,9 +210,9 @@ class _Rates:
 
 
 def _memory(process: psutil.Process) -> int:
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        with open(f"/proc/{process.pid}/smaps_rollup") as rollup:
-            for line in rollup:
-                if line.startswith("Pss:"):
-                    return int(line.split()[1]) * 1024
-    return int(process.memory_info().rss)
+    try:
+        rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+    except OSError:
+        return int(process.memory_info().rss)
+    pss = re.search(r"^Pss:\s+(\d+) kB$", rollup, re.MULTILINE)
+    return int(pss[1]) * 1024 if pss else int(process.memory_info().rss)

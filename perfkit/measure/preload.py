@@ -28,7 +28,7 @@ def _import_everything() -> None:
     watcher.start()
     import cloudpickle  # noqa: F401
 
-    import perfkit.measure.worker
+    import perfkit.measure.worker  # noqa: F401
 
     # Without TensorFlow a trial that needs none still runs.
     with contextlib.suppress(ImportError):

@@ -1,8 +1,8 @@
 """A fixed chain of arithmetic that shows how fast the machine itself is just now.
 
-Clock changes, a shared core and a busy host slow it as they slow a training, and nothing
-that the training does to its own code can. Its time is the thread's CPU time, so waiting
-for a turn is not in it: for that, look at the load of others.
+Clock changes, a shared core and a busy host slow it as they slow a training, and
+nothing that the training does to its own code can. Its time is the thread's CPU time,
+so waiting for a turn is not in it: for that, look at the load of others.
 """
 
 from __future__ import annotations

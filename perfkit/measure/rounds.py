@@ -34,22 +34,29 @@ from perfkit.measure.steady import warm_up_ticks
 from perfkit.measure.trial import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from perfkit.measure.launcher import Running
     from perfkit.measure.trial import Trial
 
 # A turn is long enough for a few ticks and short against what disturbs a machine.
-_TURN_S = 0.25
+_TURN_S = 0.15
 _TICKS_A_TURN = 5
 # Trials in one go work this long.
 _ONE_GO_S = 1.5
-# Fewer rounds say little of how processes differ, more of them cost their set-up.
-_ROUNDS = 5
-_TURNS = (2, 12)
+# Fewer rounds say little of how processes differ, more of them cost their set-up, which
+# may take this share of the budget.
+_ROUNDS = (3, 8)
+_SET_UP_SHARE = 0.4
+_FEWEST_TURNS = 2
+# A long budget makes more rounds, not longer ones, so that it can end early.
+_LONGEST_ROUND_S = 12.0
 # Warm-up ends when this many ticks look steady, or after so many seconds.
 _STEADY_TICKS = 8
 _WARM_UP_S = (0.3, 3.0)
+# Once it has shown its pace, a trial without news for so long hangs.
+_SILENCE_S = 10.0
+_SILENT_TICKS = 30
 # An interval this narrow needs no more rounds, if there have been a few.
 _NARROW = 0.02
 _LEAST_ROUNDS = 3
@@ -216,11 +223,14 @@ class Run:
     def _round_in_one_go(self, names: list[str]) -> Iterator[Event]:
         for name in names:
             live = yield from self._set_up(name)
-            seconds = max(_ONE_GO_S, 2 * _TICKS_A_TURN * live.tick_s)
-            yield from self._hear(live, lambda spent, _: spent >= seconds)
+            yield from self._hear(live, self._one_go(live))
             yield from self._end([live])
             if self.stopped.is_set():
                 return
+
+    def _one_go(self, live: LiveTrial) -> Callable[[float, int], bool]:
+        seconds = max(_ONE_GO_S, 2 * _TICKS_A_TURN * live.tick_s)
+        return lambda spent, _: spent >= seconds
 
     def _round_in_turns(self, names: list[str]) -> Iterator[Event]:
         began = self._now()
@@ -241,10 +251,13 @@ class Run:
             if self.stopped.is_set():
                 break
         overhead = self._now() - began
-        for _ in range(self._turns_that_fit(lives, overhead)):
+        order = list(lives)
+        for turn in range(self._turns_that_fit(lives, overhead)):
             if self.stopped.is_set():
                 break
-            for live in self._random.sample(lives, len(lives)):
+            # There and back, so that what changes steadily falls on all alike.
+            order.reverse() if turn % 2 else self._random.shuffle(order)
+            for live in order:
                 yield from self._turn(live, lives)
         yield from self._end(lives)
 
@@ -252,15 +265,24 @@ class Run:
         if live.over or self.stopped.is_set():
             return
         seconds = self._turn_s(live)
+
+        def enough(spent: float, ticks: int) -> bool:
+            # A turn without a single tick goes on until there is one, or it is a hang.
+            return spent >= seconds and (
+                ticks > 2 or (ticks > 0 and spent > 4 * seconds)
+            )
+
         self.watcher.watch(live.running.pid, [other.running.pid for other in lives])
         live.resume()
         yield from self._hear(
             live,
-            lambda spent, ticks: spent >= seconds and (ticks > 2 or spent > 4 * seconds),
+            lambda spent, ticks: (
+                spent >= seconds and (ticks > 2 or spent > 4 * seconds)
+            ),
         )
         live.freeze()
 
-    def _set_up(self, name: str) -> Iterator[Event]:
+    def _set_up(self, name: str) -> Generator[Event, None, LiveTrial]:
         """Start a trial and wait until it is ready; return it."""
         silence = min(60.0, max(10.0, self.plan.budget / 3))
         limits = Limits(silence=silence, memory=self.plan.memory)
@@ -279,17 +301,17 @@ class Run:
             if spent < shortest:
                 return False
             cost = live.costs[1:]
-            cut = warm_up_ticks(cost)
             return spent >= longest or (
-                len(cost) >= _STEADY_TICKS and cut < max(1, len(cost) // 2)
+                len(cost) >= _STEADY_TICKS and warm_up_ticks(cost) is not None
             )
 
         yield from self._hear(live, steady)
+        live.running.silence = max(_SILENCE_S, _SILENT_TICKS * live.tick_s)
 
     def _hear(
         self, live: LiveTrial, enough: Callable[[float, int], bool]
     ) -> Iterator[Event]:
-        """Listen to the trial at work until ``enough(seconds, new ticks)`` or its end."""
+        """Listen to the trial until ``enough(seconds, new ticks)`` or its end."""
         began, heard = self._now(), 0
         while not live.over and not self.stopped.is_set():
             if enough(self._now() - began, heard):
@@ -317,13 +339,16 @@ class Run:
         yield from self._record(lives)
 
     def _record(self, lives: list[LiveTrial]) -> Iterator[Event]:
-        for live in lives:
-            self._live.remove(live)
-            trial = live.record()
-            self._trials.append(trial)
+        trials = [live.record() for live in lives]
+        self._live = [live for live in self._live if live not in lives]
+        self._trials += trials
+        for trial in trials:
             if trial.outcome not in ("completed", "stopped"):
                 self._failed(trial)
-            yield TrialEnded(trial, self.measurement)
+        # Trials in turns end together, and what they show is worked out once.
+        measured = self.measurement
+        for trial in trials:
+            yield TrialEnded(trial, measured)
 
     def _failed(self, trial: Trial) -> None:
         """Do not try again what failed twice, or what takes long to fail."""
@@ -398,7 +423,7 @@ class Run:
         last = {trial.variant: trial for trial in self._trials}
         set_up = sum(last[n].setup_s or 0.0 for n in names if n in last)
         if self._in_turns:
-            return set_up + len(names) * (_WARM_UP_S[0] + _TURNS[0] * _TURN_S)
+            return set_up + len(names) * (_WARM_UP_S[0] + _FEWEST_TURNS * _TURN_S)
         return set_up + len(names) * _ONE_GO_S
 
     def _turn_s(self, live: LiveTrial) -> float:
@@ -409,14 +434,16 @@ class Run:
         a_turn = sum(self._turn_s(live) for live in lives if not live.over)
         if not a_turn:
             return 0
-        left = self.plan.budget - self._now()
-        share = self.plan.budget / _ROUNDS - overhead
-        fewest, most = _TURNS
-        turns = min(most, max(fewest, int(share / a_turn)))
+        fewest, most = _ROUNDS
+        rounds = self.plan.budget * _SET_UP_SHARE / max(overhead, 1e-3)
+        round_s = self.plan.budget / min(most, max(fewest, int(rounds)))
+        round_s = min(round_s, max(_LONGEST_ROUND_S, overhead / _SET_UP_SHARE))
+        turns = max(_FEWEST_TURNS, int((round_s - overhead) / a_turn))
         # A rest that is too short for a round of its own is spent on this one.
-        if left - turns * a_turn < overhead + fewest * a_turn:
-            turns = max(turns, int(left / a_turn))
-        return max(1, min(turns, int(left / a_turn)))
+        left = int((self.plan.budget - self._now()) / a_turn)
+        if left - turns < overhead / a_turn + _FEWEST_TURNS:
+            turns = left
+        return max(1, min(turns, left))
 
     def _room_for_another(self, lives: list[LiveTrial], count: int) -> bool:
         """Whether all trials of a round fit into memory side by side."""

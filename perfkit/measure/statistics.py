@@ -4,10 +4,10 @@ A timing's interval comes from resampling trials first and the blocks of ticks w
 them second: two processes that do the same differ, and so do two moments of one.
 
 A comparison looks at rounds: the log of the ratio in each, where both variants ran side
-by side, and Student's interval of their mean. The spread of a handful of rounds is badly
-known, so each comparison borrows from the spread of the others (a moderated t, after
-Smyth 2004), and no spread is believed that is smaller than what the turns within the
-rounds show.
+by side, and Student's interval of their mean. The spread of a handful of rounds is
+badly known, so each comparison borrows from the spread of the others (a moderated t,
+after Smyth 2004), and no spread is believed that is smaller than what the turns within
+the rounds show.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Comparing = Literal["faster", "slower", "no difference shown", "too noisy to say
 _RESAMPLES = 1000
 _LEVEL = 0.975
 # The spread of the other comparisons counts like so many more rounds.
-_BORROWED = 4.0
+_BORROWED = 2.0
 # A difference smaller than this is not worth a change of code: an interval that leaves
 # none larger open says "no difference shown", a wider one "too noisy to say".
 WORTH_KNOWING = 1.10
@@ -113,7 +113,7 @@ class Comparison:
     def __str__(self) -> str:
         """One line that states its doubt."""
         return (
-            f"{self.variant} against {self.baseline}: {self.ratio:.2f}× "
+            f"{self.variant} against {self.baseline}: {units.ratio(self.ratio)} "
             f"({self.low:.2f} to {self.high:.2f}), {self.verdict}"
         )
 
@@ -190,13 +190,11 @@ def rounds(
     return Rounds(variant, baseline, logs, within)
 
 
-def pooled_variance(all_rounds: Sequence[Rounds]) -> float:
+def usual_variance(all_rounds: Sequence[Rounds]) -> float:
     """The usual variance of a round's log ratio, over all comparisons of a run."""
-    known = [(r.variance, len(r.logs) - 1) for r in all_rounds if len(r.logs) > 1]
-    if not known:
-        return 0.0
-    variances, freedoms = np.array(known).T
-    return float((variances * freedoms).sum() / freedoms.sum())
+    known = [r.variance for r in all_rounds if len(r.logs) > 1]
+    # The median, so that one wild variant does not make all the others look wild.
+    return float(np.median(known)) if known else 0.0
 
 
 def comparison(of: Rounds, usual: float, floor: float | None) -> Comparison:
@@ -204,10 +202,10 @@ def comparison(of: Rounds, usual: float, floor: float | None) -> Comparison:
 
     Args:
         of: The ratios, at least one.
-        usual: What ``pooled_variance`` says of the whole run.
+        usual: What ``usual_variance`` says of the whole run.
         floor: The noise floor, a ratio of at least 1; None while it is unknown.
     """
-    low, middle, high = interval(of, usual)
+    low, middle, high = _interval(of, usual)
     return Comparison(
         variant=of.variant,
         baseline=of.baseline,
@@ -219,25 +217,32 @@ def comparison(of: Rounds, usual: float, floor: float | None) -> Comparison:
     )
 
 
-def interval(of: Rounds, usual: float) -> tuple[float, float, float]:
+def _interval(of: Rounds, usual: float) -> tuple[float, float, float]:
     """Low, middle and high of the mean log ratio."""
-    count = len(of.logs)
-    freedom = count - 1
-    variance = max(
-        (freedom * of.variance + _BORROWED * usual) / (freedom + _BORROWED),
-        float(of.within.mean()),
-    )
-    middle = float(of.logs.mean())
-    # One round shows nothing of how rounds differ; what is borrowed is all there is.
-    half = float(stats.t.ppf(_LEVEL, max(1.0, freedom + _BORROWED * (freedom > 0))))
-    half *= float(np.sqrt(variance / count))
+    middle, error, freedom = _moderated(of, usual)
+    half = float(stats.t.ppf(_LEVEL, freedom)) * error
     return middle - half, middle, middle + half
 
 
+def _moderated(of: Rounds, usual: float) -> tuple[float, float, float]:
+    """Mean log ratio, its standard error, and the degrees of freedom of that."""
+    count = len(of.logs)
+    own = count - 1
+    mixed = (own * of.variance + _BORROWED * usual) / (own + _BORROWED)
+    variance = max(mixed, float(of.within.mean()))
+    # One round shows nothing of how rounds differ, whatever the others do.
+    freedom = own + _BORROWED if own else 1.0
+    return float(of.logs.mean()), float(np.sqrt(variance / count)), freedom
+
+
 def noise_floor(twin: Rounds, usual: float) -> float:
-    """The ratio, 1 or more, that the baseline reached against itself at most."""
-    low, _, high = interval(twin, usual)
-    return float(np.exp(max(abs(low), abs(high))))
+    """The ratio, 1 or more, that the baseline reached against itself.
+
+    It is the ratio seen and one standard error more: about what two runs of the same
+    thing may show. That a variant's own interval leaves out 1 is asked besides.
+    """
+    middle, error, _ = _moderated(twin, usual)
+    return float(np.exp(abs(middle) + error))
 
 
 def _judge(low: float, middle: float, high: float, floor: float) -> Comparing:

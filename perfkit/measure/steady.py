@@ -12,14 +12,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import stats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perfkit.measure.trial import Trial
 
-# A beginning counts as warm-up only when its rate differs from the rest by this much.
+# A beginning counts as warm-up only when its rate differs from the rest by this much,
+# and by so many standard errors.
 _WARM_UP_DIFFERS = 0.10
+_WARM_UP_T = 4.0
+# Fewer ticks than this do not show what is steady.
+_STEADY_TICKS = 8
 # Ticks of a trial in one go are gathered into so many blocks for resampling.
 _BLOCKS = 12
 # A trend is told apart from noise at this many standard errors, if it is this large.
@@ -60,7 +65,11 @@ def steady(trial: Trial) -> Steady | None:
     times = np.array([t for t, _ in trial.ticks], dtype=np.float64)
     counts = np.array([n for _, n in trial.ticks], dtype=np.float64)
     worked = counts[1:] > 0
-    ends, spent, examples = times[1:][worked], np.diff(times)[worked], counts[1:][worked]
+    ends, spent, examples = (
+        times[1:][worked],
+        np.diff(times)[worked],
+        counts[1:][worked],
+    )
     # One tick is the first call; a rate needs at least two more.
     if len(spent) < 3 or not np.all(spent > 0):
         return None
@@ -71,38 +80,47 @@ def steady(trial: Trial) -> Steady | None:
         keep = turn > 0
         keys, blocks = np.unique(turn[keep], return_inverse=True)
     else:
-        start = warm_up_ticks(spent / examples)
+        start = warm_up_ticks(spent / examples) or 0
         keep = np.arange(len(spent)) >= start
         keys = np.array([], dtype=int)
         blocks = np.arange(keep.sum()) * min(_BLOCKS, keep.sum()) // keep.sum()
     before = first_call + spent[: int(np.argmax(keep))].sum()
     return Steady(
         keys=tuple(int(key) for key in keys),
-        examples=np.bincount(blocks, examples[keep]),
-        seconds=np.bincount(blocks, spent[keep]),
+        examples=np.bincount(blocks, examples[keep]).astype(np.float64),
+        seconds=np.bincount(blocks, spent[keep]).astype(np.float64),
         first_call_s=float(first_call),
         warm_up_s=float(before),
         drift=_drift(ends[keep], spent[keep] / examples[keep]),
     )
 
 
-def warm_up_ticks(cost: NDArray[np.float64]) -> int:
-    """How many ticks at the start are warm-up.
+def warm_up_ticks(cost: NDArray[np.float64]) -> int | None:
+    """How many ticks at the start are warm-up; None where no steady part is reached.
 
     Args:
         cost: Seconds per example of each tick, shape (ticks,).
     """
     size = len(cost)
-    if size < 8:
+    if size < _STEADY_TICKS:
         return 0
-    tails = [cost[cut:] for cut in range(size // 2 + 1)]
-    errors = [tail.var() / len(tail) for tail in tails]
-    cut = int(np.argmin(errors))
+    log_cost = np.log(cost)
+    tails = [log_cost[cut:] for cut in range(size // 2 + 1)]
+    # Differences of a thousandth are not worth a tick.
+    cut = int(np.argmin([(tail.var() + 1e-6) / len(tail) for tail in tails]))
     # Single slow ticks anywhere are not warm-up: the beginning as a whole must differ.
-    if cut == 0:
+    if cut == 0 or not _differ(log_cost[:cut], log_cost[cut:]):
         return 0
-    differs = abs(np.log(np.median(cost[:cut]) / np.median(cost[cut:])))
-    return cut if differs > _WARM_UP_DIFFERS else 0
+    return None if cut == size // 2 else cut
+
+
+def _differ(start: NDArray[np.float64], rest: NDArray[np.float64]) -> bool:
+    # Three quarters of the beginning must lie to the same side of the rest.
+    low, high = np.quantile(start, [0.25, 0.75], method="closest_observation")
+    middle = float(np.median(rest))
+    apart = max(float(low) - middle, middle - float(high))
+    spread = float(stats.median_abs_deviation(rest, scale="normal"))
+    return apart > max(_WARM_UP_DIFFERS, _WARM_UP_T * spread / len(start) ** 0.5)
 
 
 def _drift(at: NDArray[np.float64], cost: NDArray[np.float64]) -> float:

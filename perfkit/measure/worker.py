@@ -27,7 +27,9 @@ _CHUNK_S = 0.05
 _F_SETSIG = 10
 
 
-def work(payload: bytes, seed: int, limits: Limits, sink: Connection, output: Connection) -> None:
+def work(
+    payload: bytes, seed: int, limits: Limits, sink: Connection, output: Connection
+) -> None:
     """Run a pickled variant; everything it yields goes to ``sink`` with its time.
 
     Messages are ``("ticks", [(time_ns, examples, parts, pause), ...])``,
@@ -41,7 +43,7 @@ def work(payload: bytes, seed: int, limits: Limits, sink: Connection, output: Co
     try:
         _limit_memory(limits.memory)
         _run(payload, seed, sink)
-    except BaseException as error:  # noqa: BLE001  the outcome carries it
+    except BaseException as error:
         _send(sink, ("end", *_outcome(error)))
     else:
         _send(sink, ("end", "completed", ""))
@@ -130,5 +132,9 @@ def _outcome(error: BaseException) -> tuple[str, str]:
     if isinstance(error, MemoryError) or kind == "ResourceExhaustedError":
         return "out-of-memory", f"ran out of memory: {first or kind}"
     where = traceback.extract_tb(error.__traceback__)
-    line = f" (line {where[-1].lineno} of {os.path.basename(where[-1].filename)})" if where else ""
+    line = (
+        f" (line {where[-1].lineno} of {os.path.basename(where[-1].filename)})"
+        if where
+        else ""
+    )
     return "crashed", f"raised {kind}: {first}{line}"

@@ -1,0 +1,213 @@
+"""The engine on a scripted machine with a clock of its own."""
+
+import numpy as np
+import pytest
+
+from perfkit.measure.events import Finished, Preparing, Progress, Ticked, TrialEnded
+from perfkit.measure.measurement import TWIN, Arm
+from tests.measure.scripted import Script, Weather, play
+
+
+@pytest.fixture(autouse=True)
+def _roomy(monkeypatch):
+    # The scripted trials have no process whose memory could be looked at.
+    monkeypatch.setattr("perfkit.measure.rounds.Run._room_for_another", lambda *_: True)
+
+
+def measured(scripts, **plan):
+    run, _ = play(scripts, **plan)
+    return list(run.events())[-1].measurement
+
+
+def test_a_known_difference_comes_out_with_its_size():
+    found = measured({"base": Script(0.03), "slow": Script(0.045)}, budget=20)
+    (comparison,) = [c for c in found.comparisons if c.variant == "slow"]
+    assert comparison.verdict == "slower"
+    assert comparison.ratio == pytest.approx(1 / 1.5, rel=0.01)
+    assert found.timing("base").rate == pytest.approx(10 / 0.03, rel=0.01)
+
+
+def test_every_variant_and_the_twin_run_once_a_round_in_changing_order():
+    found = measured({name: Script(jitter=0.3) for name in ("base", "a", "b", "c")})
+    orders = [
+        [t.variant for t in found.trials if t.round == number] for number in (1, 2)
+    ]
+    assert (
+        sorted(orders[0]) == sorted(orders[1]) == sorted(["base", "a", "b", "c", TWIN])
+    )
+    orders += [[t.variant for t in found.trials if t.round == 3]]
+    assert len({tuple(order) for order in orders}) > 1
+
+
+def test_trials_of_a_round_start_from_the_same_random_numbers():
+    found = measured({"base": Script(jitter=0.3), "a": Script(jitter=0.3)})
+    seeds = {
+        t.round: {u.seed for u in found.trials if u.round == t.round}
+        for t in found.trials
+    }
+    assert all(len(of_round) == 1 for of_round in seeds.values())
+    assert len({seed for of_round in seeds.values() for seed in of_round}) == len(seeds)
+
+
+def test_the_same_thing_twice_is_hardly_ever_called_different():
+    claims = 0
+    for seed in range(40):
+        scripts = {name: Script(spread=0.02, jitter=0.1) for name in ("base", "same")}
+        found = measured(scripts, budget=20, seed=seed, weather=Weather(seed, 0.2))
+        claims += not found.comparisons[0].is_noise if found.comparisons else 0
+        assert found.comparisons
+    assert claims <= 2
+
+
+def test_fifteen_percent_are_found_on_a_machine_that_wavers():
+    right = 0
+    for seed in range(40):
+        scripts = {
+            "base": Script(spread=0.02, jitter=0.1),
+            "slow": Script(0.03 * 1.15, spread=0.02, jitter=0.1),
+        }
+        found = measured(scripts, budget=45, seed=seed, weather=Weather(seed, 0.2))
+        right += found.compare("slow", "base").verdict == "slower"
+    assert right >= 38
+
+
+def test_the_budget_is_kept():
+    scripts = {name: Script(spread=0.2, jitter=0.3) for name in ("base", "a", "b")}
+    for budget in (8, 20, 61):
+        run, _ = play(scripts, budget=budget, weather=Weather(1, 0.3))
+        last = [e for e in run.events() if isinstance(e, Progress)][-1]
+        assert last.spent <= budget * 1.1 + 1
+
+
+def test_a_clear_answer_ends_the_run_early():
+    run, _ = play({"base": Script(), "slow": Script(0.06)}, budget=600)
+    last = [e for e in run.events() if isinstance(e, Progress)][-1]
+    assert last.spent < 60
+
+
+def test_later_rounds_hold_only_what_is_still_unclear():
+    scripts = {"base": Script(), "clear": Script(0.06), "wild": Script(spread=0.5)}
+    found = measured(scripts, budget=60)
+    rounds = {t.round for t in found.of("wild")}
+    assert {t.round for t in found.of("clear")} < rounds
+    assert {t.round for t in found.of("base")} == rounds
+
+
+def test_a_variant_that_fails_is_an_outcome_and_the_rest_goes_on():
+    scripts = {
+        "base": Script(),
+        "hungry": Script(ends=(3, "out-of-memory", "ran out of memory")),
+        "broken": Script(ends=(0, "crashed", "raised ValueError: no")),
+        "mute": Script(hangs_after=4),
+    }
+    found = measured(scripts, budget=60)
+    assert {t.outcome for t in found.of("hungry")} == {"out-of-memory"}
+    assert {t.outcome for t in found.of("broken")} == {"crashed"}
+    assert [t.outcome for t in found.of("mute")] == ["timed-out"]
+    assert len(found.of("broken")) == 2, "a crash may be bad luck, two are not"
+    assert found.timing("base") is not None
+    assert found.timing("hungry") is None
+    assert found.comparisons == ()
+
+
+def test_the_baseline_failing_leaves_timings_and_no_comparison():
+    scripts = {"base": Script(ends=(0, "crashed", "raised")), "other": Script()}
+    found = measured(scripts, budget=20)
+    assert found.comparisons == ()
+    assert found.noise_floor is None
+    assert found.timing("other").rate == pytest.approx(10 / 0.03, rel=0.02)
+
+
+def test_warm_up_is_not_in_the_rate():
+    slow_start = np.linspace(4, 1, 20)
+    found = measured({"base": Script(), "lazy": Script(warm_up=slow_start)}, budget=30)
+    assert found.compare("lazy", "base").ratio == pytest.approx(1, abs=0.02)
+
+
+def test_stop_ends_the_run_and_keeps_what_was_measured():
+    run, starter = play({"base": Script(spread=0.3), "a": Script()}, budget=1000)
+    turns = 0
+    for event in run.events():
+        turns += isinstance(event, TrialEnded)
+        if turns == 4:
+            run.stopped.set()
+    assert isinstance(event, Finished)
+    assert event.stopped
+    kept = event.measurement.trials
+    assert sum(t.outcome == "completed" for t in kept) >= 3
+    assert all(trial.outcome is not None for _, trial in starter.started)
+
+
+def test_closing_the_iterator_leaves_no_trial_running():
+    run, starter = play({"base": Script(), "a": Script()})
+    events = run.events()
+    for event in events:
+        if isinstance(event, Ticked):
+            break
+    events.close()
+    assert starter.started
+    assert all(trial.outcome == "stopped" for _, trial in starter.started)
+
+
+def test_what_cannot_run_here_is_not_started():
+    from perfkit.measure.rounds import Plan, Run
+    from tests.measure.scripted import Clock, NoWatcher, Starter
+
+    clock = Clock()
+    starter = Starter(clock)
+    arms = (
+        Arm("base", Script()),
+        Arm("gpu", Script(), against="base", unavailable="there is no GPU here"),
+    )
+    run = Run(Plan(arms=arms, baseline="base", budget=5), starter, NoWatcher(), clock)
+    found = list(run.events())[-1].measurement
+    assert {t.variant for t in found.trials} == {"base", TWIN}
+
+
+def test_what_prepare_notes_is_kept_and_its_time_is_not_in_the_budget():
+    prepare = Script(set_up_s=500, ends=(1, "completed", ""), notes=[("images", 12)])
+    run, _ = play({"base": Script()}, budget=10, prepare=prepare)
+    events = list(run.events())
+    assert events[-1].measurement.notes == {"images": 12}
+    assert events[-1].measurement.timing("base") is not None
+    assert any(isinstance(e, Preparing) for e in events)
+
+
+def test_prepare_that_fails_is_one_sentence():
+    from perfkit.errors import RunError
+
+    prepare = Script(ends=(0, "crashed", "raised OSError: no space left"))
+    run, _ = play({"base": Script()}, prepare=prepare)
+    with pytest.raises(RunError, match="no space left"):
+        list(run.events())
+
+
+def test_without_turns_each_trial_runs_in_one_go():
+    found = measured({"base": Script(), "slow": Script(0.06)}, in_turns=False)
+    assert all(t.turns == () for t in found.trials)
+    assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)
+
+
+def test_short_memory_makes_the_trials_run_in_one_go(monkeypatch):
+    monkeypatch.setattr(
+        "perfkit.measure.rounds.Run._room_for_another", lambda *_: False
+    )
+    found = measured({"base": Script(), "slow": Script(0.06)}, budget=30)
+    assert found.compare("slow", "base").verdict == "slower"
+    assert all(t.turns == () for t in found.trials)
+
+
+def test_ticks_that_span_anothers_turn_are_in_no_rate():
+    found = measured({"base": Script(0.03), "slow": Script(0.2)}, budget=30)
+    for trial in found.trials:
+        times = np.array([t for t, _ in trial.ticks])
+        spent = np.diff(times)[[n > 0 for _, n in trial.ticks[1:]]]
+        tick_s = 0.2 if trial.variant == "slow" else 0.03
+        assert spent == pytest.approx(np.full(len(spent), tick_s), rel=0.01)
+
+
+def test_ties_are_told_from_the_fastest():
+    scripts = {"base": Script(0.06), "a": Script(jitter=0.2), "b": Script(jitter=0.2)}
+    found = measured(scripts, budget=30)
+    names = {t.variant for t in found.fastest()}
+    assert names == {"a", "b"}

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+
+from perfkit.measure.steady import steady, warm_up_ticks
+from perfkit.measure.trial import Trial
+
+
+def trial(spent, *, examples=10, turns=(), ready=1.0, gaps=()):
+    """A trial whose ticks took ``spent`` seconds and which waited before ``gaps``."""
+    at, ticks = ready, [(ready, 0)]
+    for index, seconds in enumerate(spent):
+        if index in gaps:
+            at += 0.5
+            ticks.append((at, 0))
+        at += seconds
+        ticks.append((at, examples))
+    return Trial(
+        variant="v",
+        round=1,
+        outcome="completed",
+        setup_s=ready,
+        ticks=tuple(ticks),
+        turns=tuple(turns),
+    )
+
+
+def test_the_rate_is_all_examples_over_all_steady_seconds():
+    found = steady(trial([0.5, *[0.1, 0.3] * 10]))
+    assert found.first_call_s == pytest.approx(0.5)
+    assert found.rate == pytest.approx(20 * 10 / (10 * 0.4))
+
+
+def test_a_slow_beginning_is_warm_up_and_not_in_the_rate():
+    found = steady(trial([1.0, 0.4, 0.3, 0.2, *[0.1] * 20]))
+    assert found.rate == pytest.approx(10 / 0.1)
+    assert found.warm_up_s == pytest.approx(1.0 + 0.4 + 0.3 + 0.2)
+
+
+def test_one_slow_tick_at_the_start_counts_because_stalls_are_real():
+    cost = np.array([0.1, 0.9, *[0.1] * 30])
+    assert warm_up_ticks(cost) == 0
+
+
+def test_noise_alone_is_no_warm_up():
+    draw = np.random.default_rng(3)
+    cut = [warm_up_ticks(0.1 * np.exp(draw.normal(0, 0.1, 40))) for _ in range(200)]
+    assert np.mean(np.array(cut) > 0) < 0.05
+
+
+def test_time_that_was_not_worked_is_in_no_rate():
+    assert steady(trial([0.1] * 20, gaps=(5, 9))).rate == pytest.approx(10 / 0.1)
+
+
+def test_turns_are_the_blocks_and_what_came_before_them_was_warm_up():
+    slow_start = trial([0.5, 0.2, 0.2, *[0.1] * 6], turns=(2.0, 2.8), gaps=(3, 6))
+    found = steady(slow_start)
+    assert found.keys == (1, 2)
+    assert found.examples.tolist() == [30, 30]
+    assert found.seconds == pytest.approx([0.3, 0.3])
+    assert found.warm_up_s == pytest.approx(0.9)
+
+
+def test_a_rate_that_falls_within_the_trial_is_told():
+    falling = steady(trial([0.1, *np.linspace(0.1, 0.15, 40)]))
+    assert falling.drift == pytest.approx(0.1 / 0.15 - 1, abs=0.05)
+    assert steady(trial([0.1] * 40)).drift == 0.0
+
+
+@pytest.mark.parametrize("spent", [[], [0.1], [0.1, 0.1]])
+def test_a_trial_that_is_too_short_has_no_rate(spent):
+    assert steady(trial(spent)) is None
