@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import functools
 import hashlib
 import json
 import os
@@ -47,7 +48,7 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 OLDEST_UV = (0, 5)
 # TensorFlow's own pair: the plain wheel, and the same wheel with NVIDIA's libraries
 # beside it (`tensorflow[and-cuda]`). The number is what the environment takes on disk.
-BUILDS = {"cpu": 2.5e9, "gpu": 8e9}
+BUILDS = {"cpu": 3e9, "gpu": 8e9}
 
 # What uv, pip or the system says when it fails, and what to do then.
 REMEDIES = {
@@ -58,7 +59,7 @@ REMEDIES = {
     r"Read-only file|Permission denied|os error (13|30)\b": "a file cannot be written; "
     "make this folder and uv's cache writable",
     r"hash mismatch|DO NOT MATCH THE HASHES": "a download is not the file that locks/ "
-    "names, so something changed it on its way; run `uv cache clean`",
+    "names, so something changed it on the way; try another network",
     r"CERTIFICATE_VERIFY_FAILED|invalid peer certificate": "the network's certificate "
     "is not trusted; name your certificate file in SSL_CERT_FILE",
     r"No interpreter found|No download found": "TensorFlow needs Python 3.11 to 3.13 "
@@ -135,23 +136,39 @@ def set_up(asked: str | None, *, tests: bool) -> None:
             "TensorFlow and this kit need Linux or macOS; install WSL2 with "
             "`wsl --install` and open its terminal"
         )
-    build, done = choose(asked)
-    if done.get("environment") == digest(build) and not tests:
-        return
-    if tests and done.get("tests") == digest(build, "test"):
+    if complete(*choose(asked), tests=tests):
         return
     OWN.mkdir(exist_ok=True)
     with only_one():
-        uv = find_uv()
-        make_environment(uv, build)
         build, done = choose(asked)
-        done.update(build=build, asked=asked or done.get("asked"))
-        if done.get("environment") != digest(build):
-            install(uv, build)
-            record(done, environment=digest(build))
-        if tests and done.get("tests") != digest(build, "test"):
-            add(uv, "test", "Installing what the tests need")
-            record(done, tests=digest(build, "test"))
+        if not complete(build, done, tests=tests):
+            work(build, done, asked or done.get("asked"), tests=tests)
+
+
+def complete(build: str, done: dict[str, str | None], *, tests: bool) -> bool:
+    """Whether everything that is wanted has been done, from these very files."""
+    if tests:
+        return done.get("tests") == digest(build, "test")
+    return done.get("environment") == digest(build)
+
+
+def work(
+    build: str, done: dict[str, str | None], asked: str | None, *, tests: bool
+) -> None:
+    """Do what is missing, and note at the end that it is there."""
+    uv = find_uv()
+    # Scripts in an environment name its place, so one that was moved is made again.
+    whole = "environment" in done and done.get("root") == str(ROOT)
+    if make_environment(uv, build, whole=whole):
+        done = {}
+    now = {"build": build, "asked": asked, "root": str(ROOT)}
+    record(now)
+    if done.get("environment") != digest(build):
+        install(uv, build)
+    if tests:
+        add(uv, "test", "Installing what the tests need")
+        now["tests"] = digest(build, "test")
+    record({**now, "environment": digest(build)})
 
 
 def choose(asked: str | None) -> tuple[str, dict[str, str | None]]:
@@ -161,7 +178,7 @@ def choose(asked: str | None) -> tuple[str, dict[str, str | None]]:
     again, which may take a second.
     """
     done = {}
-    if PYTHON.exists():
+    if usable():
         with contextlib.suppress(OSError, ValueError):
             done = json.loads(STAMP.read_text())
     if build := asked or done.get("asked"):
@@ -187,9 +204,8 @@ def digest(build: str, *more: str) -> str:
     return state.hexdigest()
 
 
-def record(done: dict[str, str | None], **steps: str) -> None:
-    """Note that steps are complete; a crash before this line repeats them."""
-    done.update(steps)
+def record(done: dict[str, str | None]) -> None:
+    """Write down what is complete; without "environment", a step is under way."""
     draft = STAMP.with_suffix(".new")
     draft.write_text(json.dumps(done))
     draft.replace(STAMP)
@@ -233,11 +249,15 @@ def version_of(uv: str) -> tuple[int, ...]:
     return (0,)
 
 
-def make_environment(uv: str, build: str) -> None:
-    """Make ``.venv`` unless it is there and its Python works."""
-    if usable():
-        return
+def make_environment(uv: str, build: str, *, whole: bool) -> bool:
+    """Make ``.venv`` anew unless it works; tell whether it was made.
+
+    One whose installation was broken off is not to be trusted: a package may be half
+    there. Its downloads are in uv's cache, so making it again takes little.
+    """
     ours = VENV / "made-by-start.py"
+    if usable() and (whole or not ours.exists()):
+        return False
     if os.path.lexists(VENV) and not ours.exists():
         raise Problem(
             f"{VENV} does not work here and was not made by this script; move it away"
@@ -251,16 +271,22 @@ def make_environment(uv: str, build: str) -> None:
         )
     VENV.mkdir()
     ours.touch()
-    python = sys.executable if suits() else ">=3.11,<3.14"
+    python, step = sys.executable, "Making .venv"
+    if not suits():
+        python = ">=3.11,<3.14"
+        step += f" with another Python (this is {platform.python_version()})"
     command = [uv, "venv", "--allow-existing", "--python", python, str(VENV)]
-    run("Making .venv", command, uv_settings())
+    run(step, command, uv_settings())
+    return True
 
 
 def usable() -> bool:
     """Whether ``.venv`` holds a Python that runs, in its place and new enough."""
     ask = "import sys; print(sys.version_info[0], sys.version_info[1], sys.prefix)"
     try:
-        answer = subprocess.run([PYTHON, "-c", ask], capture_output=True, text=True)
+        answer = subprocess.run(
+            [PYTHON, "-I", "-c", ask], capture_output=True, text=True
+        )
         major, minor, prefix = answer.stdout.strip().split(" ", 2)
     except (OSError, ValueError):
         return False
@@ -301,6 +327,7 @@ def locked(lock: str) -> set[str]:
     return set(re.findall(r"^([a-z0-9._-]+)==", text, re.MULTILINE))
 
 
+@functools.lru_cache(maxsize=None)
 def uv_settings() -> dict[str, str]:
     """The environment for uv, with the package index and certificate that pip uses."""
     settings = dict(os.environ)
@@ -318,32 +345,30 @@ def uv_settings() -> dict[str, str]:
 def run(step: str, command: list[str], settings: dict[str, str] | None) -> None:
     """Run one step; its output goes to the log, its downloads to the screen."""
     print(f"{step}.", flush=True)
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=settings,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     said = []
-    with (
-        LOG.open("a") as log,
-        subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=settings,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        ) as process,
-    ):
-        try:
+    try:
+        with LOG.open("ab") as log:
             for line in process.stdout or ():
-                said.append(line)
                 log.write(line)
-                if line.startswith(("Downloading", " Downloaded")):
-                    print(f"  {line.strip()}", flush=True)
-        except BaseException:
-            process.terminate()
-            raise
-    if process.returncode:
-        last = said[-1].strip(" .\n") if said else f"exit code {process.returncode}"
-        reason = explain("".join(said), f"{last}; look into {LOG}")
+                said.append(line.decode(errors="replace").strip())
+                if said[-1].startswith("Download"):
+                    print(f"  {said[-1]}", flush=True)
+        code = process.wait()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    if code:
+        last = said[-1].rstrip(".") if said else f"exit code {code}"
+        reason = explain("\n".join(said), f"{last}; look into {LOG}")
         raise Problem(f"{step} failed: {reason}")
 
 
@@ -358,9 +383,10 @@ def explain(text: str, otherwise: str) -> str:
 def become(what: str, rest: list[str]) -> NoReturn:
     """Replace this process by JupyterLab or pytest, run with ``.venv``'s Python."""
     module = {"lab": "perfkit.lab", "test": "pytest"}[what]
-    settings = {k: v for k, v in os.environ.items() if k != "PYTHONHOME"}
-    path = [str(VENV / "bin"), *filter(None, [settings.get("PATH")])]
-    settings |= {"VIRTUAL_ENV": str(VENV), "PATH": os.pathsep.join(path)}
+    path = [str(VENV / "bin"), *filter(None, [os.environ.get("PATH")])]
+    own = {"VIRTUAL_ENV": str(VENV), "PATH": os.pathsep.join(path)}
+    settings = {**os.environ, **own}
+    settings.pop("PYTHONHOME", None)
     os.chdir(ROOT)
     sys.stdout.flush()
     os.execve(PYTHON, [str(PYTHON), "-m", module, *rest], settings)
