@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from perfkit import options
-from perfkit.errors import BadFileError, BadParameterError, PerfkitError
+from perfkit.errors import BadFileError, BadParameterError, PerfkitError, RunError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -30,8 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PerfkitError as error:
         print(f"perfkit: {error}", file=sys.stderr)
         return BAD_USAGE if isinstance(error, BadParameterError) else FAILED
-    except KeyboardInterrupt:
-        print("perfkit: interrupted.", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(f"perfkit: {interrupt or 'interrupted.'}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # Python would complain once more when it flushes standard output at the end.
@@ -62,6 +62,8 @@ def _run(asked: Namespace) -> int:
     _report(finding, _console(stderr=asked.json == "-"))
     if asked.json:
         _write_json(finding, asked.json)
+    if session.unsaved:
+        raise RunError(session.unsaved)
     if finding.stopped:
         return INTERRUPTED
     return DONE if finding.timings else FAILED

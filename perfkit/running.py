@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import warnings
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -54,7 +55,8 @@ def run(
 
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.
-        RunError: No trial could be completed.
+        MissingPartError: A library is missing without which no variant runs.
+        RunError: No trial could be started.
     """
     if isinstance(what, str):
         chosen = experiment(what, **parameters)
@@ -64,7 +66,11 @@ def run(
         )
     else:
         chosen = what
-    return watch(open_session(chosen, budget, guess, seed, folder), display_here())
+    session = open_session(chosen, budget, guess, seed, folder)
+    finding = watch(session, display_here())
+    if session.unsaved:
+        warnings.warn(session.unsaved, stacklevel=2)
+    return finding
 
 
 def open_session(
@@ -90,7 +96,8 @@ def watch(session: Session, display: Display) -> Finding:
     """Run a session to its end, drawing its progress; an interrupt is Stop.
 
     Raises:
-        RunError: No trial could be completed.
+        KeyboardInterrupt: It was interrupted before there was anything to keep.
+        RunError: No trial could be started.
     """
     board = Board()
     with (
@@ -104,12 +111,13 @@ def watch(session: Session, display: Display) -> Finding:
             board.hear(event)
             display.show(board)
         display.show(board, at_once=True)
-    if session.finding is None:
-        raise RunError(
-            "The run was stopped before its first trial ended, so there is nothing "
-            "to keep."
+    if session.finding is not None:
+        return session.finding
+    if asked.is_set():
+        raise KeyboardInterrupt(
+            "stopped before its first trial ended: nothing to keep."
         )
-    return session.finding
+    raise RunError("The run ended before any trial did; nothing was measured.")
 
 
 def default_budget() -> float:

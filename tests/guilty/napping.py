@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from perfkit.experiments.base import Experiment, variant
@@ -25,8 +26,11 @@ class Napping(Experiment):
 
     name = "napping"
     baseline = "awake"
+    needs = ()
 
     def prepare(self):
+        if self.bed:
+            (Path(self.bed) / "made").touch()
         yield Note("bed", "made")
 
     @variant

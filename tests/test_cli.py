@@ -1,0 +1,245 @@
+import contextlib
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import made
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.findings import store
+
+ROOT = Path(__file__).parent.parent
+DRIVER = ROOT / "tests" / "guilty" / "command_line.py"
+
+WITHOUT_TENSORFLOW = f"{ROOT}{os.pathsep}{DRIVER.parent / 'without_tensorflow'}"
+
+
+def start(line, folder, **environment):
+    """The command line in a process of its own, with the napping experiment.
+
+    It finds no TensorFlow, whose import is most of what a short run takes.
+    """
+    return subprocess.Popen(
+        [sys.executable, str(DRIVER), *line.split()],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW} | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(run, there):
+    """Wait until ``there()`` while the process runs."""
+    while run.poll() is None and not there():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.wait(0.02)
+
+
+def everything_from(terminal):
+    """All that is written to a terminal until nobody writes to it any more."""
+    text = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 4096):
+            text += part
+    os.close(terminal)
+    return text.decode()
+
+
+@pytest.fixture
+def saved(tmp_path):
+    return store.save(made.finding(), tmp_path)
+
+
+def test_list_names_every_experiment_with_its_question(napping, capsys):
+    assert cli.main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("napping")
+    assert lines[at + 1] == "  Does a nap between two batches cost anything?"
+
+
+def test_version_is_said(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"perfkit {perfkit.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("run nothing-of-the-kind", 2),
+        ("run napping --nap-ms 1000", 2),
+        ("run napping --budget 0", 2),
+        ("run napping --budget soon", 2),
+        ("run napping --seed -1", 2),
+        ("run napping --seed 1.5", 2),
+        ("run napping --json nowhere/at/all.json", 2),
+        ("run napping --bed /no/such/bed", 2),
+        ("lst", 2),
+        ("", 2),
+        ("show nothing.json", 1),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line_on_stderr(napping, capsys, line, code):
+    assert cli.main(line.split()) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("perfkit: ")
+    assert said.err.count("\n") == 1
+
+
+def test_a_bad_budget_in_the_environment_is_bad_usage(napping, capsys, monkeypatch):
+    monkeypatch.setenv("PERFKIT_BUDGET", "a while")
+    assert cli.main(["run", "napping"]) == 2
+    assert "PERFKIT_BUDGET is 'a while'" in capsys.readouterr().err
+
+
+def test_show_writes_a_saved_finding(saved, capsys):
+    assert cli.main(["show", str(saved)]) == 0
+    shown = capsys.readouterr().out
+    assert "prefetched is the fastest way here." in shown
+    assert "faster" in shown
+    assert "\x1b" not in shown
+
+
+def test_show_refuses_a_file_that_is_no_finding(tmp_path, capsys):
+    (tmp_path / "other.json").write_text('{"kind": "holiday"}')
+    assert cli.main(["show", str(tmp_path / "other.json")]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "not a finding" in said
+
+
+def test_a_run_reports_saves_and_succeeds(tmp_path):
+    run = start("run napping --budget 3 --out kept --json out.json", tmp_path)
+    out, err = run.communicate()
+    assert run.returncode == 0, err
+    assert err == ""
+    (kept,) = (tmp_path / "kept").glob("*.json")
+    assert f"Saved as: kept/{kept.name}\n" in out
+    assert "Napping is slower" in out
+    # The oracle: a nap of 5 ms after 10 ms of work.
+    written = json.loads((tmp_path / "out.json").read_text())
+    (comparison,) = written["comparisons"]
+    assert 0.55 < comparison["ratio"] < 0.80
+    assert json.loads(kept.read_text()) == written
+
+
+def test_json_on_stdout_is_all_there_is_on_stdout(tmp_path):
+    run = start("run napping --budget 3 --json -", tmp_path, COLUMNS="60")
+    out, err = run.communicate()
+    document = json.loads(out)
+    assert document["kind"] == "finding"
+    assert document["verdict"]["headline"] in err
+    assert "\x1b" not in out + err
+
+
+def test_the_environment_makes_runs_small_and_an_option_wins_over_it(tmp_path):
+    for line, budget in [("", 2.0), (" --budget 3", 3.0)]:
+        run = start(f"run napping --json -{line}", tmp_path, PERFKIT_BUDGET="2")
+        document = json.loads(run.communicate()[0])
+        assert document["budget_s"] == budget
+
+
+def test_the_same_seed_gives_the_same_order(tmp_path):
+    orders = []
+    for _ in range(2):
+        run = start("run napping --budget 2 --seed 7 --json -", tmp_path)
+        document = json.loads(run.communicate()[0])
+        assert document["seed"] == 7
+        orders.append([trial["variant"] for trial in document["trials"]][:3])
+    assert orders[0] == orders[1]
+
+
+def test_a_run_in_which_nothing_could_be_timed_fails(tmp_path):
+    run = start("run napping --budget 2 --fails", tmp_path)
+    out, err = run.communicate()
+    assert run.returncode == 1
+    assert "it was told to fail" in out
+    assert "Traceback" not in out + err
+
+
+def test_an_interrupt_stops_the_run_and_keeps_what_it_has(tmp_path):
+    run = start("run napping --budget 30 --json out.json", tmp_path)
+    folder = tmp_path / "perfkit-findings"
+    # A finding is saved as soon as the trials of the first round have ended.
+    wait_for(run, lambda: list(folder.glob("*.json")))
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate()
+    assert run.returncode == 130, err
+    assert "Napping is slower" in out
+    assert "with a budget of 30 s, stopped before that" in out
+    assert "Traceback" not in err
+    assert json.loads((tmp_path / "out.json").read_text())["stopped"] is True
+
+
+def test_an_interrupt_before_anything_was_measured_says_so(tmp_path):
+    run = start("run napping --budget 600 --bed .", tmp_path)
+    wait_for(run, (tmp_path / "made").exists)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate()
+    assert run.returncode == 130
+    assert out == ""
+    assert err == "perfkit: stopped before any trial ended: nothing to keep.\n"
+
+
+def test_a_disk_that_cannot_be_written_to_costs_the_file_but_not_the_verdict(tmp_path):
+    (tmp_path / "kept").touch()
+    run = start("run napping --budget 3 --out kept", tmp_path)
+    out, err = run.communicate()
+    assert run.returncode == 1
+    assert "Napping is slower" in out
+    assert err.startswith("perfkit: The finding could not be saved")
+    assert err.count("\n") == 1
+
+
+def test_without_tensorflow_a_run_that_needs_it_says_how_to_install_it(tmp_path):
+    run = start("run data-pipeline", tmp_path)
+    out, err = run.communicate()
+    assert run.returncode == 1
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "tensorflow is not installed" in err
+    assert "pip install tensorflow" in err
+
+
+@pytest.mark.parametrize("line", ["list", "run --help", "run data-pipeline --help"])
+def test_without_tensorflow_everything_but_a_run_works(tmp_path, line):
+    run = start(line, tmp_path)
+    out, err = run.communicate()
+    assert run.returncode == 0, err
+    assert "data-pipeline" in out
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path):
+    run = start("list", tmp_path)
+    run.stdout.close()
+    assert run.wait() == 141
+    assert run.stderr.read() == ""
+
+
+def test_a_run_in_a_terminal_shows_a_bar_and_then_the_verdict(tmp_path):
+    parent, child = pty.openpty()
+    run = subprocess.Popen(
+        [sys.executable, str(DRIVER), "run", "napping", "--budget", "3"],
+        cwd=tmp_path,
+        env=os.environ
+        | {"PYTHONPATH": WITHOUT_TENSORFLOW}
+        | {"TERM": "xterm", "COLUMNS": "60"},
+        stdin=child,
+        stdout=child,
+        stderr=child,
+    )
+    os.close(child)
+    screen = everything_from(parent)
+    assert run.wait() == 0
+    assert "s left" in screen
+    assert "variants take turns" in screen
+    assert "Napping is slower" in screen.rpartition("s left")[2]
