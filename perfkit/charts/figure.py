@@ -1,0 +1,39 @@
+"""A finished picture: SVG for the eye, a text for who cannot see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, repr=False)
+class Figure:
+    """A chart as it is shown and kept.
+
+    Attributes:
+        svg: The picture. Within a page it takes over the page's colours; as a picture
+            of its own it brings a light or a dark background along.
+        alt: What it shows, in words.
+    """
+
+    svg: str
+    alt: str
+
+    def save(self, path: str | Path) -> Path:
+        """Write the picture as an SVG file."""
+        path = Path(path)
+        path.write_text(self.svg, encoding="utf-8")
+        return path
+
+    def __repr__(self) -> str:
+        return self.alt
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        # JupyterLab shows image/svg+xml as an <img> without alt text, out of reach of
+        # its theme. It prefers text/html, where neither is so.
+        return {
+            "text/html": self.svg,
+            "image/svg+xml": self.svg,
+            "text/plain": self.alt,
+        }

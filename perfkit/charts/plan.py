@@ -1,0 +1,136 @@
+"""What does TensorFlow really run? The stages of a variant's pipeline, a bar for each.
+
+A variant whose input is a ``tf.data`` pipeline leaves the note ``"plan"`` in its trial:
+an object with ``"stages"``, or with ``"missing"``, a sentence that says why there are
+none. ``perfkit.workloads.anatomy`` makes it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+from perfkit.charts import canvas, rows, scales
+from perfkit.charts.canvas import BLUE, GREEN
+from perfkit.errors import BadParameterError
+from perfkit.findings.standing import standings
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+    from perfkit.charts.figure import Figure
+    from perfkit.findings.record import Finding
+
+Stage = dict[str, Any]
+
+_MOST = 40
+
+
+def plan(finding: Finding, variant: str = "") -> Figure:
+    """Draw the stages of a variant's pipeline, from the source on top to the model.
+
+    Args:
+        finding: What to draw from.
+        variant: Whose pipeline; "" for the fastest one that has a plan.
+
+    Raises:
+        BadParameterError: The finding holds no variant of that name.
+    """
+    variant = variant or _fastest_with_plan(finding)
+    ran = dict.fromkeys(trial.variant for trial in finding.trials)
+    if variant and variant not in ran:
+        names = ", ".join(plain(name, 60) for name in ran)
+        raise BadParameterError(f"{variant!r} is no variant of this finding: {names}.")
+    title = f"{plain(variant, 60)}: what TensorFlow runs"
+    note = _note(finding, variant)
+    stages = list(_stages(note))
+    if not stages:
+        missing = note.get("missing") if isinstance(note, dict) else None
+        words = plain(str(missing or "No variant left a plan of its pipeline."), 110)
+        return canvas.message(title if variant else "What TensorFlow runs", words)
+    lines = canvas.caption_lines(list(_caption(stages)))
+    inner, height = canvas.frame(len(stages), lines)
+
+    def draw(drawing: Drawing) -> None:
+        names = [rows.name(stage["name"]) for stage in stages]
+        axes = rows.axes(drawing, names, inner, right=200)
+        for row, stage in enumerate(stages):
+            _draw_row(axes, row, stage)
+        axes.set_xlim(0, 1)
+        scales.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
+        axes.set_xlabel("share of the pipeline's work, over all threads")
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    said = "; ".join(_in_words(stage) for stage in stages)
+    return canvas.drawn(height, f"{title}, from source to model: {said}.", draw)
+
+
+def _note(finding: Finding, variant: str) -> Any:
+    """The latest plan that a trial of the variant left."""
+    plans = [
+        trial.notes["plan"]
+        for trial in finding.trials
+        if trial.variant == variant and "plan" in trial.notes
+    ]
+    return plans[-1] if plans else None
+
+
+def _fastest_with_plan(finding: Finding) -> str:
+    names = (standing.variant for standing in standings(finding))
+    return next((name for name in names if any(_stages(_note(finding, name)))), "")
+
+
+def _stages(note: Any) -> Iterator[Stage]:
+    """The stages of a note from anywhere, without what makes no sense."""
+    listed = note.get("stages") if isinstance(note, dict) else None
+    for stage in (listed if isinstance(listed, list | tuple) else ())[:_MOST]:
+        if not isinstance(stage, dict) or not isinstance(stage.get("name"), str):
+            continue
+        numbers = {
+            key: stage[key]
+            for key in ("share", "ns_per_element", "parallelism", "buffer")
+            if isinstance(stage.get(key), int | float)
+        }
+        share = min(max(float(numbers.pop("share", 0.0)), 0.0), 1.0)
+        yield {
+            "name": stage["name"],
+            "share": share,
+            "tuned": stage.get("tuned") is True,
+            **numbers,
+        }
+
+
+def _draw_row(axes: Axes, row: int, stage: Stage) -> None:
+    colour, hatch = (GREEN, "////") if stage["tuned"] else (BLUE, "")
+    axes.barh(row, stage["share"], 0.5, facecolor=colour, hatch=hatch, lw=0)
+    words = units.percent(stage["share"])
+    if "ns_per_element" in stage:
+        words += f", {units.seconds(stage['ns_per_element'] / 1e9)} each"
+    rows.beside(axes, row, words, _settings(stage))
+
+
+def _settings(stage: Stage) -> str:
+    words = []
+    if "parallelism" in stage:
+        words.append(f"{stage['parallelism']:g} at a time")
+    if "buffer" in stage:
+        words.append(f"buffer of {stage['buffer']:g}")
+    return ", ".join(words)
+
+
+def _caption(stages: list[Stage]) -> Iterator[str]:
+    yield "the data pass from top to bottom"
+    yield "each: an element, a whole batch after the stage that batches"
+    if any(stage["tuned"] for stage in stages):
+        yield "hatched: AUTOTUNE chooses its calls at a time or its buffer"
+
+
+def _in_words(stage: Stage) -> str:
+    chosen = "chosen by AUTOTUNE" if stage["tuned"] else ""
+    words = [plain(stage["name"], 60), units.percent(stage["share"])]
+    return ", ".join(filter(None, [*words, _settings(stage), chosen]))

@@ -1,0 +1,200 @@
+"""How fast is each variant? Every rate with its interval and the trials behind it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import seaborn as sns
+
+from perfkit import units
+from perfkit.charts import canvas, rows, scales
+from perfkit.charts.canvas import BLUE, GREEN, GREY
+from perfkit.charts.guess import guess
+from perfkit.charts.svg import INK
+from perfkit.findings.standing import standings
+from perfkit.findings.text import plain
+from perfkit.measure.steady import steady
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+    from perfkit.charts.figure import Figure
+    from perfkit.charts.guess import Guess
+    from perfkit.findings.record import Finding
+    from perfkit.findings.standing import Standing
+    from perfkit.measure.statistics import Timing
+
+_PLACES = {"fastest": "the fastest", "tied": "among the fastest", "": ""}
+_PROBLEM = 95
+
+
+def rates(finding: Finding) -> Figure:
+    """Draw the rate of every variant on one axis, each with its 95 % interval."""
+    stood = standings(finding)
+    title = f"{plain(finding.experiment, 40)}: how fast each variant is"
+    if not stood:
+        return canvas.message(title, "No variant has been tried.")
+    lines = canvas.caption_lines(list(_caption(finding, stood)))
+    inner, height = canvas.frame(len(stood), lines)
+
+    def draw(drawing: Drawing) -> None:
+        names = [rows.name(standing.variant) for standing in stood]
+        axes = rows.axes(drawing, names, inner)
+        _set_scale(axes, finding, stood)
+        _mark_baselines(axes, finding, stood)
+        for row, standing in enumerate(stood):
+            _draw_row(axes, row, standing, guess(finding))
+        _dot_trials(axes, finding, stood)
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    return canvas.drawn(height, f"{title}. {_in_words(finding, stood)}", draw)
+
+
+def _set_scale(axes: Axes, finding: Finding, stood: tuple[Standing, ...]) -> None:
+    timings = [s.timing for s in stood if s.timing]
+    if not timings:
+        axes.set_axis_off()
+        return
+    values = [t.rate for t in timings]
+    ends = [end for t in timings for end in (t.low, t.high)]
+    low, high = scales.limits(values, ends)
+    expected = guess(finding).ratio
+    for base in (s.timing.rate for s in stood if s.timing and s.is_baseline):
+        # A guess far beyond what was measured would squeeze everything else.
+        high = max(high, min(base * (expected or 0), 3 * high))
+    label = "examples per second"
+    if scales.is_wide(values):
+        axes.set_xscale("log")
+        axes.set_xlim(low / 1.15, high * 1.15)
+        scales.put(axes, scales.log_ticks(low, high), units.significant)
+        label += " (logarithmic)"
+    else:
+        axes.set_xlim(0, high * 1.06)
+        scales.put(axes, scales.even_ticks(0, high * 1.06), units.significant)
+    axes.set_xlabel(label)
+
+
+def _mark_baselines(axes: Axes, finding: Finding, stood: tuple[Standing, ...]) -> None:
+    """A line through each group at its baseline, in a band as wide as the noise."""
+    for base in (s for s in stood if s.is_baseline and s.timing):
+        group = [row for row, s in enumerate(stood) if s.group == base.group]
+        top, bottom = min(group) - 0.45, max(group) + 0.45
+        rate = base.timing.rate if base.timing else 0.0
+        axes.vlines(
+            rate, top, bottom, colors=INK, lw=1, linestyles=(0, (4, 3)), alpha=0.7
+        )
+        if finding.noise_floor:
+            ends = (rate / finding.noise_floor, rate * finding.noise_floor)
+            axes.fill_betweenx([top, bottom], *ends, color=GREY, alpha=0.3, lw=0)
+        expected = guess(finding).ratio
+        if expected:
+            axes.vlines(rate * expected, top, bottom, colors=BLUE, lw=2, linestyles=":")
+
+
+def _draw_row(axes: Axes, row: int, standing: Standing, expected: Guess) -> None:
+    timing = standing.timing
+    if timing is None:
+        rows.within(axes, row, plain(standing.problem, _PROBLEM))
+        return
+    first = standing.place == "fastest"
+    colour = GREEN if standing.place else BLUE
+    low, high = axes.get_xlim()
+    axes.hlines(
+        row, max(timing.low, low), min(timing.high, high), colors=colour, lw=2.4
+    )
+    for end, beyond, mark in (
+        (low, timing.low < low, "<"),
+        (high, timing.high > high, ">"),
+    ):
+        if beyond:
+            axes.plot(end, row, mark, color=colour, ms=6, clip_on=False)
+    axes.plot(
+        timing.rate,
+        row,
+        _mark(standing),
+        ms=10 if first else 8,
+        color=colour,
+        mfc="none" if standing.place == "tied" else colour,
+        mew=1.8,
+        clip_on=False,
+    )
+    words = [_PLACES[standing.place], "baseline" if standing.is_baseline else ""]
+    words += [standing.problem, "your guess" * (expected.variant == standing.variant)]
+    more = plain(", ".join(filter(None, words)), 30)
+    rows.beside(axes, row, _rate(timing), more, bold=first)
+
+
+def _mark(standing: Standing) -> str:
+    if standing.place:
+        return "D"
+    return "s" if standing.is_baseline else "o"
+
+
+def _dot_trials(axes: Axes, finding: Finding, stood: tuple[Standing, ...]) -> None:
+    """Every trial as a small dot under the interval that it belongs to."""
+    row = {standing.variant: number for number, standing in enumerate(stood)}
+    low, high = axes.get_xlim()
+    dots = [
+        (found.rate, row[trial.variant] + 0.3)
+        for trial in finding.trials
+        if trial.outcome == "completed" and trial.variant in row
+        if (found := steady(trial)) is not None and low <= found.rate <= high
+    ]
+    if dots:
+        x, y = zip(*dots, strict=True)
+        sns.scatterplot(
+            x=x, y=y, ax=axes, s=13, color=INK, alpha=0.55, lw=0, legend=False
+        )
+        axes.set_ylabel("")
+
+
+def _rate(timing: Timing) -> str:
+    return f"{units.significant(timing.rate)} {_spread(timing)}"
+
+
+def _spread(timing: Timing) -> str:
+    """The interval as a share of the rate, as ``"± 3 %"``."""
+    if timing.low <= 0 or timing.high > 2 * timing.rate:
+        return "(hardly known)"
+    return f"± {units.percent((timing.high / timing.low) ** 0.5 - 1)}"
+
+
+def _caption(finding: Finding, stood: tuple[Standing, ...]) -> Iterator[str]:
+    places = {standing.place for standing in stood}
+    if any(s.is_baseline for s in stood):
+        yield "■ baseline"
+    if "fastest" in places:
+        yield "◆ the fastest"
+    if "tied" in places:
+        yield "◇ not shown to be slower than the fastest"
+    yield "bar: 95 % interval"
+    yield "small dot: one trial"
+    if finding.noise_floor and any(s.is_baseline for s in stood):
+        floor = units.percent(abs(finding.noise_floor - 1))
+        yield f"grey band: the noise floor, ± {floor}"
+    if guess(finding).ratio:
+        yield "dotted line: your guess"
+    elif finding.guess and not guess(finding).variant:
+        yield f"your guess: {guess(finding).words}"
+
+
+def _in_words(finding: Finding, stood: tuple[Standing, ...]) -> str:
+    said = []
+    for standing in stood:
+        name, timing = plain(standing.variant, 60), standing.timing
+        if timing is None:
+            said.append(f"{name} {standing.problem}")
+            continue
+        ends = f"{units.significant(timing.low)} to {units.significant(timing.high)}"
+        words = [f"{name} {units.rate(timing.rate)} ({ends})", _PLACES[standing.place]]
+        words += ["the baseline" * standing.is_baseline, standing.problem]
+        said.append(", ".join(filter(None, words)))
+    if finding.noise_floor:
+        said.append(f"Noise floor {units.percent(abs(finding.noise_floor - 1))}")
+    if finding.guess:
+        said.append(f"Guessed before: {guess(finding).words}")
+    return ". ".join(said) + "."

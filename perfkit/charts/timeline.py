@@ -1,0 +1,172 @@
+"""What happened when? Each variant's rate over the run's clock, the load below it.
+
+A slow stretch that coincides with other programs at work, or with a slower pulse, is
+the machine's and not the training's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.charts import canvas, load, rows, scales
+from perfkit.charts.canvas import BLUE, GREY, WIDTH
+from perfkit.charts.svg import INK
+from perfkit.findings.standing import standings
+from perfkit.findings.text import plain
+from perfkit.measure.measurement import TWIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+    from perfkit.charts.figure import Figure
+    from perfkit.findings.record import Finding
+    from perfkit.measure.trial import Trial
+
+_LANE = 30
+_RIGHT = 172
+# A lane reaches from this much below a variant's usual rate to as much above it.
+_REACH = 0.5
+# Steps that a picture of this width can show, for all variants together.
+_STEPS = 1200
+
+Step = tuple[float, float, float]
+
+
+def timeline(finding: Finding) -> Figure:
+    """Draw each variant's rate in a lane of its own, and the machine's load below."""
+    title = f"{plain(finding.experiment, 40)}: what happened when"
+    lanes = _lanes(finding)
+    if not lanes:
+        return canvas.message(title, "No variant has been tried.")
+    panels = load.panels(finding)
+    lines = canvas.caption_lines(list(_caption()))
+    inner = len(lanes) * _LANE
+    below = sum(load.HEIGHT + load.GAP for _ in panels)
+    height = canvas.TOP + inner + below + 40 + 16 * len(lines) + 8
+
+    def draw(drawing: Drawing) -> None:
+        names = [rows.name(variant) for variant in lanes]
+        axes = rows.axes(drawing, names, inner, right=_RIGHT)
+        all_axes = [axes]
+        _draw_lanes(axes, finding, lanes)
+        left = 12 + canvas.text_width(names) + 12
+        for number, panel in enumerate(panels):
+            top = canvas.TOP + inner + load.GAP + number * (load.HEIGHT + load.GAP)
+            under = canvas.place(drawing, left, top, WIDTH - left - _RIGHT, load.HEIGHT)
+            load.draw(under, finding, panel)
+            all_axes.append(under)
+        _share_clock(all_axes, finding)
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    return canvas.drawn(height, f"{title}. {_in_words(finding, lanes)}", draw)
+
+
+def steps(trial: Trial, longest: float) -> Iterator[Step]:
+    """The trial's rate as steps: from when to when on the run's clock, how fast.
+
+    The first tick is left out: it is the first call and no rate. Ticks in a row are
+    joined to steps of about ``longest`` seconds; no step spans a pause.
+    """
+    began, done = 0.0, 0
+    for number, ((before, _), (now, examples)) in enumerate(
+        zip(trial.ticks, trial.ticks[1:], strict=False)
+    ):
+        pause = examples == 0 or number == 0
+        if done and (pause or before - began >= longest):
+            yield (
+                began + trial.started_s,
+                before + trial.started_s,
+                done / (before - began),
+            )
+            done = 0
+        if not pause and now > before:
+            began = began if done else before
+            done += examples
+    if done and trial.ticks[-1][0] > began:
+        last = trial.ticks[-1][0]
+        yield began + trial.started_s, last + trial.started_s, done / (last - began)
+
+
+def _lanes(finding: Finding) -> list[str]:
+    """The variants that ran, in the order of the other charts; the twin last."""
+    ran = {trial.variant for trial in finding.trials}
+    lanes = [s.variant for s in standings(finding) if s.variant in ran]
+    return lanes + [TWIN] * (TWIN in ran)
+
+
+def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
+    longest = _span(finding) * len(lanes) / _STEPS
+    rates = {timing.variant: timing.rate for timing in finding.timings}
+    for row, variant in enumerate(lanes):
+        trials = [t for t in finding.trials if t.variant == variant]
+        found = [step for trial in trials for step in steps(trial, longest)]
+        usual = rates.get(variant) or _middle([rate for *_, rate in found])
+        axes.axhline(row, color=INK, alpha=0.2, lw=0.8)
+        _draw_set_up(axes, row, trials)
+        if usual:
+            _draw_steps(axes, row, found, usual)
+            rows.beside(axes, row, units.rate(usual))
+        for trial in trials:
+            if trial.outcome not in ("completed", "stopped"):
+                end = trial.started_s + trial.wall_s
+                axes.plot(end, row, "x", color=canvas.RED, ms=7, mew=2)
+
+
+def _draw_steps(axes: Axes, row: int, found: list[Step], usual: float) -> None:
+    x, y = list[float](), list[float]()
+    for start, end, rate in found:
+        off = min(max(rate / usual - 1, -_REACH), _REACH)
+        level = row - off / _REACH * 0.42
+        joined = bool(x) and abs(start - x[-1]) < 1e-6
+        x += [start, end] if joined else [float("nan"), start, end]
+        y += [level, level] if joined else [float("nan"), level, level]
+    axes.plot(x, y, color=BLUE, lw=1.6, solid_joinstyle="miter")
+
+
+def _draw_set_up(axes: Axes, row: int, trials: list[Trial]) -> None:
+    """From a trial's start to the end of its first call, which is no steady work."""
+    spans = [
+        (trial.started_s, (trial.ticks[1:2] or trial.ticks)[0][0])
+        for trial in trials
+        if trial.ticks
+    ]
+    axes.broken_barh(spans, (row - 0.09, 0.18), facecolor=GREY, lw=0)
+
+
+def _share_clock(all_axes: list[Axes], finding: Finding) -> None:
+    end = _span(finding)
+    for axes in all_axes:
+        axes.set_xlim(0, end)
+        scales.put(axes, scales.even_ticks(0, end), lambda value: f"{value:g}")
+        if axes is not all_axes[-1]:
+            axes.tick_params(axis="x", labelbottom=False)
+    all_axes[-1].set_xlabel("seconds since the start of the run")
+
+
+def _span(finding: Finding) -> float:
+    ends = [trial.started_s + trial.wall_s for trial in finding.trials]
+    return max([*ends, *load.times(finding)[-1:], 1e-3])
+
+
+def _middle(values: list[float]) -> float:
+    return sorted(values)[len(values) // 2] if values else 0.0
+
+
+def _caption() -> Iterator[str]:
+    low, high = units.percent(1 - _REACH), units.percent(1 + _REACH)
+    yield f"blue: rate, in a lane from {low} to {high} of the variant's usual one"
+    yield "grey bar: set-up and first call"
+    yield "✕: the trial failed"
+
+
+def _in_words(finding: Finding, lanes: list[str]) -> str:
+    said = [f"{len(finding.trials)} trials in {units.seconds(_span(finding))}"]
+    for variant in lanes:
+        count = sum(trial.variant == variant for trial in finding.trials)
+        said.append(f"{plain(variant, 60)}: {count} trial{'s' * (count != 1)}")
+    return ". ".join([*said, *load.in_words(finding)]) + "."

@@ -1,0 +1,120 @@
+"""Every chart of every finding, sound or spoiled, is a picture and safe in a page."""
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+from perfkit import charts
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.findings.reading import parsed
+from tests.findings.made import failed, finding, samples, trial
+from tests.findings.spoiled import spoiled
+
+KINDS = ["rates", "ratios", "timeline", "waits", "plan"]
+ATTACK = '"><script>alert(1)</script>&\x1b\x00\u202e]]>-->$\\frac$'
+
+
+def parts(figure):
+    """The elements of a picture by their names."""
+    root = ElementTree.fromstring(figure.svg)
+    return root, [element.tag.partition("}")[2] for element in root.iter()]
+
+
+def check(figure):
+    root, names = parts(figure)
+    assert root.get("role") == "img"
+    assert root.get("aria-label") == figure.alt
+    assert figure.alt.endswith(".")
+    assert set(names) <= {
+        *("svg", "style", "g", "path", "text", "defs", "clipPath", "rect", "use"),
+        "pattern",
+    }
+    for value in (v for element in root.iter() for v in element.attrib.values()):
+        assert "http" not in value
+    assert "nan" not in re.findall(
+        r"[a-z]+", " ".join(re.findall(r' d="([^"]*)', figure.svg))
+    )
+    return figure
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "made",
+    [
+        finding(),
+        finding({"naive": 1000.0}),
+        finding(rounds=1),
+        finding({}, rounds=0),
+        finding({}, rounds=0, extra=(failed("naive", "crashed", "x" * 5000),)),
+        finding({"naive": 1000.0, "slow": 20.0, "fast": 51000.0}),
+        finding({f"variant {n}": 100.0 * n for n in range(1, 17)}, against="variant 2"),
+        finding(samples={}),
+        finding(samples=dict.fromkeys(samples(1), ())),
+        finding(
+            samples=samples(9) | {"pulse": (None,) * 45, "cpu_trial": (None,) * 45}
+        ),
+        finding(noise_floor=None),
+        finding(noise_floor=0.5),
+        finding(guess="3x"),
+        finding(guess="0 times"),
+    ],
+)
+def test_every_chart_of_every_kind_of_run_is_a_picture(kind, made):
+    figure = check(charts.chart(made, kind))
+    assert len(figure.svg) < 60_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=spoiled(alike=True))
+def test_every_finding_that_can_be_read_can_be_drawn(kind, data):
+    try:
+        found = parsed(data, "x")
+    except BadFileError:
+        assume(False)
+    check(charts.chart(found, kind))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_from_a_file_becomes_markup(kind):
+    notes = {"plan": {"stages": [{"name": ATTACK, "share": 1.0}], "missing": ATTACK}}
+    made = finding(
+        {"naive": 10.0, ATTACK: 20.0, "漢字 مرحبا": 15.0},
+        experiment=ATTACK,
+        guess=ATTACK,
+        unavailable={ATTACK + "2": ATTACK},
+        extra=(
+            failed(ATTACK + "3", "crashed", ATTACK),
+            trial(ATTACK, 20.0, 4, notes=notes),
+        ),
+    )
+    figure = check(charts.chart(made, kind))
+    assert "<script" not in figure.svg
+    assert "\x1b" not in figure.svg + figure.alt
+
+
+@pytest.mark.parametrize("note", [None, 7, [], {}, {"stages": 7}, {"stages": [7, {}]}])
+def test_a_note_that_is_no_plan_is_a_picture_that_says_so(note):
+    made = finding(extra=(trial("naive", 1000, 4, notes={"plan": note}),))
+    assert "No variant left a plan" in charts.plan(made, "naive").alt
+
+
+def test_a_missing_plan_says_why():
+    note = {"missing": "AUTOTUNE is off here."}
+    made = finding(extra=(trial("naive", 1000, 4, notes={"plan": note}),))
+    assert charts.plan(made, "naive").alt.endswith("AUTOTUNE is off here.")
+
+
+def test_what_cannot_be_drawn_is_a_sentence():
+    with pytest.raises(BadParameterError, match="no chart; there are rates, ratios"):
+        charts.chart(finding(), "pie")
+    with pytest.raises(BadParameterError, match="'best' is no variant"):
+        charts.plan(finding(), "best")
+
+
+def test_a_failed_trial_in_a_timed_variant_is_drawn():
+    crash = replace(failed("naive", "crashed", "x", 4), started_s=5.0, wall_s=1.0)
+    assert "1 of 4 crashed" in charts.rates(finding(extra=(crash,))).alt

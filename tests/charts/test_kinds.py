@@ -1,0 +1,307 @@
+"""What each kind of chart says about a finding whose numbers are known."""
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from perfkit import charts
+from perfkit.charts.guess import guess
+from perfkit.charts.timeline import steps
+from perfkit.findings.record import Verdict
+from perfkit.machine.record import Gpu
+from perfkit.measure.measurement import TWIN
+from perfkit.measure.trial import Trial
+from tests.findings.made import failed, finding, samples, trial
+
+X = "\N{MULTIPLICATION SIGN}"
+UNDECIDED = Verdict(headline="No difference shown.")
+
+
+def texts(figure):
+    """All that is written in a picture, with where it stands."""
+    root = ElementTree.fromstring(figure.svg)
+    return [
+        ("".join(e.itertext()), float(e.get("x", 0)), float(e.get("y", 0)))
+        for e in root.iter()
+        if e.tag.endswith("}text")
+    ]
+
+
+def words(figure):
+    return [text for text, *_ in texts(figure)]
+
+
+def marks(figure, colour):
+    """Where the markers of a colour stand."""
+    root = ElementTree.fromstring(figure.svg)
+    return [
+        (float(e.get("x")), float(e.get("y")))
+        for e in root.iter()
+        if e.tag.endswith("}use") and colour in e.get("style", "")
+    ]
+
+
+# Rates.
+
+
+def test_rates_stand_where_the_axis_says():
+    figure = charts.rates(finding())
+    at = {text: x for text, x, _ in texts(figure)}
+    pixels = (at["1,500"] - at["500"]) / 1000
+    rates = {t.variant: t.rate for t in finding().timings}
+    where = {round(x, 1) for x, _ in marks(figure, "stroke:#")}
+    for rate in rates.values():
+        expected = at["500"] + (rate - 500) * pixels
+        assert min(abs(x - expected) for x in where) < 0.3
+
+
+def test_rates_name_every_variant_with_its_number_and_place():
+    figure = charts.rates(finding(guess="parallel"))
+    said = words(figure)
+    for text in ("prefetched", "parallel", "naive", "the fastest", "baseline"):
+        assert text in said
+    assert "your guess" in said
+    assert any(re.fullmatch(r"1,900 ± \d\.\d %", text) for text in said)
+    assert "examples per second" in said
+
+
+def test_each_trial_is_a_dot():
+    figure = charts.rates(finding(rounds=4))
+    dots = marks(figure, "fill-opacity:0.55")
+    assert len(dots) == 4 * 3
+
+
+def test_ties_are_told_in_words_and_by_shape():
+    rates = {"naive": 1000, "parallel": 1500, "prefetched": 1500.1}
+    figure = charts.rates(finding(rates, verdict=UNDECIDED))
+    assert words(figure).count("among the fastest") == 2
+    assert "the fastest" not in words(figure)
+    assert "◇ not shown to be slower" in " ".join(words(figure))
+
+
+def test_the_noise_floor_is_a_band_with_its_size():
+    assert "± 4.0 %" in " ".join(words(charts.rates(finding(noise_floor=1.04))))
+    without = charts.rates(finding(noise_floor=None))
+    assert "noise floor" not in " ".join(words(without))
+
+
+def test_rates_far_apart_are_on_a_logarithmic_axis():
+    far = finding({"naive": 100.0, "fast": 5000.0})
+    assert "examples per second (logarithmic)" in words(charts.rates(far))
+    at = {text: x for text, x, _ in texts(charts.rates(far))}
+    assert at["1,000"] - at["200"] == pytest.approx(at["500"] - at["100"], abs=0.3)
+
+
+def test_what_went_wrong_is_in_the_chart():
+    said = words(
+        charts.rates(
+            finding(
+                extra=(
+                    failed("cached", "out-of-memory", "ran out of memory: 3 GB"),
+                    failed("xla", "crashed", "raised ValueError: no"),
+                ),
+                unavailable={"on the GPU": "this machine has no GPU"},
+            )
+        )
+    )
+    assert "ran out of memory: 3 GB" in said
+    assert "crashed: raised ValueError: no" in said
+    assert "was not run: this machine has no GPU" in said
+    assert {"cached", "xla", "on the GPU"} <= set(said)
+
+
+def test_the_twin_is_the_band_and_no_variant():
+    assert TWIN not in words(charts.rates(finding()))
+
+
+# Ratios.
+
+
+def test_ratios_stand_where_the_axis_says():
+    made = finding({"naive": 100.0, "half": 50.0, "double": 200.0})
+    figure = charts.ratios(made)
+    at = {text: x for text, x, _ in texts(figure)}
+    assert at["1" + X] - at["0.5" + X] == pytest.approx(
+        at["2" + X] - at["1" + X], abs=0.3
+    )
+
+
+def test_ratios_say_their_verdict_in_words():
+    made = finding({"naive": 1000.0, "half": 500.0, "same": 1001.0, "double": 2000.0})
+    said = words(charts.ratios(made))
+    assert {"faster", "slower", "no difference shown"} <= set(said)
+    ratio = made.comparisons[0]
+    assert any(text.startswith(f"{ratio.ratio:.2f}{X} (") for text in said)
+    assert "rate, as a multiple of naive (logarithmic)" in said
+
+
+# The timeline.
+
+
+def test_steps_hold_every_example_after_the_first_call():
+    made = trial("naive", 1000.0, started=5.0)
+    for longest in (0.0, 0.2, 100.0):
+        found = list(steps(made, longest))
+        done = sum((end - start) * rate for start, end, rate in found)
+        assert done == pytest.approx(sum(n for _, n in made.ticks[2:]))
+        assert found[0][0] == pytest.approx(5.0 + made.ticks[1][0])
+        assert found[-1][1] == pytest.approx(5.0 + made.ticks[-1][0])
+    assert len(list(steps(made, 100.0))) == 1
+
+
+def test_no_step_spans_a_pause():
+    ticks = (
+        (1.0, 0),
+        (2.0, 10),
+        (3.0, 10),
+        (4.0, 10),
+        (9.0, 0),
+        (10.0, 10),
+        (11.0, 30),
+    )
+    made = Trial(variant="x", round=1, outcome="completed", ticks=ticks)
+    assert list(steps(made, 100.0)) == [(2.0, 4.0, 10.0), (9.0, 11.0, 20.0)]
+
+
+@pytest.mark.parametrize(
+    "ticks", [(), ((1.0, 0),), ((1.0, 0), (2.0, 5)), ((1.0, 0),) * 3]
+)
+def test_too_few_ticks_make_no_step(ticks):
+    made = Trial(variant="x", round=1, outcome="completed", ticks=ticks)
+    assert list(steps(made, 0.0)) == []
+
+
+def test_a_slow_stretch_lies_below_the_middle_of_its_lane():
+    slow = [(0.1 * n, 10 if n < 20 else 7) for n in range(1, 40)]
+    ticks = ((0.0, 0), *slow)
+    rates = [
+        rate
+        for *_, rate in steps(
+            Trial(variant="x", round=1, outcome="completed", ticks=ticks), 0.0
+        )
+    ]
+    assert rates[0] == pytest.approx(100)
+    assert rates[-1] == pytest.approx(70)
+
+
+def test_the_timeline_has_a_lane_for_the_twin_and_the_load_below():
+    figure = charts.timeline(finding())
+    said = words(figure)
+    assert TWIN in said
+    assert "seconds since the start of the run" in said
+    assert any(text.startswith("other programs 0.4") for text in said)
+    assert "The machine's speed fell to 80 % of its best" in figure.alt
+
+
+def test_a_gpus_use_and_its_throttling_are_shown():
+    load = samples(20)
+    count = len(load["t"])
+    load |= {
+        "gpu0_busy": (0.5,) * count,
+        "gpu0_throttle": tuple(0x41 if 20 < n < 40 else 0x1 for n in range(count)),
+    }
+    machine = replace(finding().machine, gpus=(Gpu(name="NVIDIA A4000"),))
+    figure = charts.timeline(finding(samples=load, machine=machine))
+    assert "GPU 0 busy (dashed)" in words(figure)
+    assert "▼ GPU slowed" in words(figure)
+    assert "GPU 0 was slowed: too hot, slowed by the hardware" in figure.alt
+
+
+def test_many_gpus_are_one_line():
+    load = {"t": (0.0, 1.0)} | {f"gpu{n}_busy": (n / 8, None) for n in range(8)}
+    said = words(charts.timeline(finding(samples=load)))
+    assert "8 GPUs busy, mean (dashed)" in said
+
+
+def test_without_samples_the_lanes_are_all():
+    said = words(charts.timeline(finding(samples={})))
+    assert "cores busy" not in said
+    assert "seconds since the start of the run" in said
+
+
+# Waits.
+
+
+def test_the_share_of_waiting_is_that_of_the_ticks():
+    made = finding({"naive": 1000.0})
+    assert "naive: waiting for input 40 %" in charts.waits(made).alt
+    first_only = replace(
+        made.trials[0], variant="late", parts={"input": (9.0,) + (0.0,) * 39}
+    )
+    # The first tick is the first call: what it waited for is no steady waiting.
+    late = replace(
+        made, timings=(replace(made.timings[0], variant="late"),), trials=(first_only,)
+    )
+    assert "late: waiting for input 0 %" in charts.waits(late).alt
+
+
+def test_no_parts_are_said_to_be_missing():
+    bare = finding(
+        rounds=0, rates={"naive": 1.0}, extra=(replace(trial("naive", 10.0), parts={}),)
+    )
+    assert "No variant reported where its time goes." in charts.waits(bare).alt
+
+
+# The plan.
+
+
+PLAN = {
+    "stages": [
+        {
+            "name": "list in memory",
+            "share": 0.02,
+            "ns_per_element": 900,
+            "buffer": None,
+        },
+        {
+            "name": "map, parallel",
+            "share": 0.98,
+            "ns_per_element": 2_000_000,
+            "parallelism": 4,
+            "tuned": True,
+        },
+    ]
+}
+
+
+def test_a_plan_shows_each_stage_with_its_work_and_settings():
+    made = finding(extra=(trial("parallel", 1300.0, 4, notes={"plan": PLAN}),))
+    for figure in (charts.plan(made), charts.plan(made, "parallel")):
+        said = words(figure)
+        assert "parallel: what TensorFlow runs" in said
+        assert "2.0 %, 900 ns each" in said
+        assert "98 %, 2 ms each" in said
+        assert "4 at a time" in said
+        assert "chosen by AUTOTUNE" in figure.alt
+
+
+# The guess.
+
+
+@pytest.mark.parametrize(
+    ("text", "variant", "ratio"),
+    [
+        ("parallel", "parallel", None),
+        ("Parallel ", "parallel", None),
+        ("3x", "", 3.0),
+        ("about 1,5 times faster", "", 1.5),
+        (f"2.25{X}", "", 2.25),
+        ("0x", "", None),
+        ("no idea", "", None),
+        ("3 xylophones", "", None),
+        ("", "", None),
+    ],
+)
+def test_a_guess_is_a_variant_or_a_ratio_or_words(text, variant, ratio):
+    found = guess(finding(guess=text))
+    assert (found.variant, found.ratio) == (variant, ratio)
+
+
+def test_a_guessed_ratio_is_a_line_and_words_are_in_the_caption():
+    assert "dotted line: your guess" in " ".join(
+        words(charts.rates(finding(guess="2x")))
+    )
+    said = " ".join(words(charts.rates(finding(guess="none of them"))))
+    assert "your guess: none of them" in said

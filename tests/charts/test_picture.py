@@ -1,0 +1,154 @@
+"""What a picture is made of, whatever it shows."""
+
+import re
+import sys
+import threading
+
+import matplotlib as mpl
+import pytest
+from matplotlib.figure import Figure as Drawing
+
+from perfkit import charts
+from perfkit.charts import canvas
+from tests.findings.made import finding
+
+
+def luminance(colour):
+    """Relative luminance as WCAG 2 defines it."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [
+        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
+    ]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one, other):
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#111111"])
+@pytest.mark.parametrize("name", ["BLUE", "GREEN", "RED", "GREY"])
+def test_marks_stand_out_from_light_and_dark_pages(name, page):
+    assert contrast(getattr(canvas, name), page) >= 3
+
+
+def test_text_is_the_ink_of_the_page_and_readable_without_one():
+    svg = charts.rates(finding()).svg
+    for text in re.findall(r"<text [^>]*>", svg):
+        assert "fill:currentColor" in text or "fill:#" in text
+    ours = re.findall(r":root\{color:(#\w+);background:(#\w+)\}", svg)
+    assert len(ours) == 2
+    for ink, page in ours:
+        page = page if len(page) == 7 else "#" + "".join(2 * c for c in page[1:])
+        assert contrast(ink, page) >= 7
+
+
+def test_the_style_is_of_no_page_that_the_picture_is_in():
+    svg = charts.rates(finding()).svg
+    assert svg.count("<style>") == 1
+    selectors = re.findall(r"([^{}>]+)\{color", svg)
+    assert selectors
+    assert all("svg.perfkit-chart:root" in selector for selector in selectors)
+
+
+def test_a_picture_names_no_font_and_nothing_outside():
+    svg = charts.timeline(finding()).svg
+    assert set(re.findall(r"font-family:([^;\"]*)", svg)) == {"system-ui, sans-serif"}
+    assert re.findall(r"https?://[^\"' ]*", svg) == ["http://www.w3.org/2000/svg"]
+    for word in (
+        "<?xml",
+        "<!DOCTYPE",
+        "<metadata",
+        "<!--",
+        "xlink",
+        "@import",
+        'href="h',
+    ):
+        assert word not in svg
+
+
+def test_the_same_finding_makes_the_same_picture():
+    assert charts.timeline(finding()) == charts.timeline(finding())
+
+
+def test_ids_of_two_pictures_in_a_page_do_not_meet():
+    ids = [
+        set(re.findall(r' id="([^"]+)"', charts.chart(finding(), kind).svg))
+        for kind in ("rates", "timeline", "waits")
+    ]
+    assert all(ids)
+    assert not set.intersection(*ids)
+    assert ids[0].isdisjoint(ids[1])
+
+
+def test_every_reference_has_its_target():
+    svg = charts.timeline(finding()).svg
+    used = set(re.findall(r"url\(#([^)]+)\)", svg)) | set(
+        re.findall(r'href="#([^"]+)', svg)
+    )
+    assert used == set(re.findall(r' id="([^"]+)"', svg))
+
+
+def test_coordinates_are_short():
+    svg = charts.rates(finding()).svg
+    numbers = re.findall(
+        r"\d+\.(\d+)", " ".join(re.findall(r' (?:d|x|y)="([^"]*)"', svg))
+    )
+    assert numbers
+    assert max(map(len, numbers)) == 1
+    assert len(svg) < 12_000
+
+
+def test_drawing_leaves_the_users_own_plots_alone():
+    before, threads = dict(mpl.rcParams), []
+    pictures = list[str]()
+    for _ in range(4):
+        threads.append(
+            threading.Thread(
+                target=lambda: pictures.append(charts.rates(finding()).svg)
+            )
+        )
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    assert len(set(pictures)) == 1
+    assert len(pictures) == 4
+    assert dict(mpl.rcParams) == before
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or pyplot.get_fignums() == []
+
+
+def test_a_notebook_gets_the_picture_within_its_page_and_in_words():
+    figure = charts.rates(finding())
+    bundle = figure._repr_mimebundle_()
+    assert bundle["text/html"].startswith("<svg ")
+    assert bundle["image/svg+xml"] == figure.svg
+    assert bundle["text/plain"] == figure.alt == repr(figure)
+
+
+def test_a_picture_can_be_kept(tmp_path):
+    figure = charts.rates(finding({"größer ½": 10.0, "naive": 9.0}))
+    path = figure.save(tmp_path / "rates.svg")
+    assert path.read_text(encoding="utf-8") == figure.svg
+
+
+def test_names_in_any_script_are_drawn_without_a_warning(recwarn):
+    charts.rates(finding({"漢字": 10.0, "naive": 9.0}))
+    assert [str(w.message) for w in recwarn if "Glyph" in str(w.message)] == []
+
+
+def test_a_caption_is_broken_between_its_parts():
+    parts = ["one part", "x" * 90, "another part"]
+    lines = canvas.caption_lines(parts)
+    assert lines[0].startswith("one part")
+    assert lines[-1].endswith("another part")
+    assert all(len(line) < 130 for line in lines)
+    assert canvas.caption_lines([]) == []
+
+
+def test_a_place_is_given_in_pixels():
+    drawing = Drawing(figsize=(canvas.WIDTH / 72, 200 / 72), dpi=72)
+    box = canvas.place(drawing, 76, 20, 380, 100).get_window_extent()
+    corners = (box.x0, box.x1, 200 - box.y1, 200 - box.y0)
+    assert corners == pytest.approx((76, 456, 20, 120))
