@@ -119,16 +119,25 @@ def _groups(finding: Finding) -> dict[str, str]:
 
 
 def _places(finding: Finding) -> dict[str, Place]:
-    """The fastest where the verdict names one, and all that it is not shown to beat."""
+    """The fastest where the verdict names one, and all that it is not shown to beat.
+
+    What is faster than the fastest only shows what is possible, such as a training
+    that is fed one batch over and over: the verdict did not let it compete.
+    """
     measured, groups = measurement(finding), _groups(finding)
+    rates = {timing.variant: timing.rate for timing in finding.timings}
     winner = finding.verdict.winner
     places = dict[str, Place]()
-    for group in set(groups.values()):
-        among = tuple(name for name, of in groups.items() if of == group)
-        best = [timing.variant for timing in measured.fastest(among)]
-        if winner in among or (not winner and len(best) > 1):
+    for group in dict.fromkeys(groups.values()):
+        among = [name for name, of in groups.items() if of == group]
+        if winner in among:
+            among = [name for name in among if rates[name] <= rates[winner]]
+        elif winner:
+            continue
+        best = [timing.variant for timing in measured.fastest(tuple(among))]
+        if len(best) > 1:
             places.update(dict.fromkeys(best, "tied"))
-    return places | {winner: "fastest"} if winner else places
+    return places | {winner: "fastest"} if winner in rates else places
 
 
 def _how_it_ended(trial: Trial) -> str:

@@ -31,6 +31,13 @@ def test_a_clear_lead_that_the_verdict_does_not_claim_is_not_claimed():
     assert {s.place for s in standings(finding(verdict=UNDECIDED))} == {""}
 
 
+def test_what_only_shows_the_ceiling_does_not_compete():
+    rates = {"naive": 1000, "parallel": 1500, "fused": 1500.1, "one batch": 9000}
+    verdict = Verdict(headline="fused is the fastest.", winner="fused")
+    stood = by_name(finding(rates, verdict=verdict))
+    assert [stood[name].place for name in rates] == ["", "tied", "fastest", ""]
+
+
 def test_each_group_has_its_own_baseline():
     found = finding({"alone": 5000, "alone fast": 9000, "fed": 400, "fed fast": 500})
     compared = found.comparisons[0] if found.comparisons else None
