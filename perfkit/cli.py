@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perfkit.displays import Display
     from perfkit.findings.record import Finding
 
-DONE, FAILED, BAD_USAGE, INTERRUPTED, NO_READER = 0, 1, 2, 130, 141
+DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # Python would complain once more when it flushes standard output at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NO_READER
+        return FAILED
     return code
 
 

@@ -115,7 +115,7 @@ def watch(session: Session, display: Display) -> Finding:
         return session.finding
     if asked.is_set():
         raise KeyboardInterrupt(
-            "stopped before its first trial ended: nothing to keep."
+            "stopped before any trial ended: nothing to keep."
         )
     raise RunError("The run ended before any trial did; nothing was measured.")
 

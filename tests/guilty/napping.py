@@ -29,9 +29,11 @@ class Napping(Experiment):
     needs = ()
 
     def prepare(self):
-        if self.bed:
-            (Path(self.bed) / "made").touch()
         yield Note("bed", "made")
+        while self.dreams:
+            (Path(self.bed) / "asleep").touch()
+            yield Note("progress", "Dreaming")
+            time.sleep(0.05)
 
     @variant
     def awake(self):
