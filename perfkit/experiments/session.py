@@ -79,7 +79,8 @@ class Session:
     def events(self) -> Iterator[Event]:
         """Run, and tell what happens; at least one event every 0.25 s.
 
-        What was found is saved before the event that tells it is given out. Closing the iterator ends the run and keeps every trial that finished.
+        What was found is saved before the event that tells it is given out. Closing
+        the iterator ends the run and keeps every trial that finished.
 
         Raises:
             RunError: Preparing failed, or no trial could be started.

@@ -7,6 +7,7 @@ only after that does it notice by itself that nobody needs it any more.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import threading
@@ -35,6 +36,8 @@ def _import_everything() -> None:
         import keras  # noqa: F401
         import tensorflow  # noqa: F401
     done.set()
+    # Taking TensorFlow apart takes seconds, and this process has nothing to tidy up.
+    atexit.register(os._exit, 0)
     # A fork must not happen while another thread of this process is alive.
     watcher.join()
 

@@ -30,7 +30,7 @@ from perfkit.measure.events import (
 )
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.measurement import TWIN, Arm, Measurement
-from perfkit.measure.steady import warm_up_ticks
+from perfkit.measure.steady import settled
 from perfkit.measure.trial import Limits
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ _SET_UP_SHARE = 0.4
 _FEWEST_TURNS = 2
 # A long budget makes more rounds, not longer ones, so that it can end early.
 _LONGEST_ROUND_S = 12.0
-# Warm-up ends when this many ticks look steady, or after so many seconds.
-_STEADY_TICKS = 8
+# Warm-up ends when the ticks look settled, or after so many seconds.
 _WARM_UP_S = (0.3, 3.0)
 # Once it has shown its pace, a trial without news for so long hangs.
 _SILENCE_S = 10.0
@@ -300,10 +299,7 @@ class Run:
         def steady(spent: float, _: int) -> bool:
             if spent < shortest:
                 return False
-            cost = live.costs[1:]
-            return spent >= longest or (
-                len(cost) >= _STEADY_TICKS and warm_up_ticks(cost) is not None
-            )
+            return spent >= longest or settled(live.costs[1:])
 
         yield from self._hear(live, steady)
         live.running.silence = max(_SILENCE_S, _SILENT_TICKS * live.tick_s)

@@ -212,7 +212,12 @@ def comparison(of: Rounds, usual: float, floor: float | None) -> Comparison:
         ratio=float(np.exp(middle)),
         low=float(np.exp(low)),
         high=float(np.exp(high)),
-        verdict=_judge(low, middle, high, np.log(floor) if floor else 0.0),
+        verdict=(
+            _judge(low, middle, high, np.log(floor) if floor else 0.0)
+            # One round shows nothing of how processes differ: nothing is claimed.
+            if len(of.logs) > 1
+            else "too noisy to say"
+        ),
         rounds=len(of.logs),
     )
 

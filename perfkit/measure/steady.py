@@ -80,8 +80,10 @@ def steady(trial: Trial) -> Steady | None:
         keep = turn > 0
         keys, blocks = np.unique(turn[keep], return_inverse=True)
     else:
-        start = warm_up_ticks(spent / examples) or 0
-        keep = np.arange(len(spent)) >= start
+        keep = np.arange(len(spent)) >= (warm_up_ticks(spent / examples) or 0)
+        keys = np.array([], dtype=int)
+    if len(keys) < 2:
+        # One turn shows nothing of how turns differ; its ticks show something.
         keys = np.array([], dtype=int)
         blocks = np.arange(keep.sum()) * min(_BLOCKS, keep.sum()) // keep.sum()
     before = first_call + spent[: int(np.argmax(keep))].sum()
@@ -112,6 +114,19 @@ def warm_up_ticks(cost: NDArray[np.float64]) -> int | None:
     if cut == 0 or not _differ(log_cost[:cut], log_cost[cut:]):
         return 0
     return None if cut == size // 2 else cut
+
+
+def settled(cost: NDArray[np.float64]) -> bool:
+    """Whether a trial that is still running has reached its steady rate.
+
+    Args:
+        cost: Seconds per example of each tick so far, shape (ticks,).
+    """
+    if len(cost) < _STEADY_TICKS or warm_up_ticks(cost) is None:
+        return False
+    half = _STEADY_TICKS // 2
+    now, before = np.median(cost[-half:]), np.median(cost[-2 * half : -half])
+    return bool(abs(np.log(now / before)) < _WARM_UP_DIFFERS)
 
 
 def _differ(start: NDArray[np.float64], rest: NDArray[np.float64]) -> bool:

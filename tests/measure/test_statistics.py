@@ -103,3 +103,8 @@ def test_a_comparison_states_its_doubt_when_printed():
     of = rounds([0.2, 0.21, 0.19])
     text = str(statistics.comparison(of, statistics.usual_variance([of]), 1.05))
     assert text == "new against old: 1.22\N{MULTIPLICATION SIGN} (1.20 to 1.24), faster"
+
+
+def test_one_round_claims_nothing():
+    of = rounds([0.7], within=1e-6)
+    assert statistics.comparison(of, 0.0, 1.01).verdict == "too noisy to say"

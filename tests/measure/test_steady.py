@@ -69,3 +69,9 @@ def test_a_rate_that_falls_within_the_trial_is_told():
 @pytest.mark.parametrize("spent", [[], [0.1], [0.1, 0.1]])
 def test_a_trial_that_is_too_short_has_no_rate(spent):
     assert steady(trial(spent)) is None
+
+
+def test_a_single_turn_is_split_so_that_its_spread_is_known():
+    found = steady(trial([0.5, *[0.1, 0.2] * 8], turns=(1.55,), gaps=(1,)))
+    assert found.keys == ()
+    assert len(found.seconds) > 4

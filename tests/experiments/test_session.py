@@ -1,0 +1,175 @@
+"""Whole runs with real processes, on an experiment that needs no TensorFlow."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+from perfkit.errors import BadParameterError, MissingPartError, RunError
+from perfkit.experiments.session import Session
+from perfkit.findings import store
+from perfkit.measure.events import (
+    Finished,
+    Preparing,
+    Sampled,
+    Ticked,
+    TrialEnded,
+    TrialStarted,
+)
+from tests.experiments.toy import Loops, NoRoom, SlowToPrepare, Stuck
+
+
+def test_a_run_gives_a_finding_that_is_saved(tmp_path):
+    session = Session(Loops(), budget=8, guess="short", seed=4, folder=tmp_path)
+    finding = session.run()
+    (comparison,) = finding.comparisons
+    # However busy this machine is: the truth, or too noisy to say, never the opposite.
+    assert comparison.verdict in ("slower", "too noisy to say")
+    assert comparison.low < 0.6
+    assert finding.verdict.headline == str(comparison)
+    assert finding.notes == {"numbers": 20_000}
+    assert (finding.guess, finding.seed, finding.stopped) == ("short", 4, False)
+    loaded = store.load(finding.path)
+    assert loaded.verdict == finding.verdict
+    assert loaded.trials[0].ticks == pytest.approx(finding.trials[0].ticks, abs=1e-5)
+    assert finding.path.parent == tmp_path
+
+
+def test_the_file_is_there_and_whole_after_every_trial(tmp_path):
+    session = Session(Loops(), budget=6, folder=tmp_path)
+    known = 0
+    for event in session.events():
+        if isinstance(event, TrialEnded):
+            (path,) = tmp_path.iterdir()
+            trials = json.loads(path.read_text())["trials"]
+            assert len(trials) >= known
+            known = len(trials)
+    assert known >= 3
+
+
+def test_a_run_tells_what_happens(tmp_path):
+    kinds = [type(e) for e in Session(Loops(), budget=5, folder=tmp_path).events()]
+    assert kinds[0] is Preparing
+    assert kinds[-1] is Finished
+    assert {TrialStarted, Ticked, Sampled, TrialEnded} <= set(kinds)
+    assert kinds.count(TrialEnded) == kinds.count(TrialStarted)
+
+
+@pytest.mark.parametrize("moment", [Preparing, TrialStarted, Ticked, TrialEnded])
+def test_stop_works_at_every_moment_and_keeps_what_finished(tmp_path, moment):
+    session = Session(Loops(), budget=600, folder=tmp_path)
+    for event in session.events():
+        if isinstance(event, moment):
+            session.stop()
+    assert isinstance(event, Finished)
+    assert event.stopped
+    if moment is TrialEnded:
+        assert session.finding.stopped
+        assert session.finding.timings
+
+
+def test_stop_works_while_a_trial_is_silent(tmp_path):
+    session = Session(Stuck(), budget=600, folder=tmp_path)
+    for event in session.events():
+        if isinstance(event, TrialStarted) and event.variant == "short":
+            session.stop()
+    assert isinstance(event, Finished)
+
+
+def test_stop_works_while_data_are_made(tmp_path):
+    session = Session(SlowToPrepare(), folder=tmp_path)
+    events = session.events()
+    for event in events:
+        if isinstance(event, Preparing) and "data" in event.message:
+            session.stop()
+    assert isinstance(event, Finished)
+    assert session.finding is None
+    with pytest.raises(RunError, match="nothing was measured"):
+        session.run()
+
+
+def test_stop_may_come_from_another_thread(tmp_path):
+    session = Session(Loops(), budget=600, folder=tmp_path)
+    started = threading.Event()
+
+    def stop_once_started():
+        started.wait()
+        session.stop()
+
+    thread = threading.Thread(target=stop_once_started)
+    thread.start()
+    for event in session.events():
+        if isinstance(event, Ticked):
+            started.set()
+    thread.join()
+    assert event.stopped
+
+
+def test_data_that_do_not_fit_are_one_sentence(tmp_path):
+    with pytest.raises(RunError, match="No space left on device"):
+        Session(NoRoom(), folder=tmp_path).run()
+
+
+def test_what_cannot_be_saved_is_still_found(tmp_path):
+    not_a_folder = tmp_path / "file"
+    not_a_folder.write_text("")
+    session = Session(Loops(), budget=5, folder=not_a_folder)
+    assert session.run().timings
+    assert "file" in session.unsaved
+    assert session.finding.path is None
+
+
+def test_two_runs_at_once_both_end_with_a_finding_of_their_own(tmp_path):
+    sessions = [Session(Loops(), budget=6, folder=tmp_path) for _ in range(2)]
+    threads = [threading.Thread(target=session.run) for session in sessions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    paths = {session.finding.path for session in sessions}
+    assert len(paths) == 2
+    assert all(session.finding.timings for session in sessions)
+
+
+def test_a_missing_library_is_named_with_its_remedy(monkeypatch):
+    monkeypatch.setattr(Loops, "needs", ("a_library_nobody_has",))
+    with pytest.raises(MissingPartError, match="pip install a_library_nobody_has"):
+        Session(Loops())
+
+
+@pytest.mark.parametrize("budget", [0, -1, 1e9, float("nan")])
+def test_a_budget_that_holds_no_run_is_refused(budget):
+    with pytest.raises(BadParameterError, match="seconds"):
+        Session(Loops(), budget=budget)
+
+
+def test_ctrl_c_is_stop_and_the_finding_is_returned(tmp_path):
+    code = textwrap.dedent(f"""
+        import os, signal, threading
+        from perfkit.experiments.session import Session
+        from perfkit.measure.events import TrialEnded
+        from tests.experiments.toy import Loops
+
+        session = Session(Loops(), budget=600, folder={str(tmp_path)!r})
+
+        def interrupt():
+            while not os.listdir({str(tmp_path)!r}):
+                threading.Event().wait(0.05)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=interrupt, daemon=True).start()
+        print(len(session.run().timings))
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ},
+    )
+    assert done.stderr == ""
+    assert int(done.stdout) == 2

@@ -1,0 +1,111 @@
+"""What trials in the tests do: work, crash, hang, fill the memory, print."""
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import time
+
+from perfkit.measure.tick import READY, Note, Pause, every
+
+
+def count(steps=20_000):
+    """Do arithmetic for ever."""
+    yield READY
+    yield from every(_counting(steps))
+
+
+def _counting(steps):
+    while True:
+        sum(range(steps))
+        yield 1
+
+
+def count_longer():
+    """The same with 15 % more of it."""
+    return count(23_000)
+
+
+def tensorflow():
+    """Run one TensorFlow operation a step."""
+    import tensorflow as tf
+
+    numbers = tf.constant([1.0, 2.0])
+    yield READY
+    while True:
+        yield int(tf.reduce_sum(numbers))
+
+
+def notes_and_pauses():
+    """End by itself after a few steps."""
+    yield READY
+    yield 3
+    yield Note("plan", {"stages": [1, 2]})
+    yield Pause("end of epoch")
+    yield 4
+
+
+def segfault():
+    yield READY
+    ctypes.string_at(0)
+
+
+def killed():
+    yield READY
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def raises():
+    yield READY
+    raise ValueError("the images are upside down\nand more")
+
+
+def hangs():
+    """Stay in a call that never gives Python a turn again."""
+    yield READY
+    re.match(r"(a+)+$", "a" * 60 + "b")
+
+
+def never_ready():
+    time.sleep(3600)
+    yield READY
+
+
+def fills_memory():
+    import numpy as np
+
+    yield READY
+    kept = []
+    while True:
+        kept.append(np.ones(4_000_000))
+        yield 1
+
+
+def prints_much():
+    yield READY
+    for _ in range(150_000):
+        print("y" * 70)
+    yield 1
+
+
+def leaves_a_child():
+    yield READY
+    subprocess.Popen(["sleep", "3600"])
+    yield 1
+    time.sleep(3600)
+
+
+def nothing():
+    return iter(())
+
+
+def what_it_sees():
+    """Note what a fresh process must not share with another."""
+    import random
+
+    yield READY
+    yield Note("random", random.random())
+    yield Note("pid", os.getpid())
+    yield Note("group", os.getpgrp())
+    yield 1

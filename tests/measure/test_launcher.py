@@ -1,0 +1,237 @@
+"""Real trials in real processes, each forked from one with TensorFlow loaded."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import psutil
+import pytest
+
+from perfkit.measure.launcher import launcher
+from perfkit.measure.trial import Limits
+from tests.measure import arms
+
+
+@pytest.fixture(scope="module")
+def start():
+    """Start trials; whatever a test leaves running is ended."""
+    started = []
+    while not launcher().wait(1):
+        pass
+
+    def start(work, *, seed=1, **limits):
+        started.append(launcher().start(work, seed, Limits(**limits)))
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.kill("stopped", "the test is over")
+
+
+def to_the_end(running):
+    messages = []
+    while running.outcome is None:
+        messages += running.poll(0.1)
+    return messages
+
+
+def until_ticks(running):
+    while not any(message[0] == "ticks" for message in running.poll(0.1)):
+        assert running.outcome is None, running.message
+
+
+def test_a_trial_tells_ticks_notes_and_pauses_in_order(start):
+    running = start(arms.notes_and_pauses)
+    messages = to_the_end(running)
+    ticks = [tick for m in messages if m[0] == "ticks" for tick in m[1]]
+    assert [(n, label) for _, n, _, label in ticks] == [
+        (0, "set-up"),
+        (3, ""),
+        (0, "end of epoch"),
+        (4, ""),
+    ]
+    assert ("note", "plan", {"stages": [1, 2]}) in messages
+    times = [time for time, *_ in ticks]
+    assert times == sorted(times)
+    assert times[0] > running.started_ns
+    assert (running.outcome, running.message) == ("completed", "")
+
+
+def test_a_trial_has_tensorflow_without_importing_it(start):
+    running = start(arms.tensorflow)
+    until_ticks(running)
+    assert running.outcome is None
+
+
+@pytest.mark.parametrize(
+    ("work", "outcome", "words"),
+    [
+        (arms.segfault, "crashed", "SIGSEGV"),
+        (arms.killed, "crashed", "SIGKILL"),
+        (arms.raises, "crashed", "raised ValueError: the images are upside down"),
+        (arms.prints_much, "completed", ""),
+        (arms.nothing, "completed", ""),
+    ],
+)
+def test_however_a_trial_ends_it_is_an_outcome(start, work, outcome, words):
+    running = start(work)
+    to_the_end(running)
+    assert running.outcome == outcome
+    assert words in running.message
+    assert "\n" not in running.message
+
+
+def test_a_trial_past_its_memory_limit_is_out_of_memory(start):
+    running = start(arms.fills_memory, memory=300_000_000)
+    to_the_end(running)
+    assert running.outcome == "out-of-memory"
+
+
+@pytest.mark.parametrize("work", [arms.hangs, arms.never_ready])
+def test_a_trial_without_a_sign_of_life_is_timed_out(start, work):
+    running = start(work, silence=0.5)
+    to_the_end(running)
+    assert running.outcome == "timed-out"
+    assert not psutil.pid_exists(running.pid)
+
+
+def test_standing_still_is_not_silence(start):
+    running = start(arms.count, silence=0.5)
+    until_ticks(running)
+    running.freeze()
+    running._frozen -= 3600  # as if it had stood still for an hour
+    running.resume()
+    until_ticks(running)
+
+
+def test_a_frozen_trial_does_nothing_and_goes_on_afterwards(start):
+    running = start(arms.count)
+    until_ticks(running)
+    running.freeze()
+    process = psutil.Process(running.pid)
+    while process.status() != psutil.STATUS_STOPPED:
+        pass
+    running.poll(0)
+    assert running.poll(0.2) == []
+    running.resume()
+    until_ticks(running)
+
+
+def test_kill_ends_the_trial_with_what_it_started(start):
+    running = start(arms.leaves_a_child)
+    process = psutil.Process(running.pid)
+    until_ticks(running)
+    while not (children := process.children()):
+        pass
+    running.kill("stopped", "was stopped")
+    assert (running.outcome, running.message) == ("stopped", "was stopped")
+    _, alive = psutil.wait_procs(children, timeout=5)
+    assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_every_trial_is_a_fresh_process_and_equal_seeds_give_equal_numbers(start):
+    seen = []
+    for seed in (1, 1, 2):
+        notes = {
+            m[1]: m[2]
+            for m in to_the_end(start(arms.what_it_sees, seed=seed))
+            if m[0] == "note"
+        }
+        assert notes["group"] == notes["pid"]
+        seen.append(notes)
+    assert len({notes["pid"] for notes in seen}) == 3
+    assert seen[0]["random"] == seen[1]["random"] != seen[2]["random"]
+
+
+def test_functions_of_a_notebook_cell_work(start):
+    scope = {}
+    exec("def work():\n    yield 0\n    yield offset", scope | {"offset": 7}, scope)
+    work = scope["work"]
+    work.__globals__["offset"] = 7
+    messages = to_the_end(start(work))
+    assert [n for m in messages if m[0] == "ticks" for _, n, *_ in m[1]] == [0, 7]
+
+
+_PARENT = """
+    import os, sys, time
+    from perfkit.measure.launcher import launcher
+    from perfkit.measure.trial import Limits
+    from tests.measure import arms
+
+    while {wait} and not launcher().wait(1):
+        pass
+    launcher().warm()
+    if {wait}:
+        running = launcher().start(arms.{arm}, 1, Limits())
+        while not running.poll(0.1):
+            pass
+        if {frozen}:
+            running.freeze()
+    print("ready", flush=True)
+    time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arm", "wait", "frozen"),
+    [
+        ("count", True, False),
+        ("hangs", True, False),
+        ("leaves_a_child", True, False),
+        ("count", True, True),
+        ("count", False, False),
+    ],
+    ids=[
+        "at work",
+        "in a call that never returns",
+        "with a child",
+        "frozen",
+        "warming",
+    ],
+)
+def test_nothing_outlives_a_parent_that_is_killed(arm, wait, frozen):
+    # No __main__ guard: a script without one must work as well.
+    code = textwrap.dedent(_PARENT.format(arm=arm, wait=wait, frozen=frozen))
+    marker = {**os.environ, "PERFKIT_TEST_FAMILY": str(os.getpid())}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, env=marker
+    ) as parent:
+        assert parent.stdout.readline() == b"ready\n"
+        family = [
+            p for p in psutil.process_iter() if _is_family(p) and p.pid != parent.pid
+        ]
+        assert family
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+    _, alive = psutil.wait_procs(family, timeout=2)
+    assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def _is_family(process):
+    try:
+        return process.environ().get("PERFKIT_TEST_FAMILY") == str(os.getpid())
+    except psutil.Error:
+        return False
+
+
+def test_a_launcher_that_cannot_start_says_so():
+    code = textwrap.dedent("""
+        import sys
+        from multiprocessing import spawn
+        from perfkit.errors import RunError
+        from perfkit.measure.launcher import launcher
+
+        spawn.set_executable("/bin/false")
+        try:
+            while not launcher().wait(1):
+                pass
+        except RunError as error:
+            print(error)
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert "ended before it was ready" in done.stdout
+    assert "python -c 'import tensorflow'" in done.stdout

@@ -1,0 +1,134 @@
+import subprocess
+import sys
+import threading
+
+import psutil
+import pytest
+
+from perfkit.measure import monitor as module
+from perfkit.measure.monitor import Monitor
+from perfkit.measure.pulse import pulse
+
+_BURN = "while True: pass"
+
+
+def samples(monitor, wanted):
+    """Take samples until there are as many as wanted."""
+    found = []
+    while len(found) < wanted:
+        threading.Event().wait(0.05)
+        found += monitor.take()
+    return found
+
+
+@pytest.fixture
+def monitor():
+    watching = Monitor()
+    yield watching
+    watching.stop()
+
+
+@pytest.fixture
+def burner():
+    with subprocess.Popen([sys.executable, "-c", _BURN]) as process:
+        yield process
+        process.kill()
+
+
+def test_the_trials_load_is_told_from_everything_elses(monitor, burner):
+    monitor.watch(burner.pid)
+    monitor.start(0)
+    seen = samples(monitor, 12)[4:]
+    used = psutil.Process(burner.pid).cpu_times()
+    told = sum(s["cpu_trial"] * 0.2 for s in seen)
+    assert 0 < told <= (used.user + used.system) * 1.5 + 0.1
+
+
+def test_a_process_that_is_not_the_trial_counts_as_others(monitor, burner):
+    with subprocess.Popen(["sleep", "3600"]) as idle:
+        monitor.watch(idle.pid)
+        monitor.start(0)
+        seen = samples(monitor, 12)[4:]
+        idle.kill()
+    assert any(s["cpu_other"] > 0 for s in seen)
+    assert all(s["cpu_trial"] < 0.1 for s in seen)
+
+
+def test_memory_is_the_proportional_share_where_there_is_one(monitor, burner):
+    monitor.watch(burner.pid)
+    monitor.start(0)
+    seen = samples(monitor, 3)[-1]
+    rss = psutil.Process(burner.pid).memory_info().rss
+    assert 0 < seen["memory_trial"] <= rss
+    assert seen["memory_used"] > seen["memory_trial"]
+
+
+def test_the_pulse_comes_with_every_other_sample(monitor):
+    monitor.start(0)
+    seen = samples(monitor, 6)
+    assert [("pulse" in s) for s in seen[:6]] == [True, False] * 3
+
+
+def test_pulse_counts_chains_per_second_of_cpu_time():
+    assert 20 < pulse() < 100_000
+
+
+def test_times_count_from_the_start_of_the_run(monitor):
+    import time
+
+    monitor.start(time.perf_counter_ns() - 5_000_000_000)
+    first, second = samples(monitor, 2)[:2]
+    assert 5 <= first["t"] < second["t"]
+
+
+@pytest.mark.parametrize("broken", ["cpu_times", "disk_io_counters", "virtual_memory"])
+def test_a_reading_that_fails_is_absent_and_takes_no_other_with_it(
+    monitor, burner, monkeypatch, broken
+):
+    def refuse(*_args, **_kwargs):
+        raise OSError("not on this system")
+
+    monkeypatch.setattr(psutil, broken, refuse)
+    monitor.watch(burner.pid)
+    monitor.start(0)
+    seen = samples(monitor, 4)[-1]
+    lost = {
+        "cpu_times": {"cpu_trial", "cpu_other", "cpu_perfkit"},
+        "disk_io_counters": {"disk_read", "disk_write"},
+        "virtual_memory": {"memory_used"},
+    }
+    assert not lost[broken] & seen.keys()
+    for name, readings in lost.items():
+        if name != broken:
+            assert readings & seen.keys(), name
+
+
+def test_a_trial_that_is_gone_leaves_the_machines_readings(monitor, burner):
+    monitor.watch(burner.pid)
+    monitor.start(0)
+    samples(monitor, 2)
+    burner.kill()
+    burner.wait()
+    monitor.take()
+    seen = samples(monitor, 8)[-1]
+    assert "cpu_other" in seen
+    assert "memory_used" in seen
+    assert "disk_read_trial" not in seen
+
+
+def test_stop_may_be_called_twice_and_ends_the_thread(monitor):
+    monitor.start(0)
+    monitor.start(0)
+    monitor.stop()
+    monitor.stop()
+    assert not monitor._thread.is_alive()
+    monitor.take()
+    assert monitor.take() == []
+
+
+def test_rates_start_with_the_second_look_and_after_a_reset():
+    rates = module._Rates()
+    assert rates.of_all(0.0, {"disk": 100}) == {}
+    assert rates.of_all(2.0, {"disk": 300}) == {"disk": 100.0}
+    assert rates.of_all(3.0, {"disk": 10}) == {}
+    assert rates.of_all(4.0, {"disk": 20}) == {"disk": 10.0}
