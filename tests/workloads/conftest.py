@@ -1,0 +1,56 @@
+"""A dozen photographs in a cache of their own, drawn once for all tests."""
+
+import pytest
+
+from perfkit.workloads import cache, photographs
+from perfkit.workloads.images import look_at
+from perfkit.workloads.reading import Task
+
+COUNT = 12
+SIDE = 64
+
+
+def ended(generator):
+    """Run a generator to its end; give what it told and what it returned."""
+    told = []
+    while True:
+        try:
+            told.append(next(generator))
+        except StopIteration as end:
+            return told, end.value
+
+
+@pytest.fixture(scope="session")
+def run():
+    return ended
+
+
+@pytest.fixture(scope="session")
+def _shared_cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(_shared_cache, monkeypatch):
+    monkeypatch.setenv(cache.VARIABLE, str(_shared_cache))
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory):
+    """A folder with three classes of four photographs each."""
+    folder = tmp_path_factory.mktemp("photos")
+    for seed in range(COUNT):
+        path = folder / f"class-{seed % 3}" / f"{seed:02d}.jpg"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(photographs.jpeg(seed, seed % 3))
+    return folder
+
+
+@pytest.fixture
+def images(photos):
+    return ended(look_at(photos, count=COUNT, side=SIDE))[1]
+
+
+@pytest.fixture
+def task(images):
+    return Task(images=images, side=SIDE, batch=4)

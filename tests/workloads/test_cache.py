@@ -1,0 +1,135 @@
+import errno
+import os
+import shutil
+import time
+
+import pytest
+
+from perfkit.errors import MissingPartError
+from perfkit.measure.tick import Note
+from perfkit.workloads import cache
+
+
+@pytest.fixture(autouse=True)
+def own(tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def fill(folder):
+    (folder / "one").write_text("1")
+    yield Note("progress", "half")
+    (folder / "two").write_text("2")
+
+
+def make(run, name="thing", using=fill, size=10):
+    return run(cache.made(name, using, size=size, what="two numbers"))
+
+
+def test_a_folder_is_made_on_first_use_and_kept(run):
+    told, folder = make(run)
+    assert told == [Note("progress", "half")]
+    assert sorted(path.name for path in folder.iterdir()) == ["one", "two"]
+    told, again = make(run, using=None)
+    assert (told, again) == ([], folder)
+
+
+def test_the_folder_lies_where_the_system_keeps_such_things(monkeypatch, tmp_path):
+    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    assert cache.folder().name in ("perfkit", "Cache")
+
+
+def test_an_interrupted_making_is_never_taken_for_a_whole_one(run, own):
+    making = cache.made("thing", fill, size=10, what="two numbers")
+    next(making)
+    making.close()
+    assert not list(own.iterdir())
+    _, folder = make(run)
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_killed_making_leaves_nothing_that_is_taken_for_whole(run, own):
+    making = cache.made("thing", fill, size=10, what="two numbers")
+    next(making)
+    # Killed: the generator neither ends nor cleans up.
+    assert not (own / "thing").exists()
+    _, folder = make(run)
+    assert len(list(folder.iterdir())) == 2
+    making.close()
+
+
+def test_of_two_that_make_the_same_at_once_both_succeed(run, own):
+    slow = cache.made("thing", fill, size=10, what="two numbers")
+    next(slow)
+    make(run)
+    assert run(slow)[1] == own / "thing"
+    assert [path.name for path in own.iterdir()] == ["thing"]
+
+
+def test_what_was_left_by_a_killed_making_goes_after_a_day(run, own):
+    old, new = own / ".unfinished-old", own / ".unfinished-new"
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+    yesterday = time.time() - 90_000
+    os.utime(old, (yesterday, yesterday))
+    make(run)
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_too_little_room_is_said_before_anything_is_written(run, monkeypatch):
+    usage = shutil.disk_usage("/")._replace(free=999)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(MissingPartError, match=r"No room for two numbers \(1 KB\)"):
+        make(run, size=1000)
+
+
+def full(folder):
+    yield Note("progress", "half")
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_disk_that_fills_up_meanwhile_is_a_sentence_with_the_remedy(run, own):
+    with pytest.raises(MissingPartError, match="PERFKIT_CACHE to a folder on another"):
+        make(run, using=full)
+    assert not list(own.iterdir())
+
+
+def test_a_place_that_cannot_be_written_is_a_sentence_with_the_remedy(
+    run, monkeypatch, tmp_path
+):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file" / "cache"))
+    with pytest.raises(
+        MissingPartError, match="cannot be written to: set PERFKIT_CACHE"
+    ):
+        make(run)
+
+
+def test_a_full_cache_that_cannot_be_written_is_still_read(run, monkeypatch):
+    _, folder = make(run)
+    monkeypatch.setattr(cache, "_check_room", None)
+    assert make(run)[1] == folder
+
+
+def test_other_errors_are_not_hidden(run):
+    def broken(folder):
+        yield Note("progress", "half")
+        raise OSError(errno.EIO, "the disk is broken")
+
+    with pytest.raises(OSError, match="the disk is broken"):
+        make(run, using=broken)
+
+
+def test_a_file_is_written_whole_or_not_at_all(own, monkeypatch):
+    cache.write("lists/a.json", "old", what="a list")
+
+    def fails(self, target):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", fails)
+    with pytest.raises(MissingPartError, match="No room for a list"):
+        cache.write("lists/a.json", "new", what="a list")
+    assert [path.name for path in (own / "lists").iterdir()] == ["a.json"]
+    assert (own / "lists" / "a.json").read_text() == "old"

@@ -1,0 +1,67 @@
+import subprocess
+import sys
+
+import pytest
+
+from perfkit.workloads import cores
+
+# In a process of its own: TensorFlow's threads in this one must not meet a fork.
+SCRIPT = """
+import itertools, os, sys
+from dataclasses import dataclass
+from perfkit.measure.tick import READY, Tick
+from perfkit.workloads import decoding
+
+@dataclass
+class Images:
+    paths: tuple
+
+def decoder():
+    {decoder}
+
+limit = decoding.limit(Images(({path!r},) * 3), decoder)
+assert next(limit) is READY
+children = open(f"/proc/self/task/{{os.getpid()}}/children").read().split()
+ticks = list(itertools.islice(limit, 3))
+limit.close()
+left = open(f"/proc/self/task/{{os.getpid()}}/children").read().split()
+print(len(children), min(tick.examples for tick in ticks) > 0, len(left))
+"""
+
+
+def run(tmp_path, decoder):
+    path = tmp_path / "image"
+    path.write_bytes(b"12345")
+    script = SCRIPT.format(path=str(path), decoder=decoder)
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads elsewhere")
+def test_every_core_decodes_and_no_process_is_left(tmp_path):
+    done = run(tmp_path, "return lambda file: bytes(reversed(file))")
+    assert done.stdout.split() == [str(cores.granted()), "True", "0"], done.stderr
+
+
+def test_a_process_that_ends_early_is_said(tmp_path):
+    done = run(tmp_path, "return lambda file: 1 / 0")
+    assert "One of the processes that decode ended before its time." in done.stderr
+
+
+def test_threads_do_the_same_where_there_is_no_fork(images, monkeypatch):
+    import itertools
+
+    from perfkit.measure.tick import READY
+    from perfkit.workloads import decoding
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    limit = decoding.limit(images)
+    taken = list(itertools.islice(limit, 4))
+    limit.close()
+    assert taken[0] is READY
+    assert all(tick.examples > 0 for tick in taken[1:])
+
+
+def test_there_is_at_least_one_core():
+    assert cores.granted() >= 1

@@ -1,0 +1,126 @@
+import dataclasses
+import itertools
+import json
+
+import pytest
+
+from perfkit.measure.tick import READY, Note, Pause, Tick
+from perfkit.workloads import feeding
+from perfkit.workloads.ways import WAYS
+
+
+class Guilty:
+    """A pipeline of which it is known how often it was opened and dropped."""
+
+    def __init__(self, task):
+        self.task = task
+        self.opened = self.closed = 0
+
+    def __iter__(self):
+        self.opened += 1
+        try:
+            yield from WAYS["python generator"].build(self.task)
+        finally:
+            self.closed += 1
+
+
+@pytest.fixture(autouse=True)
+def _short_epochs(monkeypatch):
+    monkeypatch.setattr(feeding, "EPOCH_S", 0.0)
+
+
+def first(yielded, count):
+    taken = list(itertools.islice(yielded, count))
+    yielded.close()
+    return taken
+
+
+def labels(taken):
+    return [item.label for item in taken if isinstance(item, Pause)]
+
+
+def notes(taken):
+    return {item.name: item.value for item in taken if isinstance(item, Note)}
+
+
+@pytest.mark.parametrize("feed", [feeding.alone, feeding.with_training])
+def test_a_trial_is_ready_works_ends_one_epoch_and_works_on(feed, task):
+    taken = first(feed(WAYS["prefetch"], task), 12)
+    assert taken[0] is READY
+    assert isinstance(taken[1], Tick)
+    assert labels(taken) == [
+        READY.label,
+        "reading the plan",
+        feeding.DROPPED,
+        feeding.RESTARTED,
+    ]
+    assert isinstance(taken[-1], Tick)
+    assert all(
+        item.examples % task.batch == 0 for item in taken if isinstance(item, Tick)
+    )
+
+
+def test_the_end_of_an_epoch_drops_the_iterator_and_opens_another(task):
+    pipelines = []
+
+    def build(task):
+        pipelines.append(Guilty(task))
+        return pipelines[-1]
+
+    way = dataclasses.replace(WAYS["python generator"], build=build)
+    seen = []
+    for item in feeding.alone(way, task):
+        seen.append((item, pipelines[0].opened, pipelines[0].closed))
+        if item == Pause(feeding.RESTARTED):
+            break
+    at = {item.label: counts for item, *counts in seen if isinstance(item, Pause)}
+    assert at[READY.label] == [0, 0]
+    assert at["reading the plan"] == [1, 0]
+    assert at[feeding.DROPPED] == [1, 1]
+    assert at[feeding.RESTARTED] == [2, 1]
+
+
+def test_a_training_step_tells_what_it_waited_for_its_batch(task):
+    taken = first(feeding.with_training(WAYS["naive map"], task), 10)
+    waits = [item.parts["input"] for item in taken if isinstance(item, Tick)]
+    assert all(wait > 0 for wait in waits[1:])
+
+
+def test_a_pipeline_alone_has_no_step_that_could_wait(task):
+    taken = first(feeding.alone(WAYS["naive map"], task), 10)
+    assert all(not item.parts for item in taken if isinstance(item, Tick))
+
+
+def test_a_batch_in_memory_is_never_waited_for(task):
+    taken = first(feeding.synthetic(task), 4)
+    assert taken[0] is READY
+    assert [item.parts for item in taken[1:]] == [{"input": 0.0}] * 3
+
+
+def test_a_cache_is_full_before_the_first_step(task):
+    decoded = []
+    way = WAYS["cache"]
+
+    def build(task):
+        dataset = way.build(task)
+        decoded.append(dataset)
+        return dataset
+
+    taken = first(feeding.alone(dataclasses.replace(way, build=build), task), 8)
+    assert isinstance(taken[0], Note)
+    assert taken[0].name == "filling the cache"
+    stages = {stage["name"] for stage in notes(taken)["plan"]["stages"]}
+    assert "map, parallel" in stages
+    assert not stages & {"fill the cache"}
+
+
+def test_notes_are_json(task):
+    told = notes(first(feeding.alone(WAYS["prefetch"], task), 10))
+    assert json.loads(json.dumps(told)) == told
+    assert told["where"] == {"batch": "CPU:0", "gpus": 0, "gpu_bytes": 0}
+    assert told["plan"]["stages"]
+
+
+def test_arrays_of_plain_python_lie_on_the_cpu(task):
+    told = notes(first(feeding.alone(WAYS["python generator"], task), 10))
+    assert told["where"]["batch"] == "CPU:0"

@@ -1,0 +1,194 @@
+import io
+import json
+import os
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.workloads import checking
+from perfkit.workloads.images import kept, look_at
+
+
+def encoded(form, size=(90, 80), mode="RGB", **options):
+    pixels = np.random.default_rng(0).integers(0, 255, (size[1], size[0], 3), "uint8")
+    out = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(out, form, **options)
+    return out.getvalue()
+
+
+GOOD = {
+    "cats/plain.jpg": encoded("JPEG"),
+    "cats/UPPER.JPEG": encoded("JPEG"),
+    "cats/deep/er/progressive.jpg": encoded("JPEG", progressive=True),
+    "cats/grey.jpg": encoded("JPEG", mode="L"),
+    "dogs/cmyk.jpg": encoded("JPEG", mode="CMYK"),
+    "dogs/a b ü.png": encoded("PNG"),
+    "dogs/alpha.png": encoded("PNG", mode="RGBA"),
+    "dogs/palette.png": encoded("PNG", mode="P"),
+    "dogs/png inside.jpg": encoded("PNG"),
+}
+BAD = {
+    "cats/empty.jpg": (b"", "empty"),
+    "cats/text.jpg": (b"not an image at all", "no image"),
+    "dogs/gif.jpg": (encoded("GIF"), "GIF inside, whatever the name says"),
+    "dogs/webp.jpg": (encoded("WEBP"), "WEBP inside, whatever the name says"),
+    "dogs/tiny.png": (encoded("PNG", size=(90, 63)), "smaller than 64 px"),
+    "dogs/cut short.jpg": (GOOD["cats/plain.jpg"][:-400], "broken or cut short"),
+    "dogs/cut short.png": (GOOD["dogs/a b ü.png"][:-400], "broken or cut short"),
+    "dogs/header only.jpg": (GOOD["cats/plain.jpg"][:24], None),
+}
+NO_IMAGES = ("cats/notes.txt", "cats/._plain.jpg")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    files = GOOD | {name: contents for name, (contents, _) in BAD.items()}
+    for name, contents in (files | dict.fromkeys(NO_IMAGES, b"text")).items():
+        path = tmp_path / "mixed" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(contents)
+    (tmp_path / "mixed" / "dogs" / "gone.jpg").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "mixed" / "folder.jpg").mkdir()
+    return tmp_path / "mixed"
+
+
+def look(run, folder, count=100, side=64):
+    return run(look_at(folder, count=count, side=side))[1]
+
+
+def names(folder, images):
+    return {os.path.relpath(path, folder) for path in images.paths}
+
+
+def test_all_images_that_can_be_decoded_are_found_and_no_others(run, folder):
+    assert names(folder, look(run, folder)) == set(GOOD)
+
+
+def test_the_folders_below_are_the_classes(run, folder):
+    images = look(run, folder)
+    assert images.classes == ("cats", "dogs")
+    for path, label in zip(images.paths, images.labels, strict=True):
+        first = os.path.relpath(path, folder).split(os.sep)[0]
+        assert images.classes[label] == first
+
+
+def test_every_file_that_is_left_out_is_counted_and_named_with_the_reason(run, folder):
+    images = look(run, folder)
+    why = {name: reason for reason, many in images.skipped.items() for name in many}
+    assert set(why) == {*BAD, "dogs/gone.jpg"}
+    assert why["dogs/gone.jpg"] == "unreadable"
+    for name, (_, reason) in BAD.items():
+        assert reason in (why[name], None)
+    told = images.describe()
+    assert told["skipped"] == len(BAD) + 1
+    assert told["found"] == len(GOOD) + len(BAD) + 1
+    assert set(told["skipped_names"]) == set(why)
+    assert json.loads(json.dumps(told)) == told
+
+
+def test_what_they_are_is_said_in_a_line(run, folder):
+    text = str(look(run, folder))
+    assert text.startswith("9 images of about 90 by 80 px")
+    assert "1 empty" in text
+
+
+def test_a_name_that_is_no_text_is_not_in_the_way(run, tmp_path):
+    try:
+        (tmp_path / os.fsdecode(b"odd \xff.jpg")).write_bytes(GOOD["cats/plain.jpg"])
+        (tmp_path / os.fsdecode(b"bad \xff.jpg")).write_bytes(b"")
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    images = look(run, tmp_path)
+    assert len(images.paths) == 1
+    assert kept(tmp_path, count=100, side=64) == images
+    images.describe()["skipped_names"][0].encode()
+
+
+def test_images_without_folders_are_one_class(run, tmp_path):
+    (tmp_path / "a.jpg").write_bytes(GOOD["cats/plain.jpg"])
+    images = look(run, tmp_path)
+    assert (images.classes, images.labels) == (("",), (0,))
+
+
+def test_no_more_are_looked_at_than_asked_for(run, folder, monkeypatch):
+    seen = []
+    header = checking.read_header
+    monkeypatch.setattr(
+        checking,
+        "read_header",
+        lambda path, side: seen.append(path) or header(path, side),
+    )
+    images = look(run, folder, count=2)
+    assert len(images.paths) == 2
+    assert len(seen) == 2 + sum(map(len, images.skipped.values()))
+
+
+def test_which_ones_are_drawn_does_not_change(run, folder, monkeypatch, tmp_path):
+    first = look(run, folder, count=4)
+    monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path / "other"))
+    assert look(run, folder, count=4) == first
+
+
+def test_a_second_look_decodes_nothing(run, folder, monkeypatch):
+    first = look(run, folder)
+    monkeypatch.setattr(checking, "first_good", None)
+    assert look(run, folder) == first
+    assert kept(folder, count=100, side=64) == first
+
+
+@pytest.mark.parametrize("change", ["new file", "lost file", "other contents"])
+def test_a_change_in_the_folder_is_noticed(run, folder, change):
+    first = look(run, folder)
+    path = folder / "cats/plain.jpg"
+    if change == "new file":
+        (folder / "cats/more.jpg").write_bytes(GOOD["cats/plain.jpg"])
+    elif change == "lost file":
+        path.unlink()
+    else:
+        path.write_bytes(b"")
+    second = look(run, folder)
+    assert names(folder, second) != names(folder, first)
+
+
+def test_the_key_changes_with_the_contents_of_a_file(run, folder):
+    images = look(run, folder)
+    before = images.key
+    (folder / "cats/plain.jpg").write_bytes(encoded("JPEG", size=(95, 85)))
+    assert images.key != before
+
+
+def test_a_folder_without_images_is_said_in_a_sentence(run, tmp_path):
+    (tmp_path / "notes.txt").write_text("nothing")
+    with pytest.raises(
+        BadParameterError, match=r"There is no image \(.jpg, .jpeg, .png"
+    ):
+        look(run, tmp_path)
+
+
+def test_a_folder_of_broken_images_is_said_in_a_sentence(run, tmp_path):
+    (tmp_path / "a.jpg").write_bytes(b"")
+    with pytest.raises(
+        BadParameterError, match="can be used \\(1 empty\\); give another"
+    ):
+        look(run, tmp_path)
+
+
+def test_images_that_are_all_too_small_ask_for_a_smaller_side(run, tmp_path):
+    (tmp_path / "a.png").write_bytes(encoded("PNG"))
+    with pytest.raises(BadParameterError, match="choose a smaller image_side"):
+        look(run, tmp_path, side=81)
+
+
+def test_a_lost_list_is_said_in_a_sentence(tmp_path):
+    with pytest.raises(BadFileError, match="run again to remake it"):
+        kept(tmp_path, count=1, side=1)
+
+
+def test_a_spoiled_list_is_made_anew(run, folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path / "other"))
+    first = look(run, folder)
+    for path in (tmp_path / "other" / "lists").iterdir():
+        path.write_text("[1, 2")
+    assert look(run, folder) == first
