@@ -129,9 +129,9 @@ def _draw_row(axes: Axes, row: int, standing: Standing, expected: Guess) -> None
 
 
 def _mark(standing: Standing) -> str:
-    if standing.place:
-        return "D"
-    return "s" if standing.is_baseline else "o"
+    if standing.is_baseline:
+        return "s"
+    return "D" if standing.place else "o"
 
 
 def _dot_trials(axes: Axes, finding: Finding, stood: tuple[Standing, ...]) -> None:
@@ -167,10 +167,10 @@ def _caption(finding: Finding, stood: tuple[Standing, ...]) -> Iterator[str]:
     places = {standing.place for standing in stood}
     if any(s.is_baseline for s in stood):
         yield "■ baseline"
-    if "fastest" in places:
+    if any(s.place == "fastest" and not s.is_baseline for s in stood):
         yield "◆ the fastest"
     if "tied" in places:
-        yield "◇ not shown to be slower than the fastest"
+        yield "hollow: not shown to be slower than the fastest"
     yield "bar: 95 % interval"
     yield "small dot: one trial"
     if finding.noise_floor and any(s.is_baseline for s in stood):

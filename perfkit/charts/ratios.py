@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE
+
 from perfkit import units
 from perfkit.charts import canvas, rows, scales
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
@@ -42,14 +44,19 @@ def ratios(finding: Finding) -> Figure:
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(comparison.variant) for comparison in compared]
-        axes = rows.axes(drawing, names, inner, right=190)
+        several = len({comparison.baseline for comparison in compared}) > 1
+        axes = rows.axes(drawing, names, inner, right=232 if several else 190)
         _set_scale(axes, finding, compared)
         if finding.noise_floor:
             noise = sorted((1 / finding.noise_floor, finding.noise_floor))
             axes.axvspan(*noise, color=GREY, alpha=0.3, lw=0)
         axes.axvline(1, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
+        if expected := guess(finding).ratio:
+            axes.axvline(expected, color=BLUE, lw=2, ls=":")
         for row, comparison in enumerate(compared):
-            _draw_row(axes, row, comparison, finding)
+            _draw_row(axes, row, comparison)
+            more = _says(comparison, finding, several=several)
+            rows.beside(axes, row, _interval(comparison), more)
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
@@ -76,15 +83,15 @@ def _set_scale(axes: Axes, finding: Finding, compared: list[Comparison]) -> None
     axes.set_xlabel(f"rate, as a multiple of {against} (logarithmic)")
 
 
-def _draw_row(axes: Axes, row: int, comparison: Comparison, finding: Finding) -> None:
+def _draw_row(axes: Axes, row: int, comparison: Comparison) -> None:
     mark, filled, colour = _MARKS[comparison.verdict]
     low, high = axes.get_xlim()
     axes.hlines(
         row, max(comparison.low, low), min(comparison.high, high), colors=colour, lw=2.4
     )
     for end, outside, cut in (
-        (low, comparison.low < low, 9),
-        (high, comparison.high > high, 8),
+        (low, comparison.low < low, CARETLEFTBASE),
+        (high, comparison.high > high, CARETRIGHTBASE),
     ):
         if outside:
             axes.plot(end, row, marker=cut, color=colour, ms=6, clip_on=False)
@@ -98,14 +105,20 @@ def _draw_row(axes: Axes, row: int, comparison: Comparison, finding: Finding) ->
         mew=1.8,
         clip_on=False,
     )
-    expected = guess(finding)
-    if expected.ratio:
-        axes.axvline(expected.ratio, color=BLUE, lw=2, ls=":")
-    more: str = comparison.verdict
-    if expected.variant == comparison.variant:
-        more += ", your guess"
-    ends = f"({units.ratio(comparison.low)} to {units.ratio(comparison.high)})"
-    rows.beside(axes, row, f"{units.ratio(comparison.ratio)} {ends}", more, bold=False)
+
+
+def _interval(comparison: Comparison) -> str:
+    ends = f"{units.ratio(comparison.low)} to {units.ratio(comparison.high)}"
+    return f"{units.ratio(comparison.ratio)} ({ends})"
+
+
+def _says(comparison: Comparison, finding: Finding, *, several: bool) -> str:
+    words: list[str] = [comparison.verdict]
+    if several:
+        words.append(f"against {comparison.baseline}")
+    if guess(finding).variant == comparison.variant:
+        words.append("your guess")
+    return plain(", ".join(words), 38)
 
 
 def _caption(finding: Finding) -> Iterator[str]:

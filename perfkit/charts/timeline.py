@@ -6,6 +6,7 @@ the machine's and not the training's.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from perfkit import units
@@ -72,24 +73,30 @@ def steps(trial: Trial, longest: float) -> Iterator[Step]:
     The first tick is left out: it is the first call and no rate. Ticks in a row are
     joined to steps of about ``longest`` seconds; no step spans a pause.
     """
-    began, done = 0.0, 0
-    for number, ((before, _), (now, examples)) in enumerate(
-        zip(trial.ticks, trial.ticks[1:], strict=False)
-    ):
-        pause = examples == 0 or number == 0
-        if done and (pause or before - began >= longest):
-            yield (
-                began + trial.started_s,
-                before + trial.started_s,
-                done / (before - began),
-            )
-            done = 0
-        if not pause and now > before:
-            began = began if done else before
-            done += examples
-    if done and trial.ticks[-1][0] > began:
-        last = trial.ticks[-1][0]
-        yield began + trial.started_s, last + trial.started_s, done / (last - began)
+    row = list[Step]()
+    for span in list(_worked(trial))[1:]:
+        if row and (span[0] != row[-1][1] or span[0] - row[0][0] >= longest):
+            yield _joined(row, trial.started_s)
+            row = []
+        row.append(span)
+    if row:
+        yield _joined(row, trial.started_s)
+
+
+def _worked(trial: Trial) -> Iterator[Step]:
+    """From when to when each tick worked, and on how many examples."""
+    for (before, _), (now, examples) in zip(trial.ticks, trial.ticks[1:], strict=False):
+        if examples and now > before:
+            yield before, now, examples
+
+
+def _joined(row: list[Step], zero: float) -> Step:
+    start, end = row[0][0], row[-1][1]
+    return (
+        start + zero,
+        end + zero,
+        sum(examples for *_, examples in row) / (end - start),
+    )
 
 
 def _lanes(finding: Finding) -> list[str]:
@@ -131,11 +138,20 @@ def _draw_steps(axes: Axes, row: int, found: list[Step], usual: float) -> None:
 def _draw_set_up(axes: Axes, row: int, trials: list[Trial]) -> None:
     """From a trial's start to the end of its first call, which is no steady work."""
     spans = [
-        (trial.started_s, (trial.ticks[1:2] or trial.ticks)[0][0])
+        (trial.started_s + start, end - start)
         for trial in trials
-        if trial.ticks
+        for start, end in _before_steady(trial)
     ]
     axes.broken_barh(spans, (row - 0.09, 0.18), facecolor=GREY, lw=0)
+
+
+def _before_steady(trial: Trial) -> Iterator[tuple[float, float]]:
+    """From when to when it was set up, and worked on its first tick."""
+    if not trial.ticks:
+        return
+    yield 0.0, trial.ticks[0][0]
+    for start, end, _ in itertools.islice(_worked(trial), 1):
+        yield start, end
 
 
 def _share_clock(all_axes: list[Axes], finding: Finding) -> None:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _HEADINGS = ("variant", "examples/s (95 % interval)", "against its baseline", "verdict")
 _PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
-# No colour of its own: a notebook's theme, light or dark, shows through.
+# No colour of its own: a notebook's theme, light or dark, shows through. JupyterLab
+# lays tables of numbers out to the right; these are mostly words.
 _STYLE = """
 .perfkit-card {border-left: 4px solid #808080; padding: 2px 0 2px 14px; max-width: 62em}
 .perfkit-card p {margin: .35em 0}
@@ -28,9 +29,11 @@ _STYLE = """
 .perfkit-card .perfkit-next {white-space: pre-wrap}
 .perfkit-card .perfkit-scroll {overflow-x: auto}
 .perfkit-card table {color: inherit; border-collapse: collapse; margin: .6em 0;
-  font-size: .95em}
-.perfkit-card th, .perfkit-card td {text-align: left; padding: 3px 14px 3px 0;
-  vertical-align: top; border-bottom: 1px solid #80808060}
+  font-size: .95em; table-layout: auto !important}
+.perfkit-card table th, .perfkit-card table td {text-align: left !important;
+  padding: 3px 16px 3px 0; vertical-align: top; border-bottom: 1px solid #80808060;
+  max-width: 26em}
+.perfkit-card table td:nth-child(2) {white-space: nowrap}
 .perfkit-card tr.perfkit-first {font-weight: 600}
 .perfkit-card .perfkit-small {font-size: .88em; opacity: .85}
 """
@@ -104,6 +107,8 @@ def _cells(standing: Standing) -> tuple[str, str, str, str]:
     ratio, words = "", "baseline" if standing.is_baseline else ""
     if compared:
         ratio = _interval(units.ratio, compared.ratio, compared.low, compared.high)
+        if compared.baseline != standing.group:
+            ratio += f" of {plain(compared.baseline, 60)}"
         words = compared.verdict
     said = (words, _PLACES[standing.place], standing.problem)
     return name, rate, ratio, "; ".join(filter(None, said))

@@ -34,8 +34,7 @@ class Standing:
 
     Attributes:
         variant: Its name.
-        group: The baseline that it is held against, or its own name if it is one; ""
-            for neither.
+        group: The baseline that it goes back to, by one change or several; "" if none.
         timing: Its rate; None where it has none.
         comparison: Its ratio to the baseline; None for a baseline.
         place: Whether it is the fastest of its group, or not shown to be slower.
@@ -51,15 +50,15 @@ class Standing:
 
     @property
     def is_baseline(self) -> bool:
-        """Whether others are held against it."""
+        """Whether all others of its group go back to it."""
         return self.variant == self.group
 
 
 def standings(finding: Finding) -> tuple[Standing, ...]:
     """Every variant: group by group, the fastest first, those without a rate last."""
-    baselines = _baselines(finding)
+    groups = [finding.baseline, *_groups(finding).values()]
     timed = sorted(_timed(finding), key=lambda s: -s.timing.rate if s.timing else 0.0)
-    timed.sort(key=lambda s: baselines.index(s.group) if s.group else len(baselines))
+    timed.sort(key=lambda s: groups.index(s.group) if s.group else len(groups))
     return (*timed, *_untimed(finding))
 
 
@@ -75,7 +74,7 @@ def measurement(finding: Finding) -> Measurement:
         trials=finding.trials,
         samples=finding.samples,
         notes=finding.notes,
-        baseline=next(iter(_baselines(finding)), ""),
+        baseline=finding.baseline,
     )
 
 
@@ -105,17 +104,19 @@ def _untimed(finding: Finding) -> Iterator[Standing]:
             yield Standing(variant=name, group="", problem=problem)
 
 
-def _baselines(finding: Finding) -> list[str]:
-    """Every variant that others are held against, the experiment's own first."""
-    named = [finding.baseline, *(c.baseline for c in finding.comparisons)]
-    return list(dict.fromkeys(filter(None, named)))
-
-
 def _groups(finding: Finding) -> dict[str, str]:
-    """The group of each timed variant."""
-    groups = {name: name for name in _baselines(finding)}
-    groups |= {c.variant: c.baseline for c in finding.comparisons}
-    return {t.variant: groups.get(t.variant, "") for t in finding.timings}
+    """The baseline that each timed variant goes back to."""
+    against = {c.variant: c.baseline for c in finding.comparisons}
+    known = {finding.baseline, *against.values()}
+
+    def root(name: str, passed: tuple[str, ...] = ()) -> str:
+        before = against.get(name, name)
+        if before == name or before in passed:
+            return name
+        return root(before, (*passed, name))
+
+    roots = {t.variant: root(t.variant) for t in finding.timings}
+    return {name: of if of in known else "" for name, of in roots.items()}
 
 
 def _places(finding: Finding) -> dict[str, Place]:

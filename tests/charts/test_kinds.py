@@ -78,7 +78,7 @@ def test_ties_are_told_in_words_and_by_shape():
     figure = charts.rates(finding(rates, verdict=UNDECIDED))
     assert words(figure).count("among the fastest") == 2
     assert "the fastest" not in words(figure)
-    assert "◇ not shown to be slower" in " ".join(words(figure))
+    assert "hollow: not shown to be slower" in " ".join(words(figure))
 
 
 def test_the_noise_floor_is_a_band_with_its_size():

@@ -58,6 +58,25 @@ def test_each_group_has_its_own_baseline():
     assert [s.is_baseline for s in stood] == [False, True, False, True]
 
 
+def test_a_change_of_a_change_goes_back_to_the_first_baseline():
+    made = finding()
+    last = replace(made.comparisons[1], baseline="parallel")
+    stood = standings(replace(made, comparisons=(made.comparisons[0], last)))
+    assert [(s.variant, s.group) for s in stood] == [
+        ("prefetched", "naive"),
+        ("parallel", "naive"),
+        ("naive", "naive"),
+    ]
+    assert [s.is_baseline for s in stood] == [False, False, True]
+    assert "of parallel" in repr(replace(made, comparisons=(made.comparisons[0], last)))
+
+
+def test_baselines_that_go_back_to_each_other_do_not_hang():
+    made = finding()
+    ring = [replace(made.comparisons[0], variant="naive", baseline="parallel")]
+    assert len(standings(replace(made, comparisons=(*made.comparisons, *ring)))) == 3
+
+
 def test_without_a_baseline_a_variant_is_in_no_group():
     stood = standings(finding({"one": 5.0, "two": 7.0}, against="gone"))
     assert [(s.variant, s.group, s.is_baseline) for s in stood] == [
