@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import zmq
 
 if TYPE_CHECKING:
-    from traitlets.config import get_config
+    from traitlets.config import get_config  # noqa: TC004  see above
 
 c = get_config()
 

@@ -46,28 +46,47 @@ def browser():
 
 
 @pytest.fixture
-def page(browser, lab):
+def page(browser, lab, request):
     """An empty page, 1280 by 800; fails the test on an error or a foreign request."""
     context = browser.new_context(
         viewport={"width": 1280, "height": 800}, service_workers="block"
     )
     problems = []
     watch(context, lab.origin, problems)
-    yield context.new_page()
+    page = context.new_page()
+    yield page
+    page.screenshot(path=picture(f"end of {request.node.name}"))
     context.close()
+    lab.forget()
     assert problems == []
+
+
+@pytest.fixture
+def open_notebook(page, lab):
+    """Opens a notebook of the lab, the first by default; gives the page once ready."""
+
+    def visit(path=lab.path):
+        page.goto(f"{lab.origin}{path}?token={lab.token}")
+        page.locator(".jp-NotebookPanel").wait_for()
+        # The status bar knows; a notebook's own sign says idle before there is a kernel.
+        page.locator("#jp-bottom-panel", has_text="| Idle").wait_for()
+        return page
+
+    return visit
 
 
 @pytest.fixture
 def screenshot(page):
     """Saves what the page shows as ``artifacts/browser/<name>.png``."""
 
-    def save(name):
-        folder = REPOSITORY / "artifacts" / "browser"
-        folder.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=folder / f"{name}.png")
+    return lambda name: page.screenshot(path=picture(name))
 
-    return save
+
+def picture(name):
+    """Where a screenshot is kept: in a folder that git ignores."""
+    folder = REPOSITORY / "artifacts" / "browser"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{name}.png"
 
 
 def watch(context, origin, problems):

@@ -2,8 +2,10 @@
 
 import contextlib
 import dataclasses
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,7 +14,9 @@ import urllib.request
 from pathlib import Path
 
 import perfkit
+import perfkit.lab
 
+SETTINGS = Path(perfkit.lab.__file__).parent / "settings"
 ADDRESS = re.compile(r"(http://[0-9.]+:(\d+))(/\S*)\?token=(\w+)")
 
 
@@ -33,9 +37,9 @@ class Lab:
         """What a browser is opened on."""
         return f"{self.origin}{self.path}?token={self.token}"
 
-    def get(self, path, *, token=True):
+    def get(self, path, *, token=True, method="GET"):
         """Ask for a path; gives the status and the body."""
-        request = urllib.request.Request(self.origin + path)
+        request = urllib.request.Request(self.origin + path, method=method)
         if token:
             request.add_header("Authorization", f"token {self.token}")
         try:
@@ -43,6 +47,13 @@ class Lab:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refusal:
             return refusal.code, refusal.read().decode()
+
+    def forget(self):
+        """End every kernel and bring back the layout of the first start."""
+        for session in json.loads(self.get("/api/sessions")[1]):
+            self.get(f"/api/sessions/{session['id']}", method="DELETE")
+        for layout in self.home.rglob("*.jupyterlab-workspace"):
+            shutil.copyfile(SETTINGS / "workspace.json", layout)
 
 
 @contextlib.contextmanager

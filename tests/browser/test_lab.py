@@ -1,0 +1,75 @@
+import json
+import sys
+
+import nbformat
+import pytest
+
+from tests.browser.conftest import watch
+
+NOTEBOOK = "notebooks/00_start_here.ipynb"
+
+
+@pytest.fixture
+def opened(open_notebook):
+    """The page as it is once JupyterLab has come up."""
+    return open_notebook()
+
+
+def first_heading(lab):
+    first = json.loads((lab.root / NOTEBOOK).read_text())["cells"][0]
+    return "".join(first["source"]).splitlines()[0].strip("# ")
+
+
+def test_it_comes_up_with_the_first_notebook_and_nothing_in_the_way(
+    opened, lab, screenshot
+):
+    # The page fixture adds: no console error, no request to anything but the server.
+    tab = opened.locator("#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current")
+    assert tab.inner_text() == "00_start_here.ipynb"
+    title = opened.locator(".jp-NotebookPanel h1")
+    assert title.inner_text().startswith(first_heading(lab))
+    assert opened.locator(".jp-Dialog").count() == 0
+    assert opened.locator(".Toastify__toast").count() == 0
+    screenshot("lab")
+
+
+def test_the_table_of_contents_is_at_hand(opened, lab):
+    contents = opened.locator("#table-of-contents")
+    assert contents.is_visible()
+    contents.get_by_text(first_heading(lab)).wait_for()
+
+
+def test_news_and_the_extension_manager_are_left_out(opened):
+    assert opened.get_by_role("tab", name="Table of Contents").count() == 1
+    assert opened.get_by_role("tab", name="Extension Manager").count() == 0
+    config = opened.locator("#jupyter-config-data").text_content()
+    assert json.loads(config)["news"] == {"disabled": True}
+
+
+def test_a_cell_runs_in_the_python_of_the_lab(open_notebook, lab, screenshot):
+    cell = nbformat.v4.new_code_cell("import sys; sys.executable")
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, lab.root / "notebooks" / "where.ipynb")
+    page = open_notebook("/lab/tree/notebooks/where.ipynb")
+    page.locator(".jp-Notebook .cm-content").click()
+    page.keyboard.press("Shift+Enter")
+    page.locator(".jp-OutputArea-output", has_text=repr(sys.executable)).wait_for()
+    screenshot("lab-cell")
+
+
+def test_an_error_in_the_console_or_a_foreign_request_is_noticed(browser, lab):
+    context, problems = browser.new_context(), []
+    watch(context, lab.origin, problems)
+    page = context.new_page()
+    page.evaluate("console.error('broken')")
+    page.evaluate("fetch('http://example.invalid/news').catch(() => 0)")
+    page.evaluate("new WebSocket('ws://example.invalid/news') && 0")
+    with page.expect_event("pageerror"):
+        page.evaluate("setTimeout(() => { throw new Error('thrown') }) && 0")
+    context.close()
+    text = " ".join(problems)
+    assert "broken" in text
+    assert "request: http://example.invalid/news" in text
+    assert "websocket: ws://example.invalid/news" in text
+    assert "thrown" in text
