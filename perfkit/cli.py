@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfkit import options
@@ -11,7 +13,7 @@ from perfkit.errors import BadFileError, BadParameterError, PerfkitError, RunErr
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
@@ -72,13 +74,17 @@ def _run(asked: Namespace) -> int:
 def _show(asked: Namespace) -> int:
     from perfkit.findings.store import load
 
-    _report(load(asked.file), _console())
+    finding = load(asked.file)
+    _report(finding, _console())
+    if asked.chart:
+        from perfkit.charts import chart
+
+        with _writing(asked.chart):
+            chart(finding).save(asked.chart)
     return DONE
 
 
 def _lab(asked: Namespace) -> int:
-    from pathlib import Path
-
     from perfkit.lab import open_lab
 
     open_lab(Path(asked.folder), browser=not asked.no_browser, port=asked.port)
@@ -125,15 +131,16 @@ def _check_writable(where: str | None) -> None:
 def _write_json(finding: Finding, where: str) -> None:
     from perfkit.findings.store import to_json
 
-    text = to_json(finding)
     if where == "-":
-        print(text)
+        print(to_json(finding))
         return
+    with _writing(where):
+        Path(where).write_text(to_json(finding) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def _writing(where: str) -> Iterator[None]:
     try:
-        with open(where, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+        yield
     except OSError as error:
-        raise BadFileError(
-            f"Cannot write {where} ({error.strerror}); the finding itself is saved as "
-            f"{finding.path}."
-        ) from error
+        raise BadFileError(f"Cannot write {where} ({error.strerror}).") from error

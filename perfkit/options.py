@@ -126,7 +126,7 @@ _FILLERS = {"run": _fill_run, "show": _fill_show, "lab": _fill_lab}
 
 
 def _add_option(group: argparse._ArgumentGroup, parameter: Parameter) -> None:
-    text = f"{_help(parameter)} ({parameter.default!r})".replace("%", "%%")
+    text = _help(parameter).replace("%", "%%")
     if parameter.type is bool:
         group.add_argument(
             parameter.option,
@@ -149,10 +149,12 @@ def _help(parameter: Parameter) -> str:
         case Range(low, high, unit):
             accepts = f"{low:g} to {high:g} {unit}".strip()
         case Choice(options, many):
-            accepts = f"{'any of' if many else 'one of'} {', '.join(options)}"
+            accepts = f"{'any of ' if many else ''}{', '.join(options)}"
         case _:
             accepts = ""
-    return ", ".join(part for part in (parameter.help, accepts) if part)
+    what = ": ".join(part for part in (parameter.help, accepts) if part)
+    default = "" if parameter.default in ("", False) else f"default {parameter.default}"
+    return "; ".join(part for part in (what, default) if part)
 
 
 def _metavar(parameter: Parameter) -> str:

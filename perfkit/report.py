@@ -100,16 +100,19 @@ def _rate(row: Standing) -> str:
 
 
 def _ratio(row: Standing) -> str:
-    if row.comparison is None:
+    found = row.comparison
+    if found is None:
         return ""
-    low, high = units.ratio(row.comparison.low), units.ratio(row.comparison.high)
-    return f"{units.ratio(row.comparison.ratio)} ({low} to {high})"
+    low, high = (units.ratio(end)[:-1] for end in (found.low, found.high))
+    of = f" of {found.baseline}" if found.baseline != row.group else ""
+    return f"{units.ratio(found.ratio)} ({low} to {high}){of}"
 
 
 def _verdict(row: Standing) -> str:
     said = row.comparison.verdict if row.comparison else ""
-    parts = (said or ("baseline" if row.is_baseline else ""), row.problem)
-    return ", ".join(part for part in parts if part)
+    alone = "baseline" if row.is_baseline else ""
+    place = "the fastest" if row.place == "fastest" else ""
+    return "; ".join(part for part in (said or alone, place, row.problem) if part)
 
 
 def _footnotes(finding: Finding) -> Iterator[str]:

@@ -62,8 +62,8 @@ def test_help_names_range_unit_and_default_of_every_parameter(napping, capsys):
         options.parse(["run", "napping", "--help"])
     assert ended.value.code == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "--nap-ms N Length of the nap, 0 to 100 ms (5.0)" in shown
-    assert "--kind WORD Of nap, one of short, deep ('short')" in shown
+    assert "--nap-ms N Length of the nap: 0 to 100 ms; default 5.0" in shown
+    assert "--kind WORD Of nap: short, deep; default short" in shown
     assert "--bed FOLDER Where to lie" in shown
     assert "--dreams, --no-dreams" in shown
     assert "130 stopped by Ctrl-C" in shown

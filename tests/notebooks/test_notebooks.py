@@ -1,0 +1,162 @@
+import ast
+import html
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from perfkit.findings import store
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))
+# Enough for a round of every variant of the widest notebook, on two busy cores.
+SMALL_S = "8"
+CHART = re.compile(r'<svg[^>]*\brole="img"[^>]*\baria-label="([^"]+)"')
+
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def cells(path, kind):
+    return [cell for cell in read(path).cells if cell.cell_type == kind]
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    """Run a notebook once, in a folder of its own; give its cells and the folder."""
+    known = {}
+
+    def run(path):
+        if path not in known:
+            folder = tmp_path_factory.mktemp(path.stem)
+            notebook = read(path)
+            resources = {"metadata": {"path": str(folder)}}
+            NotebookClient(notebook, timeout=500, resources=resources).execute()
+            known[path] = (notebook, folder)
+        return known[path]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PERFKIT_BUDGET", SMALL_S)
+        yield run
+
+
+def outputs(notebook):
+    return [output for cell in notebook.cells for output in cell.get("outputs", ())]
+
+
+def shown(notebook):
+    """All HTML that a reader sees."""
+    return "\n".join(
+        output["data"]["text/html"]
+        for output in outputs(notebook)
+        if "text/html" in output.get("data", {})
+    )
+
+
+def test_there_are_notebooks():
+    assert "00_start_here" in {path.stem for path in NOTEBOOKS}
+
+
+@every_notebook
+def test_a_notebook_runs_from_top_to_bottom_without_an_error(path, executed):
+    notebook, _ = executed(path)
+    kinds = {output.output_type for output in outputs(notebook)}
+    assert "error" not in kinds
+    streams = [o for o in outputs(notebook) if o.output_type == "stream"]
+    assert [o.text for o in streams if o.name == "stderr"] == []
+
+
+@every_notebook
+def test_every_chart_in_a_notebook_says_what_it_shows(path, executed):
+    notebook, _ = executed(path)
+    alts = CHART.findall(shown(notebook))
+    assert len(alts) == shown(notebook).count("<svg") > 0
+    assert all(len(alt) > 40 for alt in alts)
+
+
+@every_notebook
+def test_a_notebook_keeps_to_the_budget_of_the_environment(path, executed):
+    _, folder = executed(path)
+    kept = [store.load(file) for file in folder.glob("perfkit-findings/*.json")]
+    assert kept
+    assert {finding.budget_s for finding in kept} == {float(SMALL_S)}
+
+
+def test_the_first_notebook_shows_the_verdict_and_a_table(executed):
+    notebook, folder = executed(ROOT / "notebooks" / "00_start_here.ipynb")
+    (file,) = folder.glob("perfkit-findings/*.json")
+    finding = store.load(file)
+    assert finding.timings
+    page = shown(notebook)
+    assert html.escape(finding.verdict.headline) in page
+    assert "<table>" in page
+    assert all(html.escape(t.variant) in page for t in finding.timings)
+
+
+def test_the_first_notebook_ends_its_progress_with_the_rates(executed):
+    notebook, _ = executed(ROOT / "notebooks" / "00_start_here.ipynb")
+    (progress,) = [
+        output["data"]["text/plain"]
+        for output in outputs(notebook)
+        if output.output_type == "display_data"
+    ]
+    assert progress.startswith("Finished, 0 s left")
+    assert "examples/s" in progress
+
+
+def test_the_first_notebook_has_at_most_three_code_cells_besides_imports():
+    code = cells(ROOT / "notebooks" / "00_start_here.ipynb", "code")
+    assert len(code) <= 4
+
+
+@every_notebook
+def test_no_output_and_no_widget_is_stored(path):
+    notebook = read(path)
+    assert outputs(notebook) == []
+    assert "widgets" not in notebook.metadata
+    assert all(cell.execution_count is None for cell in cells(path, "code"))
+
+
+@every_notebook
+def test_a_notebook_opens_with_a_question_and_closes_with_your_model(path):
+    headings = [
+        line
+        for cell in cells(path, "markdown")
+        for line in cell.source.splitlines()
+        if line.startswith("#")
+    ]
+    assert re.fullmatch(r"# .+\?", headings[0])
+    assert headings[-2:] == ["## Recap", "## Now your model"]
+
+
+@every_notebook
+def test_the_first_code_cell_holds_the_imports_and_they_are_of_perfkit(path):
+    first, *others = cells(path, "code")
+    imports = [
+        node.names[0].name if isinstance(node, ast.Import) else node.module
+        for node in ast.parse(first.source).body
+    ]
+    assert {name.partition(".")[0] for name in imports} == {"perfkit"}
+    assert not any("import" in cell.source for cell in others)
+
+
+@every_notebook
+def test_cells_are_short(path):
+    assert all(len(c.source.splitlines()) <= 12 for c in cells(path, "code"))
+    assert all(len(c.source.split()) <= 120 for c in cells(path, "markdown"))
+
+
+@every_notebook
+def test_there_are_never_three_code_cells_in_a_row(path):
+    kinds = "".join(cell.cell_type[0] for cell in read(path).cells)
+    assert "ccc" not in kinds
+
+
+@every_notebook
+def test_a_notebook_leaves_the_budget_to_its_default(path):
+    assert not any("budget" in cell.source for cell in cells(path, "code"))
