@@ -7,8 +7,9 @@ from perfkit.workloads import cores
 
 # In a process of its own: TensorFlow's threads in this one must not meet a fork.
 SCRIPT = """
-import itertools, os, sys
+import itertools
 from dataclasses import dataclass
+import psutil
 from perfkit.measure.tick import READY, Tick
 from perfkit.workloads import decoding
 
@@ -21,10 +22,10 @@ def decoder():
 
 limit = decoding.limit(Images(({path!r},) * 3), decoder)
 assert next(limit) is READY
-children = open(f"/proc/self/task/{{os.getpid()}}/children").read().split()
+children = psutil.Process().children()
 ticks = list(itertools.islice(limit, 3))
 limit.close()
-left = open(f"/proc/self/task/{{os.getpid()}}/children").read().split()
+left = psutil.Process().children()
 print(len(children), min(tick.examples for tick in ticks) > 0, len(left))
 """
 

@@ -1,0 +1,250 @@
+"""What a run that fed images shows besides the rates: facts, a sentence each."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+from perfkit.workloads.anatomy import busiest
+from perfkit.workloads.feeding import DROPPED, RESTARTED
+from perfkit.workloads.ways import BASELINE, DECODE_LIMIT, SYNTHETIC, WAYS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Comparison
+    from perfkit.measure.trial import Trial
+    from perfkit.workloads.ways import Way
+
+# Marks the arms of a run that feeds a model in others.
+ALONE = ", alone"
+# An end of epoch that takes less is not worth a sentence.
+_EPOCH_END_S = 0.05
+# A cache may fill this share of the machine's memory.
+_MEMORY_SHARE = 0.5
+
+
+def contenders(measured: Measurement) -> tuple[str, ...]:
+    """The variants that were timed and may be called the fastest way."""
+    return tuple(
+        way.name
+        for way in _timed_ways(measured)
+        if not way.trap and not _too_large(measured, way)
+    )
+
+
+def waiting(measured: Measurement, variant: str) -> float | None:
+    """Which share of its steps' time a variant waits for data; None where unknown."""
+    waited = spent = 0.0
+    for trial in measured.of(variant):
+        if trial.outcome == "completed" and "input" in trial.parts:
+            # The first tick traces the step.
+            waited += sum(trial.parts["input"][1:])
+            spent += sum(_tick_lengths(trial)[1:])
+    return waited / spent if spent else None
+
+
+def epoch_end(measured: Measurement, variant: str) -> tuple[float, float] | None:
+    """Seconds to drop an iterator and to the next one's first batch, the medians."""
+    ended = [
+        (trial.pauses[DROPPED][0], trial.pauses[RESTARTED][0])
+        for trial in measured.of(variant)
+        if trial.pauses.get(DROPPED) and trial.pauses.get(RESTARTED)
+    ]
+    if not ended:
+        return None
+    dropped, restarted = zip(*ended, strict=True)
+    return statistics.median(dropped), statistics.median(restarted)
+
+
+def because(measured: Measurement, best: str, *, alone: bool) -> tuple[str, ...]:
+    """The facts that a verdict naming ``best`` rests on."""
+    return (
+        *_noise(measured),
+        *_waits(measured, best),
+        *_ceiling(measured, best),
+        *_limit(measured, best, alone=alone),
+        *_busiest_stage(measured, best),
+        *_epoch_ends(measured, best),
+        *_out_of_contest(measured),
+        *_images(measured),
+        *failures(measured),
+    )
+
+
+def failures(measured: Measurement) -> tuple[str, ...]:
+    """How trials ended that did not complete, once for each variant."""
+    ended = {
+        trial.variant: trial.message or trial.outcome
+        for trial in measured.trials
+        if trial.outcome not in ("completed", "stopped")
+    }
+    unavailable = {
+        arm.name: arm.unavailable for arm in measured.arms if arm.unavailable
+    }
+    return tuple(
+        f"{quoted(name)} {how}." for name, how in (ended | unavailable).items()
+    )
+
+
+def quoted(name: str) -> str:
+    """A variant's name as it stands in a sentence."""
+    return f'"{name}"'
+
+
+def listed(names: Sequence[str]) -> str:
+    """Several names in a sentence."""
+    *first, last = [quoted(name) for name in names]
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _timed_ways(measured: Measurement) -> list[Way]:
+    return [WAYS[t.variant] for t in measured.timings if t.variant in WAYS]
+
+
+def _noise(measured: Measurement) -> Iterator[str]:
+    floor = measured.noise_floor
+    if floor is not None:
+        yield (
+            f"{quoted(BASELINE)} measured against itself differs by up to "
+            f"{units.percent(floor - 1)} in this run; no smaller difference is claimed."
+        )
+
+
+def _waits(measured: Measurement, best: str) -> Iterator[str]:
+    shares = {name: waiting(measured, name) for name in dict.fromkeys([BASELINE, best])}
+    told = [
+        f"{units.percent(share)} with {quoted(name)}"
+        for name, share in shares.items()
+        if share is not None
+    ]
+    if told:
+        yield f"Of a training step, the wait for data is {' and '.join(told)}."
+
+
+def _ceiling(measured: Measurement, best: str) -> Iterator[str]:
+    ceiling = measured.timing(SYNTHETIC)
+    compared = measured.compare(best, SYNTHETIC)
+    if ceiling and compared:
+        yield (
+            "The same training on one batch that stays in memory reaches "
+            f"{units.rate(ceiling.rate, 'images')}; {quoted(best)} reaches "
+            f"{_share(compared)} of that."
+        )
+
+
+def _limit(measured: Measurement, best: str, *, alone: bool) -> Iterator[str]:
+    limit = measured.timing(DECODE_LIMIT)
+    if limit is None:
+        return
+    only_decoding = (
+        f"Cores that decode whole images and do nothing else reach "
+        f"{units.rate(limit.rate, 'images')}"
+    )
+    mark = "" if alone else ALONE
+    fed_alone = {
+        how: measured.fastest(_decoding(measured, how, mark))
+        for how in ("square", "whole")
+        if _decoding(measured, how, mark)
+    }
+    if not fed_alone:
+        compared = measured.compare(best, DECODE_LIMIT)
+        share = (
+            f"; {quoted(best)} trains on {_share(compared)} of that" if compared else ""
+        )
+        yield f"{only_decoding}{share}."
+        return
+    told = []
+    for how, (first, *_) in fed_alone.items():
+        compared = measured.compare(first.variant, DECODE_LIMIT)
+        if compared:
+            whole = (
+                "decoding only the square it needs"
+                if how == "square"
+                else "decoding all"
+            )
+            told.append(
+                f"{quoted(first.variant)}, {whole}, delivers {_share(compared)}"
+            )
+    yield f"{only_decoding}; of that, {' and '.join(told)}."
+
+
+def _decoding(measured: Measurement, how: str, mark: str) -> tuple[str, ...]:
+    timed = [timing.variant for timing in measured.timings]
+    ways = [way for way in WAYS.values() if way.decodes == how and not way.trap]
+    return tuple(way.name + mark for way in ways if way.name + mark in timed)
+
+
+def _busiest_stage(measured: Measurement, best: str) -> Iterator[str]:
+    plans = [trial.notes.get("plan", {}) for trial in measured.of(best)]
+    stage = next((busiest(plan) for plan in reversed(plans) if busiest(plan)), None)
+    if stage:
+        calls = stage["parallelism"]
+        at_once = f", {calls} at a time" if calls else ""
+        yield (
+            f"By TensorFlow's own clock {units.percent(stage['share'])} of the work of "
+            f'{quoted(best)} is in its stage "{stage["name"]}"{at_once}.'
+        )
+
+
+def _epoch_ends(measured: Measurement, best: str) -> Iterator[str]:
+    ended = epoch_end(measured, best)
+    if ended and sum(ended) >= _EPOCH_END_S:
+        dropped, restarted = (units.seconds(part) for part in ended)
+        yield (
+            f"An end of epoch costs {quoted(best)} {units.seconds(sum(ended))}, which "
+            f"is in no rate here: {dropped} to drop the iterator, {restarted} until "
+            "the next one's first batch is done."
+        )
+
+
+def _out_of_contest(measured: Measurement) -> Iterator[str]:
+    for way in _timed_ways(measured):
+        why = way.trap or _too_large(measured, way)
+        timing = measured.timing(way.name)
+        if why and timing:
+            yield (
+                f"{quoted(way.name)} ({units.rate(timing.rate, 'images')}) does not "
+                f"count: {why}."
+            )
+
+
+def _too_large(measured: Measurement, way: Way) -> str:
+    """Say why a cache cannot hold all images there are; "" where it can."""
+    images, memory = measured.notes.get("images"), measured.notes.get("memory")
+    if not way.keeps or not images or not memory:
+        return ""
+    whole = images["decoded_bytes"] * images["found"] / images["count"]
+    if whole <= _MEMORY_SHARE * memory:
+        return ""
+    return (
+        f"all {images['found']:,} images decoded take {units.size(whole)}, and this "
+        f"machine has {units.size(memory)}"
+    )
+
+
+def _images(measured: Measurement) -> Iterator[str]:
+    images: dict[str, Any] = measured.notes.get("images", {})
+    if images.get("skipped"):
+        reasons = images["skipped_because"].items()
+        yield (
+            f"{images['skipped']} of the images were left out: "
+            f"{', '.join(f'{count} {why}' for why, count in reasons)} "
+            f"({', '.join(images['skipped_names'][:3])}"
+            f"{', …' if images['skipped'] > 3 else ''})."
+        )
+
+
+def _share(compared: Comparison) -> str:
+    return (
+        f"{units.percent(compared.ratio)} ({100 * compared.low:.0f} to "
+        f"{100 * compared.high:.0f})"
+    )
+
+
+def _tick_lengths(trial: Trial) -> list[float]:
+    pairs = itertools.pairwise(trial.ticks)
+    return [at - before for (before, _), (at, examples) in pairs if examples]
