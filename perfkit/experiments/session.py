@@ -17,7 +17,8 @@ from perfkit.machine.collect import machine
 from perfkit.measure.events import Event, Finished, TrialEnded
 from perfkit.measure.launcher import launcher
 from perfkit.measure.monitor import Monitor
-from perfkit.measure.rounds import Plan, Run
+from perfkit.measure.plan import Plan
+from perfkit.measure.rounds import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,11 +13,12 @@ import random
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from perfkit.errors import RunError
+from perfkit.measure import spending
 from perfkit.measure.events import (
     Event,
     Finished,
@@ -34,86 +35,18 @@ from perfkit.measure.steady import settled
 from perfkit.measure.trial import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator
 
-    from perfkit.measure.launcher import Running
+    from perfkit.measure.plan import Plan, Starter, Watcher
     from perfkit.measure.trial import Trial
 
-# A turn is long enough for a few ticks and short against what disturbs a machine.
-_TURN_S = 0.15
-_TICKS_A_TURN = 5
-# Trials in one go work this long.
-_ONE_GO_S = 1.5
-# Fewer rounds say little of how processes differ, more of them cost their set-up, which
-# may take this share of the budget.
-_ROUNDS = (3, 8)
-_SET_UP_SHARE = 0.4
-_FEWEST_TURNS = 2
-# A long budget makes more rounds, not longer ones, so that it can end early.
-_LONGEST_ROUND_S = 12.0
-# Warm-up ends when the ticks look settled, or after so many seconds.
-_WARM_UP_S = (0.3, 3.0)
 # Once it has shown its pace, a trial without news for so long hangs.
 _SILENCE_S = 10.0
 _SILENT_TICKS = 30
-# An interval this narrow needs no more rounds, if there have been a few.
-_NARROW = 0.02
-_LEAST_ROUNDS = 3
 # Trials that stand still keep their memory; together they may take this share of it.
 _MEMORY_SHARE = 0.6
 _SLICE_S = 0.1
 _PREPARE_SILENCE_S = 900.0
-
-
-class Starter(Protocol):
-    """What starts trials: the launcher, or a test's script."""
-
-    def wait(self, timeout: float) -> bool:
-        """Wait until trials can start; False if that takes longer."""
-
-    def start(
-        self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
-    ) -> Running:
-        """Start one."""
-
-
-class Watcher(Protocol):
-    """What samples the machine: the monitor, or a test's script."""
-
-    def start(self, zero_ns: int) -> None:
-        """Begin; samples count from ``zero_ns``."""
-
-    def stop(self) -> None:
-        """End."""
-
-    def watch(self, pid: int | None, others: Sequence[int] = ()) -> None:
-        """Say which process has its turn, and which stand still."""
-
-    def take(self) -> list[dict[str, float]]:
-        """The samples since the last call."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What a run is to do.
-
-    Attributes:
-        arms: The variants.
-        baseline: The one that is run twice a round, to know the noise.
-        budget: Seconds to spend on rounds.
-        seed: Of the order and of the trials' random numbers.
-        prepare: Makes what every variant needs; its time is not in the budget.
-        in_turns: Whether the trials of a round may take turns.
-        memory: Bytes that each trial may allocate; None for no limit.
-    """
-
-    arms: tuple[Arm, ...]
-    baseline: str
-    budget: float
-    seed: int = 0
-    prepare: Callable[[], Iterator[Any]] | None = None
-    in_turns: bool = True
-    memory: int | None = None
 
 
 @dataclass
@@ -171,7 +104,7 @@ class Run:
             yield from self._prepare()
             self._zero_ns = self.clock()
             self.watcher.start(self._zero_ns)
-            while not self.stopped.is_set() and self._next_round_fits():
+            while self._next_round_fits():
                 yield from self._one_round()
             yield Finished(self.measurement, self.stopped.is_set())
         finally:
@@ -212,7 +145,8 @@ class Run:
 
     def _one_round(self) -> Iterator[Event]:
         self._round += 1
-        names = self._wanted()
+        unclear = spending.unclear(self.measurement, self._arms)
+        names = spending.wanted(self._round, unclear, self._arms)
         self._random.shuffle(names)
         if self._in_turns and len(names) > 1:
             yield from self._round_in_turns(names)
@@ -224,11 +158,11 @@ class Run:
             live = yield from self._set_up(name)
             yield from self._hear(live, self._one_go(live))
             yield from self._end([live])
-            if self.stopped.is_set():
+            if self._ending:
                 return
 
     def _one_go(self, live: LiveTrial) -> Callable[[float, int], bool]:
-        seconds = max(_ONE_GO_S, 2 * _TICKS_A_TURN * live.tick_s)
+        seconds = max(spending.ONE_GO_S, 2 * spending.TICKS_A_TURN * live.tick_s)
         return lambda spent, _: spent >= seconds
 
     def _round_in_turns(self, names: list[str]) -> Iterator[Event]:
@@ -247,12 +181,11 @@ class Run:
             yield from self._warm_up(live)
             live.freeze()
             lives.append(live)
-            if self.stopped.is_set():
+            if self._ending:
                 break
-        overhead = self._now() - began
         order = list(lives)
-        for turn in range(self._turns_that_fit(lives, overhead)):
-            if self.stopped.is_set():
+        for turn in range(self._turns(lives, self._now() - began)):
+            if self._ending:
                 break
             # There and back, so that what changes steadily falls on all alike.
             order.reverse() if turn % 2 else self._random.shuffle(order)
@@ -261,7 +194,7 @@ class Run:
         yield from self._end(lives)
 
     def _turn(self, live: LiveTrial, lives: list[LiveTrial]) -> Iterator[Event]:
-        if live.over or self.stopped.is_set():
+        if live.over or self._ending:
             return
         seconds = self._turn_s(live)
 
@@ -293,8 +226,8 @@ class Run:
 
     def _warm_up(self, live: LiveTrial) -> Iterator[Event]:
         """Let a trial work until its rate is steady."""
-        shortest, longest = _WARM_UP_S
-        longest = max(shortest, min(longest, self.plan.budget / (4 * len(self._arms))))
+        shortest = spending.SHORTEST_WARM_UP_S
+        longest = spending.longest_warm_up_s(self.plan.budget, len(self._arms))
 
         def steady(spent: float, _: int) -> bool:
             if spent < shortest:
@@ -309,7 +242,7 @@ class Run:
     ) -> Iterator[Event]:
         """Listen to the trial until ``enough(seconds, new ticks)`` or its end."""
         began, heard = self._now(), 0
-        while not live.over and not self.stopped.is_set():
+        while not live.over and not self._ending:
             if enough(self._now() - began, heard):
                 break
             ticks = live.listen(_SLICE_S / 4)
@@ -327,11 +260,12 @@ class Run:
     def _end(self, lives: list[LiveTrial]) -> Iterator[Event]:
         self.watcher.watch(None)
         for live in lives:
-            # A Stop loses no turns: two of them are a trial.
-            if not self.stopped.is_set() or live.turns_done >= 2:
+            # Whoever ends the round loses no turns: two of them are a trial.
+            if not self._ending or live.turns_done >= 2:
                 live.end()
             else:
-                live.end("stopped", "was running when the run was stopped")
+                what = "run was stopped" if self.stopped.is_set() else "budget ended"
+                live.end("stopped", f"was at work when the {what}")
         yield from self._record(lives)
 
     def _record(self, lives: list[LiveTrial]) -> Iterator[Event]:
@@ -373,73 +307,31 @@ class Run:
         self._live.append(live)
         return live
 
-    # How the budget is spent.
-
     def _now(self) -> float:
         return (self.clock() - self._zero_ns) / 1e9
 
+    @property
+    def _ending(self) -> bool:
+        """Whether nothing more may run, by Stop or because the budget is overrun."""
+        overrun = self._now() > spending.overrun_s(self.plan.budget, self._round)
+        return self.stopped.is_set() or (self._round > 0 and overrun)
+
     def _next_round_fits(self) -> bool:
-        if not self._arms:
+        if not self._arms or self.stopped.is_set():
             return False
-        if self._round == 0:
-            return True
-        if self._round >= _LEAST_ROUNDS and not self._wide():
-            return False
-        return self._now() + self._least_round_s() <= self.plan.budget
-
-    def _wanted(self) -> list[str]:
-        """All variants for two rounds, then those whose interval is wide."""
-        if self._round <= 2:
-            return list(self._arms)
-        wide = self._wide() or set(self._arms)
-        against = {self._arms[name].against for name in wide}
-        return [
-            name
-            for name in self._arms
-            if name in wide | against | {self.plan.baseline, TWIN}
-        ]
-
-    def _wide(self) -> set[str]:
-        """The variants whose comparison another round would make clearer."""
-        measured = self.measurement
-        compared = {c.variant: c for c in measured.comparisons}
-        if TWIN in self._arms:
-            twin = measured.compare(TWIN, self.plan.baseline)
-            compared |= {TWIN: twin} if twin else {}
-        return {
-            name
-            for name, arm in self._arms.items()
-            if (name == TWIN or arm.against not in ("", name))
-            and (name not in compared or compared[name].half_width > _NARROW)
-        }
-
-    def _least_round_s(self) -> float:
-        """Seconds that the shortest useful round takes, as far as rounds have shown."""
-        names = self._wanted()
-        last = {trial.variant: trial for trial in self._trials}
-        set_up = sum(last[n].setup_s or 0.0 for n in names if n in last)
-        if self._in_turns:
-            return set_up + len(names) * (_WARM_UP_S[0] + _FEWEST_TURNS * _TURN_S)
-        return set_up + len(names) * _ONE_GO_S
+        unclear = spending.unclear(self.measurement, self._arms)
+        names = spending.wanted(self._round + 1, unclear, self._arms)
+        needed = spending.shortest_round_s(names, self._trials, in_turns=self._in_turns)
+        fits = self._now() + needed <= self.plan.budget
+        return self._round == 0 or (fits and not spending.enough(self._round, unclear))
 
     def _turn_s(self, live: LiveTrial) -> float:
-        return max(_TURN_S, _TICKS_A_TURN * live.tick_s)
+        return max(spending.TURN_S, spending.TICKS_A_TURN * live.tick_s)
 
-    def _turns_that_fit(self, lives: list[LiveTrial], overhead: float) -> int:
-        """How many turns each trial of this round gets."""
+    def _turns(self, lives: list[LiveTrial], set_up: float) -> int:
         a_turn = sum(self._turn_s(live) for live in lives if not live.over)
-        if not a_turn:
-            return 0
-        fewest, most = _ROUNDS
-        rounds = self.plan.budget * _SET_UP_SHARE / max(overhead, 1e-3)
-        round_s = self.plan.budget / min(most, max(fewest, int(rounds)))
-        round_s = min(round_s, max(_LONGEST_ROUND_S, overhead / _SET_UP_SHARE))
-        turns = max(_FEWEST_TURNS, int((round_s - overhead) / a_turn))
-        # A rest that is too short for a round of its own is spent on this one.
-        left = int((self.plan.budget - self._now()) / a_turn)
-        if left - turns < overhead / a_turn + _FEWEST_TURNS:
-            turns = left
-        return max(1, min(turns, left))
+        left = self.plan.budget - self._now()
+        return spending.turns(self.plan.budget, left, set_up, a_turn) if a_turn else 0
 
     def _room_for_another(self, lives: list[LiveTrial], count: int) -> bool:
         """Whether all trials of a round fit into memory side by side."""

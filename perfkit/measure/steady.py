@@ -8,6 +8,7 @@ drops the beginning whose removal leaves the mean of the rest best known.
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -135,7 +136,8 @@ def _differ(start: NDArray[np.float64], rest: NDArray[np.float64]) -> bool:
     middle = float(np.median(rest))
     apart = max(float(low) - middle, middle - float(high))
     spread = float(stats.median_abs_deviation(rest, scale="normal"))
-    return apart > max(_WARM_UP_DIFFERS, _WARM_UP_T * spread / len(start) ** 0.5)
+    least = _WARM_UP_T * spread / math.sqrt(len(start))
+    return apart > max(_WARM_UP_DIFFERS, least)
 
 
 def _drift(at: NDArray[np.float64], cost: NDArray[np.float64]) -> float:

@@ -7,7 +7,8 @@ import math
 import random
 
 from perfkit.measure.measurement import Arm
-from perfkit.measure.rounds import Plan, Run
+from perfkit.measure.plan import Plan
+from perfkit.measure.rounds import Run
 from perfkit.measure.tick import READY
 
 

@@ -150,7 +150,8 @@ def test_closing_the_iterator_leaves_no_trial_running():
 
 
 def test_what_cannot_run_here_is_not_started():
-    from perfkit.measure.rounds import Plan, Run
+    from perfkit.measure.plan import Plan
+    from perfkit.measure.rounds import Run
     from tests.measure.scripted import Clock, NoWatcher, Starter
 
     clock = Clock()

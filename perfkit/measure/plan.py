@@ -1,0 +1,64 @@
+"""What a run is to do, and what it needs from the world: trials and a watcher."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from perfkit.measure.launcher import Running
+    from perfkit.measure.measurement import Arm
+    from perfkit.measure.trial import Limits
+
+
+class Starter(Protocol):
+    """What starts trials: the launcher, or a test's script."""
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until trials can start; False if that takes longer."""
+
+    def start(
+        self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
+    ) -> Running:
+        """Start one."""
+
+
+class Watcher(Protocol):
+    """What samples the machine: the monitor, or a test's script."""
+
+    def start(self, zero_ns: int) -> None:
+        """Begin; samples count from ``zero_ns``."""
+
+    def stop(self) -> None:
+        """End."""
+
+    def watch(self, pid: int | None, others: Sequence[int] = ()) -> None:
+        """Say which process has its turn, and which stand still."""
+
+    def take(self) -> list[dict[str, float]]:
+        """The samples since the last call."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run is to do.
+
+    Attributes:
+        arms: The variants.
+        baseline: The one that is run twice a round, to know the noise.
+        budget: Seconds to spend on rounds.
+        seed: Of the order and of the trials' random numbers.
+        prepare: Makes what every variant needs; its time is not in the budget.
+        in_turns: Whether the trials of a round may take turns.
+        memory: Bytes that each trial may allocate; None for no limit.
+    """
+
+    arms: tuple[Arm, ...]
+    baseline: str
+    budget: float
+    seed: int = 0
+    prepare: Callable[[], Iterator[Any]] | None = None
+    in_turns: bool = True
+    memory: int | None = None

@@ -1,0 +1,114 @@
+"""How a budget is spent: how many rounds, how many turns in each, for which arms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfkit.measure.measurement import TWIN
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from perfkit.measure.measurement import Arm, Measurement
+    from perfkit.measure.trial import Trial
+
+# A turn is long enough for a few ticks and short against what disturbs a machine.
+TURN_S = 0.15
+TICKS_A_TURN = 5
+# Trials in one go work this long.
+ONE_GO_S = 1.5
+# Warm-up ends when the ticks look settled, or after so many seconds.
+SHORTEST_WARM_UP_S = 0.3
+_LONGEST_WARM_UP_S = 3.0
+# Fewer rounds say little of how processes differ, more of them cost their set-up, which
+# may take this share of the budget.
+_ROUNDS = (3, 8)
+_SET_UP_SHARE = 0.4
+_FEWEST_TURNS = 2
+# A long budget makes more rounds, not longer ones, so that it can end early.
+_LONGEST_ROUND_S = 12.0
+# An interval this narrow needs no more rounds, if there have been a few.
+_NARROW = 0.02
+# What overruns the budget by this factor is cut; the first round may take twice as
+# long, because without it there is no answer at all.
+_OVERRUN = 1.05
+_FIRST_OVERRUN = 2.0
+
+
+def turns(budget: float, left: float, set_up: float, a_turn: float) -> int:
+    """How many turns each trial of a round gets, at least 1.
+
+    Args:
+        budget: Seconds of the whole run.
+        left: Seconds of it that are left.
+        set_up: Seconds that this round spent before its first turn.
+        a_turn: Seconds that one turn of every trial takes.
+    """
+    fewest, most = _ROUNDS
+    rounds = int(budget * _SET_UP_SHARE / max(set_up, 1e-3))
+    round_s = budget / min(most, max(fewest, rounds))
+    round_s = min(round_s, max(_LONGEST_ROUND_S, set_up / _SET_UP_SHARE))
+    wanted = max(_FEWEST_TURNS, int((round_s - set_up) / a_turn))
+    fitting = int(left / a_turn)
+    # A rest that is too short for a round of its own is spent on this one.
+    if fitting - wanted < set_up / a_turn + _FEWEST_TURNS:
+        wanted = fitting
+    return max(1, min(wanted, fitting))
+
+
+def longest_warm_up_s(budget: float, arms: int) -> float:
+    """Seconds after which a trial that never settles is measured as it is."""
+    return max(SHORTEST_WARM_UP_S, min(_LONGEST_WARM_UP_S, budget / (4 * arms)))
+
+
+def shortest_round_s(
+    names: Sequence[str], trials: Sequence[Trial], *, in_turns: bool
+) -> float:
+    """Seconds that the shortest useful round takes, as far as rounds have shown.
+
+    Args:
+        names: The variants it would hold.
+        trials: What has been run.
+        in_turns: Whether its trials take turns.
+    """
+    last = {trial.variant: trial.setup_s or 0.0 for trial in trials}
+    set_up = sum(last.get(name, 0.0) for name in names)
+    each = SHORTEST_WARM_UP_S + _FEWEST_TURNS * TURN_S if in_turns else ONE_GO_S
+    return set_up + len(names) * each
+
+
+def overrun_s(budget: float, round: int) -> float:
+    """Seconds from the start after which even a running trial is cut."""
+    return budget * (_FIRST_OVERRUN if round == 1 else _OVERRUN)
+
+
+def enough(round: int, unclear: Collection[str]) -> bool:
+    """Whether another round would add nothing worth its time."""
+    return round >= _ROUNDS[0] and not unclear
+
+
+def unclear(measured: Measurement, arms: Mapping[str, Arm]) -> set[str]:
+    """The variants whose comparison another round would make clearer."""
+    compared = {c.variant: c for c in measured.comparisons}
+    twin = measured.compare(TWIN, measured.baseline)
+    compared |= {TWIN: twin} if twin else {}
+    return {
+        name
+        for name, arm in arms.items()
+        if (name == TWIN or arm.against not in ("", name))
+        and (name not in compared or compared[name].half_width > _NARROW)
+    }
+
+
+def wanted(round: int, unclear: set[str], arms: Mapping[str, Arm]) -> list[str]:
+    """Which variants a round holds: all of them twice, then what is still unclear.
+
+    Args:
+        round: 1 for the first.
+        unclear: What ``unclear`` says.
+        arms: All that can run, the twin included.
+    """
+    if round <= 2 or not unclear:
+        return list(arms)
+    against = {arms[name].against for name in unclear}
+    return [name for name in arms if name in unclear | against]
