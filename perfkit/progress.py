@@ -52,11 +52,13 @@ class Board:
         doing: What happens now: what is being prepared, or which variant runs.
         spent: Seconds of the budget spent.
         expected: Seconds the trials will take as it looks now; 0 if unknown.
+        over: Whether the run has ended.
     """
 
     doing: str = "Getting ready"
     spent: float = 0.0
     expected: float = 0.0
+    over: bool = False
     _round: int = 0
     _started: list[str] = field(default_factory=list)
     _meters: dict[str, Meter] = field(default_factory=dict)
@@ -79,8 +81,15 @@ class Board:
             case Progress(spent, expected):
                 self.spent, self.expected = spent, expected
             case Finished(measurement, stopped):
-                self._measurement = measurement
-                self.doing = "Stopped" if stopped else "Finished"
+                self._finish(len(measurement.trials), stopped=stopped)
+
+    def _finish(self, trials: int, *, stopped: bool) -> None:
+        """Leave one line: what was measured is shown better elsewhere."""
+        how = "Stopped" if stopped else "Finished"
+        plural = "trial" if trials == 1 else "trials"
+        self.doing = f"{how}: {trials} {plural} in {units.seconds(round(self.spent))}"
+        self.over = True
+        self._measurement, self._meters = None, {}
 
     def _begin(self, variant: str, number: int) -> None:
         if number != self._round:
@@ -92,12 +101,14 @@ class Board:
     @property
     def share(self) -> float:
         """How much of the run is done, from 0 to 1."""
+        if self.over:
+            return 1.0
         return min(1.0, self.spent / self.expected) if self.expected > 0 else 0.0
 
     @property
     def left(self) -> str:
         """The time left, as ``"32 s left"``; "" while it is unknown."""
-        if self.expected <= 0:
+        if self.over or self.expected <= 0:
             return ""
         return f"{units.seconds(float(max(0, round(self.expected - self.spent))))} left"
 

@@ -95,10 +95,17 @@ def test_a_rate_with_an_interval_takes_the_place_of_one_without():
     ]
 
 
-def test_a_board_says_how_the_run_ended():
-    measurement = SimpleNamespace(timings=())
-    assert board_after(events.Finished(measurement, True)).doing == "Stopped"
-    assert board_after(events.Finished(measurement, False)).doing == "Finished"
+def test_one_line_is_left_when_the_run_is_over():
+    measurement = SimpleNamespace(timings=(), trials=[1, 2, 3])
+    going = (
+        events.TrialStarted("serial", 1, 0.0),
+        events.Ticked("serial", ((0.0, 0), (1.0, 80))),
+        events.Progress(43.7, 60.0),
+    )
+    for stopped, said in [(False, "Finished"), (True, "Stopped")]:
+        board = board_after(*going, events.Finished(measurement, stopped))
+        assert progress.in_text(board) == f"{said}: 3 trials in 44 s"
+        assert board.share == 1.0
 
 
 def test_a_board_says_the_time_left():

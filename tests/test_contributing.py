@@ -1,0 +1,99 @@
+"""What CONTRIBUTING.md tells people to write is run as it stands there."""
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import cloudpickle
+import pytest
+
+import perfkit
+import perfkit.experiments
+
+ROOT = Path(__file__).parent.parent
+# Where a document may take a file's folder for granted.
+PLACES = ("", "perfkit/experiments", "perfkit/measure")
+# What set-up, runs and readers of the documents make.
+MADE_LATER = {
+    ".venv/",
+    ".setup/",
+    "perfkit-findings/",
+    "perfkit/experiments/pixel_scaling.py",
+    "tests/experiments/test_pixel_scaling.py",
+}
+TEXT = (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def block(path):
+    """The code that the document gives for a file."""
+    found = re.search(rf"`{re.escape(path)}`:\n\n```python\n(.*?)```", TEXT, re.DOTALL)
+    return found[1]
+
+
+@pytest.fixture
+def pixel_scaling(tmp_path, monkeypatch):
+    """The document's experiment, as if its file had been written."""
+    (tmp_path / "pixel_scaling.py").write_text(
+        block("perfkit/experiments/pixel_scaling.py")
+    )
+    monkeypatch.setattr(
+        perfkit.experiments, "__path__", [*perfkit.experiments.__path__, str(tmp_path)]
+    )
+    module = importlib.import_module("perfkit.experiments.pixel_scaling")
+    # Trials are forked from a process that does not know that folder.
+    cloudpickle.register_pickle_by_value(module)
+    yield module
+    cloudpickle.unregister_pickle_by_value(module)
+    del sys.modules[module.__name__], perfkit.experiments.pixel_scaling
+
+
+def test_the_experiment_in_the_document_is_found_and_runs(pixel_scaling, tmp_path):
+    assert perfkit.experiments()["pixel-scaling"] is pixel_scaling.PixelScaling
+    finding = perfkit.run("pixel-scaling", side=64, budget=3, folder=tmp_path)
+    assert {t.variant for t in finding.timings} == {"one_by_one", "all_at_once"}
+    assert finding.notes["pixels"] == 64 * 64
+    assert finding.verdict.headline.startswith("All at once against one by one: ")
+
+
+def test_the_test_in_the_document_passes(pixel_scaling):
+    names = {}
+    exec(block("tests/experiments/test_pixel_scaling.py"), names)
+    tests = [function for name, function in names.items() if name.startswith("test_")]
+    assert len(tests) == 2
+    for test in tests:
+        test()
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"]])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "perfkit/experiments/pixel_scaling.py",
+        "tests/experiments/test_pixel_scaling.py",
+    ],
+)
+def test_the_code_in_the_document_keeps_the_style(path, command):
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", *command, "--stdin-filename", path, "-"],
+        input=block(path),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("document", ["README", "CONTRIBUTING", "ARCHITECTURE"])
+def test_every_file_that_a_document_names_is_there(document):
+    text = (ROOT / f"{document}.md").read_text()
+    named = re.findall(r"[`(]((?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:md|py|toml))[`)]", text)
+    assert named
+    missing = [
+        path
+        for path in named
+        if path not in MADE_LATER
+        and not any((ROOT / place / path).exists() for place in PLACES)
+    ]
+    assert missing == []
