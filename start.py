@@ -42,6 +42,7 @@ STAMP = VENV / "perfkit.json"
 OWN = ROOT / ".setup"
 LOG = OWN / "log.txt"
 
+WINDOWS = os.name == "nt"
 # One more whenever a step below changes what it leaves behind.
 STEPS = 1
 OLDEST, NEWEST = (3, 11), (3, 13)
@@ -131,7 +132,7 @@ def fail(sentence: str, code: int) -> int:
 
 def set_up(asked: str | None, *, tests: bool) -> None:
     """Bring ``.venv`` to what the locks say; nothing to do is the common case."""
-    if os.name == "nt":
+    if WINDOWS:
         raise Problem(
             "TensorFlow and this kit need Linux or macOS; install WSL2 with "
             "`wsl --install` and open its terminal"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-import zmq
-
 if TYPE_CHECKING:
     from traitlets.config import get_config  # noqa: TC004  see above
 
@@ -21,7 +19,7 @@ c.ServerApp.jpserver_extensions = {"jupyter_lsp": False}
 # Containers run as root; on loopback and with a token that takes nothing away.
 c.ServerApp.allow_root = hasattr(os, "geteuid") and os.geteuid() == 0
 # Else any user of the machine may listen to what a notebook prints.
-c.KernelManager.transport_encryption = "auto" if zmq.has("curve") else "disabled"
+c.KernelManager.transport_encryption = "auto"
 c.ServerApp.kernel_spec_manager_class = "perfkit.lab.kernels.ThisPython"
 
 # Ctrl-C ends it, as it ends every command.

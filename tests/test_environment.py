@@ -1,0 +1,251 @@
+"""One environment, however it is made: start.py, conda, Binder or pip."""
+
+import ast
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+import start
+
+ROOT = Path(start.__file__).parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
+GROUPS = PYPROJECT["dependency-groups"]
+LOCKS = ("cpu", "gpu", "test", "uv")
+# Imported by name, and always there with the declared package that they belong to.
+COMES_WITH = {
+    "IPython": "ipykernel",
+    "jupyter_client": "ipykernel",
+    "traitlets": "ipykernel",
+    "pydantic_core": "pydantic",
+    "keras": "tensorflow",
+}
+
+every_lock = pytest.mark.parametrize("lock", LOCKS)
+
+
+def entries(lock):
+    """Each package of a lock, by name: its version and its hashes."""
+    text = (ROOT / "locks" / f"{lock}.txt").read_text()
+    found = re.findall(
+        r"^([\w.-]+)==([^\s;]+)((?:[^\n]*\\\n)*[^\n]*)", text, re.MULTILINE
+    )
+    return {
+        name: (version, frozenset(re.findall(r"sha256:[0-9a-f]{64}", rest)))
+        for name, version, rest in found
+    }
+
+
+def requirements(lines):
+    return [Requirement(line) for line in lines]
+
+
+def named(requirement):
+    return canonicalize_name(requirement.name)
+
+
+@every_lock
+def test_every_package_of_a_lock_has_hashes(lock):
+    assert entries(lock)
+    assert all(hashes for _, hashes in entries(lock).values())
+
+
+@every_lock
+def test_a_lock_names_no_place_to_download_from(lock):
+    text = (ROOT / "locks" / f"{lock}.txt").read_text()
+    packages = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    outside = re.compile(
+        r"[a-z0-9._-]+==\S+( ; .+?)?( \\)?|    --hash=sha256:\w+( \\)?"
+    )
+    assert [line for line in packages if not outside.fullmatch(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("lock", "wanted"),
+    [
+        ("cpu", PROJECT["dependencies"] + GROUPS["build"]),
+        ("gpu", PROJECT["dependencies"] + GROUPS["build"]),
+        ("gpu", PROJECT["optional-dependencies"]["gpu"]),
+        ("test", GROUPS["test"]),
+    ],
+)
+def test_a_lock_holds_every_direct_dependency_as_the_project_wants_it(lock, wanted):
+    have = entries(lock)
+    wrong = [
+        str(requirement)
+        for requirement in requirements(wanted)
+        if named(requirement) not in have
+        or have[named(requirement)][0] not in requirement.specifier
+    ]
+    assert wrong == []
+
+
+def test_the_gpu_lock_is_the_cpu_lock_and_nvidias_libraries():
+    cpu, gpu = entries("cpu"), entries("gpu")
+    assert cpu.items() <= gpu.items()
+    more = set(gpu) - set(cpu)
+    assert {"nvidia-cudnn-cu12", "nvidia-cublas-cu12"} <= more
+    assert all(name.startswith("nvidia-") for name in more)
+
+
+def test_the_tests_need_no_other_version_than_the_lab():
+    environment, tests = entries("gpu"), entries("test")
+    shared = environment.keys() & tests.keys()
+    assert shared
+    assert all(environment[name] == tests[name] for name in shared)
+
+
+def test_the_private_uv_is_one_that_set_up_can_use():
+    ((version, _),) = entries("uv").values()
+    assert tuple(map(int, version.split(".")[:2])) >= start.OLDEST_UV
+
+
+def test_start_takes_the_pythons_that_the_project_names():
+    allowed = SpecifierSet(PROJECT["requires-python"])
+    taken = [(3, minor) for minor in range(8, 20) if f"3.{minor}.1" in allowed]
+    assert (taken[0], taken[-1]) == (start.OLDEST, start.NEWEST)
+
+
+def conda(path):
+    """The packages and the pip lines of an environment for conda."""
+    dependencies = yaml.safe_load((ROOT / path).read_text())["dependencies"]
+    pip = [
+        line for part in dependencies if isinstance(part, dict) for line in part["pip"]
+    ]
+    return {part for part in dependencies if isinstance(part, str)}, pip
+
+
+def test_condas_environment_is_the_cpu_lock_on_a_python_that_is_allowed():
+    packages, pip = conda("environment.yml")
+    assert packages == {"python=3.11", "pip"}
+    assert pip == ["-r locks/cpu.txt"]
+    assert "3.11" in SpecifierSet(PROJECT["requires-python"])
+
+
+def test_binders_environment_is_condas():
+    packages, pip = conda("binder/environment.yml")
+    assert packages == conda("environment.yml")[0]
+    assert pip == []
+    script = (ROOT / "binder" / "postBuild").read_text()
+    assert "--require-hashes -r locks/cpu.txt\n" in script
+    assert "set -euo pipefail" in script
+
+
+def test_binders_lab_has_the_settings_of_ours():
+    script = (ROOT / "binder" / "postBuild").read_text()
+    named = re.findall(r"perfkit/lab/settings/(\w+\.json)", script)
+    assert set(named) == {"overrides.json", "page_config.json"}
+    assert all((ROOT / "perfkit/lab/settings" / name).exists() for name in named)
+
+
+@pytest.mark.parametrize("script", ["binder/postBuild", ".ci/run", "locks/remake"])
+def test_a_script_can_be_run_and_is_sound(script):
+    assert (ROOT / script).stat().st_mode & 0o111 == 0o111
+    subprocess.run(["bash", "-n", ROOT / script], check=True)
+
+
+def test_ci_runs_the_command_of_the_readme():
+    command = "python3 start.py test"
+    assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == f"exec {command}"
+    assert command in (ROOT / "README.md").read_text()
+
+
+def imported(folder):
+    """The first word of every module that the files of a folder import."""
+    names = set()
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names.add((node.module or "").partition(".")[0])
+    return names - set(sys.stdlib_module_names) - {"perfkit"}
+
+
+def declared(*lists):
+    return {
+        named(requirement) for lines in lists for requirement in requirements(lines)
+    }
+
+
+def distributions(module):
+    """What may provide a module; a package that it comes with first."""
+    owners = importlib.metadata.packages_distributions().get(module, ())
+    return {
+        canonicalize_name(name) for name in (COMES_WITH.get(module), *owners) if name
+    }
+
+
+def test_perfkit_imports_only_what_it_declares():
+    have = declared(PROJECT["dependencies"])
+    missing = {m for m in imported("perfkit") if not distributions(m) & have}
+    assert missing == set()
+
+
+def test_perfkit_declares_only_what_it_needs():
+    used = {d for module in imported("perfkit") for d in distributions(module)}
+    run = {"jupyterlab", "ipykernel"}  # run, not imported
+    assert declared(PROJECT["dependencies"]) - used - run == set()
+
+
+@pytest.mark.parametrize("module", COMES_WITH)
+def test_what_comes_with_a_package_is_required_by_it(module):
+    provider = COMES_WITH[module]
+    needs = importlib.metadata.requires(provider) or ()
+    owners = importlib.metadata.packages_distributions()[module]
+    required = declared(needs)
+    assert {canonicalize_name(owner) for owner in owners} & required
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """What ``pip install .`` builds and installs, built with what is here."""
+    out = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", out]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (path,) = out.glob("perfkit-*.whl")
+    with zipfile.ZipFile(path) as opened:
+        yield opened
+
+
+def metadata(wheel, name):
+    (path,) = (n for n in wheel.namelist() if n.endswith(f".dist-info/{name}"))
+    return wheel.read(path).decode()
+
+
+def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "perfkit").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert packed == files
+    assert "perfkit/lab/settings/overrides.json" in packed
+
+
+def test_the_wheel_brings_the_command(wheel):
+    assert "perfkit = perfkit.cli:main" in metadata(wheel, "entry_points.txt")
+
+
+def test_the_wheel_requires_what_the_project_declares(wheel):
+    lines = re.findall(r"^Requires-Dist: (.+)$", metadata(wheel, "METADATA"), re.M)
+    found = requirements(lines)
+    plain = [r for r in found if r.marker is None]
+    gpu = [r for r in found if r.marker is not None]
+    assert {str(r) for r in plain} == {
+        str(Requirement(d)) for d in PROJECT["dependencies"]
+    }
+    assert [(named(r), r.extras, str(r.marker)) for r in gpu] == [
+        ("tensorflow", {"and-cuda"}, 'extra == "gpu"')
+    ]

@@ -1,0 +1,296 @@
+"""Set-up in a copy of the checkout, with a uv that does what the test says."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import start
+
+REPOSITORY = Path(start.__file__).parent
+BASE_PYTHON = Path(sys.base_prefix) / "bin" / "python3"
+LAB = "import os, sys; print('lab', sys.argv[1:], os.environ['VIRTUAL_ENV'])"
+
+
+class Checkout:
+    """A folder as git makes it, and the machine around it."""
+
+    def __init__(self, folder):
+        self.root = folder / "checkout"
+        self.machine = folder / "machine"
+        shutil.copytree(REPOSITORY / "locks", self.root / "locks")
+        for name in ("start.py", "pyproject.toml"):
+            shutil.copy(REPOSITORY / name, self.root)
+        for module in ("perfkit/lab", "pytest"):
+            (self.root / module).mkdir(parents=True)
+            (self.root / module / "__init__.py").touch()
+            (self.root / module / "__main__.py").write_text(LAB)
+        self.machine.mkdir()
+        shutil.copy(REPOSITORY / "tests" / "setup" / "uv", self.machine)
+
+    def start(self, *arguments, **variables):
+        """Run start.py as a user does; what it says goes to stdout and stderr."""
+        mine = {
+            "PATH": f"{self.machine}:/usr/bin:/bin",
+            "HOME": str(self.machine),
+            "PYTHON_OF_TEST": str(BASE_PYTHON),
+        }
+        return subprocess.run(
+            [sys.executable, self.root / "start.py", *arguments],
+            env=mine | variables,
+            capture_output=True,
+            text=True,
+        )
+
+    def asked(self):
+        """What uv was asked since the last time, but for its version."""
+        path = self.machine / "asked"
+        lines = path.read_text().splitlines() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return [line for line in lines if line != "--version"]
+
+    def fails(self, step, saying):
+        (self.machine / f"fail-{step}").write_text(saying)
+
+    def works_again(self):
+        for path in self.machine.glob("fail-*"):
+            path.unlink()
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    return Checkout(tmp_path)
+
+
+def assert_one_sentence(result, *words):
+    (sentence,) = result.stderr.strip().splitlines()
+    assert result.returncode != 0
+    assert "again" in sentence or "goes on" in sentence
+    assert sentence.endswith(".")
+    for word in words:
+        assert word in sentence
+
+
+def test_the_first_start_makes_the_environment_and_a_second_one_nothing(checkout):
+    assert checkout.start("setup", "--cpu").returncode == 0
+    venv, packages, perfkit = checkout.asked()
+    assert venv.startswith("venv ")
+    assert venv.endswith(f"{checkout.root}/.venv")
+    assert "--require-hashes" in packages
+    assert packages.endswith("locks/cpu.txt")
+    assert perfkit.endswith(
+        f"--no-deps --no-build-isolation --editable {checkout.root}"
+    )
+    assert checkout.start("setup", "--cpu").returncode == 0
+    assert checkout.asked() == []
+
+
+def test_the_lab_starts_with_what_follows_the_dashes(checkout):
+    result = checkout.start("--cpu", "--", "--no-browser")
+    said = f"lab ['--no-browser'] {checkout.root}/.venv"
+    assert result.stdout.splitlines()[-1] == said
+
+
+def test_the_tests_need_their_own_lock_once(checkout):
+    checkout.start("setup")
+    checkout.asked()
+    result = checkout.start("test", "--", "-k", "units")
+    assert result.stdout.splitlines()[-1].startswith("lab ['-k', 'units']")
+    (packages,) = checkout.asked()
+    assert packages.endswith("locks/test.txt")
+    checkout.start("test")
+    checkout.start("setup")
+    assert checkout.asked() == []
+
+
+def test_a_changed_lock_is_installed(checkout):
+    checkout.start("setup", "--cpu")
+    checkout.asked()
+    with (checkout.root / "locks" / "cpu.txt").open("a") as lock:
+        lock.write("# another version\n")
+    checkout.start("setup", "--cpu")
+    assert [line.split()[0] for line in checkout.asked()] == ["pip", "pip"]
+
+
+def test_the_build_that_was_asked_for_stays(checkout):
+    checkout.start("setup", "--gpu")
+    assert checkout.asked()[1].endswith("locks/gpu.txt")
+    checkout.start("setup")
+    assert checkout.asked() == []
+
+
+def test_the_cpu_build_takes_nvidias_libraries_out_again(checkout):
+    checkout.start("setup", "--gpu")
+    (checkout.root / ".venv/lib/python3/site-packages/nvidia").mkdir(parents=True)
+    checkout.asked()
+    checkout.start("setup", "--cpu")
+    _, removing, _ = checkout.asked()
+    assert removing.startswith("pip uninstall")
+    assert "nvidia-cudnn-cu12" in removing
+    assert "nvidia-ml-py" not in removing
+    assert "tensorflow" not in removing
+
+
+SAID = {
+    "error: failed to write `x`: No space left on device (os error 28)": "disk is full",
+    "error: Read-only file system (os error 30)": "writable",
+    "error: Failed to download\n  cause: Hash mismatch for `six`": "is not the file",
+    "  cause: dns error: Temporary failure in name resolution": "HTTPS_PROXY",
+    "invalid peer certificate: UnknownIssuer": "SSL_CERT_FILE",
+    "hint: x has no wheels with a matching platform tag": "no build for",
+    "error: something nobody has seen": "something nobody has seen; look into",
+}
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_a_failing_download_is_one_sentence_and_the_next_run_goes_on(checkout, said):
+    checkout.fails("install", said)
+    assert_one_sentence(checkout.start("setup"), SAID[said])
+    checkout.works_again()
+    assert checkout.start("setup").returncode == 0
+    assert (checkout.root / ".setup" / "log.txt").read_text().count(said) == 1
+
+
+def test_an_installation_that_was_broken_off_is_made_again(checkout):
+    checkout.fails("install", "error: killed")
+    checkout.start("setup")
+    half = checkout.root / ".venv" / "lib" / "half a package"
+    half.mkdir(parents=True)
+    checkout.works_again()
+    checkout.start("setup")
+    assert not half.exists()
+
+
+def test_an_environment_without_a_working_python_is_made_again(checkout):
+    checkout.start("setup")
+    checkout.asked()
+    (checkout.root / ".venv" / "bin" / "python").unlink()
+    assert checkout.start("setup").returncode == 0
+    assert checkout.asked()[0].startswith("venv ")
+
+
+def test_an_environment_that_was_moved_is_made_again(checkout):
+    checkout.start("setup")
+    checkout.asked()
+    checkout.root = checkout.root.rename(checkout.root.parent / "moved")
+    assert checkout.start("setup").returncode == 0
+    assert checkout.asked()[0].endswith("moved/.venv")
+
+
+def test_an_environment_that_someone_else_made_is_not_deleted(checkout):
+    mine = checkout.root / ".venv" / "mine"
+    mine.mkdir(parents=True)
+    assert_one_sentence(checkout.start("setup"), "move it away")
+    assert mine.exists()
+
+
+def test_an_interrupt_is_one_sentence(checkout):
+    (checkout.machine / "interrupt-install").touch()
+    result = checkout.start("setup")
+    assert_one_sentence(result, "`python3 start.py setup` goes on from there")
+    assert result.returncode == 130
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(checkout):
+    (checkout.root / ".setup").touch()  # as good as read-only, for root too
+    assert_one_sentence(checkout.start("setup"), ".setup")
+
+
+def test_without_uv_and_without_pip_it_says_how_to_get_one(checkout):
+    (checkout.machine / "uv").unlink()
+    result = checkout.start("setup", PYTHONPATH=no_pip(checkout))
+    assert_one_sentence(result, "no pip", "apt install python3-pip")
+
+
+def test_without_uv_pip_fetches_the_pinned_one(checkout):
+    (checkout.machine / "uv").unlink()
+    pip = checkout.machine / "modules" / "pip"
+    pip.mkdir(parents=True)
+    fake = f"""
+import shutil, sys
+from pathlib import Path
+if "install" in sys.argv:
+    assert "--require-hashes" in sys.argv
+    assert sys.argv[-1].endswith("locks/uv.txt")
+    place = Path(sys.argv[sys.argv.index("--target") + 1], "bin")
+    place.mkdir(parents=True)
+    shutil.copy({str(REPOSITORY / "tests" / "setup" / "uv")!r}, place)
+"""
+    (pip / "__init__.py").touch()
+    (pip / "__main__.py").write_text(fake)
+    result = checkout.start("setup", PYTHONPATH=str(pip.parent))
+    assert result.returncode == 0, result.stderr
+    assert (checkout.root / ".setup" / "uv" / "bin" / "asked").exists()
+    assert checkout.start("setup").returncode == 0
+
+
+def no_pip(checkout):
+    """A folder for PYTHONPATH that hides pip, where the Python has one."""
+    folder = checkout.machine / "modules" / "pip"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise ImportError('No module named pip')")
+    return str(folder.parent)
+
+
+def test_pips_package_index_is_used_by_uv_too(monkeypatch):
+    said = "global.index-url='https://mirror.test/simple'\n:env:.cert='/ca.pem'\n"
+    answer = subprocess.CompletedProcess([], 0, stdout=said)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: answer)
+    monkeypatch.setattr(os, "environ", {"SSL_CERT_FILE": "/mine.pem"})
+    settings = start.uv_settings.__wrapped__()
+    assert settings["UV_DEFAULT_INDEX"] == "https://mirror.test/simple"
+    assert settings["SSL_CERT_FILE"] == "/mine.pem"
+
+
+class Driver:
+    def __init__(self, code):
+        self.nvmlInit_v2 = lambda: code
+
+
+@pytest.mark.parametrize(("code", "build"), [(0, "gpu"), (9, "cpu"), (None, "cpu")])
+def test_the_gpu_build_is_chosen_where_a_driver_answers(monkeypatch, code, build):
+    def load(name):
+        if code is None:
+            raise OSError(f"{name}: cannot open shared object file")
+        return Driver(code)
+
+    monkeypatch.setattr(start.ctypes, "CDLL", load)
+    monkeypatch.setattr(start, "usable", lambda: False)
+    assert start.choose(None) == (build, {})
+    assert start.choose("cpu")[0] == "cpu"
+
+
+def test_a_gpu_build_stays_without_asking_the_driver(monkeypatch, tmp_path):
+    (tmp_path / "stamp").write_text(json.dumps({"build": "gpu", "asked": None}))
+    monkeypatch.setattr(start, "STAMP", tmp_path / "stamp")
+    monkeypatch.setattr(start, "usable", lambda: True)
+    monkeypatch.setattr(start, "nvidia_driver_answers", lambda: 1 / 0)
+    assert start.choose(None)[0] == "gpu"
+
+
+def test_native_windows_is_sent_to_wsl(monkeypatch):
+    monkeypatch.setattr(start, "WINDOWS", True)
+    with pytest.raises(start.Problem, match="wsl --install"):
+        start.set_up(None, tests=False)
+
+
+def test_a_disk_without_room_is_refused_before_the_download(monkeypatch, tmp_path):
+    monkeypatch.setattr(start, "VENV", tmp_path / "venv")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1e9))
+    with pytest.raises(start.Problem, match=r"takes 3\.0 GB and the disk has 1\.0 GB"):
+        start.make_environment("uv", "cpu", whole=True)
+
+
+def test_wrong_words_are_refused(checkout):
+    assert checkout.start("tset").returncode == 2
+    assert checkout.start("--cpu", "--gpu").returncode == 2
+
+
+def test_it_can_be_read_by_old_pythons_that_only_have_to_find_a_newer_one():
+    ast.parse((REPOSITORY / "start.py").read_text(), feature_version=(3, 8))
