@@ -42,11 +42,14 @@ def rates(finding: Finding) -> Figure:
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(standing.variant) for standing in stood]
-        axes = rows.axes(drawing, names, inner)
+        said = [_beside(standing, guess(finding)) for standing in stood]
+        axes = rows.axes(drawing, names, inner, right=rows.room(said))
         _set_scale(axes, finding, stood)
         _mark_baselines(axes, finding, stood)
         for row, standing in enumerate(stood):
-            _draw_row(axes, row, standing, guess(finding))
+            _draw_row(axes, row, standing)
+            words, more = said[row]
+            rows.beside(axes, row, words, more, bold=standing.place == "fastest")
         _dot_trials(axes, finding, stood)
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
@@ -57,7 +60,8 @@ def rates(finding: Finding) -> Figure:
 def _set_scale(axes: Axes, finding: Finding, stood: tuple[Standing, ...]) -> None:
     timings = [s.timing for s in stood if s.timing]
     if not timings:
-        axes.set_axis_off()
+        axes.xaxis.set_visible(False)
+        sns.despine(ax=axes, left=True, bottom=True)
         return
     values = [t.rate for t in timings]
     ends = [end for t in timings for end in (t.low, t.high)]
@@ -95,7 +99,7 @@ def _mark_baselines(axes: Axes, finding: Finding, stood: tuple[Standing, ...]) -
             axes.vlines(rate * expected, top, bottom, colors=BLUE, lw=2, linestyles=":")
 
 
-def _draw_row(axes: Axes, row: int, standing: Standing, expected: Guess) -> None:
+def _draw_row(axes: Axes, row: int, standing: Standing) -> None:
     timing = standing.timing
     if timing is None:
         rows.within(axes, row, plain(standing.problem, _PROBLEM))
@@ -122,10 +126,16 @@ def _draw_row(axes: Axes, row: int, standing: Standing, expected: Guess) -> None
         mew=1.8,
         clip_on=False,
     )
-    words = [_PLACES[standing.place], "baseline" if standing.is_baseline else ""]
-    words += [standing.problem, "your guess" * (expected.variant == standing.variant)]
-    more = plain(", ".join(filter(None, words)), 30)
-    rows.beside(axes, row, _rate(timing), more, bold=first)
+
+
+def _beside(standing: Standing, expected: Guess) -> tuple[str, str]:
+    """The rate of a row, and what else there is to say of it."""
+    if standing.timing is None:
+        return "", ""
+    words = ["your guess" * (expected.variant == standing.variant)]
+    words += [_PLACES[standing.place], "baseline" * standing.is_baseline]
+    more = plain(", ".join(filter(None, [*words, standing.problem])), 44)
+    return _rate(standing.timing), more
 
 
 def _mark(standing: Standing) -> str:
@@ -171,8 +181,9 @@ def _caption(finding: Finding, stood: tuple[Standing, ...]) -> Iterator[str]:
         yield "◆ the fastest"
     if "tied" in places:
         yield "hollow: not shown to be slower than the fastest"
-    yield "bar: 95 % interval"
-    yield "small dot: one trial"
+    if any(s.timing for s in stood):
+        yield "bar: 95 % interval"
+        yield "small dot: one trial"
     if finding.noise_floor and any(s.is_baseline for s in stood):
         floor = units.percent(abs(finding.noise_floor - 1))
         yield f"grey band: the noise floor, ± {floor}"

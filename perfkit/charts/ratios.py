@@ -70,11 +70,13 @@ def _set_scale(axes: Axes, finding: Finding, compared: list[Comparison]) -> None
     low, high = scales.limits(values, ends)
     high = max(high, min(guess(finding).ratio or 1.0, 3 * high))
     axes.set_xscale("log")
-    axes.set_xlim(low / 1.04, high * 1.04)
-    ticks = scales.log_ticks if high / low > 8 else scales.even_ticks
-    numbers = [tick for tick in ticks(low, high) if not 0.9 < tick < 1.1] + [1.0]
-    if high / low < 2:
-        numbers = scales.even_ticks(low, high)
+    low, high = low / 1.04, high * 1.04
+    axes.set_xlim(low, high)
+    numbers = scales.even_ticks(low, high)
+    if high / low > 2:
+        ticks = scales.log_ticks if high / low > 8 else scales.even_ticks
+        # 1 is where nothing changes: it stands on the axis, with room around it.
+        numbers = [1.0, *(tick for tick in ticks(low, high) if not 0.9 < tick < 1.1)]
     scales.put(
         axes, sorted(numbers), lambda value: f"{value:.3g}\N{MULTIPLICATION SIGN}"
     )

@@ -23,9 +23,7 @@ def name(variant: str) -> str:
     return plain(variant, _LONGEST_NAME)
 
 
-def axes(
-    drawing: Drawing, names: Sequence[str], height: float, right: float = 172
-) -> Axes:
+def axes(drawing: Drawing, names: Sequence[str], height: float, right: float) -> Axes:
     """Axes with a row per name, the first on top, and ``right`` pixels for numbers."""
     left = 12 + canvas.text_width(names) + _GAP
     made = canvas.place(drawing, left, canvas.TOP, WIDTH - left - right, height)
@@ -33,6 +31,13 @@ def axes(
     made.set_yticks(range(len(names)), names)
     made.tick_params(axis="y", pad=_GAP)
     return made
+
+
+def room(said: Sequence[tuple[str, str]]) -> float:
+    """Pixels that the numbers beside the rows need, each with its second line."""
+    words = canvas.text_width([words for words, _ in said], TEXT)
+    more = canvas.text_width([more for _, more in said], SMALL)
+    return max(words, more, 60) + 2 * _GAP
 
 
 def beside(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perfkit.measure.trial import Trial
 
 _LANE = 30
-_RIGHT = 172
+_RIGHT = 190
 # A lane reaches from this much below a variant's usual rate to as much above it.
 _REACH = 0.5
 # Steps that a picture of this width can show, for all variants together.
@@ -121,7 +121,7 @@ def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
         for trial in trials:
             if trial.outcome not in ("completed", "stopped"):
                 end = trial.started_s + trial.wall_s
-                axes.plot(end, row, "x", color=canvas.RED, ms=7, mew=2)
+                axes.plot(end, row, "x", color=canvas.RED, ms=7, mew=2, clip_on=False)
 
 
 def _draw_steps(axes: Axes, row: int, found: list[Step], usual: float) -> None:

@@ -39,7 +39,7 @@ def waits(finding: Finding) -> Figure:
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(variant) for variant in shares]
-        axes = rows.axes(drawing, names, inner)
+        axes = rows.axes(drawing, names, inner, right=180)
         for row, found in enumerate(shares.values()):
             _draw_row(axes, row, found, parts)
         _name_parts(axes, parts)

@@ -112,6 +112,13 @@ def test_what_went_wrong_is_in_the_chart():
     assert {"cached", "xla", "on the GPU"} <= set(said)
 
 
+def test_where_nothing_could_be_timed_each_variant_says_why():
+    made = finding({}, rounds=0, extra=(failed("xla", "crashed", "raised ValueError"),))
+    said = words(charts.rates(made))
+    assert {"xla", "crashed: raised ValueError"} <= set(said)
+    assert "examples per second" not in said
+
+
 def test_the_twin_is_the_band_and_no_variant():
     assert TWIN not in words(charts.rates(finding()))
 
