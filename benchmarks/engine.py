@@ -1,0 +1,230 @@
+"""How good is the measuring itself? Ratios from one run, against what is named.
+
+    python benchmarks/engine.py start monitor turns
+    python benchmarks/engine.py claims --runs 40 --budget 20
+
+Run it while nothing else loads the machine; the table says what others used meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from perfkit.measure.events import Finished
+from perfkit.measure.launcher import launcher
+from perfkit.measure.measurement import Arm
+from perfkit.measure.monitor import Monitor
+from perfkit.measure.plan import Plan
+from perfkit.measure.rounds import Run
+from perfkit.measure.tick import READY, every
+from perfkit.measure.trial import Limits
+
+_FRESH = "import tensorflow as tf; tf.constant(1.0) + 1"
+
+
+def products(count):
+    """Steps of ``count`` matrix products in a graph: a cost known to the percent."""
+    import tensorflow as tf
+
+    matrix = tf.random.normal((160, 160)) / 160
+
+    @tf.function
+    def step(value):
+        for _ in range(count):
+            value = tf.tanh(value @ matrix)
+        return value
+
+    value = step(matrix)
+
+    def steps():
+        while True:
+            step(value)
+            yield 1
+
+    yield READY
+    yield from every(steps())
+
+
+def base():
+    """Forty products a step."""
+    return products(40)
+
+
+def slower():
+    """The same with 15 % more of it."""
+    return products(46)
+
+
+def pipeline():
+    """A pipeline with AUTOTUNE at every stage, which has a clock of its own."""
+    import tensorflow as tf
+
+    pictures = tf.data.Dataset.from_tensors(tf.zeros((128, 128, 3), tf.uint8))
+    batches = (
+        pictures.repeat()
+        .map(_brighter, num_parallel_calls=tf.data.AUTOTUNE)
+        .batch(32, num_parallel_calls=tf.data.AUTOTUNE)
+        .prefetch(tf.data.AUTOTUNE)
+    )
+    iterator = iter(batches)
+    next(iterator)
+    yield READY
+    yield from every(len(batch) for batch in iterator)
+
+
+def _brighter(picture):
+    import tensorflow as tf
+
+    picture = tf.image.resize(tf.cast(picture, tf.float32) / 255, (96, 96))
+    return tf.image.random_brightness(tf.image.random_flip_left_right(picture), 0.2)
+
+
+def start(times=9):
+    """Trial start to first op against a fresh Python that imports TensorFlow."""
+
+    def one_op():
+        import tensorflow as tf
+
+        yield int(tf.constant(0.0) + 0)
+        yield READY
+
+    _wait()
+    forked, fresh = [], []
+    for _ in range(times):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", _FRESH], check=True, capture_output=True)
+        fresh.append(time.perf_counter() - began)
+        running = launcher().start(one_op, 1, Limits())
+        first = None
+        while running.outcome is None:
+            for message in running.poll(0.1):
+                if message[0] == "ticks" and first is None:
+                    first = message[1][0][0]
+        forked.append((first - running.started_ns) / 1e9)
+    ratio = statistics.median(fresh) / statistics.median(forked)
+    detail = (
+        f"{statistics.median(forked):.3f} s against {statistics.median(fresh):.2f} s"
+    )
+    return [("trial start, times faster than a fresh import", f"{ratio:.0f}", detail)]
+
+
+def monitor(windows=40, seconds=0.75):
+    """Throughput of a training with the monitor against without, turn and turn about."""
+    _wait()
+    running = launcher().start(base, 1, Limits())
+    ticks = []
+    while len(ticks) < 60:
+        ticks += _new(running)
+    rates = {True: [], False: []}
+    for window in range(2 * windows):
+        on = (window + window // 2) % 2 == 0
+        watching = Monitor()
+        if on:
+            watching.watch(running.pid)
+            watching.start(time.perf_counter_ns())
+        until = time.perf_counter_ns() + int(seconds * 1e9)
+        begun, ticks = time.perf_counter_ns(), []
+        while time.perf_counter_ns() < until:
+            ticks += _new(running)
+        watching.stop()
+        inside = [t for t in ticks if begun <= t[0] <= until]
+        done = sum(n for _, n, *_ in inside[1:])
+        rates[on].append(done / (inside[-1][0] - inside[0][0]))
+    running.kill("stopped", "done")
+    logs = np.log(rates[True]) - np.log(rates[False])
+    draw = np.random.default_rng(0)
+    means = draw.choice(logs, (2000, len(logs))).mean(axis=1)
+    low, high = np.exp(np.quantile(means, [0.025, 0.975]))
+    ratio = f"{np.exp(logs.mean()):.3f}"
+    detail = f"{low:.3f} to {high:.3f}, {windows} pairs"
+    return [("throughput, monitor on against off", ratio, detail)]
+
+
+def turns(budget=40.0):
+    """The same work in turns against in one go: does standing still change its pace?"""
+    rows = []
+    for name, work in (("products", base), ("AUTOTUNE pipeline", pipeline)):
+        logs = []
+        for seed in range(3):
+            rates = {}
+            for in_turns in (True, False) if seed % 2 else (False, True):
+                measured = _run({"base": work}, budget / 6, seed, in_turns=in_turns)
+                rates[in_turns] = measured.timing("base").rate
+            logs.append(np.log(rates[True] / rates[False]))
+        spread = np.std(logs, ddof=1)
+        rows.append(
+            (
+                f"{name}: rate in turns against in one go",
+                f"{np.exp(np.mean(logs)):.3f}",
+                f"standard deviation of a pair {spread:.3f}, {len(logs)} pairs",
+            )
+        )
+    return rows
+
+
+def claims(runs=40, budget=20.0):
+    """How often the same thing is called different, and 15 % more work found."""
+    false, found, widths, others = 0, 0, [], []
+    for seed in range(runs):
+        arms = {"base": base, "same": base, "slower": slower}
+        measured = _run(arms, budget, seed)
+        same, slow = (
+            measured.compare("same", "base"),
+            measured.compare("slower", "base"),
+        )
+        false += same is not None and not same.is_noise
+        found += slow is not None and slow.verdict == "slower"
+        widths += [slow.half_width] if slow else []
+        others += [c for c in measured.samples.get("cpu_other", ()) if c is not None]
+    load = f"others used {np.mean(others):.2f} cores"
+    width = f"median half-width {np.median(widths):.1%}"
+    return [
+        (f"the same called different, of {runs}", str(false), f"{width}, {load}"),
+        (f"15 % more work found, of {runs}", str(found), f"budget {budget:.0f} s each"),
+    ]
+
+
+def _run(works, budget, seed, *, in_turns=True):
+    arms = tuple(Arm(name, work, against="base") for name, work in works.items())
+    plan = Plan(arms=arms, baseline="base", budget=budget, seed=seed, in_turns=in_turns)
+    for event in Run(plan, launcher(), Monitor()).events():
+        if isinstance(event, Finished):
+            return event.measurement
+    raise AssertionError("a run ends with Finished")
+
+
+def _new(running):
+    return [t for m in running.poll(0.02) if m[0] == "ticks" for t in m[1] if t[1]]
+
+
+def _wait():
+    while not launcher().wait(1):
+        pass
+
+
+def main():
+    """Run what is asked for and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    known = {"start": start, "monitor": monitor, "turns": turns, "claims": claims}
+    parser.add_argument("what", nargs="+", choices=known)
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--budget", type=float, default=20.0)
+    asked = parser.parse_args()
+    table = Table("what", "figure", "detail")
+    for what in asked.what:
+        options = {"runs": asked.runs, "budget": asked.budget}
+        for row in known[what](**(options if what == "claims" else {})):
+            table.add_row(*row)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
