@@ -60,13 +60,13 @@ def epoch_end(measured: Measurement, variant: str) -> tuple[float, float] | None
     return statistics.median(dropped), statistics.median(restarted)
 
 
-def because(measured: Measurement, best: str, *, alone: bool) -> tuple[str, ...]:
+def because(measured: Measurement, best: str) -> tuple[str, ...]:
     """The facts that a verdict naming ``best`` rests on."""
     return (
         *_noise(measured),
         *_waits(measured, best),
         *_ceiling(measured, best),
-        *_limit(measured, best, alone=alone),
+        *_limit(measured),
         *_busiest_stage(measured, best),
         *_epoch_ends(measured, best),
         *_out_of_contest(measured),
@@ -136,46 +136,46 @@ def _ceiling(measured: Measurement, best: str) -> Iterator[str]:
         )
 
 
-def _limit(measured: Measurement, best: str, *, alone: bool) -> Iterator[str]:
+def _limit(measured: Measurement) -> Iterator[str]:
     limit = measured.timing(DECODE_LIMIT)
     if limit is None:
         return
-    only_decoding = (
-        f"Cores that decode whole images and do nothing else reach "
-        f"{units.rate(limit.rate, 'images')}"
-    )
-    mark = "" if alone else ALONE
-    fed_alone = {
-        how: measured.fastest(_decoding(measured, how, mark))
-        for how in ("square", "whole")
-        if _decoding(measured, how, mark)
-    }
-    if not fed_alone:
-        compared = measured.compare(best, DECODE_LIMIT)
-        share = (
-            f"; {quoted(best)} trains on {_share(compared)} of that" if compared else ""
+    told = [
+        f"{quoted(name)}, which decodes {what}, {_does(measured, name)} "
+        f"{_share(compared)} of that"
+        for what, name in _best_that_decode(measured).items()
+        if (compared := measured.compare(name, DECODE_LIMIT))
+    ]
+    yield (
+        "; ".join(
+            [
+                "Cores that decode whole images and do nothing else reach "
+                f"{units.rate(limit.rate, 'images')}",
+                *told,
+            ]
         )
-        yield f"{only_decoding}{share}."
-        return
-    told = []
-    for how, (first, *_) in fed_alone.items():
-        compared = measured.compare(first.variant, DECODE_LIMIT)
-        if compared:
-            whole = (
-                "decoding only the square it needs"
-                if how == "square"
-                else "decoding all"
-            )
-            told.append(
-                f"{quoted(first.variant)}, {whole}, delivers {_share(compared)}"
-            )
-    yield f"{only_decoding}; of that, {' and '.join(told)}."
+        + "."
+    )
 
 
-def _decoding(measured: Measurement, how: str, mark: str) -> tuple[str, ...]:
-    timed = [timing.variant for timing in measured.timings]
-    ways = [way for way in WAYS.values() if way.decodes == how and not way.trap]
-    return tuple(way.name + mark for way in ways if way.name + mark in timed)
+def _does(measured: Measurement, variant: str) -> str:
+    return "reaches" if waiting(measured, variant) is None else "trains on"
+
+
+def _best_that_decode(measured: Measurement) -> dict[str, str]:
+    """The fastest variant that decodes whole images, and the one that does not."""
+    timed = {timing.variant for timing in measured.timings}
+    # Without a model where that was measured: the limit has none either.
+    mark = ALONE if any(name.endswith(ALONE) for name in timed) else ""
+    found = {}
+    for decodes, what in (
+        ("square", "only the square it needs"),
+        ("whole", "them all"),
+    ):
+        ways = [way.name + mark for way in WAYS.values() if way.decodes == decodes]
+        if among := tuple(name for name in ways if name in timed):
+            found[what] = measured.fastest(among)[0].variant
+    return found
 
 
 def _busiest_stage(measured: Measurement, best: str) -> Iterator[str]:

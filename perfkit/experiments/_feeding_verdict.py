@@ -47,7 +47,7 @@ def judge(measured: Measurement, *, alone: bool) -> Verdict:
     )
     return Verdict(
         headline=headline,
-        because=facts.because(measured, best.variant, alone=alone),
+        because=facts.because(measured, best.variant),
         next=_next(measured, best.variant, compared),
         winner=best.variant if won else "",
     )

@@ -144,13 +144,14 @@ class DataPipeline(Experiment):
     def _task(self) -> Task:
         import numpy as np
 
-        found = kept(self._folder, count=self.count, side=self.image_side)
+        found = kept(self.folder, count=self.count, side=self.image_side)
         # The trial has seeded NumPy, with the same number for all arms of a round.
         seed = int(np.random.randint(2**31))
         return Task(images=found, side=self.image_side, batch=self.batch, seed=seed)
 
     @property
-    def _folder(self) -> Path:
+    def folder(self) -> Path:
+        """Where the images lie: the reader's own, or those that ``prepare`` makes."""
         if self.images:
             return Path(self.images).expanduser().absolute()
         return cache.folder() / sources.folder_name(self.source, self.count)
@@ -158,7 +159,7 @@ class DataPipeline(Experiment):
     def _made_folder(self) -> Generator[Note, None, Path]:
         if not self.images:
             yield from sources.folder(self.source, self.count)
-        return self._folder
+        return self.folder
 
 
 def _leave_gpus_alone() -> None:

@@ -7,6 +7,7 @@ pipelines use. No pipeline that decodes whole images on these cores can be faste
 from __future__ import annotations
 
 import functools
+import itertools
 import mmap
 import os
 import signal
@@ -37,6 +38,21 @@ def with_tensorflow() -> Callable[[bytes], object]:
     import tensorflow as tf
 
     return lambda file: tf.io.decode_jpeg(file, channels=3)
+
+
+def only_a_square(side: int) -> Callable[[bytes], object]:
+    """Give what decodes only a square of each image, in four places by turns."""
+    import tensorflow as tf
+
+    places = itertools.cycle([(0.1, 0.9), (0.6, 0.3), (0.9, 0.6), (0.4, 0.1)])
+
+    def decode(file: bytes) -> object:
+        height, width, _ = tf.io.extract_jpeg_shape(file).numpy()
+        top, left = next(places)
+        corner = [int(top * (height - side)), int(left * (width - side))]
+        return tf.io.decode_and_crop_jpeg(file, [*corner, side, side], channels=3)
+
+    return decode
 
 
 def limit(

@@ -287,9 +287,9 @@ def test_the_decode_limit_is_held_against_the_pipeline_alone():
     )
     text = because(run, feeding="both")
     assert "Cores that decode whole images and do nothing else reach 1,000" in text
-    assert "decoding only the square it needs, delivers 120 %" in text
-    assert '"crop while decoding, alone"' in text
-    assert '"prefetch, alone", decoding all, delivers 90 %' in text
+    assert '"crop while decoding, alone", which decodes only the square it' in text
+    assert "needs, reaches 120 % (" in text
+    assert '"prefetch, alone", which decodes them all, reaches 90 % (' in text
     assert "cache, alone" not in text
 
 
@@ -298,13 +298,15 @@ def test_alone_the_limit_is_held_against_the_ways_themselves():
     found = verdict(run, feeding="alone")
     assert '"prefetch" delivers images fastest here: 900 images/s' in found.headline
     text = " ".join(found.because)
-    assert '"prefetch", decoding all, delivers 90 %' in text
+    assert '"prefetch", which decodes them all, reaches 90 % (' in text
     assert "training" not in text
 
 
 def test_in_training_the_limit_is_told_for_what_it_is():
-    run = measured({"naive map": 400, "prefetch": 800, "decode limit": 1000})
-    assert '1,000 images/s; "prefetch" trains on 80 %' in because(run)
+    rates = {"naive map": 400, "prefetch": 800, "cache": 3000, "decode limit": 1000}
+    text = because(measured(rates, waits={"prefetch": 0.5}))
+    assert '1,000 images/s; "prefetch", which decodes them all, trains on 80 %' in text
+    assert '"cache", which' not in text
 
 
 def test_the_end_of_an_epoch_is_told_apart_and_blamed_on_no_rate():

@@ -1,0 +1,124 @@
+"""How close do the pipelines come to what the cores can decode?
+
+Run from a checkout: ``python benchmarks/decode_limit.py [--budget 120]``. Every row is
+a ratio of two rates of one interleaved run, with its 95 % interval: pipelines that feed
+nothing, over processes (one per core) that only decode the same files from memory.
+
+A pipeline that decodes only the square it needs does less than the processes that
+decode whole images; it is also held against processes that decode only squares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfkit import units
+from perfkit.experiments.data_pipeline import DataPipeline
+from perfkit.experiments.session import Session
+from perfkit.measure.events import Finished, TrialStarted
+from perfkit.measure.measurement import Arm
+from perfkit.workloads import cores, decoding
+from perfkit.workloads.images import kept
+from perfkit.workloads.ways import DECODE_LIMIT, WAYS
+
+SIMPLEJPEG = "decode limit, simplejpeg"
+SQUARES = "decode limit, squares"
+PIPELINES = (
+    "naive map",
+    "rewritten",
+    "prefetch",
+    "uint8",
+    "fixed threads",
+    "tfrecord jpeg",
+    "crop while decoding",
+    "everything",
+)
+# What the best pipeline has to reach of what processes that only decode reach.
+WANTED = 0.85
+
+
+def main() -> int:
+    """Measure, print the table, and fail where the best pipeline is too slow."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--budget", type=float, default=120.0, help="seconds")
+    asked = parser.parse_args()
+    names = ",".join((*PIPELINES, DECODE_LIMIT))
+    experiment = WithMoreLimits(feeding="alone", arms=names)
+    measured = run(experiment, asked.budget)
+    print(
+        f"{cores.granted()} cores, images of about 500 by 375 px, "
+        f"{units.size(measured.notes['images']['bytes_each'])} each; rate over that of "
+        "each decode limit\n"
+    )
+    limits = (DECODE_LIMIT, SQUARES, SIMPLEJPEG)
+    print(f"{'':22}{'images/s':>9}  " + "".join(f"{name:>26}" for name in limits))
+    for timing in measured.timings:
+        compared = [measured.compare(timing.variant, limit) for limit in limits]
+        shown = [
+            f"{c.ratio:.2f} ({c.low:.2f} to {c.high:.2f})" if c else ""
+            for c in compared
+        ]
+        print(
+            f"{timing.variant:22}{timing.rate:9,.0f}  "
+            + "".join(f"{text:>26}" for text in shown)
+        )
+    return verdict(measured)
+
+
+def verdict(measured):
+    """Say whether the best pipeline comes close enough, whole images and squares."""
+    missed = 0
+    for decodes in ("square", "whole"):
+        ways = tuple(n for n in PIPELINES if WAYS[n].decodes == decodes)
+        best = measured.fastest(ways)[0].variant
+        ratio = measured.compare(best, DECODE_LIMIT).ratio
+        missed += decodes == "square" and ratio < WANTED
+        print(f"\nbest that decodes the {decodes}: {best}, {ratio:.2f} of the limit")
+    return int(missed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithMoreLimits(DataPipeline):
+    """The data-pipeline experiment with two more ways to only decode."""
+
+    def variants(self):
+        """Add decoding squares, and decoding through another binding."""
+        squares = functools.partial(decoding.only_a_square, self.image_side)
+        return {
+            **super().variants(),
+            SQUARES: Arm(SQUARES, functools.partial(self.limit, squares)),
+            SIMPLEJPEG: Arm(SIMPLEJPEG, functools.partial(self.limit, with_simplejpeg)),
+        }
+
+    def limit(self, decoder):
+        """Only decode, with this decoder."""
+        images = kept(self.folder, count=self.count, side=self.image_side)
+        return decoding.limit(images, decoder)
+
+
+def run(experiment, budget):
+    """Measure all arms interleaved; the finding itself is not kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        session = Session(experiment, budget=budget, folder=Path(folder))
+        for event in session.events():
+            if isinstance(event, TrialStarted):
+                print(f"\r{event.at:4.0f} s of {budget:.0f}", end="", file=sys.stderr)
+            if isinstance(event, Finished):
+                return event.measurement
+    return None
+
+
+def with_simplejpeg():
+    """Give libjpeg-turbo's decoder through another binding."""
+    import simplejpeg
+
+    return simplejpeg.decode_jpeg
+
+
+if __name__ == "__main__":
+    sys.exit(main())
