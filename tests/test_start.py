@@ -239,12 +239,12 @@ def no_pip(checkout):
 
 
 def test_pips_package_index_is_used_by_uv_too(monkeypatch):
-    said = "global.index-url='https://mirror.test/simple'\n:env:.cert='/ca.pem'\n"
+    said = "global.index-url='https://mirror.test/pypi'\n:env:.cert='/ca.pem'\n"
     answer = subprocess.CompletedProcess([], 0, stdout=said)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: answer)
     monkeypatch.setattr(os, "environ", {"SSL_CERT_FILE": "/mine.pem"})
     settings = start.uv_settings.__wrapped__()
-    assert settings["UV_DEFAULT_INDEX"] == "https://mirror.test/simple"
+    assert settings["UV_DEFAULT_INDEX"] == "https://mirror.test/pypi"
     assert settings["SSL_CERT_FILE"] == "/mine.pem"
 
 

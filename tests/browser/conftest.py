@@ -68,7 +68,7 @@ def open_notebook(page, lab):
     def visit(path=lab.path):
         page.goto(f"{lab.origin}{path}?token={lab.token}")
         page.locator(".jp-NotebookPanel").wait_for()
-        # The status bar knows; a notebook's own sign says idle before there is a kernel.
+        # The notebook's own sign says idle before there is a kernel.
         page.locator("#jp-bottom-panel", has_text="| Idle").wait_for()
         return page
 

@@ -1,0 +1,166 @@
+"""The rules of the house: how code is written, and which part may know which."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "perfkit"
+CODE = ("perfkit", "tests", "notebooks", "benchmarks", "start.py")
+# The parts of perfkit, from what knows nothing to what knows all. A part may import
+# from its own line and from the lines above it.
+ORDER = (
+    {"units", "errors"},
+    {"machine"},
+    {"measure"},
+    {"findings"},
+    {"experiments", "workloads", "diagnosis"},
+    {"charts"},
+    {"running", "progress", "displays", "report", "_verbs"},
+    {"panel", "export", "lab", "fleet", "cli", "options", "__init__", "__main__"},
+)
+LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
+# Written apart, so that this file does not hold what it looks for.
+PLACES = re.compile(
+    "|".join(
+        (
+            # Ada and Bob live in the tests.
+            r"(?<![\w.])/(root|work|tmp|(home|Users)/(?!ada|bob)\w+)" + r"/\w",
+            r"(pypi\.org|pythonhosted\." + r"org)",
+            r"://[^\s\"']+/" + r"simple\b",
+        )
+    )
+)
+
+
+def run(*command):
+    """Run a tool of this environment; what it says is the failure's message."""
+    result = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_code_keeps_the_rules_of_ruff():
+    run("ruff", "check", "--quiet", *CODE)
+
+
+def test_the_code_is_formatted():
+    run("ruff", "format", "--check", "--quiet", *CODE)
+
+
+def test_the_types_are_right():
+    run("mypy", "--no-error-summary")
+
+
+def part_of(module):
+    """The part of perfkit that a dotted name lies in."""
+    words = module.split(".")
+    return words[1] if len(words) > 1 else "__init__"
+
+
+def imports(source, package):
+    """Every module of perfkit that a source imports, wherever in it, for types too.
+
+    Who needs a part's types knows that part: leaving those imports out would let two
+    parts grow around each other.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            up = package.split(".")[: 1 - node.level or None] if node.level else []
+            base = ".".join([*up, *filter(None, [node.module])])
+            # What is imported may be a module or a name in one; the part is the same
+            # but for perfkit itself, whose names live in other parts.
+            for alias in node.names:
+                inside = base == "perfkit" and is_part(alias.name)
+                yield f"perfkit.{alias.name}" if inside else base
+
+
+def is_part(name):
+    return (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").exists()
+
+
+def wrong_imports(source, part, package):
+    found = (m for m in imports(source, package) if m.split(".")[0] == "perfkit")
+    return {m for m in found if LEVEL[part_of(m)] > LEVEL[part]}
+
+
+def sources():
+    """Each file of the package with its part and its dotted package."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        where = path.relative_to(PACKAGE)
+        package = ".".join(["perfkit", *where.parts[:-1]])
+        yield path, where.parts[0].removesuffix(".py"), package
+
+
+def test_every_part_has_its_place_in_the_order():
+    assert {part for _, part, _ in sources()} <= set(LEVEL)
+
+
+def test_imports_point_one_way():
+    wrong = {
+        str(path.relative_to(ROOT)): bad
+        for path, part, package in sources()
+        if (bad := wrong_imports(path.read_text(), part, package))
+    }
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "wrong"),
+    [
+        ("import perfkit.charts", {"perfkit.charts"}),
+        ("from perfkit.charts import chart", {"perfkit.charts"}),
+        ("from perfkit import charts", {"perfkit.charts"}),
+        ("from ..charts import chart", {"perfkit.charts"}),
+        ("from .. import charts", {"perfkit.charts"}),
+        ("def f():\n    from perfkit.cli import main", {"perfkit.cli"}),
+        ("if TYPE_CHECKING:\n    from perfkit.lab import x", {"perfkit.lab"}),
+        ("import perfkit", {"perfkit"}),
+        ("from perfkit import Finding", {"perfkit"}),
+        ("from . import trial\nfrom .tick import Tick", set()),
+        ("from perfkit import errors, units", set()),
+        ("import numpy\nfrom charts import x", set()),
+    ],
+)
+def test_an_import_against_the_order_is_seen_however_it_is_written(source, wrong):
+    assert wrong_imports(source, "measure", "perfkit.measure") == wrong
+
+
+def published():
+    """Every file that is the project's own, whether git is there or not."""
+    folders = (".ci", "benchmarks", "binder", "locks", "notebooks", "perfkit", "tests")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    made = {"__pycache__", ".ipynb_checkpoints"}
+    for path in [*files, *ROOT.glob("*.*")]:
+        if path.is_file() and not made & set(path.parts):
+            yield path
+
+
+def test_no_file_names_a_place_on_a_machine_or_a_package_index():
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()[:100]}"
+        for path in published()
+        for line in path.read_text(errors="replace").splitlines()
+        if PLACES.search(line)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/".join(("", "work", "x")),
+        "/".join(("", "home", "me", "x")),
+        "https://a.b/" + "simple/",
+        "py" + "pi.org",
+    ],
+)
+def test_a_place_would_be_seen(line):
+    assert PLACES.search(line)
