@@ -117,7 +117,7 @@ def start(times=9):
 
 
 def monitor(windows=40, seconds=0.75):
-    """Throughput of a training with the monitor against without, turn and turn about."""
+    """Throughput of a training with the monitor against without, by turns."""
     _wait()
     running = launcher().start(base, 1, Limits())
     ticks = []

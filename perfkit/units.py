@@ -44,7 +44,8 @@ def rate(value: float, unit: str = "examples") -> str:
 
 def ratio(value: float) -> str:
     """Write a ratio with its sign of multiplication, as ``"1.32×"``."""
-    return f"{value:.2f}×" if value < 9.995 else f"{significant(value)}×"
+    two_digits = f"{value:.2f}" if 0.0995 <= value < 9.995 else significant(value)
+    return f"{two_digits}×"
 
 
 def percent(value: float) -> str:

@@ -69,6 +69,7 @@ class Monitor:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
+        self._gpus.close()
 
     def watch(self, pid: int | None, others: Sequence[int] = ()) -> None:
         """Say which process has its turn, and which of the round stand still.
