@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import signal
 import threading
 
 # The path of the file that takes what the import prints; kept for when it fails.
@@ -24,6 +25,9 @@ def _leave_with_parent(done: threading.Event) -> None:
 
 
 def _import_everything() -> None:
+    # An interrupt reaches all processes of a terminal or kernel and means the run; the
+    # next run needs this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     done = threading.Event()
     watcher = threading.Thread(target=_leave_with_parent, args=(done,), daemon=True)
     watcher.start()

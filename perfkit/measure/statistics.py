@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy import stats
 
 from perfkit import units
 
@@ -225,7 +224,7 @@ def comparison(of: Rounds, usual: float, floor: float | None) -> Comparison:
 def _interval(of: Rounds, usual: float) -> tuple[float, float, float]:
     """Low, middle and high of the mean log ratio."""
     middle, error, freedom = _moderated(of, usual)
-    half = float(stats.t.ppf(_LEVEL, freedom)) * error
+    half = _student(freedom) * error
     return middle - half, middle, middle + half
 
 
@@ -294,5 +293,13 @@ def _few(count: int) -> float:
     """Standard errors in half a 95 % interval, corrected for a bootstrap of few."""
     if count == 1:
         # Nothing is known of the spread between processes; say so by a wide interval.
-        return float(stats.t.ppf(_LEVEL, 1))
-    return float(stats.t.ppf(_LEVEL, count - 1) * np.sqrt(count / (count - 1)))
+        return _student(1)
+    return float(_student(count - 1) * np.sqrt(count / (count - 1)))
+
+
+def _student(freedom: float) -> float:
+    """How many standard errors an interval reaches."""
+    # Not with the module, which every trial imports: it takes most of a second.
+    from scipy import stats
+
+    return float(stats.t.ppf(_LEVEL, freedom))

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -135,6 +134,9 @@ def _differ(start: NDArray[np.float64], rest: NDArray[np.float64]) -> bool:
     low, high = np.quantile(start, [0.25, 0.75], method="closest_observation")
     middle = float(np.median(rest))
     apart = max(float(low) - middle, middle - float(high))
+    # Not with the module, which every trial imports: it takes most of a second.
+    from scipy import stats
+
     spread = float(stats.median_abs_deviation(rest, scale="normal"))
     least = _WARM_UP_T * spread / math.sqrt(len(start))
     return apart > max(_WARM_UP_DIFFERS, least)
