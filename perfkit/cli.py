@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"perfkit: {error}", file=sys.stderr)
         return BAD_USAGE if isinstance(error, BadParameterError) else FAILED
     except KeyboardInterrupt as interrupt:
-        print(f"perfkit: {interrupt or 'interrupted.'}", file=sys.stderr)
+        print(f"perfkit: {str(interrupt) or 'interrupted.'}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # Python would complain once more when it flushes standard output at the end.

@@ -31,21 +31,21 @@ _LONGEST = 2000
 class Say(Protocol):
     """Prints lines of text."""
 
-    def __call__(self, text: str = "", style: str = "") -> None:
-        """Print it, an empty line if it is empty."""
+    def __call__(self, text: str = "", style: str = "", *, whole: bool = False) -> None:
+        """Print it, an empty line if it is empty; ``whole`` breaks no line."""
 
 
 def sayer(console: Console) -> Say:
     """Give what prints text as it is, without markup or anything a terminal obeys."""
 
-    def say(text: str = "", style: str = "") -> None:
+    def say(text: str = "", style: str = "", *, whole: bool = False) -> None:
         console.print(
             "\n".join(_line(line) for line in text.split("\n")),
             style=style,
             markup=False,
             highlight=False,
             emoji=False,
-            soft_wrap=not console.is_terminal,
+            soft_wrap=whole or not console.is_terminal,
         )
 
     return say
@@ -69,6 +69,9 @@ def write(finding: Finding, console: Console) -> None:
     say()
     for line in _footnotes(finding):
         say(line)
+    if finding.path:
+        # What is to be copied stays in one piece.
+        say(f"Saved as: {_short(finding.path)}", whole=True)
 
 
 def _line(text: str) -> str:
@@ -127,8 +130,6 @@ def _footnotes(finding: Finding) -> Iterator[str]:
     budget = f"with a budget of {units.seconds(finding.budget_s)}"
     stopped = ", stopped before that" if finding.stopped else ""
     yield f"Recorded: {finding.recorded[:16].replace('T', ' ')}, {budget}{stopped}."
-    if finding.path:
-        yield f"Saved as: {_short(finding.path)}"
 
 
 def _short(path: Path) -> str:
