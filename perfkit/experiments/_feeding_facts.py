@@ -68,6 +68,7 @@ def because(measured: Measurement, best: str) -> tuple[str, ...]:
         *_ceiling(measured, best),
         *_limit(measured),
         *_busiest_stage(measured, best),
+        *_costs(measured, best),
         *_epoch_ends(measured, best),
         *_out_of_contest(measured),
         *_images(measured),
@@ -226,12 +227,32 @@ def _too_large(measured: Measurement, way: Way) -> str:
     )
 
 
+def _costs(measured: Measurement, best: str) -> Iterator[str]:
+    images, way = measured.notes.get("images"), WAYS.get(best.removesuffix(ALONE))
+    if not images or way is None:
+        return
+    if way.keeps:
+        yield f"{quoted(best)} keeps {units.size(images['decoded_bytes'])} in memory."
+    if way.form == "raw":
+        yield (
+            f"{quoted(best)} reads {units.size(images['decoded_bytes'])} from its "
+            f"file, where the images themselves take {units.size(images['bytes'])}."
+        )
+
+
 def _images(measured: Measurement) -> Iterator[str]:
-    images: dict[str, Any] = measured.notes.get("images", {})
-    if images.get("skipped"):
+    images: dict[str, Any] | None = measured.notes.get("images")
+    if not images:
+        return
+    yield (
+        f"Fed were {images['count']:,} images of about {images['width']} by "
+        f"{images['height']} px, {units.size(images['bytes_each'])} each. They had "
+        "been read before, so they came from the system's memory and not from a disk."
+    )
+    if images["skipped"]:
         reasons = images["skipped_because"].items()
         yield (
-            f"{images['skipped']} of the images were left out: "
+            f"{images['skipped']} images were left out: "
             f"{', '.join(f'{count} {why}' for why, count in reasons)} "
             f"({', '.join(images['skipped_names'][:3])}"
             f"{', …' if images['skipped'] > 3 else ''})."

@@ -60,7 +60,7 @@ def made(
     if whole.is_dir():
         return whole
     with writing(what, size):
-        folder().mkdir(parents=True, exist_ok=True)
+        _made_parent(whole)
         _forget_abandoned()
         _check_room(what, size)
         unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder()))
@@ -80,7 +80,7 @@ def write(name: str, text: str, *, what: str) -> Path:
     """
     whole = folder() / name
     with writing(what, len(text)):
-        whole.parent.mkdir(parents=True, exist_ok=True)
+        _made_parent(whole)
         descriptor, unfinished = tempfile.mkstemp(prefix=_UNFINISHED, dir=whole.parent)
         try:
             with open(descriptor, "w", encoding="utf-8") as file:
@@ -110,6 +110,14 @@ def writing(what: str, size: int) -> Iterator[None]:
                 "that can."
             ) from error
         raise
+
+
+def _made_parent(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError as error:
+        # So says a place that takes no folders at all, such as /proc.
+        raise OSError(errno.EROFS, str(error)) from error
 
 
 def _check_room(what: str, size: int) -> None:

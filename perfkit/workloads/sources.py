@@ -87,7 +87,7 @@ def _cifar10() -> tuple[NDArray[np.uint8], NDArray[np.integer]]:
         (images, labels), _ = keras.datasets.cifar10.load_data()
     # Keras raises a bare Exception where the network does not answer.
     except Exception as error:
-        reason = str(error).partition(":")[0] or type(error).__name__
+        reason = str(error).partition(" on ")[0] or type(error).__name__
         raise MissingPartError(
             f"CIFAR-10 could not be fetched ({reason}); it needs the network once, or "
             "choose the photographs that are made here."

@@ -19,6 +19,10 @@ from perfkit.workloads.ways import WAYS
 IMAGES = {
     "count": 256,
     "found": 256,
+    "bytes": 26_000_000,
+    "bytes_each": 101_000,
+    "width": 500,
+    "height": 375,
     "decoded_bytes": 144_000_000,
     "skipped": 0,
     "skipped_because": {},
@@ -342,9 +346,26 @@ def test_images_left_out_are_counted_and_named():
     }
     text = because(measured({"naive map": 400}, notes={"images": images}))
     assert (
-        "4 of the images were left out: 1 empty, 3 broken or cut short "
+        "4 images were left out: 1 empty, 3 broken or cut short "
         "(a.jpg, b.jpg, c.jpg, …)."
     ) in text
+
+
+def test_what_was_fed_is_told():
+    assert (
+        "Fed were 256 images of about 500 by 375 px, 101 KB each. They had been read "
+        "before, so they came from the system's memory and not from a disk."
+    ) in because(measured({"naive map": 400}))
+
+
+def test_what_the_winner_takes_of_memory_or_disk_is_told():
+    cache = because(measured({"naive map": 400, "cache": 800}))
+    assert '"cache" keeps 144 MB in memory.' in cache
+    raw = because(measured({"naive map": 400, "tfrecord raw": 800}))
+    assert (
+        '"tfrecord raw" reads 144 MB from its file, where the images themselves take '
+        "26 MB."
+    ) in raw
 
 
 def test_how_trials_failed_is_told():

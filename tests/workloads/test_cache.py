@@ -1,6 +1,7 @@
 import errno
 import os
 import shutil
+import sys
 import time
 
 import pytest
@@ -101,6 +102,15 @@ def test_a_place_that_cannot_be_written_is_a_sentence_with_the_remedy(
 ):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file" / "cache"))
+    with pytest.raises(
+        MissingPartError, match="cannot be written to: set PERFKIT_CACHE"
+    ):
+        make(run)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_a_place_that_takes_no_folders_is_a_sentence_too(run, monkeypatch):
+    monkeypatch.setenv(cache.VARIABLE, "/proc/perfkit")
     with pytest.raises(
         MissingPartError, match="cannot be written to: set PERFKIT_CACHE"
     ):

@@ -57,6 +57,8 @@ def test_no_network_is_said_in_a_sentence(run, monkeypatch, tmp_path):
         raise Exception("URL fetch failure on https://somewhere: None -- [Errno -2]")
 
     monkeypatch.setattr(keras.datasets.cifar10, "load_data", fails)
-    with pytest.raises(MissingPartError, match="needs the network once, or choose the"):
+    with pytest.raises(
+        MissingPartError, match=r"\(URL fetch failure\); it needs the net"
+    ):
         run(sources.folder("cifar10", 10))
     assert not list(tmp_path.iterdir())
