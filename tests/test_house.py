@@ -135,7 +135,7 @@ def test_an_import_against_the_order_is_seen_however_it_is_written(source, wrong
 
 def published():
     """Every file that is the project's own, whether git is there or not."""
-    folders = (".ci", "benchmarks", "binder", "locks", "notebooks", "perfkit", "tests")
+    folders = ".ci benchmarks binder docs locks notebooks perfkit tests".split()
     files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
     made = {"__pycache__", ".ipynb_checkpoints"}
     for path in [*files, *ROOT.glob("*.*")]:
