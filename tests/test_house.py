@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "perfkit"
 CODE = ("perfkit", "tests", "notebooks", "benchmarks", "start.py")
+OURS = (*CODE, ".ci", "binder", "docs", "locks")
 # The parts of perfkit, from what knows nothing to what knows all. A part may import
 # from its own line and from the lines above it.
 ORDER = (
@@ -135,8 +136,7 @@ def test_an_import_against_the_order_is_seen_however_it_is_written(source, wrong
 
 def published():
     """Every file that is the project's own, whether git is there or not."""
-    folders = ".ci benchmarks binder docs locks notebooks perfkit tests".split()
-    files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    files = [path for folder in OURS for path in (ROOT / folder).rglob("*")]
     made = {"__pycache__", ".ipynb_checkpoints"}
     for path in [*files, *ROOT.glob("*.*")]:
         if path.is_file() and not made & set(path.parts):
