@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from perfkit import units
 from perfkit.workloads.anatomy import busiest
 from perfkit.workloads.feeding import DROPPED, RESTARTED
-from perfkit.workloads.ways import BASELINE, DECODE_LIMIT, SYNTHETIC, WAYS
+from perfkit.workloads.ways import (
+    BASELINE,
+    DECODE_LIMIT,
+    REWRITTEN,
+    SYNTHETIC,
+    WAYS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,6 +70,7 @@ def because(measured: Measurement, best: str) -> tuple[str, ...]:
     """The facts that a verdict naming ``best`` rests on."""
     return (
         *_noise(measured),
+        *_by_default(measured),
         *_waits(measured, best),
         *_ceiling(measured, best),
         *_limit(measured),
@@ -112,6 +119,17 @@ def _noise(measured: Measurement) -> Iterator[str]:
         yield (
             f"{quoted(BASELINE)} measured against itself differs by up to "
             f"{units.percent(floor - 1)} in this run; no smaller difference is claimed."
+        )
+
+
+def _by_default(measured: Measurement) -> Iterator[str]:
+    compared = measured.compare(REWRITTEN, BASELINE)
+    if compared:
+        yield (
+            f"{quoted(BASELINE)} has TensorFlow's rewrites switched off; the same code "
+            f"as TensorFlow runs it by default, {quoted(REWRITTEN)}, reaches "
+            f"{units.ratio(compared.ratio)} of it ({compared.low:.2f} to "
+            f"{compared.high:.2f})."
         )
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 _PLAIN = {
     "BatchV2": "batch",
-    "CacheV2": "cache",
     "FilterByLastComponent": "skip broken ones",
     "FlatMap": "one after another",
     "ForeverRepeat": "repeat",
@@ -25,9 +24,7 @@ _PLAIN = {
     "MapAndBatch": "map and batch, fused",
     "MapAndBatchV2": "map and batch, fused",
     "MemoryCache": "cache in memory",
-    "MemoryCacheImpl": "cache in memory",
-    "MemoryReader": "read the cache",
-    "MemoryWriter": "fill the cache",
+    "MemoryCacheImpl": "contents of the cache",
     "ParallelBatch": "batch, parallel",
     "ParallelInterleaveV4": "files in turns, parallel",
     "ParallelMapV2": "map, parallel",

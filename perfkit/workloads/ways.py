@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from perfkit.workloads.reading import Task
 
 BASELINE = "naive map"
+REWRITTEN = "rewritten"
 SYNTHETIC = "synthetic"
 DECODE_LIMIT = "decode limit"
 _FILES = "prefetch"
@@ -82,15 +83,14 @@ WAYS = {
             advice="dataset.map(example).batch(batch)",
         ),
         Way(
-            "rewritten",
+            REWRITTEN,
             pipelines.rewritten,
-            advice="options.experimental_optimization.apply_default_optimizations = "
-            "True  # the default: do not switch it off",
+            advice="dataset.map(example).batch(batch)  # with the options as they are",
         ),
         Way(
             "random in map",
             pipelines.stateful,
-            "rewritten",
+            REWRITTEN,
             advice="tf.random.uniform([4])  # inside the function given to map",
             own_random=True,
         ),
@@ -218,7 +218,7 @@ _CEILINGS = (SYNTHETIC, DECODE_LIMIT)
 # What is asked together, by the question that it answers. The first takes a minute.
 GROUPS = {
     "essential": (
-        *(BASELINE, "rewritten", _FILES, "cache", "crop while decoding"),
+        *(BASELINE, REWRITTEN, _FILES, "cache", "crop while decoding"),
         *_CEILINGS,
     ),
     "formats": (
@@ -235,7 +235,7 @@ GROUPS = {
         *_CEILINGS,
     ),
     "threads": (
-        *(BASELINE, "rewritten", "random in map", "parallel map", _FILES),
+        *(BASELINE, REWRITTEN, "random in map", "parallel map", _FILES),
         *("fixed threads", "out of order", "everything"),
         *_CEILINGS,
     ),

@@ -232,6 +232,12 @@ def test_a_cache_that_cannot_hold_all_images_does_not_win():
     ) in because(many)
 
 
+def test_what_tensorflow_does_by_default_is_told():
+    text = because(measured({"naive map": 400, "rewritten": 600, "prefetch": 800}))
+    assert '"naive map" has TensorFlow\'s rewrites switched off; the same' in text
+    assert 'as TensorFlow runs it by default, "rewritten", reaches 1.50' in text
+
+
 def test_the_wait_for_data_is_told_before_and_after():
     run = measured(
         {"naive map": 400, "prefetch": 800}, waits={"naive map": 0.62, "prefetch": 0.08}
