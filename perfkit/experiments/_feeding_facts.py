@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-import statistics
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.workloads.anatomy import busiest
-from perfkit.workloads.feeding import DROPPED, RESTARTED
+from perfkit.experiments import _feeding_numbers as numbers
 from perfkit.workloads.ways import (
     BASELINE,
     DECODE_LIMIT,
@@ -22,48 +19,9 @@ if TYPE_CHECKING:
 
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
-    from perfkit.measure.trial import Trial
-    from perfkit.workloads.ways import Way
 
-# Marks the arms of a run that feeds a model in others.
-ALONE = ", alone"
 # An end of epoch that takes less is not worth a sentence.
 _EPOCH_END_S = 0.05
-# A cache may fill this share of the machine's memory.
-_MEMORY_SHARE = 0.5
-
-
-def contenders(measured: Measurement) -> tuple[str, ...]:
-    """The variants that were timed and may be called the fastest way."""
-    return tuple(
-        way.name
-        for way in _timed_ways(measured)
-        if not way.trap and not _too_large(measured, way)
-    )
-
-
-def waiting(measured: Measurement, variant: str) -> float | None:
-    """Which share of its steps' time a variant waits for data; None where unknown."""
-    waited = spent = 0.0
-    for trial in measured.of(variant):
-        if trial.outcome == "completed" and "input" in trial.parts:
-            # The first tick traces the step.
-            waited += sum(trial.parts["input"][1:])
-            spent += sum(_tick_lengths(trial)[1:])
-    return waited / spent if spent else None
-
-
-def epoch_end(measured: Measurement, variant: str) -> tuple[float, float] | None:
-    """Seconds to drop an iterator and to the next one's first batch, the medians."""
-    ended = [
-        (trial.pauses[DROPPED][0], trial.pauses[RESTARTED][0])
-        for trial in measured.of(variant)
-        if trial.pauses.get(DROPPED) and trial.pauses.get(RESTARTED)
-    ]
-    if not ended:
-        return None
-    dropped, restarted = zip(*ended, strict=True)
-    return statistics.median(dropped), statistics.median(restarted)
 
 
 def because(measured: Measurement, best: str) -> tuple[str, ...]:
@@ -109,10 +67,6 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _timed_ways(measured: Measurement) -> list[Way]:
-    return [WAYS[t.variant] for t in measured.timings if t.variant in WAYS]
-
-
 def _noise(measured: Measurement) -> Iterator[str]:
     floor = measured.noise_floor
     if floor is not None:
@@ -134,7 +88,10 @@ def _by_default(measured: Measurement) -> Iterator[str]:
 
 
 def _waits(measured: Measurement, best: str) -> Iterator[str]:
-    shares = {name: waiting(measured, name) for name in dict.fromkeys([BASELINE, best])}
+    shares = {
+        name: numbers.waiting(measured, name)
+        for name in dict.fromkeys([BASELINE, best])
+    }
     told = [
         f"{units.percent(share)} with {quoted(name)}"
         for name, share in shares.items()
@@ -162,7 +119,7 @@ def _limit(measured: Measurement) -> Iterator[str]:
     told = [
         f"{quoted(name)}, which decodes {what}, {_does(measured, name)} "
         f"{_share(compared)} of that"
-        for what, name in _best_that_decode(measured).items()
+        for what, name in numbers.best_that_decode(measured).items()
         if (compared := measured.compare(name, DECODE_LIMIT))
     ]
     yield (
@@ -178,28 +135,11 @@ def _limit(measured: Measurement) -> Iterator[str]:
 
 
 def _does(measured: Measurement, variant: str) -> str:
-    return "reaches" if waiting(measured, variant) is None else "trains on"
-
-
-def _best_that_decode(measured: Measurement) -> dict[str, str]:
-    """The fastest variant that decodes whole images, and the one that does not."""
-    timed = {timing.variant for timing in measured.timings}
-    # Without a model where that was measured: the limit has none either.
-    mark = ALONE if any(name.endswith(ALONE) for name in timed) else ""
-    found = {}
-    for decodes, what in (
-        ("square", "only the square it needs"),
-        ("whole", "them all"),
-    ):
-        ways = [way.name + mark for way in WAYS.values() if way.decodes == decodes]
-        if among := tuple(name for name in ways if name in timed):
-            found[what] = measured.fastest(among)[0].variant
-    return found
+    return "reaches" if numbers.waiting(measured, variant) is None else "trains on"
 
 
 def _busiest_stage(measured: Measurement, best: str) -> Iterator[str]:
-    plans = [trial.notes.get("plan", {}) for trial in measured.of(best)]
-    stage = next((busiest(plan) for plan in reversed(plans) if busiest(plan)), None)
+    stage = numbers.busiest_stage(measured, best)
     if stage:
         calls = stage["parallelism"]
         at_once = f", {calls} at a time" if calls else ""
@@ -210,19 +150,25 @@ def _busiest_stage(measured: Measurement, best: str) -> Iterator[str]:
 
 
 def _epoch_ends(measured: Measurement, best: str) -> Iterator[str]:
-    ended = epoch_end(measured, best)
-    if ended and sum(ended) >= _EPOCH_END_S:
-        dropped, restarted = (units.seconds(part) for part in ended)
+    ended = numbers.epoch_end(measured, best)
+    if not ended or sum(ended) < _EPOCH_END_S:
+        return
+    dropped, restarted = (units.seconds(part) for part in ended)
+    yield (
+        f"An end of epoch costs {quoted(best)} {units.seconds(sum(ended))}, which "
+        f"is in no rate here: {dropped} to drop the iterator, {restarted} until "
+        "the next one's first batch is done."
+    )
+    if ended[0] >= _EPOCH_END_S:
         yield (
-            f"An end of epoch costs {quoted(best)} {units.seconds(sum(ended))}, which "
-            f"is in no rate here: {dropped} to drop the iterator, {restarted} until "
-            "the next one's first batch is done."
+            "Dropping waits for AUTOTUNE to wake up, which takes longer the longer an "
+            "epoch was; with `options.autotune.enabled = False` it takes no time."
         )
 
 
 def _out_of_contest(measured: Measurement) -> Iterator[str]:
-    for way in _timed_ways(measured):
-        why = way.trap or _too_large(measured, way)
+    for way in numbers.timed_ways(measured):
+        why = way.trap or numbers.too_large(measured, way)
         timing = measured.timing(way.name)
         if why and timing:
             yield (
@@ -231,22 +177,11 @@ def _out_of_contest(measured: Measurement) -> Iterator[str]:
             )
 
 
-def _too_large(measured: Measurement, way: Way) -> str:
-    """Say why a cache cannot hold all images there are; "" where it can."""
-    images, memory = measured.notes.get("images"), measured.notes.get("memory")
-    if not way.keeps or not images or not memory:
-        return ""
-    whole = images["decoded_bytes"] * images["found"] / images["count"]
-    if whole <= _MEMORY_SHARE * memory:
-        return ""
-    return (
-        f"all {images['found']:,} images decoded take {units.size(whole)}, and this "
-        f"machine has {units.size(memory)}"
-    )
-
-
 def _costs(measured: Measurement, best: str) -> Iterator[str]:
-    images, way = measured.notes.get("images"), WAYS.get(best.removesuffix(ALONE))
+    images, way = (
+        measured.notes.get("images"),
+        WAYS.get(best.removesuffix(numbers.ALONE)),
+    )
     if not images or way is None:
         return
     if way.keeps:
@@ -282,8 +217,3 @@ def _share(compared: Comparison) -> str:
         f"{units.percent(compared.ratio)} ({100 * compared.low:.0f} to "
         f"{100 * compared.high:.0f})"
     )
-
-
-def _tick_lengths(trial: Trial) -> list[float]:
-    pairs = itertools.pairwise(trial.ticks)
-    return [at - before for (before, _), (at, examples) in pairs if examples]

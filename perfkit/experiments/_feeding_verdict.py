@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments import _feeding_facts as facts
+from perfkit.experiments import _feeding_numbers as numbers
 from perfkit.findings.record import Verdict
 from perfkit.workloads.ways import BASELINE, WAYS
 
@@ -30,7 +31,7 @@ def judge(measured: Measurement, *, alone: bool) -> Verdict:
         measured: The run.
         alone: Whether none of its arms trained on the batches.
     """
-    contenders = facts.contenders(measured)
+    contenders = numbers.contenders(measured)
     if not contenders:
         return Verdict(
             headline="No way of feeding images could be timed.",
@@ -91,7 +92,7 @@ def _not_won(best: Timing, compared: Comparison | None) -> str:
 
 
 def _next(measured: Measurement, best: str, compared: Comparison | None) -> str:
-    waits = facts.waiting(measured, best)
+    waits = numbers.waiting(measured, best)
     fed = waits is not None and waits < _WAIT_MATTERS
     if compared is not None and compared.verdict == "faster":
         change = f"Change this line: `{WAYS[best].advice}`."

@@ -18,7 +18,7 @@ import psutil
 
 from perfkit.errors import RunError
 from perfkit.experiments._claims import Claim, claims
-from perfkit.experiments._feeding_facts import ALONE
+from perfkit.experiments._feeding_numbers import ALONE
 from perfkit.experiments._feeding_verdict import judge
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Folder, Range

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _HELD = 256_000_000
 _COUNT = struct.Struct("q")
 _ENDED = -1
+# Each process starts elsewhere, so that they do not read the same bytes at once.
+_APART = 37
 
 
 def with_tensorflow() -> Callable[[bytes], object]:
@@ -144,8 +146,7 @@ def _decode_all(
     counts: mmap.mmap,
     wanted: Callable[[], bool],
 ) -> None:
-    # Each starts elsewhere, so that the processes do not read the same bytes at once.
-    done, at = 0, worker * len(held) // 2
+    done, at = 0, worker * _APART
     while wanted():
         decode(held[at % len(held)])
         done, at = done + 1, at + 1

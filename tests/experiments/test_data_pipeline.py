@@ -7,7 +7,7 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments._feeding_facts import waiting
+from perfkit.experiments._feeding_numbers import waiting
 from perfkit.experiments.data_pipeline import DataPipeline, claims
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.record import Machine
@@ -326,6 +326,7 @@ def test_the_end_of_an_epoch_is_told_apart_and_blamed_on_no_rate():
         'An end of epoch costs "prefetch" 400 ms, which is in no rate here: 300 ms to '
         "drop the iterator, 100 ms until the next one's first batch is done."
     ) in text
+    assert "with `options.autotune.enabled = False` it takes no time" in text
 
 
 def test_an_end_of_epoch_that_costs_nothing_is_not_worth_a_sentence():
