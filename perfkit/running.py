@@ -114,9 +114,7 @@ def watch(session: Session, display: Display) -> Finding:
     if session.finding is not None:
         return session.finding
     if asked.is_set():
-        raise KeyboardInterrupt(
-            "stopped before any trial ended: nothing to keep."
-        )
+        raise KeyboardInterrupt("stopped before any trial ended: nothing to keep.")
     raise RunError("The run ended before any trial did; nothing was measured.")
 
 

@@ -1,4 +1,4 @@
-"""Seconds, bytes, rates and ratios as text: one formatter for reprs, charts and prose."""
+"""Seconds, bytes, rates and ratios as text: one formatter for charts and prose."""
 
 from __future__ import annotations
 

@@ -65,11 +65,15 @@ class Measurement:
     @functools.cached_property
     def timings(self) -> tuple[Timing, ...]:
         """A rate with its interval for each variant that completed a trial."""
+        usual = statistics.usual_spread(
+            list(rounds.values()) for rounds in self._steady.values()
+        )
         return tuple(
             statistics.timing(
                 arm.name,
                 list(self._steady[arm.name].values()),
                 [t.setup_s for t in self.of(arm.name) if t.setup_s is not None],
+                usual,
             )
             for arm in self.arms
             if self._steady.get(arm.name)

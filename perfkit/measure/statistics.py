@@ -1,7 +1,8 @@
 """From ticks to a rate with its interval, and from two rates to a ratio with its own.
 
 A timing's interval comes from resampling trials first and the blocks of ticks within
-them second: two processes that do the same differ, and so do two moments of one.
+them second: two processes that do the same differ, and so do two moments of one. With
+few trials it borrows from the spread of the other variants.
 
 A comparison looks at rounds: the log of the ratio in each, where both variants ran side
 by side, and Student's interval of their mean. The spread of a handful of rounds is
@@ -20,7 +21,7 @@ import numpy as np
 from perfkit import units
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -118,7 +119,11 @@ class Comparison:
 
 
 def timing(
-    variant: str, steadies: Sequence[Steady], setups: Sequence[float], seed: int = 0
+    variant: str,
+    steadies: Sequence[Steady],
+    setups: Sequence[float],
+    usual: float = 0.0,
+    seed: int = 0,
 ) -> Timing:
     """Put the trials of one variant together.
 
@@ -126,20 +131,18 @@ def timing(
         variant: Its name.
         steadies: The steady part of each completed trial, at least one.
         setups: Seconds of set-up of each.
+        usual: How the log rates of a variant's trials usually vary in this run; what
+            ``usual_spread`` says.
         seed: Of the resampling.
     """
-    draw = np.random.default_rng(seed)
     logs = np.log([steady.rate for steady in steadies])
-    resampled = np.stack([_resampled_log_rates(steady, draw) for steady in steadies])
-    picks = draw.integers(len(steadies), size=(len(steadies), _RESAMPLES))
-    means = resampled[picks, np.arange(_RESAMPLES)].mean(axis=0)
-    middle = float(logs.mean())
-    error = float(means.std()) * _few(len(logs))
+    error, freedom = _resampled_error(steadies, usual, seed)
+    middle, half = float(logs.mean()), _student(freedom) * error
     return Timing(
         variant=variant,
         rate=float(np.exp(middle)),
-        low=float(np.exp(middle - error)),
-        high=float(np.exp(middle + error)),
+        low=float(np.exp(middle - half)),
+        high=float(np.exp(middle + half)),
         trials=len(logs),
         setup_s=float(np.median(setups)),
         first_call_s=float(np.median([steady.first_call_s for steady in steadies])),
@@ -147,6 +150,34 @@ def timing(
         drift=float(np.median([steady.drift for steady in steadies])),
         cv=float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0,
     )
+
+
+def usual_spread(groups: Iterable[Sequence[Steady]]) -> float:
+    """The usual variance of the log rate from trial to trial, over a run's variants."""
+    logs = (np.log([steady.rate for steady in group]) for group in groups)
+    known = [float(of_one.var(ddof=1)) for of_one in logs if len(of_one) > 1]
+    return float(np.median(known)) if known else 0.0
+
+
+def _resampled_error(
+    steadies: Sequence[Steady], usual: float, seed: int
+) -> tuple[float, float]:
+    """Standard error of the mean log rate, and its degrees of freedom."""
+    draw = np.random.default_rng(seed)
+    count = len(steadies)
+    resampled = np.stack([_resampled_log_rates(steady, draw) for steady in steadies])
+    picks = draw.integers(count, size=(count, _RESAMPLES))
+    means = resampled[picks, np.arange(_RESAMPLES)].mean(axis=0)
+    own = count - 1
+    # A bootstrap of few comes out too narrow by this factor.
+    variance = float(means.var()) * count * (count / own if own else 1.0)
+    freedom = own + (_BORROWED if usual else 0.0)
+    if freedom:
+        variance = max(
+            (own * variance + (freedom - own) * usual) / freedom,
+            float(resampled.var(axis=1).mean()),
+        )
+    return float(np.sqrt(variance / count)), max(1.0, freedom)
 
 
 @dataclass(frozen=True)
@@ -287,14 +318,6 @@ def _resampled_log_rates(
     picks = draw.integers(blocks, size=(blocks, _RESAMPLES))
     work, time = steady.examples[picks].sum(axis=0), steady.seconds[picks].sum(axis=0)
     return np.asarray(np.log(work / time))
-
-
-def _few(count: int) -> float:
-    """Standard errors in half a 95 % interval, corrected for a bootstrap of few."""
-    if count == 1:
-        # Nothing is known of the spread between processes; say so by a wide interval.
-        return _student(1)
-    return float(_student(count - 1) * np.sqrt(count / (count - 1)))
 
 
 def _student(freedom: float) -> float:

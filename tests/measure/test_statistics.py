@@ -32,6 +32,15 @@ def test_one_trial_leaves_a_timing_wide_open():
     assert one.high / one.low > (many.high / many.low) ** 4
 
 
+def test_one_trial_borrows_the_spread_of_the_other_variants():
+    usual = statistics.usual_spread([[part(90), part(110)], [part(50), part(60)]])
+    logs = [np.log(110 / 90), np.log(60 / 50)]
+    assert usual == pytest.approx(np.median(np.square(logs) / 2))
+    timing = statistics.timing("v", [part(100)], [0.1], usual)
+    reach = stats.t.ppf(0.975, 2) * np.sqrt(usual)
+    assert np.log(timing.high / 100) == pytest.approx(reach)
+
+
 def test_a_timing_covers_the_spread_between_trials():
     draw = np.random.default_rng(1)
     covered = 0
