@@ -203,12 +203,15 @@ def _images(measured: Measurement) -> Iterator[str]:
         "been read before, so they came from the system's memory and not from a disk."
     )
     if images["skipped"]:
-        reasons = images["skipped_because"].items()
+        reasons = [f"{many} {why}" for why, many in images["skipped_because"].items()]
+        names = [
+            *images["skipped_names"][:3],
+            *(["…"] if images["skipped"] > 3 else []),
+        ]
+        were = "image was" if images["skipped"] == 1 else "images were"
         yield (
-            f"{images['skipped']} images were left out: "
-            f"{', '.join(f'{count} {why}' for why, count in reasons)} "
-            f"({', '.join(images['skipped_names'][:3])}"
-            f"{', …' if images['skipped'] > 3 else ''})."
+            f"{images['skipped']} {were} left out: {', '.join(reasons)} "
+            f"({', '.join(names)})."
         )
 
 
