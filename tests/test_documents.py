@@ -1,5 +1,6 @@
-"""What CONTRIBUTING.md tells people to write is run as it stands there."""
+"""What the documents say is so, and what they tell people to write runs."""
 
+import html
 import importlib
 import re
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 import perfkit
 import perfkit.experiments
+from perfkit.findings.standing import measurement
 
 ROOT = Path(__file__).parent.parent
 # Where a document may take a file's folder for granted.
@@ -97,3 +99,19 @@ def test_every_file_that_a_document_names_is_there(document):
         and not any((ROOT / place / path).exists() for place in PLACES)
     ]
     assert missing == []
+
+
+def test_the_picture_in_the_readme_is_the_chart_of_the_finding_beside_it():
+    finding = perfkit.load(ROOT / "docs" / "first-answer.json")
+    picture = (ROOT / "docs" / "first-answer.svg").read_text()
+    assert html.escape(perfkit.chart(finding).alt, quote=False) in picture
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert "(docs/first-answer.svg)" in readme
+    # What the text beside it says of the run.
+    winner = finding.verdict.winner
+    assert f"a budget of {finding.budget_s:.0f} s" in readme
+    assert "2 cores of an AMD EPYC" in readme
+    assert (finding.machine.cpu, finding.machine.cores) == ("AMD EPYC", 2)
+    found = measurement(finding).compare(winner, finding.baseline)
+    assert f"trained on {found.ratio:.2f} times" in readme
+    assert f"({found.low:.2f} to {found.high:.2f})" in readme
