@@ -1,0 +1,233 @@
+"""Markup from anywhere, made harmless: what a page may hold stays, the rest goes."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bleach.html5lib_shim import Filter  # type: ignore[import-untyped]
+from bleach.sanitizer import Cleaner  # type: ignore[import-untyped]
+from markupsafe import Markup
+
+from perfkit.export import allowed
+from perfkit.export.pictures import Picture, inline_only
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Token = dict[str, Any]
+_HEADINGS = {f"h{level}" for level in range(1, 7)}
+# Beyond this a browser is slow to show it, and a parser here is slower still.
+_LARGEST, _MOST_TAGS, _DEEPEST, _LONGEST_TAG = 4_000_000, 60_000, 400, 10_000
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)([^<>]*)")
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+# Elements whose end nobody writes.
+_FLAT = {"br", "col", "dd", "dt", "hr", "img", "li", "p", "td", "th", "tr", "wbr"}
+_LONGEST_ALT = 2000
+# What may be wider than a page: the box it scrolls in, which a keyboard can reach.
+_BOXES = {
+    "table": ("div", "Table"),
+    "svg": ("span", "Figure"),
+    "math": ("span", "Formula"),
+}
+
+
+@dataclass
+class Outline:
+    """The headings of a page so far, so that no level is left out.
+
+    Attributes:
+        last: The level of the last heading; 0 before the first.
+        text: What the last heading says.
+    """
+
+    last: int = 0
+    text: str = ""
+
+    def level(self, asked: int) -> int:
+        """The level that a heading of level ``asked`` gets here; only one gets 1."""
+        self.last = min(max(asked, 2), self.last + 1)
+        self.text = ""
+        return self.last
+
+
+def clean(
+    markup: str,
+    *,
+    alt: str = "",
+    pictures: Callable[[str], Picture] = inline_only,
+    outline: Outline | None = None,
+) -> Markup:
+    """Keep of some HTML, SVG or MathML what is harmless in a page.
+
+    Args:
+        markup: From a notebook, a file or a library.
+        alt: What pictures show that do not say so themselves.
+        pictures: Gives the picture that stands at an address.
+        outline: Where its headings belong; None to make them plain text.
+    """
+    if _is_excessive(markup):
+        return Markup('<p class="missing">What stood here is too large to show.</p>')
+    finish = functools.partial(
+        _Finish, alt=plain(alt, _LONGEST_ALT), pictures=pictures, outline=outline
+    )
+    cleaner = Cleaner(
+        tags=allowed.TAGS | allowed.DROPPED,
+        attributes=allowed.attribute,
+        protocols={"http", "https", "mailto", "data", "attachment"},
+        strip=True,
+        filters=[finish],
+        css_sanitizer=allowed.Styles(),
+    )
+    return Markup(cleaner.clean(markup))
+
+
+def shows_something(markup: Markup) -> bool:
+    """Whether there is anything to see in it."""
+    pictured = ("<svg", "<img", "<math", "<hr")
+    return any(tag in markup for tag in pictured) or bool(markup.striptags().strip())
+
+
+def _is_excessive(markup: str) -> bool:
+    if len(markup) > _LARGEST or markup.count("<") + markup.count("&") > _MOST_TAGS:
+        return True
+    depth = 0
+    for closing, name, rest in _TAG.findall(markup):
+        if len(rest) > _LONGEST_TAG and len(_QUOTED.sub("", rest)) > _LONGEST_TAG:
+            return True
+        if name.lower() not in _FLAT and not rest.endswith("/"):
+            depth += -1 if closing else 1
+        if depth > _DEEPEST:
+            return True
+    return False
+
+
+class _Finish(Filter):  # type: ignore[misc]
+    """Takes out what goes with its contents, and dresses what stays."""
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        alt: str,
+        pictures: Callable[[str], Picture],
+        outline: Outline | None,
+    ) -> None:
+        super().__init__(source)
+        self._alt = alt
+        self._pictures = pictures
+        self._outline = outline
+        self._dropping: list[str] = []
+        self._headings: list[str] = []
+        self._in_head = False
+        self._boxes: list[str] = []
+
+    def __iter__(self) -> Iterator[Token]:
+        for token in super().__iter__():
+            if not self._is_dropped(token):
+                yield from self._finished(token)
+
+    def _is_dropped(self, token: Token) -> bool:
+        name, kind = token.get("name", ""), token["type"]
+        if kind == "StartTag" and name in allowed.DROPPED:
+            self._dropping.append(name)
+        elif kind == "EndTag" and self._dropping and name == self._dropping[-1]:
+            self._dropping.pop()
+            return True
+        return bool(self._dropping) or name in allowed.DROPPED
+
+    def _finished(self, token: Token) -> Iterator[Token]:
+        match token["type"]:
+            case "StartTag" | "EmptyTag":
+                yield from self._opened(token)
+            case "EndTag":
+                yield from self._closed(token)
+            case "Doctype":
+                return
+            case _:
+                if self._headings and self._outline:
+                    self._outline.text += token.get("data", "")
+                yield token
+
+    def _opened(self, token: Token) -> Iterator[Token]:
+        given = {name: allowed.value_of(v) for (_, name), v in token["data"].items()}
+        name = token["name"]
+        if name == "img":
+            yield from self._picture(given)
+            return
+        if name in _BOXES and (name != "math" or given.get("display") == "block"):
+            if name not in self._boxes:
+                box, label = _BOXES[name]
+                yield _start(box, {"class": "scroll", **_REACHED, "aria-label": label})
+            self._boxes.append(name)
+        self._dress(name, given)
+        if name in _HEADINGS:
+            token["name"] = self._heading(name)
+        token["data"] = {
+            (None, key): value
+            for key, value in given.items()
+            if value or key in ("open", "reversed")
+        }
+        yield token
+
+    def _dress(self, name: str, given: dict[str, str]) -> None:
+        """Say with an element's attributes what it left unsaid, and no more."""
+        if "class" in given:
+            given["class"] = allowed.classes(given["class"])
+        if name not in allowed.SVG | (_HEADINGS if self._outline else set()):
+            # Nothing links to others.
+            given.pop("id", None)
+        if name == "a" and not given.get("href", "#").startswith("#"):
+            given["rel"] = "noopener noreferrer"
+        elif name == "thead":
+            self._in_head = True
+        elif name == "th":
+            given.setdefault("scope", "col" if self._in_head else "row")
+        elif name == "svg" and not given.get("aria-hidden"):
+            given |= {"role": "img", "aria-label": given.get("aria-label") or self._alt}
+
+    def _closed(self, token: Token) -> Iterator[Token]:
+        name = token["name"]
+        if name in _HEADINGS and self._headings:
+            token["name"] = self._headings.pop()
+        elif name == "thead":
+            self._in_head = False
+        yield token
+        if self._boxes and name == self._boxes[-1]:
+            self._boxes.pop()
+            if name not in self._boxes:
+                yield _end(_BOXES[name][0])
+
+    def _heading(self, name: str) -> str:
+        if self._outline is None:
+            self._headings.append("div")
+        else:
+            self._headings.append(f"h{self._outline.level(int(name[1]))}")
+        return self._headings[-1]
+
+    def _picture(self, given: dict[str, str]) -> Iterator[Token]:
+        alt = plain(given.get("alt") or self._alt, _LONGEST_ALT)
+        picture = self._pictures(given.get("src", ""))
+        if picture.missing:
+            words = f"{alt} ({picture.missing})".strip()
+            yield _start("span", {"class": "missing"})
+            yield {"type": "Characters", "data": words}
+            yield _end("span")
+            return
+        sides = {s: given[s] for s in ("width", "height") if given.get(s, "").isdigit()}
+        yield _start("img", {"src": picture.uri, "alt": alt, **sides}, "EmptyTag")
+
+
+_REACHED = {"role": "group", "tabindex": "0"}
+
+
+def _start(name: str, attributes: dict[str, str], kind: str = "StartTag") -> Token:
+    data = {(None, key): value for key, value in attributes.items()}
+    return {"type": kind, "name": name, "namespace": None, "data": data}
+
+
+def _end(name: str) -> Token:
+    return {"type": "EndTag", "name": name, "namespace": None, "data": {}}

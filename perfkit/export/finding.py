@@ -1,0 +1,127 @@
+"""A finding as a page shows it: texts, pictures and tables, ready to be laid out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from perfkit.export.clean import clean
+from perfkit.export.method import VERDICTS, facts, failures, method
+from perfkit.export.numbers import Table, tables
+from perfkit.findings.text import plain, plain_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.findings.record import Finding
+
+_SENTENCE = 600
+# In a verdict's advice, code stands between these.
+_CODE = re.compile(r"`([^`\n]+)`")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownFinding:
+    """A finding in texts that a page can hold.
+
+    Attributes:
+        question: What was asked.
+        headline: The verdict.
+        because: What it rests on.
+        next: What to do now.
+        guess: What the reader expected; "" if nothing.
+        warnings: What keeps the verdict from being whole.
+        machine: What it was measured on, in a line.
+        recorded: When it was begun.
+        file: The name of its file; "" where it has none.
+        figures: Its charts.
+        tables: Its numbers.
+        method: How it was measured, as terms and sentences.
+        verdicts: What the words of the verdict mean.
+        failures: What was said about trials that did not complete.
+        facts: What it was asked with and measured on.
+    """
+
+    question: str
+    headline: str
+    because: tuple[str, ...]
+    next: Markup
+    guess: str
+    warnings: tuple[str, ...]
+    machine: str
+    recorded: str
+    file: str
+    figures: tuple[Markup, ...]
+    tables: tuple[Table, ...]
+    method: tuple[tuple[str, str], ...]
+    verdicts: tuple[tuple[str, str], ...]
+    failures: tuple[str, ...]
+    facts: tuple[Table, ...]
+
+
+def shown(finding: Finding, *, charts: bool = True) -> ShownFinding:
+    """Prepare a finding for a page; ``charts`` says whether to draw it."""
+    verdict = finding.verdict
+    return ShownFinding(
+        question=plain(finding.question, _SENTENCE),
+        headline=plain(verdict.headline, _SENTENCE),
+        because=tuple(plain(reason, _SENTENCE) for reason in verdict.because),
+        next=_with_code(plain_lines(verdict.next)),
+        guess=plain(finding.guess),
+        warnings=tuple(_warnings(finding)),
+        machine=machine(finding),
+        recorded=plain(finding.recorded[:16].replace("T", " ")),
+        file=plain(finding.path.name, _SENTENCE) if finding.path else "",
+        figures=tuple(_figures(finding)) if charts else (),
+        tables=tuple(tables(finding)),
+        method=tuple(method(finding)),
+        verdicts=VERDICTS,
+        failures=failures(finding),
+        facts=tuple(facts(finding)),
+    )
+
+
+def machine(finding: Finding) -> str:
+    """The machine of a finding in a line, with what trained on it."""
+    library = plain(finding.machine.versions.get("tensorflow", ""), 40)
+    known = f", TensorFlow {library}" if library else ""
+    return f"{plain(finding.machine.summary, _SENTENCE)}{known}"
+
+
+def _warnings(finding: Finding) -> Iterator[str]:
+    if finding.stopped:
+        yield "The run was stopped before its budget was spent."
+    if not finding.timings:
+        yield "No variant could be timed."
+    elif not finding.comparisons:
+        yield "No two variants could be compared."
+
+
+def _figures(finding: Finding) -> Iterator[Markup]:
+    from perfkit.charts import chart
+
+    for kind in _kinds(finding):
+        figure = chart(finding, kind)
+        yield clean(figure.svg, alt=figure.alt)
+
+
+def _kinds(finding: Finding) -> Iterator[str]:
+    """The charts that there is something to draw in."""
+    yield "rates"
+    if finding.comparisons:
+        yield "ratios"
+    if any(trial.parts for trial in finding.trials):
+        yield "waits"
+    if any(trial.ticks for trial in finding.trials):
+        yield "timeline"
+    plans = (trial.notes.get("plan") for trial in finding.trials)
+    if any(isinstance(plan, dict) and plan.get("stages") for plan in plans):
+        yield "plan"
+
+
+def _with_code(text: str) -> Markup:
+    """Escape a text and set what stands between backticks as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))

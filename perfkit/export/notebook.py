@@ -1,0 +1,122 @@
+"""A notebook as one page: an exporter for nbconvert, with a template of its own.
+
+``jupyter nbconvert --to perfkit.export.notebook.PageExporter`` makes the same page.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+from nbconvert.exporters import Exporter, TemplateExporter
+from nbformat import validator
+from traitlets import Enum, List, default
+
+from perfkit.errors import BadFileError
+from perfkit.export import page
+from perfkit.export.cells import prepared
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from nbformat import NotebookNode
+
+_NEWEST = 4
+
+
+class PageExporter(TemplateExporter):
+    """A notebook's text, code and finished results, as one file without a script."""
+
+    export_from_notebook = "One HTML page (perfkit)"
+    output_mimetype = "text/html"
+    code = Enum(
+        ["folded", "shown", "hidden"],
+        default_value="folded",
+        help="What to do with code: fold it, show it, or leave it out.",
+    ).tag(config=True)
+    # None that runs cells, whatever is configured.
+    default_preprocessors = List(
+        ["nbconvert.preprocessors.CoalesceStreamsPreprocessor"]
+    )
+
+    @default("file_extension")
+    def _file_extension(self) -> str:
+        return ".html"
+
+    @default("template_name")
+    def _template_name(self) -> str:
+        return page.NAME
+
+    @default("extra_template_basedirs")
+    def _extra_template_basedirs(self) -> list[str]:
+        return [str(page.TEMPLATES)]
+
+    def _create_environment(self) -> Environment:
+        return page.environment()
+
+    def from_notebook_node(  # type: ignore[override]
+        self, nb: NotebookNode, resources: Any = None, **_: Any
+    ) -> tuple[str, dict[str, Any]]:
+        """Convert a notebook; ``resources`` says which file it is from."""
+        nb, resources = Exporter.from_notebook_node(self, nb, resources)
+        about = resources["metadata"]
+        shown = prepared(
+            nb,
+            Path(about.get("path") or "."),
+            about.get("file") or f"{about['name']}.ipynb",
+            about.get("saved"),
+        )
+        return self.template.render(notebook=shown, code=self.code), resources
+
+
+def notebook_page(path: Path, document: Any, code: str) -> str:
+    """Lay a notebook out as a page.
+
+    Args:
+        path: Its file.
+        document: What the file holds, as JSON reads it.
+        code: ``"folded"``, ``"shown"`` or ``"hidden"``.
+
+    Raises:
+        BadFileError: It is no sound notebook.
+    """
+    about = {
+        "name": path.stem,
+        "file": path.name,
+        "path": str(path.parent),
+        "saved": path.stat().st_mtime,
+    }
+    exporter = PageExporter(code=code)  # type: ignore[no-untyped-call]
+    made, _ = exporter.from_notebook_node(
+        _sound(document, plain(path.name)), {"metadata": about}
+    )
+    return str(made)
+
+
+def _sound(document: Any, name: str) -> NotebookNode:
+    """The document as a notebook of the format's present version."""
+    major = document.get("nbformat")
+    if not isinstance(major, int) or not 3 <= major <= _NEWEST:
+        raise BadFileError(
+            f"{name} is of notebook format {plain(str(major), 20)}; open it in "
+            "JupyterLab and save it again."
+        )
+    if major == _NEWEST:
+        # Cells without names of their own come from older tools and harm nobody.
+        _, document = validator.normalize(document)
+    faults = validator.iter_validate(  # type: ignore[no-untyped-call]
+        document, relax_add_props=True
+    )
+    fault = next(faults, None)
+    if fault is not None:
+        said = plain(str(fault).partition("\n")[0], 200)
+        raise BadFileError(f"{name} is not a sound notebook: {said}.")
+    read = nbformat.reader.reads(  # type: ignore[no-untyped-call]
+        json.dumps(document)
+    )
+    made: NotebookNode = nbformat.convert(  # type: ignore[no-untyped-call]
+        read, _NEWEST
+    )
+    return made

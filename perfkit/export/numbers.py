@@ -1,0 +1,121 @@
+"""The numbers of a finding as tables: what was measured, before what, how often."""
+
+from __future__ import annotations
+
+import collections
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.findings.standing import standings
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perfkit.findings.record import Finding
+    from perfkit.findings.standing import Standing
+
+_NAME = 80
+_PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text; the first of each row is its name.
+
+    Attributes:
+        caption: What it is about.
+        headings: Of the columns.
+        rows: One tuple each, as long as ``headings``.
+        strong: The row that stands out; -1 for none.
+    """
+
+    caption: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    strong: int = -1
+
+
+def tables(finding: Finding) -> Iterator[Table]:
+    """The tables that there is something to say in."""
+    stood = standings(finding)
+    if stood:
+        yield _rates(stood)
+    if finding.timings:
+        yield _before(stood)
+    if finding.trials:
+        yield _trials(finding)
+
+
+def _rates(stood: tuple[Standing, ...]) -> Table:
+    strong = [row for row, s in enumerate(stood) if s.place == "fastest"]
+    return Table(
+        "Steady rates, and their ratios to what each variant is compared with",
+        (
+            *("variant", "examples/s", "95 % interval"),
+            *("compared with", "ratio", "95 % interval of it", "verdict"),
+        ),
+        tuple(map(_rate, stood)),
+        strong[0] if strong else -1,
+    )
+
+
+def _rate(standing: Standing) -> tuple[str, ...]:
+    timing, compared = standing.timing, standing.comparison
+    rate = ("not timed", "")
+    if timing:
+        ends = _interval(units.significant, timing.low, timing.high)
+        rate = (units.significant(timing.rate), ends)
+    ratio = ("baseline" if standing.is_baseline else "", "", "")
+    if compared:
+        ends = _interval(units.ratio, compared.low, compared.high)
+        ratio = (plain(compared.baseline, _NAME), units.ratio(compared.ratio), ends)
+    said = (compared.verdict if compared else "", _PLACES[standing.place])
+    words = "; ".join(filter(None, (*said, plain(standing.problem))))
+    return (plain(standing.variant, _NAME), *rate, *ratio, words)
+
+
+def _before(stood: tuple[Standing, ...]) -> Table:
+    """What is told apart from the steady rate."""
+    rows = tuple(
+        (
+            plain(s.variant, _NAME),
+            units.seconds(s.timing.setup_s),
+            units.seconds(s.timing.first_call_s),
+            units.seconds(s.timing.warm_up_s),
+            units.percent(s.timing.drift) if s.timing.drift else "none shown",
+            units.percent(s.timing.cv) if s.timing.trials > 1 else "one trial",
+        )
+        for s in stood
+        if s.timing
+    )
+    return Table(
+        "Before the steady rate, and how it varied",
+        (
+            *("variant", "set-up", "first call", "until steady"),
+            *("drift within a trial", "spread between trials"),
+        ),
+        rows,
+    )
+
+
+def _trials(finding: Finding) -> Table:
+    ended = collections.Counter((t.variant, t.outcome) for t in finding.trials)
+    variants = dict.fromkeys(t.variant for t in finding.trials)
+    # In the order of the record's own definition, completed first.
+    outcomes = sorted({t.outcome for t in finding.trials}, key=_badness)
+    rows = tuple(
+        (plain(variant, _NAME), *(str(ended[variant, outcome]) for outcome in outcomes))
+        for variant in variants
+    )
+    return Table("Trials by their outcome", ("variant", *outcomes), rows)
+
+
+def _badness(outcome: str) -> int:
+    known = ("completed", "stopped", "timed-out", "out-of-memory", "crashed")
+    return known.index(outcome)
+
+
+def _interval(write: Callable[[float], str], low: float, high: float) -> str:
+    return f"{write(low)} to {write(high)}"

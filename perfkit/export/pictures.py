@@ -1,0 +1,129 @@
+"""Pictures as part of a page: a data URI each, or why there is none.
+
+A page loads nothing, so a picture is in it or not shown. Nothing outside the notebook's
+own folder is read, whatever a notebook asks for.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from perfkit import units
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    Pictures = Callable[[str], "Picture"]
+
+LARGEST_BYTES = 5_000_000
+_SVG = "image/svg+xml"
+# A file is what its first bytes say it is, not what its name says.
+_BEGINS = {
+    "image/png": rb"\x89PNG\r\n\x1a\n",
+    "image/jpeg": rb"\xff\xd8\xff",
+    "image/gif": rb"GIF8[79]a",
+    "image/webp": rb"RIFF.{4}WEBP",
+    _SVG: rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml|!--|!DOCTYPE svg|svg)[\s>]",
+}
+_DATA = re.compile(r"data:image/[\w+.-]+;base64,(.*)", re.DOTALL | re.IGNORECASE)
+_ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//|\\\\", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture, or why there is none.
+
+    Attributes:
+        uri: All of it, as ``data:...``; "" where it is missing.
+        missing: Why, in a few words.
+    """
+
+    uri: str = ""
+    missing: str = ""
+
+
+def inline_only(address: str) -> Picture:
+    """The picture that an address holds itself; no other is looked for."""
+    found = _DATA.fullmatch(address.strip())
+    if found:
+        return encoded(found[1], vectors=False)
+    return Picture(missing=f"a picture from {_place(address)}, left out")
+
+
+def beside(folder: Path, attached: Mapping[str, Mapping[str, str]]) -> Pictures:
+    """Where the pictures of a cell's text come from.
+
+    Args:
+        folder: The notebook's.
+        attached: The cell's attachments: by name, by type, in base64.
+    """
+
+    def find(address: str) -> Picture:
+        address = address.strip()
+        if address.startswith("attachment:"):
+            return _attachment(unquote(address.partition(":")[2]), attached)
+        if not address or _ELSEWHERE.match(address):
+            return inline_only(address)
+        return _file(folder, unquote(address.partition("?")[0].partition("#")[0]))
+
+    return find
+
+
+def encoded(text: str, *, vectors: bool = True) -> Picture:
+    """A picture given in base64.
+
+    Args:
+        text: The base64.
+        vectors: Whether it may be SVG.
+    """
+    try:
+        data = base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return Picture(missing="a picture that cannot be read")
+    return _picture(data, vectors=vectors)
+
+
+def _picture(data: bytes, *, vectors: bool = True) -> Picture:
+    if len(data) > LARGEST_BYTES:
+        return Picture(missing=f"a picture of {units.size(len(data))}, too large")
+    for kind, begins in _BEGINS.items():
+        # A browser runs nothing and loads nothing for SVG in an <img>.
+        if re.match(begins, data, re.DOTALL) and (vectors or kind != _SVG):
+            uri = f"data:{kind};base64,{base64.b64encode(data).decode()}"
+            return Picture(uri=uri)
+    return Picture(missing="a picture that cannot be read")
+
+
+def _attachment(name: str, attached: Mapping[str, Mapping[str, str]]) -> Picture:
+    kinds = attached.get(name, {})
+    for kind, text in kinds.items():
+        if kind in _BEGINS:
+            return encoded(text)
+    return Picture(missing=f"the picture {plain(name, 80)}, which is not attached")
+
+
+def _file(folder: Path, address: str) -> Picture:
+    name = plain(address, 80)
+    try:
+        home, path = folder.resolve(), (folder / address).resolve()
+        if not path.is_relative_to(home):
+            return Picture(missing=f"the picture {name}, outside the notebook's folder")
+        if not path.is_file():
+            return Picture(missing=f"the picture {name}, not found")
+        with path.open("rb") as file:
+            return _picture(file.read(LARGEST_BYTES + 1))
+    except (OSError, ValueError):
+        return Picture(missing=f"the picture {name}, which cannot be read")
+
+
+def _place(address: str) -> str:
+    """The host of an address, so that a reader knows whose picture is missing."""
+    host = re.match(r"(?:[a-z][a-z0-9+.-]*:)?//([^/?#\s]{1,60})", address, re.I)
+    return plain(host[1], 60) if host else "elsewhere"

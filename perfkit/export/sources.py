@@ -1,0 +1,63 @@
+"""What is to be exported: findings, or a notebook."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.findings.record import Finding
+from perfkit.findings.store import load
+from perfkit.findings.text import plain
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """The file of a notebook and what it holds, as JSON reads it."""
+
+    path: Path
+    document: dict[str, Any]
+
+
+def listed(sources: Any) -> list[Any]:
+    """One source as a list of one."""
+    if isinstance(sources, str | Path | Finding):
+        return [sources]
+    try:
+        return list(sources)
+    except TypeError:
+        return [sources]
+
+
+def read(source: Any) -> Finding | Notebook:
+    """Read a source; a finding is one already.
+
+    Raises:
+        BadFileError: The file is neither a notebook nor a finding.
+        BadParameterError: It is not even a file.
+    """
+    if isinstance(source, Finding):
+        return source
+    if not isinstance(source, str | Path):
+        raise BadParameterError(
+            f"{plain(repr(source), 80)} cannot be exported; give a finding, or the "
+            "file of a finding or of a notebook."
+        )
+    path = Path(source).expanduser()
+    known, document = _document(path)
+    if known and isinstance(document, dict) and "nbformat" in document:
+        return Notebook(path, document)
+    if known and not (isinstance(document, dict) and "kind" in document):
+        raise BadFileError(f"{plain(path.name)} is neither a notebook nor a finding.")
+    # What is no JSON at all is told by who reads findings.
+    return load(path)
+
+
+def _document(path: Path) -> tuple[bool, Any]:
+    """Whether the file can be read as JSON, and as what."""
+    try:
+        return True, json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False, None
