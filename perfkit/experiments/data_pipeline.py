@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import psutil
 
-from perfkit.errors import RunError
+from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments._claims import Claim, claims
 from perfkit.experiments._feeding_numbers import ALONE
 from perfkit.experiments._feeding_verdict import judge
@@ -53,7 +53,7 @@ class DataPipeline(Experiment):
         str, Folder(help="Your own images, sub-folders as classes; empty for source")
     ] = ""
     source: Annotated[
-        str, Choice(sources.SOURCES, help="Pictures made here, or fetched once")
+        str, Choice(tuple(sources.SOURCES), help="Pictures made here, or fetched once")
     ] = "photographs"
     count: Annotated[
         int, Range(16, 100_000, unit="images", help="How many images at most")
@@ -71,6 +71,17 @@ class DataPipeline(Experiment):
 
     name = "data-pipeline"
     baseline = BASELINE
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked, before anything is made."""
+        super().__post_init__()
+        height = sources.SOURCES[self.source]
+        if not self.images and self.image_side > height:
+            raise BadParameterError(
+                f"image_side is {self.image_side}, and the images of {self.source} are "
+                f"{height} px high; choose {height} or less, or give a folder of "
+                "larger images."
+            )
 
     def variants(self) -> Mapping[str, Arm]:
         """The arms that ``arms`` and ``feeding`` ask for, the baseline always first."""

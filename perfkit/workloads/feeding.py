@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
+from perfkit import units
 from perfkit.measure.tick import READY, Note, Pause, Tick, every
 from perfkit.workloads import anatomy, training
 
@@ -93,6 +96,12 @@ def _fill_cache(way: Way, task: Task, pipeline: Iterable[Any]) -> Iterator[Note]
     """Let a cache fill before the first step, and tell how long that took."""
     if not way.keeps:
         return
+    available = psutil.virtual_memory().available
+    if task.images.decoded > available:
+        raise MemoryError(
+            f"all images decoded take {units.size(task.images.decoded)}, and "
+            f"{units.size(available)} are free"
+        )
     began = time.perf_counter()
     # One more image than there are: only then does the cache know that it is full.
     batches = iter(pipeline)

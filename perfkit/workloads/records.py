@@ -10,6 +10,7 @@ import errno
 import functools
 from typing import TYPE_CHECKING
 
+from perfkit import units
 from perfkit.errors import BadFileError
 from perfkit.measure.tick import Note
 from perfkit.workloads import cache
@@ -35,11 +36,10 @@ def make(images: Images, form: str) -> Generator[Note, None, Path]:
     Raises:
         MissingPartError: There is no room for it, or it may not be written.
     """
-    size = images.decoded if form == "raw" else sum(images.sizes)
     return cache.made(
         _name(images, form),
         functools.partial(_write, images=images, form=form),
-        size=size + 200 * len(images.paths),
+        size=_size(images, form),
         what=f"the TFRecord files ({form})",
     )
 
@@ -74,18 +74,24 @@ def _name(images: Images, form: str) -> str:
     return f"records-{form}-{images.key}"
 
 
+def _size(images: Images, form: str) -> int:
+    return images.decoded if form == "raw" else sum(images.sizes)
+
+
 def _write(into: Path, images: Images, form: str) -> Iterator[Note]:
     import tensorflow as tf
 
     count = FORMS[form]
     names = [str(into / f"{i:02d}-of-{count:02d}.tfrecord") for i in range(count)]
+    size = units.size(_size(images, form))
+    what = f"Writing TFRecord files of {form}, once ({size})"
     writers = [tf.io.TFRecordWriter(name) for name in names]
     try:
         for index in range(len(images.paths)):
             writers[index % count].write(_record(images, index, form))
             if index % 64 == 0:
                 done = f"{index} of {len(images.paths)}"
-                yield Note("progress", f"Writing TFRecord files ({form}), once: {done}")
+                yield Note("progress", f"{what}: {done}")
     except tf.errors.ResourceExhaustedError as error:
         # TensorFlow's word for a full disk; elsewhere it means memory.
         raise OSError(errno.ENOSPC, error.message) from error

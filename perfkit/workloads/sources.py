@@ -12,6 +12,7 @@ import functools
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from perfkit import units
 from perfkit.errors import MissingPartError
 from perfkit.measure.tick import Note
 from perfkit.workloads import cache, cores, photographs
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SOURCES = ("photographs", "cifar10")
+# Each by the height of its images in pixels.
+SOURCES = {"photographs": photographs.HEIGHT, "cifar10": 32}
 # What the pictures drawn here take on disk and in memory.
 _PHOTOGRAPH_BYTES = 115_000
 _CIFAR_BYTES = 4_000
@@ -63,7 +65,8 @@ def _draw_photographs(into: Path, count: int) -> Iterator[Note]:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(photographs.jpeg(seed, label))
 
-    yield from _all_of(draw, count, "Drawing photographs, once")
+    size = units.size(_PHOTOGRAPH_BYTES * count)
+    yield from _all_of(draw, count, f"Drawing photographs, once ({size})")
 
 
 def _fetch_cifar10(into: Path, count: int) -> Iterator[Note]:

@@ -170,6 +170,16 @@ def test_an_unknown_arm_is_refused_with_the_known_ones():
         experiment("data-pipeline", arms="essential,fastest")
 
 
+def test_a_square_larger_than_the_images_is_refused_before_they_are_made(tmp_path):
+    with pytest.raises(
+        BadParameterError, match="photographs are 375 px high; choose 37"
+    ):
+        DataPipeline(image_side=376)
+    with pytest.raises(BadParameterError, match="cifar10 are 32 px high; choose 32 or"):
+        DataPipeline(source="cifar10")
+    DataPipeline(image_side=1024, images=str(tmp_path))
+
+
 # What a run means.
 
 

@@ -114,6 +114,15 @@ def test_a_cache_is_full_before_the_first_step(task):
     assert not stages & {"fill the cache"}
 
 
+def test_a_cache_that_does_not_fit_is_refused_with_the_numbers(task, monkeypatch):
+    import psutil
+
+    free = psutil.virtual_memory()._replace(available=6_000_000)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
+    with pytest.raises(MemoryError, match=r"decoded take 6\.75 MB, and 6 MB are free"):
+        next(feeding.alone(WAYS["cache"], task))
+
+
 def test_notes_are_json(task):
     told = notes(first(feeding.alone(WAYS["prefetch"], task), 10))
     assert json.loads(json.dumps(told)) == told

@@ -30,7 +30,7 @@ def test_photographs_are_drawn_into_a_folder_for_each_class(run):
     assert len(files) == 16
     assert len({path.parent for path in files}) == 10
     assert Image.open(files[0]).size == (500, 375)
-    assert told[-1].value == "Drawing photographs, once: 16 of 16"
+    assert told[-1].value == "Drawing photographs, once (1.84 MB): 16 of 16"
 
 
 def test_photographs_are_drawn_once(run):
