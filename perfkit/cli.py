@@ -1,4 +1,4 @@
-"""The command line: ``perfkit list | run | show | lab``."""
+"""The command line: ``perfkit list | run | show | export | lab``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfkit import options
+from perfkit import options, units
 from perfkit.errors import BadFileError, BadParameterError, PerfkitError, RunError
 
 if TYPE_CHECKING:
@@ -84,13 +84,28 @@ def _show(asked: Namespace) -> int:
     return DONE
 
 
+def _export(asked: Namespace) -> int:
+    from perfkit.export import export
+    from perfkit.report import sayer
+
+    path = export(asked.sources, asked.out, code=asked.code)
+    sayer(_console())(f"Written: {path} ({units.size(path.stat().st_size)})")
+    return DONE
+
+
 def _lab(asked: Namespace) -> int:
     from perfkit.lab import open_lab
 
     open_lab(Path(asked.folder), browser=not asked.no_browser, port=asked.port)
 
 
-_COMMANDS = {"list": _list, "run": _run, "show": _show, "lab": _lab}
+_COMMANDS = {
+    "list": _list,
+    "run": _run,
+    "show": _show,
+    "export": _export,
+    "lab": _lab,
+}
 
 
 def _console(*, stderr: bool = False) -> Console:

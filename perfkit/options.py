@@ -9,6 +9,7 @@ import perfkit
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiments, named, unknown
 from perfkit.experiments.parameters import Choice, Folder, Range, parameters_of
+from perfkit.export import CODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ _COMMANDS = {
     "list": "list the questions that can be asked",
     "run": "ask this machine one of them",
     "show": "show a saved finding: its verdict and its table",
+    "export": "make one HTML file of findings, or of a notebook, to send to others",
     "lab": "open JupyterLab on the first notebook",
 }
 _EXIT_CODES = (
@@ -110,6 +112,18 @@ def _fill_show(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     )
 
 
+def _fill_export(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
+    parser.add_argument(
+        "sources", metavar="FILE", nargs="+", help="findings, or one notebook"
+    )
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", help="the page (beside the one source)"
+    )
+    parser.add_argument(
+        "--code", choices=CODE, default=CODE[0], help="of a notebook (folded)"
+    )
+
+
 def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.add_argument(
         "folder", metavar="FOLDER", nargs="?", default=".", help="what to show (.)"
@@ -122,7 +136,12 @@ def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     )
 
 
-_FILLERS = {"run": _fill_run, "show": _fill_show, "lab": _fill_lab}
+_FILLERS = {
+    "run": _fill_run,
+    "show": _fill_show,
+    "export": _fill_export,
+    "lab": _fill_lab,
+}
 
 
 def _add_option(group: argparse._ArgumentGroup, parameter: Parameter) -> None:
