@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # An end of epoch that takes less is not worth a sentence.
 _EPOCH_END_S = 0.05
+_LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightening"}
 
 
 def because(measured: Measurement, best: str) -> tuple[str, ...]:
@@ -184,6 +185,11 @@ def _costs(measured: Measurement, best: str) -> Iterator[str]:
     )
     if not images or way is None:
         return
+    if way.in_model and numbers.waiting(measured, best) is None:
+        yield (
+            f"{quoted(best)} leaves {_LEFT[way.in_model]} to the model, which was not "
+            "run here and would have to do it."
+        )
     if way.keeps:
         yield f"{quoted(best)} keeps {units.size(images['decoded_bytes'])} in memory."
     if way.form == "raw":

@@ -387,6 +387,14 @@ def test_what_the_winner_takes_of_memory_or_disk_is_told():
     ) in raw
 
 
+def test_work_left_to_a_model_that_was_not_run_is_told():
+    run = measured({"naive map": 400, "uint8": 800})
+    text = because(run, feeding="alone")
+    assert '"uint8" leaves scaling and brightening to the model, which was not' in text
+    trained = measured({"naive map": 400, "uint8": 800}, waits={"uint8": 0.1})
+    assert "leaves" not in because(trained)
+
+
 def test_how_trials_failed_is_told():
     failed = Trial(
         variant="cache", round=1, outcome="out-of-memory", message="ran out of memory"
