@@ -72,7 +72,7 @@ def rewritten(task: Task) -> tf.data.Dataset:
 
 
 def stateful(task: Task) -> tf.data.Dataset:
-    """The same code and rewrites, with ``tf.random`` called inside the map."""
+    """The same with ``tf.random`` in the map, which TensorFlow then leaves serial."""
     import tensorflow as tf
 
     def example(path: tf.Tensor, label: tf.Tensor, _: tf.Tensor) -> Any:

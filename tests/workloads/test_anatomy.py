@@ -34,6 +34,19 @@ def test_what_tensorflow_makes_of_naive_code_is_told(task):
     assert "map and batch, fused" in rewritten
 
 
+@pytest.mark.parametrize(
+    ("way", "parallelism", "tuned"),
+    [("rewritten", None, True), ("random in map", 1, False)],
+)
+def test_random_numbers_in_a_map_keep_tensorflow_from_making_it_parallel(
+    task, way, parallelism, tuned
+):
+    fused = plan_of(WAYS[way].build(task))["stages"][-1]
+    assert fused["name"] == "map and batch, fused"
+    assert fused["tuned"] == tuned
+    assert parallelism in (None, fused["parallelism"])
+
+
 def test_the_stage_that_decodes_is_the_busiest(task):
     plan = plan_of(WAYS["prefetch"].build(task))
     busiest = anatomy.busiest(plan)
