@@ -122,6 +122,20 @@ def test_show_says_where_it_cannot_draw(saved, tmp_path, capsys):
     assert f"Cannot write {where}" in capsys.readouterr().err
 
 
+def test_lab_opens_the_folder_that_is_given(monkeypatch, tmp_path):
+    opened = []
+    monkeypatch.setattr(
+        "perfkit.lab.open_lab", lambda root, **how: opened.append((root, how))
+    )
+    cli.main(["lab", str(tmp_path), "--no-browser", "--port", "9000"])
+    assert opened == [(tmp_path, {"browser": False, "port": 9000})]
+
+
+def test_lab_refuses_a_folder_that_is_not_there(capsys):
+    assert cli.main(["lab", "no/such/folder"]) == 1
+    assert "is no folder" in capsys.readouterr().err
+
+
 def test_show_refuses_a_file_that_is_no_finding(tmp_path, capsys):
     (tmp_path / "other.json").write_text('{"kind": "holiday"}')
     assert cli.main(["show", str(tmp_path / "other.json")]) == 1
