@@ -225,12 +225,17 @@ class Launcher:
         os.close(descriptor)
         atexit.register(_forget, self._log)
         self._context.set_forkserver_preload([preload.__name__])
-        os.environ[preload.LOG_VARIABLE] = self._log
+        told = {
+            preload.LOG_VARIABLE: self._log,
+            preload.PARENT_VARIABLE: str(os.getpid()),
+        }
+        os.environ.update(told)
         try:
             with _without_main():
                 forkserver.ensure_running()
         finally:
-            del os.environ[preload.LOG_VARIABLE]
+            for name in told:
+                del os.environ[name]
 
     def _last_words(self) -> str:
         try:

@@ -1,36 +1,38 @@
 """What the launcher imports once, so that every trial forked from it has it already.
 
 It imports TensorFlow and runs no operation: devices, thread pools and allocators are
-each trial's own. While it imports, which takes seconds, it watches its parent, because
-only after that does it notice by itself that nobody needs it any more.
+each trial's own. Only after the import, which takes seconds, does a fork server notice
+by itself that nobody needs it any more, so until then the system is asked to end it
+with its parent.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import os
 import signal
-import threading
 
 # The path of the file that takes what the import prints; kept for when it fails.
 LOG_VARIABLE = "PERFKIT_LAUNCHER_LOG"
-_PARENT = os.getppid()
+PARENT_VARIABLE = "PERFKIT_LAUNCHER_PARENT"
+# From <linux/prctl.h>; Python has no name for it.
+_PR_SET_PDEATHSIG = 1
 
 
-def _leave_with_parent(done: threading.Event) -> None:
-    while not done.wait(0.2):
-        if os.getppid() != _PARENT:
-            os._exit(1)
+def _end_with_parent(number: int) -> None:
+    """Have the system send this signal once our starter thread ends; 0: none."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
-def _import_everything() -> None:
+def _import_everything(parent: int) -> None:
+    _end_with_parent(signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
     # An interrupt reaches all processes of a terminal or kernel and means the run; the
     # next run needs this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    done = threading.Event()
-    watcher = threading.Thread(target=_leave_with_parent, args=(done,), daemon=True)
-    watcher.start()
     import cloudpickle  # noqa: F401
 
     import perfkit.measure.worker  # noqa: F401
@@ -39,11 +41,10 @@ def _import_everything() -> None:
     with contextlib.suppress(ImportError):
         import keras  # noqa: F401
         import tensorflow  # noqa: F401
-    done.set()
     # Taking TensorFlow apart takes seconds, and this process has nothing to tidy up.
     atexit.register(os._exit, 0)
-    # A fork must not happen while another thread of this process is alive.
-    watcher.join()
+    # The thread that started this process ends now, and its process does not.
+    _end_with_parent(0)
 
 
 if log := os.environ.get(LOG_VARIABLE):
@@ -51,4 +52,4 @@ if log := os.environ.get(LOG_VARIABLE):
     os.dup2(_fd, 1)
     os.dup2(_fd, 2)
     os.close(_fd)
-    _import_everything()
+    _import_everything(int(os.environ[PARENT_VARIABLE]))
