@@ -53,3 +53,5 @@ if log := os.environ.get(LOG_VARIABLE):
     os.dup2(_fd, 2)
     os.close(_fd)
     _import_everything(int(os.environ[PARENT_VARIABLE]))
+    # It ended well, and a parent that is killed leaves no file behind.
+    os.unlink(log)
