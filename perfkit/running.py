@@ -7,7 +7,7 @@ import signal
 import threading
 import warnings
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from perfkit.displays import Display, display_here
 from perfkit.errors import BadParameterError, RunError
@@ -15,13 +15,12 @@ from perfkit.experiments import experiment
 from perfkit.progress import Board
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from perfkit.experiments.base import Experiment
     from perfkit.experiments.session import Session
     from perfkit.findings.record import Finding
-    from perfkit.measure.events import Event
 
 # Seconds that separate a handful of variants on two cores; see README.md.
 _BUDGET_S = 60.0
@@ -103,7 +102,7 @@ def watch(session: Session, display: Display) -> Finding:
     with (
         interrupt_is_stop() as asked,
         display,
-        closing(cast("Generator[Event]", session.events())) as events,
+        closing(session.events()) as events,
     ):
         for event in events:
             if asked.is_set():

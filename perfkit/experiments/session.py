@@ -7,10 +7,11 @@ import importlib.metadata
 import importlib.util
 import random
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, RunError
+from perfkit.errors import BadParameterError, MissingPartError, PerfkitError
+from perfkit.experiments.parameters import Folder, parameters_of
 from perfkit.findings import store
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.collect import machine
@@ -21,7 +22,7 @@ from perfkit.measure.plan import Plan
 from perfkit.measure.rounds import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from pathlib import Path
 
     from perfkit.experiments.base import Experiment
@@ -77,7 +78,7 @@ class Session:
         self._stopped = threading.Event()
         launcher().warm()
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Generator[Event]:
         """Run, and tell what happens; at least one event every 0.25 s.
 
         What was found is saved before the event that tells it is given out. Closing
@@ -111,21 +112,6 @@ class Session:
         """End the running trial and the run; callable from any thread."""
         self._stopped.set()
 
-    def run(self) -> Finding:
-        """Run to the end without watching; a kernel interrupt is Stop.
-
-        Raises:
-            RunError: The run ended before any trial did.
-        """
-        try:
-            for _ in self.events():
-                pass
-        except KeyboardInterrupt:
-            self.stop()
-        if self.finding is None:
-            raise RunError("The run ended before any trial did; nothing was measured.")
-        return self.finding
-
     def _keep(self, measured: Measurement, stopped: bool) -> None:
         known = self.finding
         if not measured.trials or (
@@ -135,7 +121,7 @@ class Session:
         self.finding = Finding(
             experiment=self.experiment.name,
             question=self.experiment.question,
-            parameters=self.experiment.parameters,
+            parameters=_shareable(self.experiment),
             recorded=self._recorded,
             perfkit=importlib.metadata.version("perfkit"),
             machine=self._machine,
@@ -174,3 +160,16 @@ class Session:
             next=f"Give it more than {units.seconds(self._budget)}, or look at how the "
             "trials ended.",
         )
+
+
+def _shareable(experiment: Experiment) -> dict[str, Any]:
+    """The parameters without the paths of folders, which name users and hosts."""
+    folders = {
+        parameter.name
+        for parameter in parameters_of(type(experiment))
+        if isinstance(parameter.accepts, Folder)
+    }
+    return {
+        name: "a folder" if value and name in folders else value
+        for name, value in experiment.parameters.items()
+    }

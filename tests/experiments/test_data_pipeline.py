@@ -9,11 +9,11 @@ from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
 from perfkit.experiments._feeding_numbers import waiting
 from perfkit.experiments.data_pipeline import DataPipeline, claims
-from perfkit.experiments.session import Session
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.record import Machine
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.trial import Trial
+from perfkit.running import run
 from perfkit.workloads import photographs
 from perfkit.workloads.feeding import DROPPED, RESTARTED
 from perfkit.workloads.ways import WAYS
@@ -524,8 +524,7 @@ def small_run(tmp_path_factory):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERFKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        session = Session(asked, budget=20, folder=tmp_path_factory.mktemp("findings"))
-        return session.run()
+        return run(asked, budget=20, folder=tmp_path_factory.mktemp("findings"))
 
 
 def test_every_arm_of_a_run_completes(small_run):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from perfkit.experiments.base import Experiment, variant
-from perfkit.experiments.parameters import Range
+from perfkit.experiments.parameters import Folder, Range
 from perfkit.findings.record import Verdict
 from perfkit.measure.tick import READY, Note, every
 
@@ -78,6 +78,15 @@ class NoRoom(Loops):
         """Fail as a full disk does."""
         raise OSError(errno.ENOSPC, "No space left on device")
         yield READY
+
+
+@dataclass(frozen=True, kw_only=True)
+class InAFolder(Loops):
+    """Does it matter where a loop runs?"""
+
+    name: ClassVar[str] = "in-a-folder"
+
+    where: Annotated[str, Folder(help="Anywhere")] = ""
 
 
 def _adding(size):
