@@ -6,6 +6,7 @@ finding.verdict.headline                what is so, by how much, and how sure th
 perfkit.chart(finding)                  every variant's rate with its interval
 perfkit.findings()                      all that was found so far, one row each
 perfkit.load(path)                      one of them again, from its file alone
+perfkit.export(finding)                 one HTML file of it that needs no network
 perfkit.machine()                       the computer that it is all measured on
 
 A question of your own is an ``Experiment``: a frozen dataclass whose fields are its
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     from perfkit.experiments import experiment, experiments
     from perfkit.experiments.base import Experiment, variant
     from perfkit.experiments.parameters import Choice, Folder, Range
+    from perfkit.export import export
     from perfkit.findings.record import Finding, Verdict
     from perfkit.findings.store import findings, load
     from perfkit.machine.collect import machine
     from perfkit.measure.tick import READY, Note, Pause, Tick, every
+    from perfkit.panel.panel import panel
     from perfkit.running import run
 
 __version__ = "0.1.0"
@@ -49,9 +52,11 @@ __all__ = [
     "every",
     "experiment",
     "experiments",
+    "export",
     "findings",
     "load",
     "machine",
+    "panel",
     "run",
     "variant",
 ]
@@ -74,14 +79,16 @@ _HOME = {
     "every": "measure.tick",
     "experiment": "experiments",
     "experiments": "experiments",
+    "export": "export",
     "findings": "findings.store",
     "load": "findings.store",
     "machine": "machine.collect",
+    "panel": "panel.panel",
     "run": "running",
     "variant": "experiments.base",
 }
 
-for _name in ("experiments", "findings", "machine"):
+for _name in ("experiments", "export", "findings", "machine", "panel"):
     _verbs.make_callable(f"perfkit.{_name}", f"perfkit.{_HOME[_name]}")
 
 

@@ -82,7 +82,9 @@ def _table(rows: tuple[Standing, ...]) -> str:
     head = "".join(f'<th scope="col">{text}</th>' for text in _HEADINGS)
     body = "".join(map(_table_row, rows))
     return (
-        f'<div class="perfkit-scroll"><table><thead><tr>{head}</tr></thead>'
+        # What can be scrolled must be reached by keyboard as well.
+        '<div class="perfkit-scroll" tabindex="0">'
+        f"<table><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
 

@@ -1,0 +1,1 @@
+"""The panel of an experiment: controls, Run, Stop, a live chart, the verdict."""

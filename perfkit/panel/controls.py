@@ -1,0 +1,174 @@
+"""The controls of a panel, made from the parameters that an experiment declares."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import ipywidgets as widgets
+
+from perfkit.experiments.parameters import Choice, Folder, Range, parameters_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perfkit.experiments.base import Experiment
+    from perfkit.experiments.parameters import Parameter
+
+# A wider range has no place for a thumb that is moved by hand.
+_SLIDER_REACH = 100.0
+_ROWS = 7
+_LABEL = {"description_width": "11em"}
+_WIDTH = "27em"
+_BUDGET = Range(1, 86_400, unit="s", help="Seconds to spend on measuring")
+_GUESS = "Which variant is fastest, or how many times the baseline's rate, as 3x"
+
+
+class Controls:
+    """What can be set before a run, each a widget.
+
+    Args:
+        experiment: Whose parameters there are controls for; their first values.
+        budget: The seconds that are set at first.
+        guess: The guess that is set at first.
+
+    Attributes:
+        by_name: The widget of each parameter, and those of ``budget`` and ``guess``.
+    """
+
+    def __init__(self, experiment: Experiment, budget: float, guess: str) -> None:
+        self._experiment = experiment
+        self._parameters = parameters_of(type(experiment))
+        values = experiment.parameters
+        self.by_name: dict[str, Any] = {
+            p.name: control(p, values[p.name]) for p in self._parameters
+        }
+        self.by_name["guess"] = widgets.Combobox(
+            value=guess,
+            options=tuple(experiment.variants()),
+            placeholder="a variant, or 3x",
+            continuous_update=False,
+            **_labelled("your guess", _GUESS),
+        )
+        self.by_name["budget"] = _number(_BUDGET, float, budget, "budget")
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What is set: every parameter, ``guess`` and ``budget``, by name."""
+        return {name: _value(widget) for name, widget in self.by_name.items()}
+
+    @property
+    def budget(self) -> float:
+        """The seconds that are set."""
+        return float(self.by_name["budget"].value)
+
+    @property
+    def guess(self) -> str:
+        """The guess that is set."""
+        return str(self.by_name["guess"].value).strip()
+
+    def experiment(self) -> Experiment:
+        """Make the experiment that is set.
+
+        Raises:
+            BadParameterError: A value that the experiment does not accept.
+        """
+        values = {p.name: _value(self.by_name[p.name]) for p in self._parameters}
+        return dataclasses.replace(self._experiment, **values)
+
+    def suggest(self, experiment: Experiment) -> None:
+        """Offer the variants of an experiment as guesses."""
+        self.by_name["guess"].options = tuple(experiment.variants())
+
+    def enable(self, *, enabled: bool) -> None:
+        """Let all of them be changed, or none."""
+        for widget in self.by_name.values():
+            widget.disabled = not enabled
+
+    def on_change(self, call: Callable[[], object]) -> None:
+        """Call ``call`` when any of them is changed."""
+        for widget in self.by_name.values():
+            widget.observe(lambda _: call(), "value")
+
+    def box(self) -> Any:
+        """All of them, in as many columns as there is room for."""
+        box = widgets.Box(tuple(self.by_name.values()))
+        box.add_class("perfkit-controls")
+        return box
+
+
+def control(parameter: Parameter, value: Any) -> Any:
+    """Make the widget of one parameter; help is shown on hover, the unit in the label.
+
+    A number in a wide range is typed, in a narrow one moved by a slider. One of several
+    words is a list to open, several of them a list to mark.
+    """
+    match parameter.accepts:
+        case Range():
+            return _number(parameter.accepts, parameter.type, value, parameter.name)
+        case Choice(options, many):
+            return _choice(parameter, options, value, many=many)
+        case Folder():
+            return widgets.Text(
+                value=str(value),
+                placeholder="none",
+                continuous_update=False,
+                **_labelled(_name(parameter.name), f"{parameter.help} (a path)"),
+            )
+    kinds = {bool: widgets.Checkbox, int: widgets.IntText, float: widgets.FloatText}
+    kind = kinds.get(parameter.type, widgets.Text)
+    return kind(value=value, **_labelled(_name(parameter.name), parameter.help))
+
+
+def _number(accepts: Range, kind: type, value: Any, name: str) -> Any:
+    narrow = accepts.low > 0 and accepts.high <= _SLIDER_REACH * accepts.low
+    whole = kind is int
+    ends: dict[str, Any] = {"min": accepts.low, "max": accepts.high}
+    if whole:
+        ends = {end: int(number) for end, number in ends.items()}
+    made = {
+        (True, True): widgets.IntSlider,
+        (True, False): widgets.FloatSlider,
+        (False, True): widgets.BoundedIntText,
+        (False, False): widgets.BoundedFloatText,
+    }[narrow, whole]
+    unit = f" ({accepts.unit})" if accepts.unit else ""
+    limits = f"{accepts.low:g} to {accepts.high:g}{' ' * bool(unit)}{accepts.unit}"
+    told = _labelled(_name(name) + unit, f"{accepts.help}: {limits}")
+    return made(value=value, continuous_update=False, **ends, **told)
+
+
+def _choice(
+    parameter: Parameter, options: tuple[str, ...], value: str, *, many: bool
+) -> Any:
+    told = _labelled(_name(parameter.name), parameter.help)
+    if not many:
+        return widgets.Dropdown(options=options, value=value, **told)
+    told["tooltip"] += "; Ctrl or Shift marks several"
+    rows = min(len(options), _ROWS)
+    marked = tuple(value.split(","))
+    return widgets.SelectMultiple(options=options, value=marked, rows=rows, **told)
+
+
+def _value(widget: Any) -> Any:
+    """What is set, as the parameter takes it."""
+    value = widget.value
+    return ",".join(value) if isinstance(value, tuple) else value
+
+
+def _name(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _labelled(label: str, tooltip: str) -> dict[str, Any]:
+    layout = widgets.Layout(width=_WIDTH, max_width="100%")
+    style = _LABEL
+    return {"description": label, "tooltip": tooltip, "style": style, "layout": layout}
+
+
+def described(controls: Controls) -> Iterator[tuple[str, str]]:
+    """What is set, as a label and a text each."""
+    for widget in controls.by_name.values():
+        value = _value(widget)
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        yield widget.description, text or "none"

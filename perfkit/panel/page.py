@@ -1,0 +1,47 @@
+"""What a panel shows as HTML: the finding, its charts, and itself without a kernel."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from perfkit.findings.record import Finding
+
+# The first is in sight, the others fold out.
+_FOLDED = {
+    "ratios": "What each change brings",
+    "waits": "Where the time of a step goes",
+    "timeline": "What happened when",
+}
+
+
+def charts(finding: Finding) -> str:
+    """The final charts: the rates, and what explains them folded away below."""
+    from perfkit.charts import chart
+
+    folded = (
+        f"<details><summary>{title}</summary>{chart(finding, kind).svg}</details>"
+        for kind, title in _FOLDED.items()
+    )
+    return chart(finding).svg + "".join(folded)
+
+
+def twin(
+    question: str, settings: Iterable[tuple[str, str]], finding: Finding | None
+) -> str:
+    """What stands for a panel without a kernel: its finding, or its settings."""
+    if finding is not None:
+        from perfkit.charts import chart
+
+        return f"{finding._repr_html_()}{chart(finding).svg}"
+    rows = "".join(
+        f'<tr><th scope="row">{escape(label)}</th><td>{escape(text)}</td></tr>'
+        for label, text in settings
+    )
+    return (
+        f"<p><b>{escape(question)}</b></p><p>No run yet. Run this notebook in "
+        f"JupyterLab to use the panel, which is set to:</p><table>{rows}</table>"
+    )

@@ -1,0 +1,283 @@
+"""The panel of an experiment: set, predict, press Run, watch, press Stop, read."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+from perfkit.errors import BadParameterError, PerfkitError, RunError
+from perfkit.experiments import experiment
+from perfkit.findings import store
+from perfkit.measure.launcher import launcher
+from perfkit.panel import cells, page
+from perfkit.panel.controls import Controls, described
+from perfkit.panel.view import View
+from perfkit.panel.watching import NOTHING, alone, watch
+from perfkit.panel.worker import Worker
+from perfkit.running import default_budget, interrupt_is_stop, open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+    from perfkit.experiments.base import Experiment
+    from perfkit.experiments.session import Session
+    from perfkit.findings.record import Finding
+
+_SLICE_S = 0.1
+_READY = "Ready: press Run."
+_CHANGED = "Settings changed: press Run."
+
+
+def panel(
+    what: str | Experiment,
+    /,
+    *,
+    budget: float | None = None,
+    guess: str = "",
+    seed: int | None = None,
+    folder: str | Path | None = None,
+    **parameters: Any,
+) -> Panel:
+    """Make the panel of an experiment; as the last line of a cell it is shown.
+
+    Nothing runs before Run is pressed. ``panel.result()`` in a later cell gives what
+    was found, and runs with what is set if nothing was found yet.
+
+    Args:
+        what: The name of an experiment, or an experiment.
+        budget: The seconds set at first; 60 unless PERFKIT_BUDGET says otherwise.
+        guess: The guess set at first.
+        seed: Where random order and random numbers start; None draws one.
+        folder: Where findings are saved; None for ``perfkit-findings`` here.
+        **parameters: What the experiment's parameters are set to at first.
+
+    Raises:
+        BadParameterError: A name or a value that the experiment does not accept.
+    """
+    if isinstance(what, str):
+        chosen = experiment(what, **parameters)
+    elif parameters:
+        raise BadParameterError(
+            "Parameters go with a name; this experiment already has its own."
+        )
+    else:
+        chosen = what
+    budget = default_budget() if budget is None else budget
+    return Panel(chosen, budget=budget, guess=guess, seed=seed, folder=folder)
+
+
+class Panel:
+    """One experiment's controls, Run, Stop, live chart and verdict.
+
+    Attributes:
+        controls: What can be set.
+        view: The widgets.
+        finding: What the last run found; None if it found nothing.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        *,
+        budget: float,
+        guess: str = "",
+        seed: int | None = None,
+        folder: str | Path | None = None,
+    ) -> None:
+        self.controls = Controls(experiment, budget, guess)
+        self.view = View(self.controls)
+        self.finding: Finding | None = None
+        self._question, self._baseline = experiment.question, experiment.baseline
+        self._seed, self._folder = seed, folder
+        self._worker = Worker(f"perfkit-panel-{experiment.name}")
+        self._starting = threading.Lock()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._stopped = threading.Event()
+        self._session: Session | None = None
+        self._error: Exception | None = None
+        self._ran_with: dict[str, Any] | None = None
+        self._end = _READY
+        self.view.say(_READY)
+        self.view.run.on_click(lambda _: self.start())
+        self.view.stop.on_click(lambda _: self.stop())
+        self.view.save.on_click(lambda _: self._worker.ask(self._save))
+        self.view.export.on_click(lambda _: self._worker.ask(self._export))
+        self.controls.on_change(lambda: self._worker.ask(self._changed))
+        cells.take_over(self, experiment.name)
+
+    def __repr__(self) -> str:
+        return f"<the panel of: {self._question}>"
+
+    def _ipython_display_(self) -> None:
+        # What takes long to load is loaded while the reader reads.
+        launcher().warm()
+        self._worker.ask(_load_charts)
+        self.view.display(*self._static())
+
+    # What can be done with it. All of this may come from any thread.
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is in progress."""
+        return not self._idle.is_set()
+
+    def start(self) -> None:
+        """Run with what is set, as Run does; nothing happens while a run goes on."""
+        with self._starting:
+            if self.running:
+                return
+            self._stopped.clear()
+            self._idle.clear()
+        self._worker.ask(self._run)
+
+    def stop(self) -> None:
+        """End the run, as Stop does; what was measured by then counts."""
+        self._stopped.set()
+        if self._session is not None:
+            self._session.stop()
+
+    def wait(self) -> None:
+        """Return once no run is in progress; an interrupt is Stop."""
+        with interrupt_is_stop() as asked:
+            while not self._idle.wait(_SLICE_S):
+                if asked.is_set():
+                    self.stop()
+
+    def result(self) -> Finding:
+        """Give what was found.
+
+        It waits for a run in progress, and runs with what is set if nothing was found
+        yet. Meanwhile Stop works, and a kernel interrupt is Stop.
+
+        Raises:
+            PerfkitError: There is nothing to give; the sentence says why.
+        """
+        self._start_unless_found()
+        self.wait()
+        return self._found()
+
+    def __await__(self) -> Generator[Any, None, Finding]:
+        """Do as ``result`` without blocking the kernel: ``await panel``."""
+        return self._result().__await__()
+
+    async def _result(self) -> Finding:
+        self._start_unless_found()
+        with interrupt_is_stop() as asked:
+            while self.running:
+                if asked.is_set():
+                    self.stop()
+                await asyncio.sleep(_SLICE_S)
+        return self._found()
+
+    def _start_unless_found(self) -> None:
+        if self.finding is None:
+            self.start()
+
+    def _found(self) -> Finding:
+        if self.finding is not None:
+            return self.finding
+        if self._error is None or isinstance(self._error, PerfkitError):
+            # Its sentence says it all; how the worker got there would bury it.
+            raise (self._error or RunError(NOTHING)).with_traceback(None)
+        raise self._error
+
+    # What the worker does; only here are widgets changed.
+
+    def _run(self) -> None:
+        self.finding = self._error = None
+        self._ran_with = self.controls.values
+        self.view.enable(running=True, found=False)
+        self.view.clear()
+        try:
+            self._measure()
+        # Whatever the author of a variant did wrong, the panel has to say it.
+        except Exception as error:
+            self._error = error
+        try:
+            self._tell_end()
+        finally:
+            self._session = None
+            self.view.enable(running=False, found=self.finding is not None)
+            self._idle.set()
+
+    def _measure(self) -> None:
+        with alone(self._stopped, self.view.say):
+            self.view.say("Running.")
+            session = open_session(
+                self.controls.experiment(),
+                self.controls.budget,
+                self.controls.guess,
+                self._seed,
+                self._folder,
+            )
+            self._session = session
+            if self._stopped.is_set():
+                session.stop()
+            try:
+                watch(session, self.view.chart, self.controls.budget)
+            finally:
+                self.finding = session.finding
+        if session.unsaved:
+            raise PerfkitError(session.unsaved)
+        if self.finding is None:
+            raise RunError(NOTHING)
+
+    def _tell_end(self) -> None:
+        said = []
+        if self.finding is not None:
+            said.append("Stopped." if self.finding.stopped else "Finished.")
+            said.append(self.finding.verdict.headline)
+        if self._error is not None:
+            said.append(_sentence(self._error))
+        self._end = " ".join(said)
+        self.view.say(self._end)
+        if self.finding is not None:
+            self.view.show(self.finding)
+        self.view.replace_static(*self._static())
+
+    def _changed(self) -> None:
+        """Say what a changed setting means; it never starts a run."""
+        if self.running:
+            return
+        try:
+            self.controls.suggest(self.controls.experiment())
+        except BadParameterError as error:
+            self.view.say(str(error))
+            return
+        as_ran = self._ran_with in (None, self.controls.values)
+        self.view.say(self._end if as_ran else _CHANGED)
+
+    def _save(self) -> None:
+        self._keep(lambda found: store.save(found, self._folder, found.path), "Saved")
+
+    def _export(self) -> None:
+        from perfkit.export import export
+
+        self._keep(export, "Exported")
+
+    def _keep(self, write: Callable[[Finding], Path], done: str) -> None:
+        """Write the finding somewhere, and say where that is."""
+        if self.finding is None:
+            return
+        try:
+            self.view.say(f"{done} as {write(self.finding).resolve()}")
+        except PerfkitError as error:
+            self.view.say(str(error))
+
+    def _static(self) -> tuple[str, str]:
+        settings = described(self.controls)
+        text = repr(self.finding or self)
+        return page.twin(self._question, settings, self.finding), text
+
+
+def _load_charts() -> None:
+    import perfkit.charts  # noqa: F401
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, PerfkitError):
+        return str(error)
+    return f"The run broke off: {type(error).__name__}: {error}."

@@ -1,0 +1,191 @@
+"""What a live chart draws: a row of numbers per moment, made from the events of a run.
+
+A row holds the run's clock, the rate of each variant that worked since the row before,
+and the machine's load. No row is kept for less than a period, so that a run of any
+length makes a few hundred of them.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfkit.measure.events import (
+    Finished,
+    Progress,
+    Sampled,
+    Ticked,
+    TrialEnded,
+    TrialStarted,
+)
+from perfkit.measure.measurement import TWIN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from perfkit.measure.events import Event
+    from perfkit.measure.measurement import Measurement
+
+# As many rows as a run that keeps to its budget makes, and as many as are kept.
+_ROWS, CAPACITY = 480, 600
+# More rows a second say no more to the eye.
+_SHORTEST_S = 0.2
+_NOTHING = math.nan
+
+# Of one round: the variant's place, when, its rate, and the ends of its interval.
+Estimate = tuple[int, float, float, float, float]
+
+
+class Points:
+    """The rows of one run so far.
+
+    Args:
+        variants: The variants to draw, in order; others are left out.
+        budget: Seconds that the run will take.
+        cores: What counts as the whole of the machine's processor time.
+        gpus: How many GPUs there are to be seen.
+
+    Attributes:
+        load: What the columns after those of the variants hold.
+        total: How many rows there have been.
+        estimates: Every variant's rate with its interval, each time it became known.
+    """
+
+    def __init__(
+        self, variants: Sequence[str], budget: float, cores: float, gpus: int = 0
+    ) -> None:
+        self._place = {name: place for place, name in enumerate(variants)}
+        self._period = max(_SHORTEST_S, budget / _ROWS)
+        self._cores, self._gpus = max(cores, 1.0), gpus
+        self.load = ["this training", "other programs", "the machine's speed"]
+        self.load += ["GPU busy"] * (gpus > 0)
+        self.total = 0
+        self.estimates: list[Estimate] = []
+        self._rows: collections.deque[list[float]] = collections.deque(maxlen=CAPACITY)
+        self._meters = {name: _Meter() for name in variants}
+        self._samples: list[dict[str, float | None]] = []
+        self._best_pulse = _NOTHING
+        self._now = self._last = 0.0
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return 1 + len(self._place) + len(self.load)
+
+    def hear(self, event: Event) -> None:
+        """Take in what the run told."""
+        match event:
+            case Ticked(variant, ticks):
+                if variant in self._meters:
+                    self._meters[variant].read(ticks)
+                self._now = max(self._now, ticks[-1][0])
+            case Sampled(values):
+                self._samples.append(values)
+            case TrialStarted(variant, _, at):
+                if variant in self._meters:
+                    self._meters[variant].begin()
+                self._now = max(self._now, at)
+            case TrialEnded(trial, measured):
+                # Trials that took turns end together and bring one measurement.
+                if trial.variant != TWIN:
+                    self._estimate(measured)
+            case Finished(measured):
+                self._estimate(measured)
+            case Progress(spent, _):
+                self._now = max(self._now, spent)
+
+    def take(self, *, rest: bool = False) -> NDArray[np.float32]:
+        """Give the rows that are new since the last call, shape (rows, width).
+
+        Args:
+            rest: Whether to make a row of what is there, however little.
+        """
+        if self._now - self._last < self._period and not (rest and self._has_news()):
+            return np.empty((0, self.width), np.float32)
+        row = [self._now, *(meter.take() for meter in self._meters.values())]
+        row += self._load_since()
+        self._last = self._now
+        self._rows.append(row)
+        self.total += 1
+        return self._relative([row])
+
+    def all(self) -> NDArray[np.float32]:
+        """Give every row that is kept, shape (rows, width)."""
+        return self._relative(list(self._rows))
+
+    def _has_news(self) -> bool:
+        return bool(self._samples) or any(meter for meter in self._meters.values())
+
+    def _load_since(self) -> list[float]:
+        samples, self._samples = self._samples, []
+        pulse = _mean(samples, "pulse")
+        self._best_pulse = float(np.fmax(self._best_pulse, pulse))
+        load = [
+            _mean(samples, "cpu_trial") / self._cores,
+            _mean(samples, "cpu_other") / self._cores,
+            pulse,
+        ]
+        if self._gpus:
+            busy = [_mean(samples, f"gpu{n}_busy") for n in range(self._gpus)]
+            load.append(_mean_of(busy))
+        return load
+
+    def _relative(self, rows: list[list[float]]) -> NDArray[np.float32]:
+        """The rows with the machine's speed as a share of the best seen so far."""
+        numbers = np.array(rows, np.float32).reshape(-1, self.width)
+        numbers[:, 1 + len(self._place) + 2] /= self._best_pulse
+        return numbers
+
+    def _estimate(self, measured: Measurement) -> None:
+        known = {estimate[0]: estimate[2:] for estimate in self.estimates}
+        for timing in measured.timings:
+            place = self._place.get(timing.variant)
+            found = (timing.rate, timing.low, timing.high)
+            if place is not None and known.get(place) != found:
+                self.estimates.append((place, self._now, *found))
+
+
+class _Meter:
+    """The rate of a variant since it was last asked for.
+
+    A trial's first tick traces and compiles; it is no rate.
+    """
+
+    def __init__(self) -> None:
+        self._examples, self._seconds = 0, 0.0
+        self._from: float | None = None
+        self._first = True
+
+    def __bool__(self) -> bool:
+        return self._seconds > 0
+
+    def begin(self) -> None:
+        self._from, self._first = None, True
+
+    def read(self, ticks: Sequence[tuple[float, int]]) -> None:
+        for at, examples in ticks:
+            if examples and self._from is not None:
+                if not self._first:
+                    self._examples += examples
+                    self._seconds += at - self._from
+                self._first = False
+            self._from = at
+
+    def take(self) -> float:
+        rate = self._examples / self._seconds if self._seconds else _NOTHING
+        self._examples, self._seconds = 0, 0.0
+        return rate
+
+
+def _mean(samples: Sequence[dict[str, float | None]], name: str) -> float:
+    return _mean_of([s[name] for s in samples if name in s])
+
+
+def _mean_of(values: Sequence[float | None]) -> float:
+    known = [v for v in values if v is not None and not math.isnan(v)]
+    return sum(known) / len(known) if known else _NOTHING

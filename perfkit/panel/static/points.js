@@ -1,0 +1,64 @@
+/* The points of a run, as its kernel sends them: rows of 32-bit floats. */
+
+const floatsOf = (view) =>
+  view?.byteLength
+    ? new Float32Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength))
+    : new Float32Array(0);
+
+class Points {
+  constructor() {
+    this.reset(1);
+  }
+
+  reset(width) {
+    this.columns = Array.from({ length: width }, () => []);
+    this.total = 0;
+    this.estimates = [];
+  }
+
+  /* The whole window anew: `total` rows have been sent so far. */
+  keyframe(view, width, total) {
+    const estimates = this.estimates;
+    this.reset(width);
+    this.estimates = estimates;
+    this.push(floatsOf(view), 0);
+    this.total = total;
+  }
+
+  /* Rows from number `first` on; rows that never came are in the next keyframe. */
+  append(view, first, capacity) {
+    const rows = floatsOf(view);
+    const count = rows.length / this.columns.length;
+    if (first > this.total || first + count <= this.total) return;
+    this.push(rows, this.total - first);
+    this.total = first + count;
+    const over = this.columns[0].length - capacity;
+    if (over > 0) this.columns.forEach((column) => column.splice(0, over));
+  }
+
+  push(rows, skip) {
+    const width = this.columns.length;
+    for (let at = skip * width; at < rows.length; at += width) {
+      this.columns.forEach((column, i) => {
+        const value = rows[at + i];
+        column.push(Number.isNaN(value) ? null : value);
+      });
+    }
+  }
+
+  /* Every interval that became known of one variant: {at, rate, low, high}. */
+  estimatesOf(place) {
+    return this.estimates
+      .filter((estimate) => estimate[0] === place)
+      .map(([, at, rate, low, high]) => ({ at, rate, low, high }));
+  }
+
+  get end() {
+    return this.columns[0].at(-1) ?? 0;
+  }
+
+  /* The latest value of a column, and none if there has been none. */
+  latest(column) {
+    return this.columns[column]?.findLast((value) => value !== null);
+  }
+}

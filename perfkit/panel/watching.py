@@ -1,0 +1,98 @@
+"""One run, drawn into a live chart while it goes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from perfkit.displays import PERIOD_S
+from perfkit.errors import RunError
+from perfkit.machine.collect import machine
+from perfkit.panel.points import Points
+from perfkit.progress import Board, with_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from perfkit.experiments.session import Session
+    from perfkit.measure.events import Event
+    from perfkit.panel.live_chart import LiveChart
+
+NOTHING = "Stopped before any trial ended: there is nothing to keep."
+_SLICE_S = 0.1
+_measuring = threading.Lock()
+
+
+@contextmanager
+def alone(stopped: threading.Event, say: Callable[[str], None]) -> Iterator[None]:
+    """Wait until no other panel measures: two runs at once would measure each other.
+
+    Args:
+        stopped: Set it to end the wait.
+        say: Tells the reader why nothing happens.
+
+    Raises:
+        RunError: It was stopped.
+    """
+    while not _measuring.acquire(timeout=_SLICE_S):
+        say("Waiting until another panel has measured.")
+        if stopped.is_set():
+            raise RunError(NOTHING)
+    try:
+        yield
+    finally:
+        _measuring.release()
+
+
+def watch(session: Session, chart: LiveChart, budget: float) -> None:
+    """Run a session to its end, and draw it at most four times a second.
+
+    Raises:
+        RunError: Preparing failed, or no trial could be started.
+    """
+    here, chosen = machine(), session.experiment
+    variants = [arm.name for arm in chosen.variants().values()]
+    points = Points(variants, budget, here.cores_granted, len(here.gpus))
+    board, drawn = Board(), 0.0
+    chart.begin(points, variants, chosen.baseline, budget)
+    try:
+        with closing(cast("Generator[Event]", session.events())) as events:
+            for event in events:
+                board.hear(event)
+                points.hear(event)
+                if time.monotonic() - drawn >= PERIOD_S:
+                    drawn = time.monotonic()
+                    chart.update(points, _doing(board), lambda: _in_words(board))
+                    _mark_guess(session, chart)
+    finally:
+        chart.finish(points, _end_in_words(board, session))
+
+
+def _mark_guess(session: Session, chart: LiveChart) -> None:
+    """Draw the guess once it can be told what it means."""
+    if session.finding is None or chart.guess:
+        return
+    from perfkit.charts.guess import guess
+
+    found = guess(session.finding)
+    chart.guess = {"variant": found.variant, "ratio": found.ratio}
+
+
+def _doing(board: Board) -> dict[str, Any]:
+    return {"said": board.doing, "left": board.left, "share": board.share}
+
+
+def _in_words(board: Board) -> str:
+    doing = ", ".join(part for part in (board.doing, board.left) if part)
+    return _words(doing, [f"{name}: {rate}" for name, rate in board.rates])
+
+
+def _end_in_words(board: Board, session: Session) -> str:
+    timings = session.finding.timings if session.finding is not None else ()
+    return _words(board.doing, [f"{t.variant}: {with_interval(t)}" for t in timings])
+
+
+def _words(doing: str, rates: list[str]) -> str:
+    return f"Live chart. {'; '.join([doing, *rates])}."

@@ -1,0 +1,331 @@
+"""The panel in a real JupyterLab, on a small experiment that needs no TensorFlow."""
+
+import os
+import re
+import time
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+
+from tests.browser.conftest import REPOSITORY
+from tests.lab.server import running_lab
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+# As long as a kernel may take to start, on two cores that others use as well.
+LONG_MS = 60_000
+SHOWN = """\
+import perfkit
+from tests.experiments.toy import Loops
+
+panel = perfkit.panel(Loops(), budget={budget}{more})
+panel"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A server whose kernels have no TensorFlow to load, which takes ten seconds."""
+    root = tmp_path_factory.mktemp("checkout")
+    (root / "notebooks").mkdir()
+    without = REPOSITORY / "tests" / "guilty" / "without_tensorflow"
+    found = os.pathsep.join(map(str, (REPOSITORY, without)))
+    with running_lab(root, tmp_path_factory.mktemp("home"), PYTHONPATH=found) as server:
+        yield server
+
+
+@pytest.fixture
+def show(lab, open_notebook):
+    """Opens a notebook of some cells and runs the first; gives the page."""
+
+    def opened(*cells):
+        notebook = nbformat.v4.new_notebook()
+        notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
+        notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+        nbformat.write(notebook, lab.root / "notebooks" / "panel.ipynb")
+        page = open_notebook("/lab/tree/notebooks/panel.ipynb")
+        page.set_default_timeout(LONG_MS)
+        run_cell(page, 0)
+        button(page, "Run").wait_for()
+        return page
+
+    return opened
+
+
+def run_cell(page, number):
+    page.locator(".jp-Notebook .cm-content").nth(number).click()
+    page.keyboard.press("Control+Enter")
+
+
+def choose(page, menu, *entries):
+    """Choose an entry of a menu, or one that lies deeper."""
+    page.get_by_role("menuitem", name=menu, exact=True).click()
+    for entry in entries[:-1]:
+        page.get_by_text(entry, exact=True).hover()
+    page.get_by_text(entries[-1], exact=True).click()
+
+
+def button(page, name, panel=0):
+    box = page.locator(".perfkit-panel").nth(panel)
+    return box.get_by_role("button", name=name, exact=True)
+
+
+def rows(page, panel=0):
+    """How many rows of points the chart has drawn."""
+    drawn = page.locator(".perfkit-live").nth(panel).get_attribute("data-rows")
+    return int(drawn or 0)
+
+
+def wait_for_rows(page, count):
+    page.wait_for_function(
+        "count => document.querySelector('.perfkit-live')?.dataset.rows >= count",
+        arg=count,
+    )
+
+
+def state(page, words, panel=0):
+    """Wait until the panel says ``words``; give the whole sentence."""
+    line = page.locator(".perfkit-state").nth(panel)
+    line.filter(has_text=words).wait_for()
+    return line.inner_text()
+
+
+def wait_for_intervals(page):
+    """Wait until every variant has one: then there is something to keep."""
+    for place in range(2):
+        cell = page.locator(".perfkit-table td").nth(place)
+        cell.filter(has_text=re.compile(r"\([\dh]")).wait_for()
+
+
+def printed(page, words):
+    page.locator(".jp-OutputArea-output", has_text=words).wait_for()
+
+
+def trials(lab):
+    """The processes of trials: what a kernel's children have started."""
+    server = psutil.Process(lab.process.pid)
+    kernels = [kernel for child in server.children() for kernel in [child]]
+    started = [child for kernel in kernels for child in kernel.children()]
+    return {trial for child in started for trial in child.children()}
+
+
+def serious(page):
+    """What bars people from the panel, by axe's own words."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run('.perfkit-panel')")["violations"]
+    return [
+        (one["help"], [node["html"][:200] for node in one["nodes"]])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+def overflowing(page):
+    """The parts of a panel that stick out of it to the right."""
+    return page.evaluate("""() => {
+        const panel = document.querySelector('.perfkit-panel');
+        const edge = panel.getBoundingClientRect().right + 1;
+        return [...panel.querySelectorAll('button, input, canvas, svg, p, table')]
+            .filter((part) => part.getBoundingClientRect().right > edge)
+            .filter((part) => !part.closest('.perfkit-scroll, .perfkit-table'))
+            .map((part) => part.outerHTML.slice(0, 100));
+    }""")
+
+
+def hover(page, across):
+    """Move over the upper plot, to a share of its width; give what is said of it."""
+    plot = page.locator(".perfkit-rates .u-over")
+    box = plot.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * across, box["y"] + box["height"] / 2)
+    return page.locator(".perfkit-readout").inner_text()
+
+
+def test_a_run_from_ready_to_verdict(show, screenshot):
+    page = show(SHOWN.format(budget=10, more=', guess="1.2x"'))
+    assert state(page, "Ready") == "Ready: press Run."
+    screenshot("panel-ready")
+    button(page, "Run").click()
+    wait_for_rows(page, 8)
+    assert "95 % interval" in page.locator(".perfkit-table thead").inner_text()
+    assert re.search(r"\d+ s left", page.locator(".perfkit-left").inner_text())
+    said = [hover(page, across / 50) for across in range(1, 20)]
+    rate = r"[\d.]+ s · (short|double): [\d,]+ examples/s · this training \d+ %"
+    assert any(re.match(rate, words) for words in said)
+    plots = page.locator(".perfkit-plots")
+    assert plots.get_attribute("role") == "img"
+    page.locator(".perfkit-rates canvas").wait_for()
+    screenshot("panel-mid-run")
+    page.mouse.move(0, 0)
+    page.get_by_text("a dot is a turn").wait_for()
+    headline = state(page, "Finished").removeprefix("Finished. ")
+    page.locator(".perfkit-panel .perfkit-headline", has_text=headline).wait_for()
+    assert re.search(r"short: [\d,]+ examples/s", plots.get_attribute("aria-label"))
+    charts = page.locator(".perfkit-panel svg.perfkit-chart")
+    charts.first.wait_for()
+    assert charts.count() == 4
+    assert page.locator(".perfkit-doing").is_hidden()
+    assert serious(page) == []
+    page.set_viewport_size({"width": 1280, "height": 1500})
+    screenshot("panel-finished")
+    page.set_viewport_size({"width": 620, "height": 1800})
+    page.wait_for_function(
+        "() => document.querySelector('.perfkit-rates canvas').clientWidth < 320"
+    )
+    assert overflowing(page) == []
+    assert serious(page) == []
+    screenshot("panel-narrow")
+
+
+def test_stop_works_while_a_cell_waits_for_the_result(show, lab):
+    page = show(
+        SHOWN.format(budget=40, more=""),
+        "finding = panel.result()",
+        "f'{panel.finding.stopped} {panel.running}'",
+    )
+    run_cell(page, 1)
+    run_cell(page, 2)
+    wait_for_intervals(page)
+    assert trials(lab)
+    pressed = time.monotonic()
+    button(page, "Stop").click()
+    while trials(lab):
+        page.wait_for_timeout(20)
+    ended = time.monotonic() - pressed
+    state(page, "Stopped.")
+    told = time.monotonic() - pressed
+    printed(page, "True False")
+    print(
+        f"from Stop: {ended:.2f} s to the last trial's end, {told:.2f} s to the words"
+    )
+
+
+def test_an_interrupt_is_stop_while_a_cell_waits_for_the_result(show, lab):
+    page = show(
+        SHOWN.format(budget=40, more=""),
+        "finding = panel.result()",
+        "f'{finding.stopped} {panel.running}'",
+    )
+    run_cell(page, 1)
+    run_cell(page, 2)
+    wait_for_intervals(page)
+    choose(page, "Kernel", "Interrupt Kernel")
+    printed(page, "True False")
+    assert page.locator(".jp-OutputArea-output", has_text="Interrupt").count() == 0
+    assert not trials(lab)
+
+
+def test_a_reload_brings_the_chart_back(show):
+    page = show(SHOWN.format(budget=40, more=""), "finding = panel.result()")
+    button(page, "Run").click()
+    wait_for_rows(page, 12)
+    reload(page)
+    wait_for_rows(page, 12)
+    assert state(page, "Running") == "Running."
+    wait_for_rows(page, rows(page) + 8)
+    # While a cell waits JupyterLab connects no new page, and an interrupt ends that.
+    run_cell(page, 1)
+    wait_for_intervals(page)
+    reload(page)
+    choose(page, "Kernel", "Interrupt Kernel")
+    state(page, "Stopped.")
+    page.locator(".perfkit-panel .perfkit-headline").wait_for()
+
+
+def reload(page):
+    page.keyboard.press("Control+s")
+    page.locator(".jp-mod-dirty").wait_for(state="detached")
+    page.reload()
+    page.locator(".jp-NotebookPanel").wait_for()
+
+
+def test_restart_and_run_all_ends_the_old_run_and_gives_a_new_result(show, lab):
+    page = show(
+        SHOWN.format(budget=4, more=""),
+        "finding = panel.result()",
+        "f'{len(finding.timings)} rates within {finding.budget_s} s'",
+    )
+    budget = page.locator(".perfkit-controls input[type=number]").last
+    budget.fill("600")
+    budget.press("Tab")
+    button(page, "Run").click()
+    wait_for_rows(page, 3)
+    old = trials(lab)
+    assert old
+    choose(page, "Kernel", "Restart Kernel and Run All Cells…")
+    page.get_by_role("button", name="Confirm Kernel Restart").click()
+    printed(page, "2 rates within 4.0 s")
+    assert not [trial for trial in old if trial.is_running()]
+    assert not trials(lab)
+
+
+def test_two_panels_in_one_notebook_measure_one_after_the_other(show):
+    page = show(
+        SHOWN.format(budget=5, more=""),
+        "other = perfkit.panel(Loops(size=300_000), budget=4)\nother",
+    )
+    run_cell(page, 1)
+    button(page, "Run", panel=1).wait_for()
+    button(page, "Run").click()
+    wait_for_rows(page, 1)
+    button(page, "Run", panel=1).click()
+    state(page, "Waiting until another panel has measured.", panel=1)
+    state(page, "Finished", panel=0)
+    state(page, "Finished", panel=1)
+    cards = page.locator(".perfkit-panel .perfkit-headline")
+    cards.nth(1).wait_for()
+    assert cards.count() == 2
+    assert rows(page, 0) > 0
+    assert rows(page, 1) > 0
+
+
+def test_running_the_panels_cell_again_stops_its_run(show, lab):
+    page = show(SHOWN.format(budget=600, more=""))
+    button(page, "Run").click()
+    wait_for_rows(page, 3)
+    old = trials(lab)
+    assert old
+    run_cell(page, 0)
+    state(page, "Ready")
+    assert not trials(lab)
+
+
+def test_it_works_by_keyboard_alone(show):
+    page = show(SHOWN.format(budget=600, more=""))
+    focused = "() => document.activeElement.innerText"
+
+    def tab_to(name):
+        for _ in range(12):
+            page.keyboard.press("Tab")
+            if page.evaluate(focused) == name:
+                return
+        pytest.fail(f"Twelve times Tab did not lead to {name}.")
+
+    page.keyboard.press("Escape")
+    tab_to("Run")
+    page.keyboard.press("Enter")
+    state(page, "Running")
+    tab_to("Stop")
+    wait_for_rows(page, 3)
+    page.keyboard.press("Enter")
+    state(page, "Stopped")
+
+
+# The last one, for the theme outlives it.
+
+
+def test_it_follows_the_dark_theme(show, screenshot):
+    page = show(SHOWN.format(budget=8, more=""))
+    button(page, "Run").click()
+    wait_for_rows(page, 8)
+    ink = "plot => getComputedStyle(plot).color"
+    before = page.locator(".perfkit-live").evaluate(ink)
+    choose(page, "Settings", "Theme", "JupyterLab Dark")
+    page.locator("body[data-jp-theme-light=false]").wait_for(state="attached")
+    wait_for_rows(page, rows(page) + 2)
+    assert page.locator(".perfkit-live").evaluate(ink) != before
+    screenshot("panel-dark-mid-run")
+    state(page, "Finished")
+    page.locator(".perfkit-panel svg.perfkit-chart").first.wait_for()
+    assert serious(page) == []
+    page.set_viewport_size({"width": 1280, "height": 1500})
+    screenshot("panel-dark-finished")

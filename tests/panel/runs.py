@@ -1,0 +1,99 @@
+"""Runs whose events are written down, so that a panel can be tried without waiting."""
+
+import random
+import threading
+
+from perfkit.measure.events import (
+    Finished,
+    Preparing,
+    Progress,
+    Ticked,
+    TrialEnded,
+    TrialStarted,
+)
+from perfkit.measure.measurement import Arm, Measurement
+from perfkit.measure.trial import Trial
+
+RATES = {"slow": 100.0, "fast": 400.0}
+
+
+def trial(variant, rate=100.0, round=1):
+    """A trial of forty ticks at about ``rate`` examples per second."""
+    draw = random.Random(f"{variant} {round}")
+    at, ticks = 0.5, [(0.5, 0)]
+    for _ in range(40):
+        at += 0.05 * draw.gauss(1, 0.02)
+        ticks.append((at, round_to_example(rate * 0.05 * draw.gauss(1, 0.05))))
+    return Trial(
+        variant=variant,
+        round=round,
+        outcome="completed",
+        wall_s=at,
+        setup_s=0.5,
+        ticks=tuple(ticks),
+    )
+
+
+def round_to_example(value):
+    return max(1, int(value + 0.5))
+
+
+def measured(rates=RATES, rounds=2):
+    """What is known after some rounds."""
+    arms = tuple(Arm(name, iter, against=next(iter(rates))) for name in rates)
+    trials = [trial(n, rate, r + 1) for r in range(rounds) for n, rate in rates.items()]
+    return Measurement(arms=arms, trials=tuple(trials), baseline=next(iter(rates)))
+
+
+def events(rates=RATES, rounds=3):
+    """A run that is over at once: the clock that it tells of goes on by itself."""
+    yield Preparing("Preparing the data, once")
+    now = 0.0
+    for number in range(1, rounds + 1):
+        for name, rate in rates.items():
+            yield TrialStarted(name, number, now)
+            ticks = [(now + 0.5, 0)]
+            ticks += [
+                (now + 0.5 + i / 10, round_to_example(rate / 10)) for i in range(9)
+            ]
+            yield Ticked(name, tuple(ticks))
+            now += 1.5
+            yield Progress(now, 10.0)
+        so_far = measured(rates, number)
+        for ended in so_far.trials[-len(rates) :]:
+            yield TrialEnded(ended, so_far)
+    yield Finished(so_far, stopped=False)
+
+
+class Session:
+    """In place of a real one: gives the events it was made with.
+
+    Args:
+        finding: What it found, once it has begun.
+        told: Makes its events.
+        held: The events are held back until this is set, or it is stopped.
+        fails: What it raises in the end.
+    """
+
+    def __init__(self, experiment, finding, told=events, held=None, fails=None):
+        self.experiment = experiment
+        self.finding, self.unsaved = None, ""
+        self._found, self._told, self._fails = finding, told, fails
+        self._held = held or threading.Event()
+        if held is None:
+            self._held.set()
+        self.stopped = threading.Event()
+
+    def events(self):
+        while not self._held.wait(0.01) and not self.stopped.is_set():
+            yield Preparing("Held back by the test")
+        if self.stopped.is_set():
+            yield Finished(measured(rounds=0), stopped=True)
+            return
+        yield from self._told()
+        if self._fails is not None:
+            raise self._fails
+        self.finding = self._found
+
+    def stop(self):
+        self.stopped.set()

@@ -1,0 +1,122 @@
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import ipywidgets as widgets
+import pytest
+
+from perfkit.errors import BadParameterError
+from perfkit.experiments import experiments
+from perfkit.experiments.parameters import Choice, Folder, Range
+from perfkit.panel.controls import Controls, described
+from tests.experiments.toy import Loops
+
+
+@dataclass(frozen=True, kw_only=True)
+class Everything(Loops):
+    """Does every kind of parameter have a control?"""
+
+    name: ClassVar[str] = "everything"
+
+    side: Annotated[int, Range(16, 1024, unit="px", help="Side of it")] = 224
+    count: Annotated[int, Range(1, 100_000, unit="images", help="How many")] = 64
+    rate: Annotated[float, Range(0.5, 4.0, help="How fast")] = 1.0
+    how: Annotated[str, Choice(("well", "badly"), help="In which way")] = "well"
+    which: Annotated[str, Choice(("a", "b", "c"), many=True, help="Of all")] = "a,c"
+    where: Annotated[str, Folder(help="Where it lies")] = ""
+    loud: bool = True
+    title: str = "none"
+
+
+@pytest.fixture
+def controls():
+    return Controls(Everything(), budget=30, guess="double")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("side", widgets.IntSlider),
+        ("count", widgets.BoundedIntText),
+        ("rate", widgets.FloatSlider),
+        ("how", widgets.Dropdown),
+        ("which", widgets.SelectMultiple),
+        ("where", widgets.Text),
+        ("loud", widgets.Checkbox),
+        ("title", widgets.Text),
+        ("guess", widgets.Combobox),
+        ("budget", widgets.BoundedFloatText),
+    ],
+)
+def test_each_kind_of_parameter_has_its_kind_of_control(controls, name, kind):
+    assert type(controls.by_name[name]) is kind
+
+
+def test_controls_start_at_the_experiments_values(controls):
+    assert controls.experiment() == Everything()
+    assert (controls.budget, controls.guess) == (30.0, "double")
+
+
+def test_what_is_set_makes_the_experiment(controls):
+    controls.by_name["side"].value = 32
+    controls.by_name["which"].value = ("b", "c")
+    controls.by_name["loud"].value = False
+    assert controls.experiment() == Everything(side=32, which="b,c", loud=False)
+
+
+def test_the_label_has_the_unit_and_the_help_its_limits(controls):
+    side = controls.by_name["side"]
+    assert side.description == "side (px)"
+    assert side.tooltip == "Side of it: 16 to 1024 px"
+    assert (side.min, side.max) == (16, 1024)
+
+
+def test_a_folder_that_is_none_is_refused_in_a_sentence(controls, tmp_path):
+    controls.by_name["where"].value = str(tmp_path)
+    assert controls.experiment().where == str(tmp_path)
+    controls.by_name["where"].value = str(tmp_path / "missing")
+    with pytest.raises(BadParameterError, match="no folder"):
+        controls.experiment()
+
+
+def test_no_word_marked_is_refused_with_the_words_there_are(controls):
+    controls.by_name["which"].value = ()
+    with pytest.raises(BadParameterError, match="choose from a, b, c"):
+        controls.experiment()
+
+
+def test_all_can_be_locked_while_a_run_goes_on(controls):
+    controls.enable(enabled=False)
+    assert all(widget.disabled for widget in controls.by_name.values())
+    controls.enable(enabled=True)
+    assert not any(widget.disabled for widget in controls.by_name.values())
+
+
+def test_the_variants_are_offered_as_guesses_and_other_words_are_taken(controls):
+    guess = controls.by_name["guess"]
+    assert guess.options == ("short", "double")
+    guess.value = "about 2x"
+    assert controls.guess == "about 2x"
+
+
+def test_what_is_set_can_be_read_without_widgets(controls):
+    assert dict(described(controls)) == {
+        "size": "20000",
+        "side (px)": "224",
+        "count (images)": "64",
+        "rate": "1",
+        "how": "well",
+        "which": "a,c",
+        "where": "none",
+        "loud": "True",
+        "title": "none",
+        "your guess": "double",
+        "budget (s)": "30",
+    }
+
+
+@pytest.mark.parametrize("name", list(experiments()))
+def test_every_experiment_can_be_controlled(name):
+    chosen = experiments()[name]()
+    controls = Controls(chosen, budget=60, guess="")
+    assert controls.experiment() == chosen
+    assert all(widget.tooltip for widget in controls.by_name.values())

@@ -1,0 +1,387 @@
+import asyncio
+import os
+import threading
+
+import pytest
+
+import perfkit
+from perfkit.errors import BadParameterError, MissingPartError, RunError
+from perfkit.panel import cells
+from perfkit.panel import panel as panels
+from tests.experiments.toy import Loops, NoRoom, SlowToPrepare
+from tests.findings import made
+from tests.panel import runs
+
+LONG_S = 30
+
+
+class House:
+    """Makes panels whose sessions are written down, and knows those sessions."""
+
+    def __init__(self, monkeypatch):
+        self.sessions = []
+        self.opened = threading.Event()
+        self.more = {}
+        monkeypatch.setattr(panels, "open_session", self.open)
+
+    def open(self, experiment, budget, guess, seed, folder):
+        asked = {"parameters": experiment.parameters, "guess": guess}
+        finding = made.finding(runs.RATES, against="slow", budget_s=budget, **asked)
+        self.sessions.append(runs.Session(experiment, finding, **self.more))
+        self.opened.set()
+        return self.sessions[-1]
+
+
+@pytest.fixture
+def house(monkeypatch):
+    return House(monkeypatch)
+
+
+@pytest.fixture
+def panel(house):
+    return perfkit.panel(Loops(), budget=9)
+
+
+@pytest.fixture(autouse=True)
+def no_panel_of_an_earlier_test():
+    cells._made.clear()
+
+
+def settle(panel):
+    """Return once the panel's thread has done what it was asked for."""
+    done = threading.Event()
+    panel._worker.ask(done.set)
+    assert done.wait(LONG_S)
+
+
+def state(panel):
+    settle(panel)
+    return panel.view.chart.state
+
+
+def test_nothing_runs_before_it_is_asked_to(house, panel):
+    panel.controls.by_name["size"].value = 500
+    assert state(panel) == "Ready: press Run."
+    assert house.sessions == []
+    assert panel.view.stop.disabled
+    assert panel.view.save.disabled
+
+
+def test_run_measures_with_what_is_set(house, panel):
+    panel.controls.by_name["size"].value = 500
+    panel.controls.by_name["guess"].value = " 3x "
+    panel.controls.by_name["budget"].value = 7
+    panel.view.run.click()
+    finding = panel.result()
+    assert len(house.sessions) == 1
+    assert finding.parameters == {"size": 500}
+    assert (finding.guess, finding.budget_s) == ("3x", 7)
+
+
+def test_what_was_found_is_shown(panel):
+    finding = panel.result()
+    assert state(panel) == f"Finished. {finding.verdict.headline}"
+    assert finding.verdict.headline in panel.view.card.value
+    assert panel.view.charts.value.count("<svg") == 4
+    assert panel.view.chart.total > 0
+    assert panel.view.chart.doing == {}
+
+
+def test_result_gives_what_was_found_and_runs_once_only(house, panel):
+    first = panel.result()
+    assert panel.result() is first
+    assert len(house.sessions) == 1
+
+
+def test_result_waits_for_the_run_in_progress(house, panel):
+    house.more = {"held": threading.Event()}
+    panel.view.run.click()
+    panel.view.run.click()
+    threading.Timer(0.2, house.more["held"].set).start()
+    assert panel.result().budget_s == 9
+    assert len(house.sessions) == 1
+
+
+def test_a_panel_can_be_awaited(panel):
+    async def wait():
+        return await panel
+
+    assert asyncio.run(wait()) is panel.finding
+
+
+def test_controls_and_run_are_locked_while_it_runs_and_stop_is_not(house, panel):
+    locked = {}
+
+    def look():
+        view = panel.view
+        locked.update(
+            run=view.run.disabled,
+            stop=view.stop.disabled,
+            save=view.save.disabled,
+            size=panel.controls.by_name["size"].disabled,
+        )
+        yield from runs.events()
+
+    house.more = {"told": look}
+    panel.result()
+    assert locked == {"run": True, "stop": False, "save": True, "size": True}
+    assert not panel.view.run.disabled
+    assert panel.view.stop.disabled
+    assert not panel.view.save.disabled
+
+
+def test_a_changed_setting_asks_for_a_new_run_and_a_change_back_does_not(house, panel):
+    panel.result()
+    panel.controls.by_name["size"].value = 300
+    assert state(panel) == "Settings changed: press Run."
+    panel.controls.by_name["size"].value = 20_000
+    assert state(panel).startswith("Finished.")
+    assert len(house.sessions) == 1
+
+
+def test_a_setting_that_is_refused_is_said_at_once(monkeypatch, house):
+    panel = perfkit.panel("data-pipeline", budget=9)
+    panel.controls.by_name["images"].value = "there/is/no/such/folder"
+    assert "is no folder" in state(panel)
+    panel.controls.by_name["images"].value = ""
+    assert state(panel) == "Ready: press Run."
+
+
+def test_a_refused_setting_is_an_error_of_the_run_too(house):
+    panel = perfkit.panel("data-pipeline", budget=9)
+    panel.controls.by_name["arms"].value = ()
+    with pytest.raises(BadParameterError, match="choose from"):
+        panel.result()
+    assert "choose from" in state(panel)
+
+
+def test_stop_before_anything_was_measured_says_that_nothing_is_kept(house, panel):
+    house.more = {"held": threading.Event()}
+    panel.view.run.click()
+    panel.view.stop.click()
+    panel.wait()
+    with pytest.raises(RunError, match="nothing to keep"):
+        panel._found()
+    assert state(panel) == "Stopped before any trial ended: there is nothing to keep."
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (RunError("The data do not fit."), "The data do not fit."),
+        (KeyError("rate"), "The run broke off: KeyError: 'rate'."),
+    ],
+)
+def test_an_error_is_one_sentence_in_the_panel(house, panel, error, said):
+    house.more = {"fails": error}
+    with pytest.raises(type(error)) as caught:
+        panel.result()
+    assert caught.value is error
+    assert state(panel) == said
+    assert not panel.view.run.disabled
+    assert panel.view.chart.doing == {}
+
+
+def test_after_an_error_it_runs_again(house, panel):
+    house.more = {"fails": RunError("Not this time.")}
+    with pytest.raises(RunError):
+        panel.result()
+    house.more = {}
+    assert panel.result().timings
+
+
+def test_two_panels_never_measure_at_the_same_time(house):
+    at_once, most = [], []
+
+    def alone():
+        at_once.append(1)
+        most.append(len(at_once))
+        yield from runs.events()
+        at_once.pop()
+
+    first, second = perfkit.panel(Loops()), perfkit.panel(Loops(size=500))
+    house.more = {"told": alone}
+    for one in (first, second):
+        one.start()
+    for one in (first, second):
+        one.wait()
+    assert most == [1, 1]
+
+
+def test_a_panel_that_waits_for_another_says_so_and_can_be_stopped(house):
+    first, second = perfkit.panel(Loops()), perfkit.panel(NoRoom())
+    house.more = {"held": threading.Event()}
+    first.start()
+    assert house.opened.wait(LONG_S)
+    said = []
+    second.view.chart.observe(lambda change: said.append(change["new"]), "state")
+    second.view.chart.observe(lambda _: second.stop(), "state")
+    second.start()
+    second.wait()
+    assert said[0] == "Waiting until another panel has measured."
+    assert len(house.sessions) == 1
+    first.stop()
+    first.wait()
+
+
+def test_running_a_cell_again_stops_the_run_that_it_started(house, monkeypatch):
+    where = ["cell", "first time"]
+    monkeypatch.setattr(cells, "running_cell", lambda: tuple(where))
+    house.more = {"held": threading.Event()}
+    both = [perfkit.panel(Loops()), perfkit.panel(Loops())]
+    where[0] = "another cell"
+    other = perfkit.panel(Loops())
+    other.start()
+    assert other.running
+    for one in both:
+        one.start()
+    where[:] = ["cell", "second time"]
+    perfkit.panel(Loops())
+    assert [one.running for one in both] == [False, False]
+    assert other.running
+    other.stop()
+    other.wait()
+
+
+def test_where_cells_are_not_known_the_panel_of_the_same_experiment_is_stopped(house):
+    house.more = {"held": threading.Event()}
+    old, other = perfkit.panel(Loops()), perfkit.panel(NoRoom())
+    old.start()
+    other.start()
+    perfkit.panel(Loops())
+    assert not old.running
+    assert other.running
+    other.stop()
+    other.wait()
+
+
+def test_the_budget_is_that_of_the_environment_unless_one_is_given(monkeypatch):
+    monkeypatch.setenv("PERFKIT_BUDGET", "12")
+    assert perfkit.panel(Loops()).controls.budget == 12
+    assert perfkit.panel(Loops(), budget=20).controls.budget == 20
+
+
+def test_a_wrong_name_or_parameter_is_refused_before_there_is_a_panel():
+    with pytest.raises(BadParameterError, match="is no experiment"):
+        perfkit.panel("data_pipelines")
+    with pytest.raises(BadParameterError, match="is no parameter"):
+        perfkit.panel("data-pipeline", size=3)
+    with pytest.raises(BadParameterError, match="already has its own"):
+        perfkit.panel(Loops(), size=3)
+
+
+def test_parameters_given_are_where_the_controls_start():
+    panel = perfkit.panel("data-pipeline", image_side=64, guess="4x")
+    assert panel.controls.by_name["image_side"].value == 64
+    assert panel.controls.guess == "4x"
+
+
+def test_a_guess_is_drawn_once_the_baseline_is_known(house, monkeypatch):
+    guessed = perfkit.panel(Loops(), guess="3x")
+
+    def told():
+        for event in runs.events():
+            yield event
+            house.sessions[-1].finding = made.finding(runs.RATES, guess="3x")
+
+    house.more = {"told": told}
+    monkeypatch.setattr("perfkit.panel.watching.PERIOD_S", 0.0)
+    guessed.result()
+    assert guessed.view.chart.guess == {"variant": "", "ratio": 3.0}
+
+
+def test_viewers_without_widgets_are_shown_the_settings_then_the_finding(panel):
+    static, text = panel._static()
+    assert "Does a longer loop take longer?" in static
+    assert "20000" in static
+    assert "<the panel of" in text
+    finding = panel.result()
+    static, text = panel._static()
+    assert finding.verdict.headline in static
+    assert 'role="img"' in static
+    assert text == repr(finding)
+
+
+def test_what_it_was_set_to_is_escaped(house):
+    panel = perfkit.panel(Loops(), guess="<script>alert(1)</script>")
+    assert "<script>" not in panel._static()[0]
+    panel.result()
+    assert "<script>" not in panel._static()[0] + panel.view.card.value
+
+
+def test_save_writes_the_file_again_and_says_where(house, panel, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    panel.result()
+    panel.view.save.click()
+    said = state(panel)
+    (file,) = tmp_path.glob("perfkit-findings/*.json")
+    assert said == f"Saved as {file}"
+    file.unlink()
+    panel.view.save.click()
+    assert state(panel) == said
+    assert file.exists()
+
+
+def test_export_makes_a_page_and_says_where(panel, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finding = panel.result()
+    panel.view.save.click()
+    panel.view.export.click()
+    said = state(panel)
+    (file,) = tmp_path.glob("perfkit-findings/*.html")
+    assert said == f"Exported as {file}"
+    assert finding.verdict.headline in file.read_text()
+
+
+# With real processes.
+
+
+def test_a_real_run_is_found_shown_and_saved(tmp_path):
+    panel = perfkit.panel(Loops(), budget=4, folder=tmp_path, seed=3)
+    finding = panel.result()
+    assert {timing.variant for timing in finding.timings} == {"short", "double"}
+    assert finding.seed == 3
+    assert os.listdir(tmp_path) == [finding.path.name]
+    assert len(panel.view.chart.estimates) >= 2
+    assert panel.view.chart.total > 5
+
+
+def test_stop_ends_a_real_run_and_shows_what_there_is(tmp_path):
+    panel = perfkit.panel(Loops(), budget=600, folder=tmp_path)
+
+    def stop_once_something_is_known(change):
+        if change["new"] or panel.finding:
+            panel.view.stop.click()
+
+    panel.view.chart.observe(stop_once_something_is_known, "guess")
+    finding = panel.result()
+    assert finding.stopped
+    assert state(panel).startswith("Stopped.")
+    assert finding.verdict.headline in panel.view.card.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "words"),
+    [
+        (NoRoom, RunError, "No space left on device"),
+        (SlowToPrepare, RunError, "nothing to keep"),
+    ],
+)
+def test_a_real_run_that_fails_is_a_sentence(tmp_path, kind, error, words):
+    panel = perfkit.panel(kind(), budget=5, folder=tmp_path)
+    panel.start()
+    if kind is SlowToPrepare:
+        panel.stop()
+    panel.wait()
+    with pytest.raises(error, match=words):
+        panel._found()
+    assert words in state(panel)
+    assert "Traceback" not in panel.view.chart.state
+
+
+def test_a_missing_library_is_a_sentence_with_its_remedy(monkeypatch):
+    monkeypatch.setattr(Loops, "needs", ("a_library_nobody_has",))
+    panel = perfkit.panel(Loops())
+    with pytest.raises(MissingPartError, match="pip install a_library_nobody_has"):
+        panel.result()
+    assert "pip install a_library_nobody_has" in state(panel)
