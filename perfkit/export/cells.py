@@ -13,7 +13,7 @@ from perfkit.export.clean import Outline
 from perfkit.export.code import highlighted, printable
 from perfkit.export.finding import ShownFinding, machine, shown
 from perfkit.export.markdown import markdown
-from perfkit.export.outputs import output
+from perfkit.export.outputs import joined, output
 from perfkit.export.pictures import beside
 from perfkit.export.state import notices, was_run
 from perfkit.findings.text import plain
@@ -136,7 +136,7 @@ def _code(
     cell: NotebookNode, language: str, folder: Path, outline: Outline
 ) -> ShownCell:
     under, pictures = plain(outline.text), beside(folder, {})
-    made = (output(given, under, pictures) for given in cell.outputs)
+    made = (output(given, under, pictures) for given in joined(cell.outputs))
     return ShownCell(
         code=highlighted(cell.source.strip("\n"), language),
         label="Code" if was_run(cell) else "Code, not run",

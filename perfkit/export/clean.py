@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from bleach.html5lib_shim import Filter  # type: ignore[import-untyped]
@@ -12,6 +13,7 @@ from bleach.sanitizer import Cleaner  # type: ignore[import-untyped]
 from markupsafe import Markup
 
 from perfkit.export import allowed
+from perfkit.export.code import printable
 from perfkit.export.pictures import Picture, inline_only
 from perfkit.findings.text import plain
 
@@ -82,7 +84,7 @@ def clean(
         filters=[finish],
         css_sanitizer=allowed.Styles(),
     )
-    return Markup(cleaner.clean(markup))
+    return Markup(cleaner.clean(printable(markup)))
 
 
 def shows_something(markup: Markup) -> bool:
@@ -145,15 +147,22 @@ class _Finish(Filter):  # type: ignore[misc]
                 yield from self._opened(token)
             case "EndTag":
                 yield from self._closed(token)
-            case "Doctype":
-                return
-            case _:
-                if self._headings and self._outline:
-                    self._outline.text += token.get("data", "")
-                yield token
+            case "Characters" | "SpaceCharacters" | "Entity":
+                yield self._said(token)
+
+    def _said(self, token: Token) -> Token:
+        data = token.get("data", "")
+        if token["type"] == "Entity":
+            data = unescape(f"&{token['name']};")
+        if self._headings and self._outline:
+            self._outline.text += data
+        return {"type": "Characters", "data": printable(data)}
 
     def _opened(self, token: Token) -> Iterator[Token]:
-        given = {name: allowed.value_of(v) for (_, name), v in token["data"].items()}
+        given = {
+            name: printable(allowed.value_of(raw))
+            for (_, name), raw in token["data"].items()
+        }
         name = token["name"]
         if name == "img":
             yield from self._picture(given)

@@ -23,12 +23,11 @@ _LANGUAGES = {
     "ipython3": "ipython3",
     "bash": "bash",
     "sh": "bash",
-    "console": "console",
     "json": "json",
     "toml": "toml",
     "yaml": "yaml",
 }
-_LONGEST_CODE = 100_000
+_LONGEST_CODE = 20_000
 # Of what is longer the beginning and the end are shown.
 _MOST_LINES, _LONGEST_LINE = 240, 2000
 _LARGEST_TEXT = 2_000_000
@@ -38,7 +37,8 @@ _ESCAPES = re.compile(
     r"|\x1b[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\|$)"
     r"|\x1b[ -/]*[0-~]"
 )
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n|$)")
+# Lines, and what holds words together or apart in some scripts.
+_KEPT = "\n\t\xa0\u200c\u200d"
 
 
 def highlighted(code: str, language: str) -> Markup:
@@ -58,9 +58,10 @@ def highlighted(code: str, language: str) -> Markup:
 
 def terminal(text: str) -> str:
     """What a terminal would show in the end, without its colours, cut if it is long."""
-    text = _ESCAPES.sub("", text[:_LARGEST_TEXT])
-    text = _OVERWRITTEN.sub("", text)
-    lines = printable(text).rstrip().split("\n")
+    written = _ESCAPES.sub("", text[:_LARGEST_TEXT]).split("\n")
+    # What stands before a carriage return was written over.
+    last = (line.rstrip("\r").rpartition("\r")[2] for line in written)
+    lines = printable("\n".join(last)).rstrip().split("\n")
     if len(lines) > _MOST_LINES:
         half = _MOST_LINES // 2
         left_out = f"… {len(lines) - 2 * half:,} lines are left out here …"
@@ -74,7 +75,7 @@ def terminal(text: str) -> str:
 def printable(text: str) -> str:
     """Text with its lines, without characters that change how the rest is read."""
     return "".join(
-        c if c.isprintable() or c in "\n\t" else " " if c.isspace() else ""
+        c if c.isprintable() or c in _KEPT else " " if c.isspace() else ""
         for c in text.replace("\r\n", "\n")
     )
 

@@ -16,8 +16,8 @@ from perfkit.export.pictures import inline_only
 if TYPE_CHECKING:
     from perfkit.export.pictures import Pictures
 
-# No cell that a person wrote is longer.
-_LONGEST = 200_000
+# No cell that a person wrote is longer, and what is parsed slowly ends here.
+_LONGEST = 50_000
 # A longer formula does not fit into a line of a narrow page.
 _LONGEST_IN_LINE = 50
 

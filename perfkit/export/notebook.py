@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 from nbconvert.exporters import Exporter, TemplateExporter
 from nbformat import validator
+from traitlets import Any as Anything
 from traitlets import Enum, List, default
 
 from perfkit.errors import BadFileError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from nbformat import NotebookNode
 
-_NEWEST = 4
+_NEWEST, _NAMELESS = 4, 4
 
 
 class PageExporter(TemplateExporter):
@@ -36,10 +37,8 @@ class PageExporter(TemplateExporter):
         default_value="folded",
         help="What to do with code: fold it, show it, or leave it out.",
     ).tag(config=True)
-    # None that runs cells, whatever is configured.
-    default_preprocessors = List(
-        ["nbconvert.preprocessors.CoalesceStreamsPreprocessor"]
-    )
+    # None: one of them runs cells, if it is configured to.
+    default_preprocessors = List(Anything(), [])
 
     @default("file_extension")
     def _file_extension(self) -> str:
@@ -103,9 +102,10 @@ def _sound(document: Any, name: str) -> NotebookNode:
             f"{name} is of notebook format {plain(str(major), 20)}; open it in "
             "JupyterLab and save it again."
         )
-    if major == _NEWEST:
-        # Cells without names of their own come from older tools and harm nobody.
-        _, document = validator.normalize(document)
+    minor = document.get("nbformat_minor")
+    if major == _NEWEST and isinstance(minor, int):
+        # Later ones ask for a name of every cell, which some tools leave out.
+        document = document | {"nbformat_minor": min(minor, _NAMELESS)}
     faults = validator.iter_validate(  # type: ignore[no-untyped-call]
         document, relax_add_props=True
     )

@@ -14,7 +14,7 @@ from perfkit.export.pictures import encoded
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from nbformat import NotebookNode
 
@@ -34,6 +34,18 @@ _FORMS = (
     "text/plain",
 )
 _LONGEST_ALT = 300
+
+
+def joined(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
+    """The outputs of a cell, what was printed in a row in one piece."""
+    made: list[NotebookNode] = []
+    for given in outputs:
+        stream = given.name if given.output_type == "stream" else ""
+        if stream and made and made[-1].get("name") == stream:
+            made[-1].text += given.text
+        else:
+            made.append(given)
+    return made
 
 
 def output(given: NotebookNode, under: str, pictures: Pictures) -> Markup:
@@ -63,7 +75,7 @@ def _display(
         # The text form of what is live is its address in the kernel.
         if form not in data or (form == "text/plain" and live):
             continue
-        made = _form(form, _joined(data[form]), alt, pictures)
+        made = _form(form, _whole(data[form]), alt, pictures)
         if shows_something(made):
             return made
     if live or "text/html" in data:
@@ -101,7 +113,7 @@ def _is_live(kind: str) -> bool:
 
 
 def _missing(live: str, data: Mapping[str, Any]) -> str:
-    name = _joined(data.get("text/plain", "")).partition("(")[0].strip()
+    name = _whole(data.get("text/plain", "")).partition("(")[0].strip()
     called = f" ({name})" if name.isidentifier() and len(name) <= 40 else ""
     if live == _WIDGET:
         return f"A control{called} stood here; it works in the notebook only."
@@ -111,13 +123,13 @@ def _missing(live: str, data: Mapping[str, Any]) -> str:
 def _alt(data: Mapping[str, Any], about: Mapping[str, Any], under: str) -> str:
     """What a picture shows: as it says itself, else what it stands under."""
     said = about.get("alt") or data.get("alt")
-    words = _joined(data.get("text/plain", ""))
+    words = _whole(data.get("text/plain", ""))
     if not isinstance(said, str) or not said:
         said = "" if words.startswith("<") else words
     return plain(said, _LONGEST_ALT) or (f"Figure: {under}" if under else "Figure")
 
 
-def _joined(value: Any) -> str:
+def _whole(value: Any) -> str:
     """A value of a bundle as text; a notebook keeps long ones in lines."""
     if isinstance(value, list):
         return "".join(map(str, value))

@@ -1,0 +1,219 @@
+import json
+import os
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.export import export
+from perfkit.findings import store
+from tests.export.books import book, code, printed, write
+from tests.export.pages import Page
+from tests.findings.made import finding
+
+
+@pytest.fixture
+def saved(tmp_path):
+    return store.save(finding(), tmp_path)
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    made = book("# Why?", code("print(6 * 7)", printed("42\n")))
+    return write(made, tmp_path / "why.ipynb")
+
+
+def test_a_finding_goes_beside_its_file_under_its_name(saved):
+    path = export(store.load(saved))
+    assert path == saved.with_suffix(".html")
+    assert "prefetched is the fastest way here." in Page(path.read_text()).text
+
+
+def test_export_is_a_verb_of_the_package(saved):
+    assert perfkit.export(str(saved)) == saved.with_suffix(".html")
+
+
+def test_a_finding_that_is_not_saved_goes_where_it_is_told(tmp_path):
+    path = export(finding(), tmp_path / "page.html")
+    assert Page(path.read_text()).levels[0] == 1
+    with pytest.raises(BadParameterError, match="not saved; say where"):
+        export(finding())
+
+
+def test_a_notebook_goes_beside_its_file_under_its_name(notebook):
+    path = export(notebook)
+    assert path == notebook.with_suffix(".html")
+    assert Page(path.read_text()).words("title") == ["Why?"]
+
+
+def test_several_findings_make_one_page(saved, tmp_path):
+    other = finding({"naive": 10.0, "xla": 30.0}, question="Is compiling worth it?")
+    page = Page(export([saved, other], tmp_path / "all.html").read_text())
+    assert page.words("h1") == ["2 findings"]
+    assert page.words("h2") == [finding().question, "Is compiling worth it?"]
+    links = [a["href"] for a in page.all("a")]
+    assert links == ["#" + a["id"] for a in page.all("article")]
+
+
+def test_several_findings_need_a_name(saved):
+    with pytest.raises(BadParameterError, match="needs a name"):
+        export([saved, saved])
+
+
+def test_nothing_is_no_page(tmp_path):
+    with pytest.raises(BadParameterError, match="nothing to export"):
+        export([], tmp_path / "page.html")
+
+
+def test_a_notebook_and_a_finding_do_not_share_a_page(saved, notebook, tmp_path):
+    with pytest.raises(BadParameterError, match="or one notebook"):
+        export([saved, notebook], tmp_path / "page.html")
+
+
+@pytest.mark.parametrize("other", [7, None, b"x", {"a": 1}])
+def test_what_is_no_source_is_told(other, tmp_path):
+    with pytest.raises((BadParameterError, BadFileError)):
+        export(other, tmp_path / "page.html")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b"{", "cut off"),
+        (b"<html>", "not JSON"),
+        (b"\x89PNG", "not JSON"),
+        (b"[]", "neither a notebook nor a finding"),
+        (b"7", "neither a notebook nor a finding"),
+        (b'{"cells": []}', "neither a notebook nor a finding"),
+        (b'{"kind": "holiday"}', "not a finding but a holiday"),
+        (b'{"kind": "finding", "schema": 1}', "not a sound finding"),
+        (b'{"kind": "finding", "schema": 99}', "newer perfkit"),
+        (b'{"nbformat": 4}', "not a sound notebook"),
+        (b'{"nbformat": 4, "nbformat_minor": 5}', "not a sound notebook"),
+        (b'{"nbformat": 2}', "notebook format 2"),
+        (b'{"nbformat": 5}', "notebook format 5"),
+        (b'{"nbformat": "x"}', "notebook format x"),
+        (b'{"nbformat": ' + b"[" * 100_000, "nested too deeply|cut off"),
+    ],
+)
+def test_a_file_that_is_neither_is_told_in_one_sentence(content, said, tmp_path):
+    (tmp_path / "x.json").write_bytes(content)
+    with pytest.raises(BadFileError, match=said) as told:
+        export(tmp_path / "x.json")
+    assert "\n" not in str(told.value)
+    assert not (tmp_path / "x.html").exists()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda nb: nb.update(cells=7),
+        lambda nb: nb["cells"].append(7),
+        lambda nb: nb["cells"][0].update(source={"a": 1}),
+        lambda nb: nb["cells"][0].pop("metadata"),
+        lambda nb: nb["cells"][1].update(outputs=[{}]),
+        lambda nb: nb["cells"][1].update(outputs=[{"output_type": "stream"}]),
+        lambda nb: nb["cells"][1].update(execution_count="many"),
+        lambda nb: nb["cells"][0].update(cell_type="holiday"),
+        lambda nb: nb["metadata"].update(kernelspec=7),
+    ],
+)
+def test_a_spoiled_notebook_is_told_in_one_sentence(spoil, notebook):
+    document = json.loads(notebook.read_text())
+    spoil(document)
+    notebook.write_text(json.dumps(document))
+    with pytest.raises(BadFileError, match=r"why\.ipynb is not a sound notebook"):
+        export(notebook)
+
+
+def test_a_source_that_is_missing_or_a_folder_is_told(tmp_path):
+    with pytest.raises(BadFileError, match="There is no file"):
+        export(tmp_path / "missing.ipynb")
+    with pytest.raises(BadFileError, match="is not a file"):
+        export(tmp_path, tmp_path / "page.html")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("why.ipynb", "what the page is made from"),
+        ("linked.html", "what the page is made from"),
+        (".", "no name for a page"),
+        ("page.json", "no name for a page"),
+        ("folder.html", "no name for a page"),
+        ("nowhere/page.html", "no folder"),
+    ],
+)
+def test_a_page_is_not_put_where_it_does_not_belong(place, said, notebook):
+    folder = notebook.parent
+    (folder / "folder.html").mkdir()
+    (folder / "linked.html").symlink_to(notebook)
+    before = notebook.read_bytes()
+    with pytest.raises(BadParameterError, match=said):
+        export(notebook, folder / place)
+    assert notebook.read_bytes() == before
+
+
+def test_a_page_that_cannot_be_written_leaves_the_old_one_and_no_rest(
+    notebook, tmp_path, monkeypatch
+):
+    target = tmp_path / "page.html"
+    target.write_text("the old page")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(BadFileError, match="No space left on device"):
+        export(notebook, target)
+    assert target.read_text() == "the old page"
+    assert {path.name for path in tmp_path.iterdir()} == {"page.html", "why.ipynb"}
+
+
+def test_a_page_takes_the_place_of_an_older_one(notebook):
+    first = export(notebook).read_text()
+    notebook.with_suffix(".html").write_text("the old page")
+    assert export(notebook).read_text() == first
+
+
+def test_the_same_sources_make_the_same_page(saved, tmp_path):
+    one = export(saved, tmp_path / "one.html").read_text()
+    assert export(saved, tmp_path / "two.html").read_text() == one
+
+
+def test_code_is_one_of_three_words(notebook):
+    with pytest.raises(BadParameterError, match="folded, shown, hidden"):
+        export(notebook, code="half")
+
+
+def test_the_command_line_says_where_the_page_is(saved, notebook, tmp_path, capsys):
+    target = tmp_path / "page.html"
+    assert cli.main(["export", str(saved), "-o", str(target)]) == 0
+    assert capsys.readouterr().out.startswith(f"Written: {target} (")
+    assert cli.main(["export", str(notebook), "--code", "hidden"]) == 0
+    assert "print(6 * 7)" not in Page(notebook.with_suffix(".html").read_text()).text
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("export", 2),
+        ("export missing.json", 1),
+        ("export {folder}", 1),
+        ("export {notebook} -o {notebook}", 2),
+        ("export {notebook} -o {folder}", 2),
+        ("export {notebook} -o {folder}/no/where.html", 2),
+        ("export {notebook} {notebook} -o {folder}/x.html", 2),
+        ("export {notebook} --code half", 2),
+        ("export {notebook} --colour", 2),
+    ],
+)
+def test_what_cannot_be_exported_is_said_in_one_line(line, code, notebook, capsys):
+    words = line.format(notebook=notebook, folder=notebook.parent).split()
+    assert cli.main(words) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("perfkit: ")
+    assert said.err.count("\n") == 1

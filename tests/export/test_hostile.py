@@ -1,0 +1,93 @@
+"""Whatever comes from a file or a machine, a page of it runs and loads nothing."""
+
+import functools
+
+import pytest
+
+from perfkit.export import export
+from perfkit.export.page import findings_page
+from perfkit.findings import store
+from tests.export import hostile
+from tests.export.books import write
+from tests.export.pages import Page, problems
+
+FINDINGS, NOTEBOOKS = hostile.findings(), hostile.notebooks()
+
+
+@functools.cache
+def page_of_finding(place):
+    return findings_page([FINDINGS[place]])
+
+
+def test_the_corpus_is_large():
+    assert len(FINDINGS) + len(NOTEBOOKS) >= 60
+
+
+@pytest.mark.parametrize("place", FINDINGS)
+def test_a_hostile_finding_makes_a_harmless_page(place):
+    html = page_of_finding(place)
+    assert problems(html) == []
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+    assert "49" not in Page(html).words("title")[0]
+
+
+@pytest.mark.parametrize("place", sorted(FINDINGS.keys() - {"baseline"}))
+def test_what_a_hostile_finding_says_is_shown_as_text(place):
+    page = Page(page_of_finding(place))
+    labels = " ".join(a.get("aria-label", "") for _, a in page.elements)
+    assert "</title>" in page.text + labels
+
+
+@pytest.mark.parametrize("place", ["variant", "note", "libraries"])
+def test_a_hostile_finding_read_from_its_file_makes_the_same_page(place, tmp_path):
+    path = store.save(FINDINGS[place], tmp_path)
+    read = Page(export(path).read_text(encoding="utf-8"))
+    made = Page(page_of_finding(place))
+    assert problems(read.html) == []
+    assert read.all("tr") == made.all("tr")
+
+
+@pytest.mark.parametrize("kind", NOTEBOOKS)
+@pytest.mark.parametrize("code", ["folded", "shown", "hidden"])
+def test_a_hostile_notebook_makes_a_harmless_page(kind, code, tmp_path):
+    path = write(NOTEBOOKS[kind], tmp_path / "x.ipynb")
+    html = export(path, code=code).read_text(encoding="utf-8")
+    assert problems(html) == []
+    assert "evil.example/x#" not in html
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+
+
+def test_a_hostile_file_name_is_text(tmp_path):
+    name = "<img src=x onerror=alert(1)>&{{7*7}}"
+    path = write(hostile.book("no heading"), tmp_path / f"{name}.ipynb")
+    html = export(path).read_text()
+    assert problems(html) == []
+    assert f"{name}.ipynb" in Page(html).words("title")[0]
+    finding = store.save(FINDINGS["guess"], path=tmp_path / f"{name}.json")
+    assert problems(export(finding).read_text()) == []
+
+
+def test_several_hostile_findings_in_one_page_are_harmless():
+    several = [FINDINGS[place] for place in ("question", "headline", "processor")]
+    assert problems(findings_page(several)) == []
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<script>1</script>",
+        "<b onclick=x>",
+        "<a href='java\nscript:x'>",
+        "<img src=http://a.b/c>",
+        "<p style='background:url(http://a.b)'>",
+        "<use href='http://a.b#c'>",
+        "<style>x{background:url(a)}</style>",
+        "<meta http-equiv=refresh content=0>",
+    ],
+)
+def test_the_check_of_this_file_sees_what_is_harmful(html):
+    good = "<meta http-equiv=x content=\"default-src 'none'\">"
+    assert problems(good) == []
+    assert problems(good + html) != []

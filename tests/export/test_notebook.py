@@ -1,0 +1,217 @@
+"""The page of a notebook."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from perfkit import charts
+from perfkit.export import export
+from perfkit.findings import store
+from tests.export.books import PNG, book, code, error, printed, result, widget, write
+from tests.export.pages import Page, problems
+from tests.findings.made import MACHINE, finding
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Exports a notebook of these cells; gives the page taken apart."""
+
+    def made(*cells, code="folded", name="book.ipynb", **metadata):
+        path = write(book(*cells, **metadata), tmp_path / name)
+        html = export(path, code=code).read_text(encoding="utf-8")
+        assert problems(html) == []
+        return Page(html)
+
+    return made
+
+
+def test_the_first_heading_is_the_title(page):
+    shown = page("# What is $x^2$?\n\nText.", "## Next")
+    assert shown.words("title") == ["What is x2?"]
+    assert shown.levels == [1, 2]
+    assert shown.text.index("Made from book.ipynb") < shown.text.index("Text.")
+
+
+def test_without_a_heading_the_file_gives_the_title(page):
+    shown = page("Text.", "# Later")
+    assert shown.words("h1") == ["book.ipynb"]
+    assert shown.levels == [1, 2]
+    assert page(code("1"), title="Named").words("title") == ["Named"]
+
+
+def test_headings_leave_no_level_out(page):
+    shown = page(
+        "## Why?", "#### A", "# B", "<h6>C</h6>", code("1", result(html="<h1>D"))
+    )
+    assert shown.levels == [1, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("how", "details", "seen"),
+    [("folded", 1, True), ("shown", 0, True), ("hidden", 0, False)],
+)
+def test_code_is_folded_shown_or_hidden(page, how, details, seen):
+    shown = page("# T", code("answer = 42", printed("ready")), code=how)
+    assert len(shown.all("details")) == details
+    assert ("answer = 42" in shown.text) is seen
+    assert "ready" in shown.text
+
+
+def test_a_notebook_that_was_never_run_says_so_at_the_top(page):
+    shown = page("# T", "Text below.", code("1 + 1", count=None))
+    said = shown.text.index("never run, or its outputs were cleared")
+    assert said < shown.text.index("Text below.")
+    assert "Code, not run" in shown.text
+
+
+def test_a_notebook_that_was_run_says_what_its_file_cannot_tell(page):
+    shown = page("# T", code("1 + 1", result(text="2")))
+    assert "Nothing was run for this page." in shown.text
+    assert "does not tell whether a cell was edited" in shown.text
+    assert not shown.all("ul")
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([code("1"), code("2", count=None)], "1 of its 2 code cells was not run"),
+        ([code("1", count=3), code("2", count=2)], "not run from top to bottom"),
+        ([code("1", error("x"))], "1 of its code cells ended in an error"),
+    ],
+)
+def test_what_makes_outputs_doubtful_is_said(page, cells, said):
+    assert said in page("# T", *cells).text
+
+
+def test_cells_run_in_order_with_gaps_are_not_doubted(page):
+    shown = page("# T", code("1", count=2), code("2", count=9), code(" ", count=None))
+    assert not shown.all("ul")
+
+
+def test_exporting_runs_nothing(page, tmp_path):
+    trap = tmp_path / "ran"
+    page("# T", code(f"open({str(trap)!r}, 'w')"), code("!touch ran", count=None))
+    assert not trap.exists()
+
+
+def test_findings_that_came_after_the_notebook_are_told(page, tmp_path):
+    folder = tmp_path / "perfkit-findings"
+    path = store.save(finding(), folder)
+    os.utime(path, (2e9, 2e9))
+    shown = page("# T", code("finding", printed("x")))
+    assert "1 finding is newer than the notebook's file." in shown.text
+    os.utime(path, (1e9, 1e9))
+    assert "newer" not in page("# T", code("finding", printed("x"))).text
+
+
+def test_a_finding_that_is_shown_brings_its_machine_and_its_method(page, tmp_path):
+    path = store.save(finding(), tmp_path / "perfkit-findings")
+    card = result(store.load(path))
+    shown = page("# T", code("finding", card), code("finding", card), "## End")
+    (line,) = [words for words in shown.words("p") if MACHINE.summary in words][:1]
+    assert "2025-03-14 09:26" in line
+    assert shown.text.index(MACHINE.summary) < shown.text.index("End")
+    assert shown.words("h2")[-2:] == ["End", "How it was measured"]
+    assert "12 trials in 3 rounds" in shown.text
+    assert shown.text.count("holds every tick of every trial") == 1
+
+
+def test_a_finding_that_is_gone_leaves_what_the_notebook_says_of_it(page, tmp_path):
+    path = store.save(finding(), tmp_path / "perfkit-findings")
+    card = result(store.load(path))
+    path.unlink()
+    shown = page("# T", code("finding", card))
+    assert shown.text.count(MACHINE.summary) == 2
+    assert "Not beside the notebook, so that only what it shows" in shown.text
+    assert path.name in shown.text
+
+
+def test_two_runs_on_one_machine_are_one_line(page, tmp_path):
+    times = ("2025-03-14T09:26:53+01:00", "2025-03-14T10:26:53+01:00")
+    cards = []
+    for time in times:
+        path = store.save(finding(recorded=time), tmp_path / "perfkit-findings")
+        cards.append(result(store.load(path)))
+    shown = page("# T", code("finding", *cards))
+    assert "2 runs from 2025-03-14 09:26 to 2025-03-14 10:26" in shown.text
+    assert shown.levels == [1, 2, 3, 3]
+
+
+def test_a_chart_stands_in_the_page_with_its_words(page):
+    figure = charts.chart(finding())
+    shown = page("# T", code("chart", result(figure)))
+    (svg,) = shown.all("svg")
+    assert (svg["role"], svg["aria-label"]) == ("img", figure.alt)
+
+
+def test_a_control_is_replaced_by_its_twin(page):
+    both = widget() | {"html": "<p>The twin</p>"}
+    shown = page("# T", code("panel", result(**both)))
+    assert "The twin" in shown.text
+    assert "stood here" not in shown.text
+
+
+def test_a_control_without_a_twin_is_named(page):
+    shown = page("# T", code("slider", result(**widget())))
+    assert (
+        "A control (IntSlider) stood here; it works in the notebook only." in shown.text
+    )
+    assert "value=5" not in shown.text
+
+
+def test_what_a_script_draws_is_named(page):
+    live = {"js": "draw()", "html": "<div id=x></div><script>draw()</script>"}
+    shown = page("# T", code("plot", result(**live), result(html="<script>1</script>")))
+    assert shown.text.count("Something that a script draws stood here") == 2
+
+
+def test_mathematics_needs_no_script(page):
+    shown = page("# T", "The mean $\\bar x$ and\n\n$$\\frac{a}{b}$$\n\nbut $\\frac{$.")
+    assert len(shown.all("math")) == 2
+    assert len(shown.all("mfrac")) == 1
+    assert "\\frac{" in shown.words("code")
+
+
+def test_what_a_terminal_showed_is_shown_without_its_colours(page):
+    shown = page("# T", code("1", printed("\x1b[31mred\x1b[0m\n 10%\r100%\n")))
+    (text,) = [data for open_, data in shown.texts if "pre" in open_ and "red" in data]
+    assert text == "red\n100%"
+
+
+def test_an_old_notebook_is_read(tmp_path):
+    text = (
+        '{"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksheets": '
+        '[{"metadata": {}, "cells": [{"cell_type": "heading", "level": 1, "metadata": '
+        '{}, "source": ["Old"]}, {"cell_type": "code", "language": "python", "input": '
+        '["1 + 1"], "prompt_number": 1, "collapsed": false, "metadata": {}, "outputs": '
+        '[{"output_type": "pyout", "prompt_number": 1, "text": ["2"], "metadata": {}}]}'
+        "]}]}"
+    )
+    (tmp_path / "old.ipynb").write_text(text)
+    shown = Page(export(tmp_path / "old.ipynb").read_text())
+    assert shown.words("h1") == ["Old"]
+    assert "1 + 1" in shown.text
+
+
+def test_nbconvert_makes_the_same_page(tmp_path):
+    path = write(book("# T", code("1 + 1", result(png=PNG))), tmp_path / "book.ipynb")
+    ours = Page(export(path, tmp_path / "ours.html").read_text())
+    to = ["--to", "perfkit.export.notebook.PageExporter", "--output", "theirs"]
+    command = [sys.executable, "-m", "nbconvert", *to, str(path)]
+    subprocess.run(command, check=True, capture_output=True)
+    theirs = Page((tmp_path / "theirs.html").read_text())
+    assert theirs.elements == ours.elements
+
+
+def test_a_run_of_several_charts_stays_small(page):
+    found = [finding(), finding(rounds=6)]
+    kinds = ("rates", "ratios", "waits", "timeline")
+    cells = [
+        code("chart", result(charts.chart(f, kind))) for f in found for kind in kinds
+    ]
+    cards = [code("finding", result(f)) for f in found]
+    shown = page("# T", *cells, *cards)
+    assert len(shown.all("svg")) == 8
+    assert len(shown.html.encode()) <= 400_000

@@ -1,0 +1,174 @@
+"""The small parts that pages are made of: code, formulas, prose, pictures."""
+
+import base64
+from html import unescape
+
+import pytest
+
+from perfkit.export.clean import Outline
+from perfkit.export.code import highlighted, terminal
+from perfkit.export.markdown import markdown
+from perfkit.export.mathematics import mathml, without_dollars
+from perfkit.export.pictures import LARGEST_BYTES, beside, encoded, inline_only
+from tests.export.books import PNG
+from tests.export.pages import Page
+
+SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><path d='M0 0'/></svg>"
+
+
+@pytest.mark.parametrize(
+    "language", ["python", "ipython3", "JSON", "", "cobol", "html"]
+)
+def test_code_loses_no_character(language):
+    code = 'for x in "a<b>&c":\n    print(x)  # "why" {{x}}'
+    html = highlighted(code, language)
+    assert unescape(html.striptags()) == " ".join(code.split())
+    assert [data for _, data in Page(html).texts] != []
+    assert "".join(data for _, data in Page(html).texts).strip() == code
+
+
+def test_known_languages_have_colours():
+    assert 'class="t-k"' in highlighted("for x in y: pass", "ipython3")
+    assert "<span" not in highlighted("for x in y: pass", "klingon")
+
+
+@pytest.mark.parametrize(
+    ("written", "seen"),
+    [
+        ("a\nb\n", "a\nb"),
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07a\x1b]8;;http://a.b\x1b\\b\x1b]8;;\x1b\\", "ab"),
+        ("10%\r50%\r100%\nnext", "100%\nnext"),
+        ("a\r\nb", "a\nb"),
+        ("a\x00\x08\u202eb", "ab"),
+        ("", ""),
+    ],
+)
+def test_a_terminal_shows_what_is_left_of_what_was_written(written, seen):
+    assert terminal(written) == seen
+
+
+def test_of_a_long_output_the_beginning_and_the_end_are_kept():
+    lines = terminal("\n".join(map(str, range(1000)))).split("\n")
+    assert (lines[0], lines[-1]) == ("0", "999")
+    (told,) = [line for line in lines if "left out" in line]
+    assert len(lines) - 1 + int(told.split()[1].replace(",", "")) == 1000
+    assert len(terminal("x" * 10**6)) < 3000
+
+
+@pytest.mark.parametrize(
+    ("latex", "element"),
+    [
+        (r"\frac{a}{b}", "mfrac"),
+        ("x_i^2", "msubsup"),
+        (r"\sqrt{2}", "msqrt"),
+        (r"\begin{align}a&=b\end{align}", "mtable"),
+        ("a < b", "mo"),
+    ],
+)
+def test_latex_becomes_mathml(latex, element):
+    assert f"<{element}" in mathml(latex)
+    assert 'display="block"' in mathml(latex, block=True)
+
+
+@pytest.mark.parametrize(
+    "latex", [r"\frac{1}{", r"\nonsense{x}", r"\left( x", "{" * 999]
+)
+def test_what_is_no_latex_stays_as_it_was_written(latex):
+    assert unescape(mathml(latex)).startswith(f"<code>{latex[:20]}")
+
+
+def test_text_in_a_formula_is_text():
+    assert "&lt;script&gt;" in mathml(r"\text{<script>}")
+
+
+@pytest.mark.parametrize(
+    ("given", "inner", "block"),
+    [("$x$", "x", False), ("$$x$$", "x", True), ("x", "x", True), ("$x", "$x", True)],
+)
+def test_a_formula_of_ipython_loses_its_dollars(given, inner, block):
+    assert without_dollars(given) == (inner, block)
+
+
+@pytest.mark.parametrize(
+    ("text", "element"),
+    [
+        ("**a**", "<strong>a</strong>"),
+        ("`a<b`", "<code>a&lt;b</code>"),
+        ("- a\n- b", "<li>a</li>"),
+        ("| a |\n|---|\n| b |", '<th scope="col">a</th>'),
+        ("> a", "<blockquote>"),
+        ("[a](https://b.c)", 'href="https://b.c"'),
+        ("<details><summary>a</summary>\n\nb\n\n</details>", "<summary>a</summary>"),
+        ("costs \\$5 and \\$6", "costs $5 and $6"),
+        (r"\\(x\\)", "<mi>x</mi>"),
+        ("```python\nfor\n```", 'class="t-k"'),
+    ],
+)
+def test_markdown_is_html(text, element):
+    assert element in markdown(text)
+
+
+def test_headings_are_named_as_jupyter_names_them():
+    html = markdown("# Why so?\n\n[there](#Why-so?)", outline=Outline())
+    assert Page(html).all("h1") == [{"id": "Why-so?"}]
+    assert Page(html).all("a")[0]["href"] == "#Why-so?"
+
+
+def test_a_long_formula_in_a_line_gets_a_line_of_its_own():
+    assert 'display="block"' in markdown("$" + " + ".join("abcdefghijklmnop") + "$")
+
+
+def test_pictures_beside_the_notebook_are_taken_into_the_page(tmp_path):
+    (tmp_path / "img").mkdir()
+    (tmp_path / "img" / "a b.png").write_bytes(base64.b64decode(PNG))
+    (tmp_path / "c.svg").write_bytes(SVG)
+    find = beside(tmp_path, {"d.png": {"image/png": PNG}})
+    for address in ("img/a%20b.png", "./img/a%20b.png?x#y", "attachment:d.png"):
+        assert find(address).uri == f"data:image/png;base64,{PNG}", address
+    assert base64.b64decode(find("c.svg").uri.partition(",")[2]) == SVG
+    html = markdown("![A](img/a%20b.png)", pictures=find)
+    assert Page(html).all("img") == [
+        {"src": f"data:image/png;base64,{PNG}", "alt": "A"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("missing.png", "not found"),
+        ("../outside.png", "outside the notebook's folder"),
+        ("link.png", "outside the notebook's folder"),
+        ("{outside}", "outside the notebook's folder"),
+        ("file://{outside}", "left out"),
+        ("text.png", "cannot be read"),
+        ("large.png", "too large"),
+        (".", "not found"),
+        ("a\x00b.png", "cannot be read"),
+        ("attachment:none.png", "not attached"),
+        ("http://a.example/x.png", "from a.example, left out"),
+        ("//a.example/x.png", "from a.example, left out"),
+        ("javascript:alert(1)", "left out"),
+        ("data:image/png;base64,!!", "cannot be read"),
+        ("data:text/html;base64,QQ==", "left out"),
+        ("", "left out"),
+    ],
+)
+def test_pictures_from_elsewhere_are_not(address, why, tmp_path):
+    home, outside = tmp_path / "home", tmp_path / "outside.png"
+    home.mkdir()
+    outside.write_bytes(base64.b64decode(PNG))
+    (home / "link.png").symlink_to(outside)
+    (home / "text.png").write_text("hello")
+    (home / "large.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(LARGEST_BYTES))
+    picture = beside(home, {})(address.format(outside=outside))
+    assert picture.uri == ""
+    assert why in picture.missing
+
+
+def test_an_output_shows_no_vector_picture_that_could_hide_something():
+    text = base64.b64encode(SVG).decode()
+    assert inline_only(f"data:image/svg+xml;base64,{text}").missing
+    assert inline_only(f"data:image/png;base64,{PNG}").uri
+    assert encoded(text, vectors=False).missing
+    assert encoded(text).uri
