@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import statistics
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ PIPELINES = (
 )
 # What the best pipeline has to reach of what processes that only decode reach.
 WANTED = 0.85
+# Cores that others may keep busy before the ratios are to be doubted.
+QUIET = 0.2
 
 
 def main() -> int:
@@ -67,7 +70,23 @@ def main() -> int:
             f"{timing.variant:22}{timing.rate:9,.0f}  "
             + "".join(f"{text:>26}" for text in shown)
         )
+    print(others(measured))
     return verdict(measured)
+
+
+def others(measured):
+    """Say how busy other programs were: their company flatters the pipelines."""
+    readings = [r for r in measured.samples.get("cpu_other", ()) if r is not None]
+    if not readings:
+        return "\nHow busy other programs were is not known."
+    busy = statistics.mean(readings)
+    told = f"\nOther programs kept {busy:.1f} of {cores.granted()} cores busy."
+    if busy <= QUIET:
+        return told
+    return (
+        f"{told} A pipeline's many threads then get more of a core than a process "
+        "that only decodes, so its ratio is too high: measure again on a quiet machine."
+    )
 
 
 def verdict(measured):
