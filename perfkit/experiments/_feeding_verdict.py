@@ -44,7 +44,7 @@ def judge(measured: Measurement, *, alone: bool) -> Verdict:
     headline = (
         _won(best, ties, compared, alone)
         if won and compared
-        else _not_won(best, compared)
+        else _not_won(best, ties, compared)
     )
     return Verdict(
         headline=headline,
@@ -71,9 +71,12 @@ def _won(
     )
 
 
-def _not_won(best: Timing, compared: Comparison | None) -> str:
+def _not_won(best: Timing, ties: Sequence[Timing], compared: Comparison | None) -> str:
     if best.variant == BASELINE:
-        return f"{facts.quoted(BASELINE)} is the fastest way here: {_rate(best)}."
+        name, rate = facts.quoted(BASELINE), _rate(best)
+        if ties:
+            return f"No way is shown to be faster than {name}, which reaches {rate}."
+        return f"{name} is the fastest way here: {rate}."
     if compared is None:
         return (
             f"{facts.quoted(best.variant)} reaches {_rate(best)}; no round compares "
@@ -92,9 +95,11 @@ def _not_won(best: Timing, compared: Comparison | None) -> str:
 
 
 def _next(measured: Measurement, best: str, compared: Comparison | None) -> str:
-    waits = numbers.waiting(measured, best)
+    won = compared is not None and compared.verdict == "faster"
+    # What the reader has is the baseline, unless there is something to change to.
+    waits = numbers.waiting(measured, best if won else BASELINE)
     fed = waits is not None and waits < _WAIT_MATTERS
-    if compared is not None and compared.verdict == "faster":
+    if won:
         change = f"Change this line: `{WAYS[best].advice}`."
         rest = " After that, what takes the time is the step itself, not its data."
         return change + rest if fed else change

@@ -108,8 +108,7 @@ def parameters_of(experiment: type[Experiment]) -> tuple[Parameter, ...]:
     """List an experiment's parameters in the order its class names them."""
     hints = typing.get_type_hints(experiment, include_extras=True)
     return tuple(
-        _parameter(field, hints[field.name])
-        for field in dataclasses.fields(experiment)
+        _parameter(field, hints[field.name]) for field in dataclasses.fields(experiment)
     )
 
 

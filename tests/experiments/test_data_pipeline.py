@@ -222,6 +222,14 @@ def test_the_baseline_may_be_the_fastest():
     assert found.winner == ""
 
 
+def test_a_baseline_that_beats_nobody_for_sure_is_not_called_the_fastest():
+    found = verdict(measured({"naive map": 401, "numpy": 400}))
+    assert found.headline == (
+        'No way is shown to be faster than "naive map", which reaches 401 images/s.'
+    )
+    assert found.winner == ""
+
+
 @pytest.mark.parametrize("loud", ["frozen cache", "synthetic", "decode limit", TWIN])
 def test_what_is_no_way_to_feed_never_wins(loud):
     rates = {"naive map": 400, "prefetch": 800, loud: 9000}
