@@ -138,7 +138,7 @@ class Run:
         if live.running.outcome != "completed":
             raise RunError(
                 "Preparing what the variants need did not end well: it "
-                f"{live.running.message}."
+                f"{live.running.message.rstrip('.')}."
             )
 
     # Rounds.
@@ -230,9 +230,11 @@ class Run:
         longest = spending.longest_warm_up_s(self.plan.budget, len(self._arms))
 
         def steady(spent: float, _: int) -> bool:
-            if spent < shortest:
+            cost = live.costs
+            # Without a tick nobody knows how long its turns have to be.
+            if spent < shortest or not len(cost):
                 return False
-            return spent >= longest or settled(live.costs[1:])
+            return spent >= longest or settled(cost[1:])
 
         yield from self._hear(live, steady)
         live.running.silence = max(_SILENCE_S, _SILENT_TICKS * live.tick_s)

@@ -14,6 +14,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
+from perfkit.errors import PerfkitError
 from perfkit.measure.tick import Note, Pause, Tick
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ def _outcome(error: BaseException) -> tuple[str, str]:
     first = text.splitlines()[0][:300] if text else ""
     if isinstance(error, MemoryError) or kind == "ResourceExhaustedError":
         return "out-of-memory", f"ran out of memory: {first or kind}"
+    if isinstance(error, PerfkitError):
+        return "crashed", f"ended: {first}"
     where = traceback.extract_tb(error.__traceback__)
     line = (
         f" (line {where[-1].lineno} of {os.path.basename(where[-1].filename)})"

@@ -212,3 +212,9 @@ def test_ties_are_told_from_the_fastest():
     found = measured(scripts, budget=30)
     names = {t.variant for t in found.fastest()}
     assert names == {"a", "b"}
+
+
+def test_steps_longer_than_any_warm_up_are_still_timed():
+    found = measured({"base": Script(2.0), "slow": Script(4.0)}, budget=120)
+    assert found.timing("base").rate == pytest.approx(10 / 2.0, rel=0.02)
+    assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)
