@@ -25,6 +25,7 @@ _HEADINGS = {f"h{level}" for level in range(1, 7)}
 # Beyond this a browser is slow to show it, and a parser here is slower still.
 _LARGEST, _MOST_TAGS, _DEEPEST, _LONGEST_TAG = 4_000_000, 60_000, 400, 10_000
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)([^<>]*)")
+_EMPTY_HEADING = re.compile(r"<th((?:\s[^<>]*)?)>\s*</th>")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 # Elements whose end nobody writes.
 _FLAT = {"br", "col", "dd", "dt", "hr", "img", "li", "p", "td", "th", "tr", "wbr"}
@@ -84,7 +85,9 @@ def clean(
         filters=[finish],
         css_sanitizer=allowed.Styles(),
     )
-    return Markup(cleaner.clean(printable(markup)))
+    # The corner of a DataFrame heads nothing.
+    markup = _EMPTY_HEADING.sub(r"<td\1></td>", printable(markup))
+    return Markup(cleaner.clean(markup))
 
 
 def shows_something(markup: Markup) -> bool:

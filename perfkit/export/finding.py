@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perfkit.findings.record import Finding
 
 _SENTENCE = 600
-# In a verdict's advice, code stands between these.
+# In a verdict's sentences, code stands between these.
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -47,7 +47,7 @@ class ShownFinding:
 
     question: str
     headline: str
-    because: tuple[str, ...]
+    because: tuple[Markup, ...]
     next: Markup
     guess: str
     warnings: tuple[str, ...]
@@ -68,7 +68,9 @@ def shown(finding: Finding, *, charts: bool = True) -> ShownFinding:
     return ShownFinding(
         question=plain(finding.question, _SENTENCE),
         headline=plain(verdict.headline, _SENTENCE),
-        because=tuple(plain(reason, _SENTENCE) for reason in verdict.because),
+        because=tuple(
+            _with_code(plain(reason, _SENTENCE)) for reason in verdict.because
+        ),
         next=_with_code(plain_lines(verdict.next)),
         guess=plain(finding.guess),
         warnings=tuple(_warnings(finding)),

@@ -50,7 +50,8 @@ def method(finding: Finding) -> Iterator[tuple[str, str]]:
         "Examples per second in the steady state. The first call (tracing, compiling, "
         "tuning) and the warm-up are told apart and do not count. A rate's 95 % "
         "interval comes from drawing anew, many times, among its trials and among the "
-        "stretches of each of them; few trials borrow from the spread of the others.",
+        "stretches of each of them; with few trials it borrows from the spread of the "
+        "other variants.",
     )
     yield (
         "Ratios",

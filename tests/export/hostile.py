@@ -79,7 +79,7 @@ _SVGS = {
     "svg use": f"<use href='{EVIL}#a'/><use xlink:href='data:image/svg+xml,<a/>'/>",
     "svg image": f"<image href='{EVIL}'/><feImage href='{EVIL}'/>",
     "svg style": f"<style>@import '{EVIL}'; *{{fill:url({EVIL})}}</style><path/>",
-    "svg paint": f"<path fill='url({EVIL}#a)' style='fill:url(\"{EVIL}\")' d='M0'/>",
+    "svg paint": f"<path fill='url({EVIL}#a)' style='fill:url(\"{EVIL}\")' d='M0 0'/>",
     "svg animate": "<a><animate attributeName='href' to='javascript:alert(1)'/>"
     "<set attributeName='onload' to='alert(1)'/><text>x</text></a>",
     "svg entity": "<!DOCTYPE x [<!ENTITY e '<script>alert(1)</script>'>]>&e;<path/>",

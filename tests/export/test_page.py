@@ -117,10 +117,10 @@ def test_what_one_trial_does_not_show_is_not_shown():
     at(page, "one trial")
 
 
-def test_code_in_the_advice_is_code():
-    verdict = Verdict(headline="A.", next="Change this line: `a = b < c`.")
+def test_code_in_what_a_verdict_says_is_code():
+    verdict = Verdict(headline="A.", because=("`b` is.",), next="Write `a = b < c`.")
     page = Page(findings_page([finding(verdict=verdict)]))
-    assert "a = b < c" in page.words("code")
+    assert page.words("code")[:2] == ["b", "a = b < c"]
 
 
 def test_the_file_is_named_without_its_folder(tmp_path):

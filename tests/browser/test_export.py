@@ -1,0 +1,210 @@
+"""Exported pages in a real browser that can reach nothing but the file."""
+
+from pathlib import Path
+
+import pytest
+
+from perfkit import charts
+from perfkit.export import export
+from tests.browser.conftest import REPOSITORY, picture, watch
+from tests.export import hostile
+from tests.export.books import PNG, book, code, error, printed, result, widget, write
+from tests.findings.made import failed, finding
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+FOUND = finding(
+    guess="3x", extra=(failed("parallel", "crashed", "it ran into a wall", 4),)
+)
+WIDE = "|".join(f" a rather wide column {n} " for n in range(9))
+MATHEMATICS = r"""## Mathematics
+
+The mean $\bar x$ of $n$ rates is
+
+$$\bar x = \frac{1}{n}\sum_{i=1}^{n} x_i, \qquad
+s^2 = \frac{1}{n-1}\sum_{i=1}^{n} (x_i - \bar x)^2$$
+"""
+
+
+def run_notebook():
+    """A notebook with one of everything that a run leaves behind."""
+    kinds = ("rates", "ratios", "waits", "timeline")
+    shown = [
+        code(k, result(charts.chart(FOUND, k)), count=n) for n, k in enumerate(kinds, 1)
+    ]
+    twin = widget("VBox") | {"html": FOUND._repr_html_()}
+    return book(
+        "# Is this training waiting for its images?\n\nRead [on](https://a.b/c).",
+        *shown,
+        code("panel", result(**twin), count=5),
+        code("slider", result(**widget()), count=6),
+        code("frame", result(html=FOUND.table().to_html()), count=7),
+        code("print('long ' * 99)", printed("long " * 99), count=8),
+        code("1 / 0", error("\x1b[31mValueError\x1b[0m", "it broke " * 30), count=9),
+        code("picture", result(png=PNG, metadata={"alt": "A grey point"}), count=10),
+        MATHEMATICS,
+        f"### Wide\n\n|{WIDE}|\n|{'-|' * 9}\n|{WIDE}|\n\n![gone](http://a.b/c.png)",
+        "<details><summary>Why?</summary>\n\nBecause.\n\n```python\nfor x in y:\n```\n"
+        "</details>",
+        code("pass", count=11),
+    )
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The files: of a finding, of two, of a notebook that was run and of one not."""
+    folder = tmp_path_factory.mktemp("pages")
+    notebook = write(run_notebook(), folder / "run.ipynb")
+    first = REPOSITORY / "notebooks" / "00_start_here.ipynb"
+    other = finding({"eager": 100.0, "graph": 300.0}, against="eager", question="Why?")
+    return {
+        "finding": export(FOUND, folder / "finding.html"),
+        "findings": export([FOUND, other], folder / "findings.html"),
+        "notebook": export(notebook),
+        "never run": export(first, folder / "first.html", code="shown"),
+    }
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens a file; fails the test on a request, an error or a script that runs."""
+    contexts, problems = [], []
+
+    def opened(path, width=1280, scheme="light"):
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=scheme
+        )
+        contexts.append(context)
+        watch(context, "file://", problems)
+        page = context.new_page()
+        page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: asked.append(request.url))
+        asked = opened.asked = []
+        page.goto(path.as_uri())
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+KINDS = ["finding", "findings", "notebook", "never run"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_opens_without_a_network_an_error_or_a_script(kind, pages, visit):
+    page = visit(pages[kind])
+    assert [url for url in visit.asked if not url.startswith("data:")] == [
+        pages[kind].as_uri()
+    ]
+    assert page.locator("h1").count() == 1
+    assert page.locator("script").count() == 0
+    assert page.title() == page.locator("h1").inner_text()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("width", [320, 360, 1280])
+def test_a_page_never_scrolls_sideways(kind, width, pages, visit):
+    page = visit(pages[kind], width)
+    wide = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert wide[0] <= wide[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+def test_nothing_bars_people_from_a_page(kind, width, scheme, pages, visit):
+    page = visit(pages[kind], width, scheme)
+    page.evaluate(
+        "document.querySelectorAll('details').forEach(d => { d.open = true })"
+    )
+    page.screenshot(path=picture(f"export {kind} {scheme}"), full_page=True)
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    assert [(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found] == []
+
+
+def test_text_stands_out_and_charts_take_the_colour_of_the_page(pages, visit):
+    for scheme, ink in (("light", "rgb(26, 26, 26)"), ("dark", "rgb(232, 232, 232)")):
+        page = visit(pages["finding"], scheme=scheme)
+        label = page.locator("svg.perfkit-chart text").first
+        assert label.evaluate("e => getComputedStyle(e).fill") == ink
+
+
+def test_what_is_wider_than_a_phone_scrolls_in_a_box_of_its_own(pages, visit):
+    page = visit(pages["notebook"], 360)
+    boxes = page.locator(".scroll")
+    overflowing = boxes.evaluate_all(
+        "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.tabIndex)"
+    )
+    assert len(overflowing) > 4
+    assert set(overflowing) == {0}
+
+
+def test_folded_code_opens_by_keyboard(pages, visit):
+    page = visit(pages["notebook"])
+    code_of_the_chart = page.locator("details.code pre").first
+    assert not code_of_the_chart.is_visible()
+    page.locator("details.code summary").first.focus()
+    page.keyboard.press("Enter")
+    assert code_of_the_chart.is_visible()
+
+
+def test_mathematics_is_drawn(pages, visit):
+    page = visit(pages["notebook"])
+    fraction = page.locator("mfrac").first.bounding_box()
+    parts = page.locator("mfrac").first.locator("> *")
+    above, below = (parts.nth(n).bounding_box() for n in (0, 1))
+    assert above["y"] + above["height"] <= below["y"] + 1
+    assert fraction["height"] > 20
+
+
+def test_a_page_can_be_printed(pages, visit):
+    page = visit(pages["notebook"], scheme="dark")
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    page.emulate_media(media="print")
+    page.screenshot(path=picture("export printed"), full_page=True)
+    body = page.locator("body")
+    assert (
+        body.evaluate("e => getComputedStyle(e).backgroundColor")
+        == "rgb(255, 255, 255)"
+    )
+    assert not page.locator("details.code").first.is_visible()
+
+
+def test_nothing_hostile_does_anything_in_a_browser(tmp_path, visit):
+    files = [
+        export(made, tmp_path / f"finding {number}.html")
+        for number, made in enumerate(list(hostile.findings().values())[:6])
+    ]
+    files += [
+        export(write(made, tmp_path / f"{number}.ipynb"), code="shown")
+        for number, made in enumerate(hostile.notebooks().values())
+    ]
+    page = visit(files[0])
+    for file in files:
+        page.goto(file.as_uri())
+        handlers = page.evaluate("""() => [...document.querySelectorAll('*')].filter(
+            (e) => [...e.attributes].some((a) => a.name.startsWith('on'))).length""")
+        assert handlers == 0
+        assert page.locator("script, iframe, object, embed, form").count() == 0
+    assert {url for url in visit.asked if not url.startswith("data:")} == {
+        file.as_uri() for file in files
+    }
+
+
+def test_the_policy_of_a_page_would_stop_what_came_through(browser, pages, tmp_path):
+    attack = (
+        "<script>alert(1)</script><img src='http://evil.example/x'>"
+        "<img src='x' onerror='alert(1)'><iframe src='http://evil.example/y'></iframe>"
+    )
+    html = pages["never run"].read_text(encoding="utf-8")
+    (tmp_path / "x.html").write_text(html.replace("</h1>", f"</h1>{attack}"))
+    context, problems = browser.new_context(), []
+    watch(context, "file://", problems)
+    page = context.new_page()
+    page.on("dialog", lambda dialog: problems.append("it ran"))
+    page.goto((tmp_path / "x.html").as_uri())
+    context.close()
+    assert len([p for p in problems if "Content Security Policy" in p]) >= 4
+    assert "it ran" not in problems
+    assert not any(problem.startswith("request") for problem in problems)
