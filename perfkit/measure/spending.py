@@ -111,4 +111,9 @@ def wanted(round: int, unclear: set[str], arms: Mapping[str, Arm]) -> list[str]:
     if round <= 2 or not unclear:
         return list(arms)
     against = {arms[name].against for name in unclear}
-    return [name for name in arms if name in unclear | against]
+    # What is compared with nothing is there for its rate, which every round narrows.
+    return [
+        name
+        for name, arm in arms.items()
+        if name in unclear | against or (name != TWIN and not arm.against)
+    ]
