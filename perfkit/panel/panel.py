@@ -187,21 +187,24 @@ class Panel:
     # What the worker does; only here are widgets changed.
 
     def _run(self) -> None:
-        self.finding = self._error = None
-        self._ran_with = self.controls.values
-        self.view.enable(running=True, found=False)
-        self.view.clear()
         try:
+            self._begin()
             self._measure()
         # Whatever the author of a variant did wrong, the panel has to say it.
         except Exception as error:
             self._error = error
         try:
             self._tell_end()
+            self.view.enable(running=False, found=self.finding is not None)
         finally:
             self._session = None
-            self.view.enable(running=False, found=self.finding is not None)
             self._idle.set()
+
+    def _begin(self) -> None:
+        self.finding = self._error = None
+        self._ran_with = self.controls.values
+        self.view.enable(running=True, found=False)
+        self.view.clear()
 
     def _measure(self) -> None:
         with alone(self._stopped, self.view.say):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from perfkit.displays import PERIOD_S
 from perfkit.errors import RunError
@@ -14,10 +14,9 @@ from perfkit.panel.points import Points
 from perfkit.progress import Board, with_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Iterator
 
     from perfkit.experiments.session import Session
-    from perfkit.measure.events import Event
     from perfkit.panel.live_chart import LiveChart
 
 NOTHING = "Stopped before any trial ended: there is nothing to keep."
@@ -58,7 +57,7 @@ def watch(session: Session, chart: LiveChart, budget: float) -> None:
     board, drawn = Board(), 0.0
     chart.begin(points, variants, chosen.baseline, budget)
     try:
-        with closing(cast("Generator[Event]", session.events())) as events:
+        with closing(session.events()) as events:
             for event in events:
                 board.hear(event)
                 points.hear(event)

@@ -8,6 +8,8 @@ widgets. It is there only while there is something to do.
 from __future__ import annotations
 
 import collections
+import contextvars
+import functools
 import logging
 import threading
 from typing import TYPE_CHECKING
@@ -27,8 +29,11 @@ class Worker:
 
     def ask(self, task: Callable[[], object]) -> None:
         """Let a task be done after those asked for before; returns at once."""
+        # In a context of its own a thread would not know which request of the page it
+        # answers; some kernels send nothing then.
+        context = contextvars.copy_context()
         with self._lock:
-            self._tasks.append(task)
+            self._tasks.append(functools.partial(context.run, task))
             if self._at_work:
                 return
             self._at_work = True
