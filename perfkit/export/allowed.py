@@ -82,12 +82,12 @@ _OF_MATHML = _words(
     separator stretchy symmetric voffset width
     """
 )
-# No colour but a drawing's and no width: the page has its own, for light and for dark.
+# No colour but a drawing's, no width and no font: the page has its own.
 _STYLES = _words(
     """
-    clip-path dominant-baseline fill fill-opacity fill-rule font font-family font-size
-    font-style font-weight height marker-end marker-mid marker-start max-width opacity
-    stop-color stop-opacity stroke stroke-dasharray stroke-dashoffset stroke-linecap
+    clip-path dominant-baseline fill fill-opacity fill-rule font font-size font-style
+    font-weight height marker-end marker-mid marker-start max-width opacity stop-color
+    stop-opacity stroke stroke-dasharray stroke-dashoffset stroke-linecap
     stroke-linejoin stroke-miterlimit stroke-opacity stroke-width text-align text-anchor
     vertical-align
     """

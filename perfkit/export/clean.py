@@ -129,6 +129,7 @@ class _Finish(Filter):  # type: ignore[misc]
         self._headings: list[str] = []
         self._in_head = False
         self._boxes: list[str] = []
+        self._groups: list[bool] = []
 
     def __iter__(self) -> Iterator[Token]:
         for token in super().__iter__():
@@ -183,6 +184,11 @@ class _Finish(Filter):  # type: ignore[misc]
             for key, value in given.items()
             if value or key in ("open", "reversed")
         }
+        if name == "g":
+            # A group that says nothing groups nothing.
+            self._groups.append(bool(token["data"]))
+            if not token["data"]:
+                return
         yield token
 
     def _dress(self, name: str, given: dict[str, str]) -> None:
@@ -207,6 +213,8 @@ class _Finish(Filter):  # type: ignore[misc]
             token["name"] = self._headings.pop()
         elif name == "thead":
             self._in_head = False
+        elif name == "g" and self._groups and not self._groups.pop():
+            return
         yield token
         if self._boxes and name == self._boxes[-1]:
             self._boxes.pop()

@@ -18,6 +18,7 @@ from traitlets import Enum, List, default
 from perfkit.errors import BadFileError
 from perfkit.export import page
 from perfkit.export.cells import prepared
+from perfkit.export.compact import compact
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ class PageExporter(TemplateExporter):
             about.get("file") or f"{about['name']}.ipynb",
             about.get("saved"),
         )
-        return self.template.render(notebook=shown, code=self.code), resources
+        made = self.template.render(notebook=shown, code=self.code)
+        return compact(made), resources
 
 
 def notebook_page(path: Path, document: Any, code: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import perfkit
+from perfkit.export.compact import compact
 from perfkit.export.finding import shown
 
 if TYPE_CHECKING:
@@ -39,4 +40,4 @@ def environment() -> Environment:
 def findings_page(findings: Sequence[Finding]) -> str:
     """Lay one or several findings out as a page."""
     template = environment().get_template("findings.html.j2")
-    return template.render(findings=[shown(finding) for finding in findings])
+    return compact(template.render(findings=[shown(finding) for finding in findings]))
