@@ -8,6 +8,7 @@ from html import unescape
 from typing import TYPE_CHECKING
 
 from perfkit.errors import BadFileError
+from perfkit.export.code import printable
 from perfkit.findings.store import FOLDER, load
 from perfkit.findings.text import plain
 
@@ -49,7 +50,7 @@ def cited(notebook: NotebookNode, folder: Path) -> Cited:
         notebook: With its outputs.
         folder: The notebook's; findings are looked for in and below it only.
     """
-    texts = [unescape(text) for text in _texts(notebook)]
+    texts = [printable(unescape(text)) for text in _texts(notebook)]
     names = dict.fromkeys(name for text in texts for name in _SAVED.findall(text))
     findings: list[Finding] = []
     missing: list[str] = []

@@ -108,13 +108,9 @@ def _sound(document: Any, name: str) -> NotebookNode:
     if major == _NEWEST and isinstance(minor, int):
         # Later ones ask for a name of every cell, which some tools leave out.
         document = document | {"nbformat_minor": min(minor, _NAMELESS)}
-    faults = validator.iter_validate(  # type: ignore[no-untyped-call]
-        document, relax_add_props=True
-    )
-    fault = next(faults, None)
-    if fault is not None:
-        said = plain(str(fault).partition("\n")[0], 200)
-        raise BadFileError(f"{name} is not a sound notebook: {said}.")
+    fault = _fault(document)
+    if fault:
+        raise BadFileError(f"{name} is not a sound notebook: {fault}.")
     read = nbformat.reader.reads(  # type: ignore[no-untyped-call]
         json.dumps(document)
     )
@@ -122,3 +118,16 @@ def _sound(document: Any, name: str) -> NotebookNode:
         read, _NEWEST
     )
     return made
+
+
+def _fault(document: dict[str, Any]) -> str:
+    """What is wrong with a document, in a line; "" if nothing."""
+    faults = validator.iter_validate(  # type: ignore[no-untyped-call]
+        document, relax_add_props=True
+    )
+    try:
+        fault = next(faults, None)
+    except (TypeError, KeyError):
+        # What the validator would say begins with the kind of the cell.
+        return "a cell is of no known kind"
+    return plain(str(fault).partition("\n")[0], 200) if fault is not None else ""

@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from perfkit import units
@@ -57,7 +57,7 @@ def inline_only(address: str) -> Picture:
     return Picture(missing=f"a picture from {_place(address)}, left out")
 
 
-def beside(folder: Path, attached: Mapping[str, Mapping[str, str]]) -> Pictures:
+def beside(folder: Path, attached: Mapping[str, Mapping[str, Any]]) -> Pictures:
     """Where the pictures of a cell's text come from.
 
     Args:
@@ -101,11 +101,12 @@ def _picture(data: bytes, *, vectors: bool = True) -> Picture:
     return Picture(missing="a picture that cannot be read")
 
 
-def _attachment(name: str, attached: Mapping[str, Mapping[str, str]]) -> Picture:
+def _attachment(name: str, attached: Mapping[str, Mapping[str, Any]]) -> Picture:
     kinds = attached.get(name, {})
     for kind, text in kinds.items():
         if kind in _BEGINS:
-            return encoded(text)
+            whole = "".join(map(str, text)) if isinstance(text, list) else text
+            return encoded(whole if isinstance(whole, str) else "")
     return Picture(missing=f"the picture {plain(name, 80)}, which is not attached")
 
 

@@ -194,6 +194,7 @@ def _others():
         "saved as": book(
             "# T",
             code("1", printed(f"Saved as ../../etc/passwd.json {ATTACK}")),
+            code("1", printed("Saved as a\x00b/c.json\nSaved as ../a.json")),
             code("2", result(html=f"<p>Measured on {ATTACK}, 2025-01-01 00:00.</p>")),
         ),
     }

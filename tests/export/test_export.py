@@ -117,6 +117,7 @@ def test_a_file_that_is_neither_is_told_in_one_sentence(content, said, tmp_path)
         lambda nb: nb["cells"][1].update(outputs=[{"output_type": "stream"}]),
         lambda nb: nb["cells"][1].update(execution_count="many"),
         lambda nb: nb["cells"][0].update(cell_type="holiday"),
+        lambda nb: nb["cells"][0].update(cell_type=7),
         lambda nb: nb["metadata"].update(kernelspec=7),
     ],
 )

@@ -3,13 +3,17 @@
 import functools
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
 
+from perfkit.errors import BadFileError
 from perfkit.export import export
 from perfkit.export.page import findings_page
 from perfkit.findings import store
+from perfkit.findings.reading import parsed
 from tests.export import hostile
 from tests.export.books import write
 from tests.export.pages import Page, problems
+from tests.findings.spoiled import spoiled
 
 FINDINGS, NOTEBOOKS = hostile.findings(), hostile.notebooks()
 
@@ -91,3 +95,13 @@ def test_the_check_of_this_file_sees_what_is_harmful(html):
     good = "<meta http-equiv=x content=\"default-src 'none'\">"
     assert problems(good) == []
     assert problems(good + html) != []
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=spoiled(alike=True))
+def test_every_finding_that_can_be_read_makes_a_harmless_page(data):
+    try:
+        found = parsed(data, "x")
+    except BadFileError:
+        assume(False)
+    assert problems(findings_page([found])) == []

@@ -166,6 +166,12 @@ def test_pictures_from_elsewhere_are_not(address, why, tmp_path):
     assert why in picture.missing
 
 
+@pytest.mark.parametrize("value", [7, None, {"a": 1}, [1, 2], "", "!"])
+def test_an_attachment_that_is_no_picture_is_told(value, tmp_path):
+    find = beside(tmp_path, {"a.png": {"image/png": value}})
+    assert find("attachment:a.png").missing == "a picture that cannot be read"
+
+
 def test_an_output_shows_no_vector_picture_that_could_hide_something():
     text = base64.b64encode(SVG).decode()
     assert inline_only(f"data:image/svg+xml;base64,{text}").missing
