@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from markupsafe import Markup, escape
 from perfkit.export.clean import clean
 from perfkit.export.method import VERDICTS, facts, failures, method
 from perfkit.export.numbers import Table, tables
-from perfkit.findings.text import plain, plain_lines
+from perfkit.findings.text import plain, plain_lines, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from perfkit.findings.record import Finding
 
 _SENTENCE = 600
-# In a verdict's sentences, code stands between these.
-_CODE = re.compile(r"`([^`\n]+)`")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,4 +123,4 @@ def _kinds(finding: Finding) -> Iterator[str]:
 
 def _with_code(text: str) -> Markup:
     """Escape a text and set what stands between backticks as code."""
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
+    return Markup(with_code(str(escape(text))))

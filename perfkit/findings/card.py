@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.findings.standing import Standing, standings
-from perfkit.findings.text import plain, plain_lines
+from perfkit.findings.text import plain, plain_lines, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,7 +57,9 @@ def in_text(finding: Finding) -> str:
 def in_html(finding: Finding) -> str:
     """The card for a notebook or a page."""
     verdict = finding.verdict
-    reasons = "".join(f"<li>{escape(plain(r))}</li>" for r in verdict.because)
+    reasons = "".join(
+        f"<li>{with_code(escape(plain(r)))}</li>" for r in verdict.because
+    )
     parts = [
         f"<style>{_STYLE}</style>",
         f"<p>{escape(plain(finding.question))}</p>",
@@ -73,7 +75,8 @@ def in_html(finding: Finding) -> str:
 def _next(text: str) -> str:
     if not text:
         return ""
-    return f'<p class="perfkit-next"><b>Next:</b> {escape(plain_lines(text))}</p>'
+    said = with_code(escape(plain_lines(text)))
+    return f'<p class="perfkit-next"><b>Next:</b> {said}</p>'
 
 
 def _table(rows: tuple[Standing, ...]) -> str:

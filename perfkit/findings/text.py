@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _LONGEST = 300
 _MOST_LINES = 40
 
@@ -28,3 +30,8 @@ def _printable(text: str) -> str:
 
 def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+
+
+def with_code(escaped: str) -> str:
+    """Set as code what stands between backticks in text that is escaped already."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escaped)

@@ -113,3 +113,10 @@ def test_the_table_is_a_data_frame_of_numbers():
     assert row.against == "naive"
     assert table.problem.iloc[-1] == "crashed: x"
     assert table.rate.dtype == float
+
+
+def test_code_in_a_verdict_is_set_as_code_and_nothing_else_is():
+    verdict = Verdict(headline="h", because=("use `a < b`",), next="`x` <b>y</b>")
+    html = replace(finding(), verdict=verdict)._repr_html_()
+    assert "use <code>a &lt; b</code>" in html
+    assert "<code>x</code> &lt;b&gt;y&lt;/b&gt;" in html
