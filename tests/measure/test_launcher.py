@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import psutil
 import pytest
@@ -165,7 +166,7 @@ _PARENT = """
     launcher().warm()
     if {wait}:
         running = launcher().start(arms.{arm}, 1, Limits())
-        while not running.poll(0.1):
+        while not running.poll(0.1) and running.outcome is None:
             pass
         if {frozen}:
             running.freeze()
@@ -198,15 +199,20 @@ def test_nothing_outlives_a_parent_that_is_killed(arm, wait, frozen):
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, env=marker
     ) as parent:
-        assert parent.stdout.readline() == b"ready\n"
-        family = [
-            p for p in psutil.process_iter() if _is_family(p) and p.pid != parent.pid
-        ]
-        assert family
-        parent.send_signal(signal.SIGKILL)
-        parent.wait()
+        try:
+            assert parent.stdout.readline() == b"ready\n"
+            # The launcher starts in a thread, so it may not be there yet.
+            while not (family := _family(parent.pid)):
+                threading.Event().wait(0.01)
+        finally:
+            parent.send_signal(signal.SIGKILL)
     _, alive = psutil.wait_procs(family, timeout=2)
     assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def _family(parent):
+    """The processes that the parent has started, and those that they have."""
+    return [p for p in psutil.process_iter() if p.pid != parent and _is_family(p)]
 
 
 def _is_family(process):
