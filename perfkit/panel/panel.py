@@ -150,7 +150,8 @@ class Panel:
         """Give what was found.
 
         It waits for a run in progress, and runs with what is set if nothing was found
-        yet. Meanwhile Stop works, and a kernel interrupt is Stop.
+        yet. Meanwhile a kernel interrupt is Stop, and so is the panel's own Stop, but
+        before ipykernel 7 that one is heard only after the cell.
 
         Raises:
             PerfkitError: There is nothing to give; the sentence says why.

@@ -76,10 +76,11 @@ def rows(page, panel=0):
     return int(drawn or 0)
 
 
-def wait_for_rows(page, count):
+def wait_for_rows(page, count, panel=0):
     page.wait_for_function(
-        "count => document.querySelector('.perfkit-live')?.dataset.rows >= count",
-        arg=count,
+        "([panel, count]) => "
+        "document.querySelectorAll('.perfkit-live')[panel]?.dataset.rows >= count",
+        arg=[panel, count],
     )
 
 
@@ -97,16 +98,36 @@ def wait_for_intervals(page):
         cell.filter(has_text=re.compile(r"\([\dh]")).wait_for()
 
 
+def reload(page):
+    page.keyboard.press("Control+s")
+    page.locator(".jp-mod-dirty").wait_for(state="detached")
+    page.reload()
+    page.locator(".jp-NotebookPanel").wait_for()
+
+
 def printed(page, words):
     page.locator(".jp-OutputArea-output", has_text=words).wait_for()
 
 
 def trials(lab):
-    """The processes of trials: what a kernel's children have started."""
-    server = psutil.Process(lab.process.pid)
-    kernels = [kernel for child in server.children() for kernel in [child]]
-    started = [child for kernel in kernels for child in kernel.children()]
-    return {trial for child in started for trial in child.children()}
+    """The processes of trials: what the children of kernels have started."""
+    kernels = children(psutil.Process(lab.process.pid))
+    started = [child for kernel in kernels for child in children(kernel)]
+    return {trial for launcher in started for trial in children(launcher)}
+
+
+def wait_for_trials(page, lab):
+    """Between two rounds there are none for a moment."""
+    while not (found := trials(lab)):
+        page.wait_for_timeout(20)
+    return found
+
+
+def children(process):
+    try:
+        return process.children()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def serious(page):
@@ -185,7 +206,7 @@ def test_stop_works_while_a_cell_waits_for_the_result(show, lab):
     run_cell(page, 1)
     run_cell(page, 2)
     wait_for_intervals(page)
-    assert trials(lab)
+    wait_for_trials(page, lab)
     pressed = time.monotonic()
     button(page, "Stop").click()
     while trials(lab):
@@ -215,7 +236,7 @@ def test_an_interrupt_is_stop_while_a_cell_waits_for_the_result(show, lab):
 
 
 def test_a_reload_brings_the_chart_back(show):
-    page = show(SHOWN.format(budget=40, more=""), "finding = panel.result()")
+    page = show(SHOWN.format(budget=60, more=""), "finding = panel.result()")
     button(page, "Run").click()
     wait_for_rows(page, 12)
     reload(page)
@@ -226,16 +247,10 @@ def test_a_reload_brings_the_chart_back(show):
     run_cell(page, 1)
     wait_for_intervals(page)
     reload(page)
+    page.locator("#jp-bottom-panel", has_text="| Unknown").wait_for()
     choose(page, "Kernel", "Interrupt Kernel")
     state(page, "Stopped.")
     page.locator(".perfkit-panel .perfkit-headline").wait_for()
-
-
-def reload(page):
-    page.keyboard.press("Control+s")
-    page.locator(".jp-mod-dirty").wait_for(state="detached")
-    page.reload()
-    page.locator(".jp-NotebookPanel").wait_for()
 
 
 def test_restart_and_run_all_ends_the_old_run_and_gives_a_new_result(show, lab):
@@ -249,8 +264,7 @@ def test_restart_and_run_all_ends_the_old_run_and_gives_a_new_result(show, lab):
     budget.press("Tab")
     button(page, "Run").click()
     wait_for_rows(page, 3)
-    old = trials(lab)
-    assert old
+    old = wait_for_trials(page, lab)
     choose(page, "Kernel", "Restart Kernel and Run All Cells…")
     page.get_by_role("button", name="Confirm Kernel Restart").click()
     printed(page, "2 rates within 4.0 s")
@@ -269,23 +283,31 @@ def test_two_panels_in_one_notebook_measure_one_after_the_other(show):
     wait_for_rows(page, 1)
     button(page, "Run", panel=1).click()
     state(page, "Waiting until another panel has measured.", panel=1)
-    state(page, "Finished", panel=0)
+    # Out of sight the first one draws nothing, and all of it once it is back.
+    aside = "panel => panel.closest('.jp-OutputArea').style.transform = '{}'"
+    first = page.locator(".perfkit-panel").first
+    first.evaluate(aside.format("translateX(-5000px)"))
+    drawn = rows(page, 0)
     state(page, "Finished", panel=1)
+    assert rows(page, 0) <= drawn + 1
+    first.evaluate(aside.format(""))
+    wait_for_rows(page, drawn + 3)
+    state(page, "Finished", panel=0)
     cards = page.locator(".perfkit-panel .perfkit-headline")
     cards.nth(1).wait_for()
     assert cards.count() == 2
-    assert rows(page, 0) > 0
-    assert rows(page, 1) > 0
+    page.locator(".jp-OutputArea").nth(1).evaluate("below => below.scrollIntoView()")
+    wait_for_rows(page, 1, panel=1)
 
 
 def test_running_the_panels_cell_again_stops_its_run(show, lab):
     page = show(SHOWN.format(budget=600, more=""))
     button(page, "Run").click()
     wait_for_rows(page, 3)
-    old = trials(lab)
-    assert old
+    old = wait_for_trials(page, lab)
     run_cell(page, 0)
     state(page, "Ready")
+    assert not [trial for trial in old if trial.is_running()]
     assert not trials(lab)
 
 
@@ -308,6 +330,22 @@ def test_it_works_by_keyboard_alone(show):
     wait_for_rows(page, 3)
     page.keyboard.press("Enter")
     state(page, "Stopped")
+
+
+def test_the_controls_of_a_real_experiment_start_nothing(show, lab, screenshot):
+    page = show("import perfkit\nperfkit.panel('data-pipeline')")
+    assert serious(page) == []
+    screenshot("panel-controls")
+    thumb = page.get_by_role("slider", name="image side (px)")
+    before = int(float(thumb.get_attribute("aria-valuenow")))
+    thumb.press("ArrowRight")
+    page.locator(".widget-readout", has_text=str(before + 1)).wait_for()
+    folder = page.get_by_label("images", exact=True)
+    folder.fill("there/is/no/such/folder")
+    folder.press("Tab")
+    assert "is no folder" in state(page, "give the path of one")
+    assert page.locator(".perfkit-doing").is_hidden()
+    assert not trials(lab)
 
 
 # The last one, for the theme outlives it.

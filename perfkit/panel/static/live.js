@@ -34,9 +34,9 @@ class View {
     this.part = (name) => el.querySelector(name);
     this.plots = [];
     this.dirty = false;
-    this.visible = true;
+    this.visible = false;
     this.observers = [
-      // Scrolled away, it draws nothing.
+      // Scrolled away, it draws nothing; the first call comes once it is on the page.
       new IntersectionObserver((seen) => {
         this.visible = seen.at(-1).isIntersecting;
         nameSliders(el.closest(".perfkit-panel"));
@@ -236,7 +236,9 @@ export default () => {
       keyframe(model);
       model.on("change:frame change:estimates change:doing", () => keyframe(model));
       model.on("change:variants", () => views.forEach((view) => view.rebuild()));
-      model.on("change:state change:words change:guess change:span", show);
+      // A sentence is said wherever the reader is, and read out where it is spoken.
+      model.on("change:state", () => views.forEach((view) => view.tell()));
+      model.on("change:words change:guess change:span", show);
       model.on("msg:custom", (message, buffers) => hear(model, message, buffers));
     },
     render({ model, el }) {
