@@ -93,13 +93,13 @@ def _ticks(counts: mmap.mmap, workers: int) -> Iterator[Yielded]:
     done = [0] * workers
     while not all(done):
         time.sleep(0.001)
-        done = _read(counts, workers)
+        done = _read(counts, done)
     yield READY
     while True:
         before = sum(done)
         while sum(done) == before:
             time.sleep(TICK_S)
-            done = _read(counts, workers)
+            done = _read(counts, done)
         yield Tick(sum(done) - before)
 
 
@@ -162,8 +162,12 @@ def _decode_all(
         _COUNT.pack_into(counts, worker * _COUNT.size, done)
 
 
-def _read(counts: mmap.mmap, workers: int) -> list[int]:
-    done = [_COUNT.unpack_from(counts, w * _COUNT.size)[0] for w in range(workers)]
+def _read(counts: mmap.mmap, known: Sequence[int]) -> list[int]:
+    done = [
+        _COUNT.unpack_from(counts, worker * _COUNT.size)[0]
+        for worker in range(len(known))
+    ]
     if _ENDED in done:
         raise RunError("One of the processes that decode ended before its time.")
-    return done
+    # A number that is just being written reads as 0 for a moment.
+    return [max(pair) for pair in zip(done, known, strict=True)]

@@ -1,6 +1,7 @@
 import asyncio
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -106,7 +107,10 @@ def test_a_panel_can_be_awaited(panel):
     async def wait():
         return await panel
 
-    assert asyncio.run(wait()) is panel.finding
+    # In a thread of its own, because the main one may have a loop that runs already.
+    with ThreadPoolExecutor() as threads:
+        awaited = threads.submit(asyncio.run, wait()).result()
+    assert awaited is panel.finding
 
 
 def test_controls_and_run_are_locked_while_it_runs_and_stop_is_not(house, panel):

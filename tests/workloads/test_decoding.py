@@ -66,3 +66,13 @@ def test_threads_do_the_same_where_there_is_no_fork(images, monkeypatch):
 
 def test_there_is_at_least_one_core():
     assert cores.granted() >= 1
+
+
+def test_a_count_that_is_being_written_does_not_go_back():
+    import mmap
+
+    from perfkit.workloads import decoding
+
+    counts = mmap.mmap(-1, 16)
+    counts[0:1] = b"\x07"
+    assert decoding._read(counts, [5, 9]) == [7, 9]
