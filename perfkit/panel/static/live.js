@@ -48,6 +48,7 @@ class View {
     this.observers[0].observe(el);
     this.observers[1].observe(el);
     this.observers[2].observe(document.body, { attributeFilter: ["data-jp-theme-light"] });
+    this.tell();
     this.rebuild();
   }
 
