@@ -6,10 +6,11 @@ it: ``chart(finding)`` does.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfkit.charts.figure import Figure
-from perfkit.charts.plan import plan
+from perfkit.charts.plan import has_plan, plan
 from perfkit.charts.rates import rates
 from perfkit.charts.ratios import ratios
 from perfkit.charts.timeline import timeline
@@ -17,32 +18,63 @@ from perfkit.charts.waits import waits
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from perfkit.findings.record import Finding
 
-__all__ = ["Figure", "chart", "plan", "rates", "ratios", "timeline", "waits"]
+__all__ = ["Figure", "chart", "kinds", "plan", "rates", "ratios", "timeline", "waits"]
 
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of picture.
+
+    Attributes:
+        draw: Draws it.
+        title: What it shows, for the line that it folds out from.
+        fits: Whether a finding holds what it draws.
+    """
+
+    draw: Callable[[Finding], Figure]
+    title: str
+    fits: Callable[[Finding], bool]
+
+
+# In the order in which a reader wants them.
 _KINDS = {
-    "rates": rates,
-    "ratios": ratios,
-    "timeline": timeline,
-    "waits": waits,
-    "plan": plan,
+    "rates": Kind(rates, "How fast each variant is", lambda _: True),
+    "ratios": Kind(ratios, "What each change brings", lambda f: bool(f.comparisons)),
+    "waits": Kind(
+        waits,
+        "Where the time of a step goes",
+        lambda f: any(trial.parts for trial in f.trials),
+    ),
+    "timeline": Kind(
+        timeline, "What happened when", lambda f: any(t.ticks for t in f.trials)
+    ),
+    "plan": Kind(plan, "What TensorFlow runs for the fastest", has_plan),
 }
 
 
-def chart(finding: Finding, kind: str = "rates") -> Figure:
+def chart(finding: Finding, kind: str = "") -> Figure:
     """Draw a finding.
 
     Args:
         finding: What to draw.
-        kind: ``"rates"``: how fast each variant is. ``"ratios"``: what each change
-            brings. ``"timeline"``: what happened when, with the machine's load.
-            ``"waits"``: where the time of a step goes. ``"plan"``: what TensorFlow runs
-            for the fastest pipeline.
+        kind: One of ``kinds(finding)``; "" for the first of them. ``"rates"`` is how
+            fast each variant is, ``"ratios"`` what each change brings, ``"timeline"``
+            what happened when, with the machine's load, ``"waits"`` where the time of a
+            step goes, ``"plan"`` what TensorFlow runs for the fastest pipeline.
 
     Raises:
         BadParameterError: There is no such kind of chart.
     """
+    kind = kind or next(iter(kinds(finding)))
     if kind not in _KINDS:
         raise BadParameterError(f"{kind!r} is no chart; there are {', '.join(_KINDS)}.")
-    return _KINDS[kind](finding)
+    return _KINDS[kind].draw(finding)
+
+
+def kinds(finding: Finding) -> dict[str, str]:
+    """The charts that there is something to draw in, the first first: name to title."""
+    return {name: kind.title for name, kind in _KINDS.items() if kind.fits(finding)}

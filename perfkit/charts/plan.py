@@ -70,6 +70,12 @@ def plan(finding: Finding, variant: str = "") -> Figure:
     return canvas.drawn(height, f"{title}, from source to model: {said}.", draw)
 
 
+def has_plan(finding: Finding) -> bool:
+    """Whether any trial told what TensorFlow ran for its pipeline."""
+    plans = (trial.notes.get("plan") for trial in finding.trials)
+    return any(isinstance(note, dict) and note.get("stages") for note in plans)
+
+
 def _note(finding: Finding, variant: str) -> Any:
     """The latest plan that a trial of the variant left."""
     plans = [

@@ -70,6 +70,8 @@ class Experiment:
         """Make what every variant needs, once, in a process of its own.
 
         Its time is not part of the budget. It yields notes, which the finding keeps.
+        ``Note(REFUSED, {variant: why})`` shows variants without timing them, such as
+        one that computes something else than the rest.
         """
         yield from ()
 

@@ -100,25 +100,11 @@ def _warnings(finding: Finding) -> Iterator[str]:
 
 
 def _figures(finding: Finding) -> Iterator[Markup]:
-    from perfkit.charts import chart
+    from perfkit.charts import chart, kinds
 
-    for kind in _kinds(finding):
+    for kind in kinds(finding):
         figure = chart(finding, kind)
         yield clean(figure.svg, alt=figure.alt)
-
-
-def _kinds(finding: Finding) -> Iterator[str]:
-    """The charts that there is something to draw in."""
-    yield "rates"
-    if finding.comparisons:
-        yield "ratios"
-    if any(trial.parts for trial in finding.trials):
-        yield "waits"
-    if any(trial.ticks for trial in finding.trials):
-        yield "timeline"
-    plans = (trial.notes.get("plan") for trial in finding.trials)
-    if any(isinstance(plan, dict) and plan.get("stages") for plan in plans):
-        yield "plan"
 
 
 def _with_code(text: str) -> Markup:

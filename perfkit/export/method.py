@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.findings.record import Finding
-    from perfkit.machine.record import Gpu
+    from perfkit.machine.gpu import Gpu
 
 _NAME, _VALUE, _FACT = 80, 300, 600
 

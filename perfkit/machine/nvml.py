@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from perfkit.machine.record import Gpu
+from perfkit.machine.gpu import Gpu
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -1,20 +1,201 @@
-"""What computer is this? The facts that a reader of a finding needs."""
+"""What computer is this? The facts that a reader of a finding needs.
+
+Every part is None, and every reading in it, where this machine gives no answer: what is
+not known is never 0 and never a guess.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from perfkit import units
 
+# Not for type checkers alone: files are held against these types.
+from perfkit.machine.gpu import Driver, Gpu  # noqa: TC001
+
+Platform = Literal["linux", "container", "wsl1", "wsl2", "macos", "windows", "other"]
+Build = Literal["cuda", "cpu", "metal", "none", "unknown"]
+Weight = Literal["fatal", "matters", "harmless", "unexplained"]
+
 
 @dataclass(frozen=True, kw_only=True)
-class Gpu:
-    """One NVIDIA GPU as its driver describes it; None where the driver says nothing."""
+class Processor:
+    """What the cores are.
+
+    Attributes:
+        instructions: Those that matter for speed, as Linux spells them: ``"avx2"``,
+            ``"fma"``, ``"avx512f"``, ``"avx512_bf16"``, ``"amx_bf16"``.
+        physical_cores: Cores without their second threads.
+        numa_nodes: Groups of cores that have their own memory.
+        frequency: Hertz, the mean over the cores at the moment of asking.
+        frequency_max: Hertz that a core can reach.
+        governor: How Linux picks the frequency, such as ``"powersave"``.
+        virtual: Whether a hypervisor shares them out.
+    """
+
+    instructions: tuple[str, ...] | None = None
+    physical_cores: int | None = None
+    numa_nodes: int | None = None
+    frequency: float | None = None
+    frequency_max: float | None = None
+    governor: str | None = None
+    virtual: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Busy:
+    """A program, by name alone, and the cores it kept busy."""
+
+    program: str
+    cores: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What else the machine did while it was described.
+
+    Attributes:
+        seconds: How long was looked.
+        others: Cores that other programs kept busy.
+        steal: Share of the time that the hypervisor gave to other machines.
+        swap: Bytes that lie in swap; ``swap_present`` are the bytes there are.
+        memory_free: Bytes of RAM that a program could still take.
+        on_battery: Whether a laptop runs on its battery; None without a battery.
+        top: The programs that took most, most first.
+    """
+
+    seconds: float
+    others: float | None = None
+    steal: float | None = None
+    swap: int | None = None
+    swap_present: int | None = None
+    memory_free: int | None = None
+    on_battery: bool | None = None
+    top: tuple[Busy, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    """A library that TensorFlow needs for a GPU, and whether it can be loaded.
+
+    Attributes:
+        name: As TensorFlow asks for it, such as ``"libcudnn.so.9"``.
+        version: Of the package it came from.
+        origin: ``"package"`` (a pip package of this environment), ``"system"``,
+            ``"search path"`` (LD_LIBRARY_PATH); None where it was not found.
+        problem: The loader's words on why not, without paths; "" where it loads.
+    """
 
     name: str
-    memory: int | None = None
-    driver: str | None = None
-    compute_capability: str | None = None
+    version: str | None = None
+    origin: str | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Software:
+    """What TensorFlow is here and what it stands on.
+
+    Attributes:
+        platform: What kind of system this is.
+        build: Which TensorFlow is installed; nothing is imported to find out.
+        packages: Distributions that bring a module ``tensorflow``; two are a fault.
+        cuda: Version that the build was made with, and so ``cudnn``.
+        capabilities: Compute capabilities that the build has kernels for, as it spells
+            them: ``"sm_80"`` is native, ``"compute_90"`` is compiled at first use.
+        keras_backend: As Keras will choose it.
+        libraries: Those that TensorFlow loads for a GPU, each tried as it tries them.
+        set_late: Variables that matter and were set when TensorFlow had been loaded.
+        elsewhere: Why this Python is not the one of the environment that is active, in
+            a sentence; "" where it is.
+    """
+
+    platform: Platform
+    build: Build = "unknown"
+    packages: tuple[str, ...] = ()
+    cuda: str | None = None
+    cudnn: str | None = None
+    capabilities: tuple[str, ...] | None = None
+    keras_backend: str | None = None
+    libraries: tuple[Library, ...] = ()
+    set_late: tuple[str, ...] = ()
+    elsewhere: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disk:
+    """The disk under a folder.
+
+    Attributes:
+        cold: Bytes per second read from the disk itself.
+        cached: Bytes per second read again, from memory.
+        filesystem: As the system names it, such as ``"ext4"``, ``"9p"``, ``"nfs4"``.
+        windows: Whether it is a Windows drive seen from WSL, such as ``/mnt/c``.
+    """
+
+    cold: float | None = None
+    cached: float | None = None
+    filesystem: str | None = None
+    windows: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """A line that TensorFlow logs as it starts, and what it means.
+
+    Attributes:
+        line: Its text, without paths and times.
+        meaning: In words; "" where nobody has explained it.
+        weight: Whether it keeps the GPU away, costs speed, or may be left alone.
+    """
+
+    line: str
+    meaning: str
+    weight: Weight
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """One computation on one device, held against the same in float64 on the CPU.
+
+    Attributes:
+        device: Where it was asked to run, such as ``"GPU:0"``.
+        computation: ``"convolution"`` or ``"matrix product"``.
+        ran_on: Where it ran.
+        error: The largest difference, as a share of the largest value; None where it
+            gave no result.
+        allowed: The error that rounding alone explains.
+        problem: What went wrong, in a sentence; "" where it ended well.
+    """
+
+    device: str
+    computation: str
+    ran_on: str = ""
+    error: float | None = None
+    allowed: float = 0.0
+    problem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What TensorFlow said and did when it was started in a process of its own.
+
+    Attributes:
+        seconds: That importing it took.
+        said: Its log, line by line, each explained where it can be.
+        devices: Those it can use, such as ``("CPU:0", "GPU:0")``.
+        proofs: What each of them computed.
+        loaded: Libraries for a GPU that were really loaded, and from where.
+        problem: Why it could not be started, in a sentence; "" where it could.
+    """
+
+    seconds: float | None = None
+    said: tuple[Said, ...] = ()
+    devices: tuple[str, ...] = ()
+    proofs: tuple[Proof, ...] = ()
+    loaded: tuple[Library, ...] = ()
+    problem: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +214,12 @@ class Machine:
         environment: The TF_*, CUDA_*, XLA_*, OMP_* variables that are set.
         gpus: One record each.
         no_gpu: Why ``gpus`` is empty, in one sentence; "" where it is not.
+        driver: NVIDIA's; None where there is none.
+        processor: What the cores are.
+        load: What else the machine did meanwhile.
+        software: What TensorFlow is here.
+        disk: Under the folder that holds the data; None until it was read.
+        start: What TensorFlow did when it was started; None until it was.
     """
 
     cpu: str
@@ -46,6 +233,12 @@ class Machine:
     environment: dict[str, str] = field(default_factory=dict)
     gpus: tuple[Gpu, ...] = ()
     no_gpu: str = ""
+    driver: Driver | None = None
+    processor: Processor | None = None
+    load: Load | None = None
+    software: Software | None = None
+    disk: Disk | None = None
+    start: Start | None = None
 
     @property
     def summary(self) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -32,6 +32,7 @@ from perfkit.measure.events import (
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.steady import settled
+from perfkit.measure.tick import REFUSED
 from perfkit.measure.trial import Limits
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Run:
         self._live: list[LiveTrial] = []
         self._round = 0
         self._in_turns = plan.in_turns
+        self._planned = plan.arms
         self._arms = {arm.name: arm for arm in plan.arms if not arm.unavailable}
         if plan.baseline in self._arms:
             self._arms[TWIN] = Arm(TWIN, self._arms[plan.baseline].work)
@@ -86,7 +88,7 @@ class Run:
     def measurement(self) -> Measurement:
         """What has been measured so far."""
         return Measurement(
-            arms=self.plan.arms,
+            arms=self._planned,
             trials=tuple(self._trials),
             samples=_columns(self._samples),
             notes=dict(self._notes),
@@ -132,7 +134,10 @@ class Run:
         if self.stopped.is_set():
             live.end("stopped", "the run was stopped")
         self._live.remove(live)
-        self._notes = {k: v for k, v in live.notes.items() if k != "progress"}
+        self._notes = {
+            k: v for k, v in live.notes.items() if k not in ("progress", REFUSED)
+        }
+        self._refuse(dict(live.notes.get(REFUSED, {})))
         if live.running.outcome == "stopped":
             return
         if live.running.outcome != "completed":
@@ -140,6 +145,17 @@ class Run:
                 "Preparing what the variants need did not end well: it "
                 f"{live.running.message.rstrip('.')}."
             )
+
+    def _refuse(self, why: dict[str, str]) -> None:
+        """Take out the arms that preparing found not worth timing, each with why."""
+        self._planned = tuple(
+            replace(arm, unavailable=why.get(arm.name, arm.unavailable))
+            for arm in self._planned
+        )
+        for name in why:
+            self._arms.pop(name, None)
+        if self.plan.baseline in why:
+            self._arms.pop(TWIN, None)
 
     # Rounds.
 
@@ -206,12 +222,7 @@ class Run:
 
         self.watcher.watch(live.running.pid, [other.running.pid for other in lives])
         live.resume()
-        yield from self._hear(
-            live,
-            lambda spent, ticks: (
-                spent >= seconds and (ticks > 2 or spent > 4 * seconds)
-            ),
-        )
+        yield from self._hear(live, enough)
         live.freeze()
 
     def _set_up(self, name: str) -> Generator[Event, None, LiveTrial]:

@@ -50,6 +50,8 @@ class Note:
 
 
 READY = Pause("set-up")
+# The note by which ``prepare`` takes variants out of a run: why, by the variant's name.
+REFUSED = "refused"
 Yielded = int | Tick | Pause | Note
 
 

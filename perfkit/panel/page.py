@@ -10,23 +10,17 @@ if TYPE_CHECKING:
 
     from perfkit.findings.record import Finding
 
-# The first is in sight, the others fold out.
-_FOLDED = {
-    "ratios": "What each change brings",
-    "waits": "Where the time of a step goes",
-    "timeline": "What happened when",
-}
-
 
 def charts(finding: Finding) -> str:
-    """The final charts: the rates, and what explains them folded away below."""
-    from perfkit.charts import chart
+    """The final charts: the first in sight, what explains it folded away below."""
+    from perfkit.charts import chart, kinds
 
+    first, *others = kinds(finding).items()
     folded = (
         f"<details><summary>{title}</summary>{chart(finding, kind).svg}</details>"
-        for kind, title in _FOLDED.items()
+        for kind, title in others
     )
-    return chart(finding).svg + "".join(folded)
+    return chart(finding, first[0]).svg + "".join(folded)
 
 
 def twin(

@@ -1,0 +1,149 @@
+"""The models that experiments train, by name, each with data that fit it.
+
+They are small enough for two cores and different enough to be slow for different
+reasons: a step of the tiny one is nearly all overhead, one of the last nearly all
+arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import keras
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Batch = tuple[NDArray[np.float32], NDArray[np.int32]]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network and the examples it takes.
+
+    Attributes:
+        name: As parameters have it, such as ``"small-cnn"``.
+        what: It in a line.
+        shape: Of one example.
+        classes: That it tells apart.
+        build: Makes the network, untrained; its last layer gives logits in float32
+            whatever precision the others work in.
+    """
+
+    name: str
+    what: str
+    shape: tuple[int, ...]
+    classes: int
+    build: Callable[[], keras.Model]
+
+    def batch(self, count: int, seed: int = 0) -> Batch:
+        """``count`` examples and their labels: noise, the same for the same seed."""
+        import numpy as np
+
+        random = np.random.default_rng(seed)
+        examples = random.standard_normal((count, *self.shape), np.float32)
+        labels = random.integers(self.classes, size=count, dtype=np.int32)
+        return examples, labels
+
+
+def _layered(shape: tuple[int, ...], *layers: Any) -> keras.Model:
+    import keras
+
+    return keras.Sequential([keras.Input(shape), *layers])
+
+
+def _logits(classes: int) -> Any:
+    import keras
+
+    # Half precision has too few digits for a loss.
+    return keras.layers.Dense(classes, dtype="float32")
+
+
+def _tiny_dense() -> keras.Model:
+    from keras import layers
+
+    return _layered((100,), layers.Dense(10, activation="relu"), _logits(2))
+
+
+def _dense() -> keras.Model:
+    from keras import layers
+
+    return _layered((784,), layers.Dense(128, activation="relu"), _logits(10))
+
+
+def _small_cnn() -> keras.Model:
+    from keras import layers
+
+    return _layered(
+        (32, 32, 3),
+        layers.Conv2D(32, 3, padding="same", activation="relu"),
+        layers.MaxPooling2D(),
+        layers.Conv2D(64, 3, padding="same", activation="relu"),
+        layers.MaxPooling2D(),
+        layers.Flatten(),
+        layers.Dense(128, activation="relu"),
+        _logits(10),
+    )
+
+
+def _wide_dense() -> keras.Model:
+    from keras import layers
+
+    hidden = [layers.Dense(1024, activation="relu") for _ in range(3)]
+    return _layered((1024,), *hidden, _logits(10))
+
+
+def _small_resnet() -> keras.Model:
+    import keras
+    from keras import layers
+
+    seen = keras.Input((32, 32, 3))
+    flow = layers.Conv2D(16, 3, padding="same", use_bias=False)(seen)
+    for filters, strides in ((16, 1), (32, 2), (64, 2)):
+        flow = _block(flow, filters, strides)
+    flow = layers.GlobalAveragePooling2D()(_normal(flow))
+    return keras.Model(seen, _logits(10)(flow))
+
+
+def _block(flow: Any, filters: int, strides: int) -> Any:
+    from keras import layers
+
+    kept = layers.Conv2D(filters, 1, strides=strides, use_bias=False)(flow)
+    new = layers.Conv2D(filters, 3, strides=strides, padding="same", use_bias=False)(
+        _normal(flow)
+    )
+    new = layers.Conv2D(filters, 3, padding="same", use_bias=False)(_normal(new))
+    return layers.Add()([kept, new])
+
+
+def _normal(flow: Any) -> Any:
+    from keras import layers
+
+    return layers.Activation("relu")(layers.BatchNormalization()(flow))
+
+
+MODELS = {
+    model.name: model
+    for model in (
+        Model("tiny-dense", "100 numbers, 10 units, 2 classes", (100,), 2, _tiny_dense),
+        Model("dense", "784 numbers, 128 units, 10 classes", (784,), 10, _dense),
+        Model("wide-dense", "three layers of 1024 units", (1024,), 10, _wide_dense),
+        Model(
+            "small-cnn",
+            "two convolutions on images of 32 x 32",
+            (32, 32, 3),
+            10,
+            _small_cnn,
+        ),
+        Model(
+            "small-resnet",
+            "three residual blocks on images of 32 x 32",
+            (32, 32, 3),
+            10,
+            _small_resnet,
+        ),
+    )
+}
