@@ -31,6 +31,8 @@ class Processor:
         frequency: Hertz, the mean over the cores at the moment of asking.
         frequency_max: Hertz that a core can reach.
         governor: How Linux picks the frequency, such as ``"powersave"``.
+        frequency_driver: What sets it, such as ``"intel_pstate"``: there
+            ``"powersave"`` follows the load, with others it is the lowest frequency.
         virtual: Whether a hypervisor shares them out.
     """
 
@@ -40,6 +42,7 @@ class Processor:
     frequency: float | None = None
     frequency_max: float | None = None
     governor: str | None = None
+    frequency_driver: str | None = None
     virtual: bool | None = None
 
 
@@ -214,6 +217,8 @@ class Machine:
         environment: The TF_*, CUDA_*, XLA_*, OMP_* variables that are set.
         gpus: One record each.
         no_gpu: Why ``gpus`` is empty, in one sentence; "" where it is not.
+        nvidia_cards: Cards of NVIDIA's on the bus, whether or not a driver answers for
+            them; None where the system does not list them (WSL, Windows).
         driver: NVIDIA's; None where there is none.
         processor: What the cores are.
         load: What else the machine did meanwhile.
@@ -233,6 +238,7 @@ class Machine:
     environment: dict[str, str] = field(default_factory=dict)
     gpus: tuple[Gpu, ...] = ()
     no_gpu: str = ""
+    nvidia_cards: int | None = None
     driver: Driver | None = None
     processor: Processor | None = None
     load: Load | None = None
