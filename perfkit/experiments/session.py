@@ -15,7 +15,8 @@ from perfkit.experiments.parameters import Folder, parameters_of
 from perfkit.findings import store
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.collect import machine
-from perfkit.measure.events import Event, Finished, TrialEnded
+from perfkit.measure.alone import Alone
+from perfkit.measure.events import Event, Finished, Preparing, TrialEnded
 from perfkit.measure.launcher import launcher
 from perfkit.measure.monitor import Monitor
 from perfkit.measure.plan import Plan
@@ -89,6 +90,15 @@ class Session:
         """
         self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
         self._machine = machine()
+        alone = Alone()
+        try:
+            for _ in alone.wait(self._stopped):
+                yield Preparing("Waiting until another run has ended")
+            yield from self._measure()
+        finally:
+            alone.let_go()
+
+    def _measure(self) -> Generator[Event]:
         run = Run(
             Plan(
                 arms=tuple(self.experiment.variants().values()),

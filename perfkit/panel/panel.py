@@ -13,7 +13,7 @@ from perfkit.measure.launcher import launcher
 from perfkit.panel import cells, page
 from perfkit.panel.controls import Controls, described
 from perfkit.panel.view import View
-from perfkit.panel.watching import NOTHING, alone, watch
+from perfkit.panel.watching import NOTHING, watch
 from perfkit.panel.worker import Worker
 from perfkit.running import default_budget, interrupt_is_stop, open_session
 
@@ -208,22 +208,21 @@ class Panel:
         self.view.clear()
 
     def _measure(self) -> None:
-        with alone(self._stopped, self.view.say):
-            self.view.say("Running.")
-            session = open_session(
-                self.controls.experiment(),
-                self.controls.budget,
-                self.controls.guess,
-                self._seed,
-                self._folder,
-            )
-            self._session = session
-            if self._stopped.is_set():
-                session.stop()
-            try:
-                watch(session, self.view.chart, self.controls.budget)
-            finally:
-                self.finding = session.finding
+        self.view.say("Running.")
+        session = open_session(
+            self.controls.experiment(),
+            self.controls.budget,
+            self.controls.guess,
+            self._seed,
+            self._folder,
+        )
+        self._session = session
+        if self._stopped.is_set():
+            session.stop()
+        try:
+            watch(session, self.view.chart, self.controls.budget)
+        finally:
+            self.finding = session.finding
         if session.unsaved:
             raise PerfkitError(session.unsaved)
         if self.finding is None:

@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from perfkit.displays import PERIOD_S
-from perfkit.errors import RunError
 from perfkit.machine.collect import machine
 from perfkit.panel.points import Points
 from perfkit.progress import Board, with_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from perfkit.experiments.session import Session
     from perfkit.panel.live_chart import LiveChart
 
 NOTHING = "Stopped before any trial ended: there is nothing to keep."
-_SLICE_S = 0.1
-_measuring = threading.Lock()
-
-
-@contextmanager
-def alone(stopped: threading.Event, say: Callable[[str], None]) -> Iterator[None]:
-    """Wait until no other panel measures: two runs at once would measure each other.
-
-    Args:
-        stopped: Set it to end the wait.
-        say: Tells the reader why nothing happens.
-
-    Raises:
-        RunError: It was stopped.
-    """
-    while not _measuring.acquire(timeout=_SLICE_S):
-        say("Waiting until another panel has measured.")
-        if stopped.is_set():
-            raise RunError(NOTHING)
-    try:
-        yield
-    finally:
-        _measuring.release()
 
 
 def watch(session: Session, chart: LiveChart, budget: float) -> None:

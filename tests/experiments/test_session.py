@@ -1,6 +1,8 @@
 """Whole runs with real processes, on an experiment that needs no TensorFlow."""
 
 import json
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.experiments.session import Session
 from perfkit.findings import store
+from perfkit.measure.alone import Alone
 from perfkit.measure.events import (
     Finished,
     Preparing,
@@ -17,6 +20,16 @@ from perfkit.measure.events import (
     TrialStarted,
 )
 from tests.experiments.toy import InAFolder, Loops, NoRoom, SlowToPrepare, Stuck
+
+# Another program that measures, until it is killed.
+HOLDER = """
+import threading
+from perfkit.measure.alone import Alone
+for _ in Alone().wait(threading.Event()):
+    pass
+print("measuring", flush=True)
+input()
+"""
 
 
 def finish(session):
@@ -127,16 +140,53 @@ def test_what_cannot_be_saved_is_still_found(tmp_path):
     assert session.finding.path is None
 
 
-def test_two_runs_at_once_both_end_with_a_finding_of_their_own(tmp_path):
-    sessions = [Session(Loops(), budget=6, folder=tmp_path) for _ in range(2)]
-    threads = [threading.Thread(target=finish, args=(session,)) for session in sessions]
+def test_two_runs_at_once_measure_one_after_the_other(tmp_path):
+    sessions = [Session(Loops(), budget=5, folder=tmp_path) for _ in range(2)]
+    told = []
+
+    def run(session):
+        told.extend((id(session), type(event)) for event in session.events())
+
+    threads = [threading.Thread(target=run, args=(session,)) for session in sessions]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    paths = {session.finding.path for session in sessions}
-    assert len(paths) == 2
+    measuring = [who for who, kind in told if kind is Ticked]
+    assert measuring == sorted(measuring, key=measuring.index)
+    assert len({session.finding.path for session in sessions}) == 2
     assert all(session.finding.timings for session in sessions)
+
+
+def test_a_run_waits_for_one_of_another_program_until_that_ends(tmp_path):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    holder.stdout.readline()
+    said = []
+    for event in Session(Loops(), budget=3, folder=tmp_path).events():
+        if isinstance(event, Preparing):
+            said.append(event.message)
+            if said[-1].startswith("Waiting"):
+                # However it ends, it lets go.
+                holder.kill()
+    assert said[0] == "Waiting until another run has ended"
+    assert said[-1] != said[0]
+    assert isinstance(event, Finished)
+    holder.communicate()
+
+
+def test_stop_works_while_a_run_waits_for_another(tmp_path):
+    other = Alone()
+    assert list(other.wait(threading.Event())) == []
+    session = Session(Loops(), folder=tmp_path)
+    session_events = session.events()
+    assert isinstance(next(session_events), Preparing)
+    session.stop()
+    *_, last = session_events
+    other.let_go()
+    assert isinstance(last, Finished)
+    assert session.finding is None
 
 
 def test_a_missing_library_is_named_with_its_remedy(monkeypatch):

@@ -194,40 +194,6 @@ def test_after_an_error_it_runs_again(house, panel):
     assert panel.result().timings
 
 
-def test_two_panels_never_measure_at_the_same_time(house):
-    at_once, most = [], []
-
-    def alone():
-        at_once.append(1)
-        most.append(len(at_once))
-        yield from runs.events()
-        at_once.pop()
-
-    first, second = perfkit.panel(Loops()), perfkit.panel(Loops(size=500))
-    house.more = {"told": alone}
-    for one in (first, second):
-        one.start()
-    for one in (first, second):
-        one.wait()
-    assert most == [1, 1]
-
-
-def test_a_panel_that_waits_for_another_says_so_and_can_be_stopped(house):
-    first, second = perfkit.panel(Loops()), perfkit.panel(NoRoom())
-    house.more = {"held": threading.Event()}
-    first.start()
-    assert house.opened.wait(LONG_S)
-    said = []
-    second.view.chart.observe(lambda change: said.append(change["new"]), "state")
-    second.view.chart.observe(lambda _: second.stop(), "state")
-    second.start()
-    second.wait()
-    assert said[0] == "Waiting until another panel has measured."
-    assert len(house.sessions) == 1
-    first.stop()
-    first.wait()
-
-
 def test_running_a_cell_again_stops_the_run_that_it_started(house, monkeypatch):
     where = ["cell", "first time"]
     monkeypatch.setattr(cells, "running_cell", lambda: tuple(where))

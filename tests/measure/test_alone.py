@@ -1,0 +1,70 @@
+"""The right to measure: one holder at a time, and nobody waits for the dead."""
+
+import os
+import threading
+
+import pytest
+
+from perfkit.measure import alone
+from perfkit.measure.alone import Alone
+
+
+@pytest.fixture(autouse=True)
+def own_lock(tmp_path, monkeypatch):
+    """No other run on this machine is waited for."""
+    path = tmp_path / "measuring.lock"
+    monkeypatch.setattr(alone, "lock_file", lambda: path)
+    monkeypatch.setattr(alone, "_SLICE_S", 0)
+    return path
+
+
+def take(one):
+    """Whether it is free."""
+    return next(one.wait(threading.Event()), "taken") == "taken"
+
+
+def test_the_second_gets_it_when_the_first_lets_go():
+    first, second = Alone(), Alone()
+    assert take(first)
+    waiting = second.wait(threading.Event())
+    next(waiting)
+    next(waiting)
+    first.let_go()
+    assert list(waiting) == []
+    assert not take(Alone())
+    second.let_go()
+
+
+def test_it_can_be_let_go_without_having_been_taken():
+    Alone().let_go()
+
+
+def test_stop_ends_the_wait():
+    first, second, stopped = Alone(), Alone(), threading.Event()
+    take(first)
+    waiting = second.wait(stopped)
+    next(waiting)
+    stopped.set()
+    assert list(waiting) == []
+    first.let_go()
+
+
+def test_nobody_waits_where_the_folder_cannot_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(alone, "lock_file", lambda: tmp_path / "none" / "lock")
+    first, second = Alone(), Alone()
+    assert take(first)
+    assert take(second)
+
+
+def test_a_link_that_lies_there_is_not_followed(own_lock, tmp_path):
+    target = tmp_path / "precious"
+    own_lock.symlink_to(target)
+    assert take(Alone())
+    assert not target.exists()
+
+
+def test_a_process_that_is_started_meanwhile_does_not_keep_it():
+    one = Alone()
+    take(one)
+    assert not os.get_inheritable(one._held)
+    one.let_go()
