@@ -16,6 +16,10 @@ from __future__ import annotations
 class PerfkitError(Exception):
     """The root: one sentence that says what happened and what to do."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback: the sentence says it all."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class BadParameterError(PerfkitError, ValueError):
     """A value outside what an experiment or command accepts."""

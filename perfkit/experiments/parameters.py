@@ -102,6 +102,8 @@ class Parameter:
         """Raise ``BadParameterError`` unless the parameter accepts ``value``."""
         if self.accepts is not None:
             self.accepts.check(self.name, value)
+        if self.type is int and value != int(value):
+            raise BadParameterError(f"{self.name} is {value!r}; give a whole number.")
 
 
 def parameters_of(experiment: type[Experiment]) -> tuple[Parameter, ...]:

@@ -47,6 +47,12 @@ def test_a_value_out_of_range_is_refused_with_the_range(napping):
         experiment("napping", nap_ms=1000)
 
 
+def test_a_fraction_is_refused_where_things_are_counted(napping):
+    assert experiment("napping", nap_ms=3.5).parameters["nap_ms"] == 3.5
+    with pytest.raises(BadParameterError, match=r"batch is 3.5; give a whole number"):
+        experiment("napping", batch=3.5)
+
+
 @pytest.mark.parametrize("name", list(experiments()))
 def test_an_experiment_leaves_the_names_of_a_run_to_the_run(name):
     taken = {"what", "name", "budget", "guess", "seed", "folder", "json", "out", "help"}

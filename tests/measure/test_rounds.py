@@ -5,6 +5,7 @@ import pytest
 
 from perfkit.measure.events import Finished, Preparing, Progress, Ticked, TrialEnded
 from perfkit.measure.measurement import TWIN, Arm
+from perfkit.measure.tick import REFUSED
 from tests.measure.scripted import Script, Weather, play
 
 
@@ -172,6 +173,20 @@ def test_what_prepare_notes_is_kept_and_its_time_is_not_in_the_budget():
     assert events[-1].measurement.notes == {"images": 12}
     assert events[-1].measurement.timing("base") is not None
     assert any(isinstance(e, Preparing) for e in events)
+
+
+def test_what_prepare_refuses_is_shown_and_not_timed():
+    notes = [("numbers", 3), (REFUSED, {"twice": "It gives another answer."})]
+    prepare = Script(ends=(1, "completed", ""), notes=notes)
+    scripts = {"base": Script(), "twice": Script(), "other": Script()}
+    found = measured(scripts, prepare=prepare)
+    assert {trial.variant for trial in found.trials} == {"base", "other", TWIN}
+    assert [arm.unavailable for arm in found.arms] == [
+        "",
+        "It gives another answer.",
+        "",
+    ]
+    assert found.notes == {"numbers": 3}
 
 
 def test_prepare_that_fails_is_one_sentence():

@@ -7,6 +7,7 @@ import nbformat
 import pytest
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 
 ROOT = Path(__file__).resolve().parents[2]
 # Without TensorFlow a kernel's first trial starts ten seconds earlier.
@@ -93,3 +94,14 @@ def test_an_interrupt_is_stop_while_a_cell_waits(kernel, wait):
 
 def ignore(_):
     """Nobody looks."""
+
+
+def test_what_is_wrong_is_one_sentence_in_a_cell(executed):
+    with pytest.raises(CellExecutionError) as caught:
+        executed("import perfkit\nperfkit.load('there/is/no/such.json')")
+    shown = caught.value.traceback.rpartition("------\n")[2]
+    assert shown.split("\n")[1:3] == [
+        "",
+        "BadFileError: There is no file there/is/no/such.json.",
+    ]
+    assert "Traceback" not in shown
