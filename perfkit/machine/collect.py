@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import importlib.metadata
 import os
 import platform
@@ -56,7 +55,7 @@ def machine(
         system=_system(root),
         python=platform.python_version(),
         versions=_versions(),
-        environment=environment.that_matter(variables, _names()),
+        environment=environment.that_matter(variables, environment.own_names()),
         gpus=gpus,
         no_gpu=no_gpu,
     )
@@ -108,14 +107,3 @@ def _versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
-
-
-def _names() -> tuple[str, ...]:
-    """Words that would tell whose machine this is."""
-    host = platform.node()
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        # A container may run under a user number that has no name.
-        user = ""
-    return (user, Path.home().name, host, host.partition(".")[0])

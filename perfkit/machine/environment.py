@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
+import platform
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,28 +36,46 @@ def that_matter(environment: Mapping[str, str], names: Iterable[str]) -> dict[st
         environment: Such as ``os.environ``.
         names: Words to leave out wherever they occur: the user's and the host's name.
     """
-    hidden = [_hiding(n) for n in sorted(names, key=len, reverse=True) if n]
+    hidden = tuple(names)
     return {
-        name: _cleaned(value, hidden)
+        name: cleaned(value, hidden)
         for name, value in sorted(environment.items())
         if _MATTERS.fullmatch(name) and not _PRIVATE.search(name)
     }
+
+
+def own_names() -> tuple[str, ...]:
+    """Words that would tell whose machine this is."""
+    host = platform.node()
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        # A container may run under a user number that has no name.
+        user = ""
+    return (user, Path.home().name, host, host.partition(".")[0])
+
+
+def cleaned(text: str, names: Iterable[str], longest: int = _LONGEST) -> str:
+    """The text without paths, names, addresses or anything that cannot be printed.
+
+    Args:
+        text: Anything that a program or a variable says.
+        names: Words to leave out wherever they occur.
+        longest: Characters after which it is cut.
+    """
+    text = _ADDRESS.sub("<address>", text)
+    text = _PATH.sub(lambda found: _shortened(found[0]), text)
+    text = _HARDWARE_ID.sub(r"\1...", text)
+    for name in sorted(names, key=len, reverse=True):
+        text = _hiding(name).sub("<name>", text) if name else text
+    text = "".join(c if c.isprintable() else " " for c in text)
+    return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 def _hiding(name: str) -> re.Pattern[str]:
     # A name of one or two letters occurs inside many words, which would be lost.
     whole = rf"\b{re.escape(name)}\b" if len(name) < 3 else re.escape(name)
     return re.compile(whole, re.IGNORECASE)
-
-
-def _cleaned(value: str, hidden: list[re.Pattern[str]]) -> str:
-    text = _ADDRESS.sub("<address>", value)
-    text = _PATH.sub(lambda found: _shortened(found[0]), text)
-    text = _HARDWARE_ID.sub(r"\1...", text)
-    for name in hidden:
-        text = name.sub("<name>", text)
-    text = "".join(c if c.isprintable() else " " for c in text)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
 def _shortened(path: str) -> str:
