@@ -27,6 +27,8 @@ from perfkit.measure.rounds import Run
 from perfkit.measure.tick import READY, every
 from perfkit.measure.trial import Limits
 
+# A turn is at least four times as long.
+_EARLY_S = 0.05
 _FRESH = "import tensorflow as tf; tf.constant(1.0) + 1"
 
 
@@ -149,25 +151,34 @@ def monitor(windows=40, seconds=0.75):
 
 
 def turns(budget=40.0):
-    """The same work in turns against in one go: does standing still change its pace?"""
+    """What standing still costs: the start of each turn against the rest of it."""
+    measured = _run({"products": base, "AUTOTUNE pipeline": pipeline}, budget, 0)
     rows = []
-    for name, work in (("products", base), ("AUTOTUNE pipeline", pipeline)):
-        logs = []
-        for seed in range(3):
-            rates = {}
-            for in_turns in (True, False) if seed % 2 else (False, True):
-                measured = _run({"base": work}, budget / 6, seed, in_turns=in_turns)
-                rates[in_turns] = measured.timing("base").rate
-            logs.append(np.log(rates[True] / rates[False]))
-        spread = np.std(logs, ddof=1)
+    for name in ("products", "AUTOTUNE pipeline"):
+        logs = [log for trial in measured.of(name) if (log := _at_turn(trial))]
+        mean = np.exp(np.mean(logs))
+        spread = np.std(logs, ddof=1) if len(logs) > 1 else float("nan")
+        detail = f"standard deviation {spread:.3f}, {len(logs)} trials"
         rows.append(
-            (
-                f"{name}: rate in turns against in one go",
-                f"{np.exp(np.mean(logs)):.3f}",
-                f"standard deviation of a pair {spread:.3f}, {len(logs)} pairs",
-            )
+            (f"{name}: first {_EARLY_S:.2f} s of a turn", f"{mean:.3f}", detail)
         )
     return rows
+
+
+def _at_turn(trial):
+    """The log of a trial's rate early in its turns against later in them."""
+    early, late = [0, 0.0], [0, 0.0]
+    before = trial.ticks[0][0] if trial.ticks else 0.0
+    for at, examples in trial.ticks:
+        began = [turn for turn in trial.turns[2:] if turn < at]
+        if examples and began:
+            part = early if (at + before) / 2 - began[-1] < _EARLY_S else late
+            part[0] += examples
+            part[1] += at - before
+        before = at
+    if not early[0] or not late[0]:
+        return None
+    return np.log(early[0] / early[1]) - np.log(late[0] / late[1])
 
 
 def claims(runs=40, budget=20.0):
@@ -192,9 +203,10 @@ def claims(runs=40, budget=20.0):
     ]
 
 
-def _run(works, budget, seed, *, in_turns=True):
-    arms = tuple(Arm(name, work, against="base") for name, work in works.items())
-    plan = Plan(arms=arms, baseline="base", budget=budget, seed=seed, in_turns=in_turns)
+def _run(works, budget, seed):
+    first = next(iter(works))
+    arms = tuple(Arm(name, work, against=first) for name, work in works.items())
+    plan = Plan(arms=arms, baseline=first, budget=budget, seed=seed)
     for event in Run(plan, launcher(), Monitor()).events():
         if isinstance(event, Finished):
             return event.measurement

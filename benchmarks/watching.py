@@ -10,6 +10,7 @@ monitor, the server and the browser. Watched, unwatched and without a run take t
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
+import psutil
 from playwright.sync_api import sync_playwright
 from rich.console import Console
 from rich.table import Table
@@ -64,7 +66,7 @@ class Asleep(Experiment):
         return Verdict(headline="Asleep.")
 
 
-panel = perfkit.panel(Asleep(), budget=3600)
+panel = perfkit.panel(Asleep(), budget=120)
 panel"""
 
 
@@ -91,6 +93,28 @@ def press(page, name):
     page.get_by_role("button", name=name, exact=True).click()
 
 
+def settle(lab):
+    """Wait until server, kernel and browser have drawn what there was to draw."""
+    used, before = 1.0, busy(lab)
+    while used > 0.03:
+        time.sleep(1)
+        now = busy(lab)
+        used, before = now - before, now
+
+
+def busy(lab):
+    """Seconds of CPU time that the server, its kernels and the browser have used."""
+    total = 0.0
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            own = process.pid == lab.process.pid or lab.process.pid in [
+                parent.pid for parent in process.parents()
+            ]
+            if own or "chrom" in process.name():
+                total += sum(process.cpu_times()[:2])
+    return total
+
+
 def cycle(running, browser, lab, page):
     """One window of each kind; gives the rates and the page that is open now."""
     press(page, "Run")
@@ -100,6 +124,9 @@ def cycle(running, browser, lab, page):
         "Number(document.querySelector('.perfkit-live')?.dataset.rows ?? 0) > 8"
     )
     watched = rate(running)
+    # A page that is opened later shows the panel that was saved.
+    page.keyboard.press("Control+s")
+    page.locator(".jp-mod-dirty").wait_for(state="detached")
     page.close()
     unwatched = rate(running)
     page = shown(browser, lab)
@@ -108,7 +135,7 @@ def cycle(running, browser, lab, page):
         "[...document.querySelectorAll('.perfkit-panel button')]"
         ".some(b => b.innerText.trim() === 'Run' && !b.disabled)"
     )
-    page.wait_for_timeout(1500)
+    settle(lab)
     return (watched, unwatched, rate(running)), page
 
 
