@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _MATTERS = re.compile(
     r"(TF|CUDA|CUDNN|CUBLAS|NCCL|XLA|OMP|GOMP|KMP|MKL|OPENBLAS|ONEDNN|DNNL|MALLOC)_\w+"
-    r"|KERAS_BACKEND|NVIDIA_(TF32_OVERRIDE|VISIBLE_DEVICES)|LD_PRELOAD"
+    r"|KERAS_BACKEND|NVIDIA_(TF32_OVERRIDE|VISIBLE_DEVICES|DRIVER_CAPABILITIES)"
+    r"|LD_PRELOAD|LD_LIBRARY_PATH"
 )
 # Terraform's variables begin with TF_ too and hold secrets; TF_CONFIG holds addresses.
 _PRIVATE = re.compile(
@@ -27,6 +28,8 @@ _HARDWARE_ID = re.compile(
     r"\b([0-9a-fA-F]{4})[0-9a-fA-F]{4}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 )
 _LONGEST = 160
+_NAMING = ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "JUPYTERHUB_USER", "HOSTNAME")
+_HOMES = ("HOME", "USERPROFILE")
 
 
 def that_matter(environment: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
@@ -40,8 +43,32 @@ def that_matter(environment: Mapping[str, str], names: Iterable[str]) -> dict[st
     return {
         name: cleaned(value, hidden)
         for name, value in sorted(environment.items())
-        if _MATTERS.fullmatch(name) and not _PRIVATE.search(name)
+        if _matters(name)
     }
+
+
+def set_inside(environment: Mapping[str, str], at_start: str) -> tuple[str, ...]:
+    """The variables that matter and are not as they were when this process began.
+
+    Args:
+        environment: Such as ``os.environ``.
+        at_start: What ``/proc/self/environ`` holds; "" where nothing tells.
+    """
+    pairs = (pair.partition("=") for pair in at_start.split("\0") if pair)
+    before = {name: value for name, _, value in pairs}
+    return changed(environment, before) if before else ()
+
+
+def changed(now: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
+    """The variables that matter and are not the same."""
+    names = {name for name in (*now, *before) if _matters(name)}
+    return tuple(sorted(n for n in names if now.get(n) != before.get(n)))
+
+
+def named_in(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Words in the environment that would tell whose machine this is."""
+    homes = [re.split(r"[/\\]", environment.get(name, ""))[-1] for name in _HOMES]
+    return (*(environment.get(name, "") for name in _NAMING), *homes)
 
 
 def own_names() -> tuple[str, ...]:
@@ -70,6 +97,10 @@ def cleaned(text: str, names: Iterable[str], longest: int = _LONGEST) -> str:
         text = _hiding(name).sub("<name>", text) if name else text
     text = "".join(c if c.isprintable() else " " for c in text)
     return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def _matters(name: str) -> bool:
+    return bool(_MATTERS.fullmatch(name)) and not _PRIVATE.search(name)
 
 
 def _hiding(name: str) -> re.Pattern[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from perfkit.machine.files import amounts_of, listed, number_of, text_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -18,43 +20,60 @@ def cores_granted(root: Path, present: int) -> float:
         present: Logical cores, the answer where nothing limits it.
     """
     limits = [float(present), *_quotas_v1(root), *_quotas_v2(root)]
-    allowed = _match(root / "proc/self/status", r"^Cpus_allowed_list:\s*([\d,-]+)$")
-    if allowed:
-        limits.append(float(_listed(allowed)))
-    return min(limits)
+    status = text_of(root / "proc/self/status")
+    allowed = re.search(r"^Cpus_allowed_list:\s*([\d,-]+)$", status, re.MULTILINE)
+    count = listed(allowed[1]) if allowed else None
+    return min([*limits, float(count)] if count else limits)
 
 
 def memory_granted(root: Path, present: int) -> int:
     """Bytes of RAM this process may hold: those present, cut by every cgroup limit."""
-    limits = [present]
-    for folder in _groups(root, "memory"):
-        limits += _whole_numbers(folder / "memory.limit_in_bytes")
-    for folder in _groups(root, ""):
-        limits += _whole_numbers(folder / "memory.max")
-    return min(limits)
+    return min([present, *(limit for limit, _ in _memory_groups(root))])
 
 
-def text_of(path: Path) -> str:
-    """The text of a small file of /proc or /sys; "" if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
+def memory_free(root: Path, available: int) -> int:
+    """Bytes of RAM this process may still take: those available, cut as well.
+
+    Args:
+        root: The folder that holds ``proc`` and ``sys``.
+        available: Bytes that the system could give, the answer where nothing limits it.
+    """
+    left = (
+        max(0, limit - used) for limit, used in _memory_groups(root) if used is not None
+    )
+    return min([available, *left])
 
 
 def _quotas_v1(root: Path) -> Iterator[float]:
     for folder in _groups(root, "cpu"):
-        quota = _whole_numbers(folder / "cpu.cfs_quota_us")
-        period = _whole_numbers(folder / "cpu.cfs_period_us")
+        quota = number_of(folder / "cpu.cfs_quota_us")
+        period = number_of(folder / "cpu.cfs_period_us")
         if quota and period:
-            yield quota[0] / period[0]
+            yield quota / period
 
 
 def _quotas_v2(root: Path) -> Iterator[float]:
     for folder in _groups(root, ""):
-        numbers = re.fullmatch(r"(\d+) (\d+)", text_of(folder / "cpu.max"))
-        if numbers and int(numbers[2]):
+        text = text_of(folder / "cpu.max")
+        numbers = re.fullmatch(r"([0-9]{1,18}) ([0-9]{1,18})", text)
+        if numbers and int(numbers[1]) and int(numbers[2]):
             yield int(numbers[1]) / int(numbers[2])
+
+
+def _memory_groups(root: Path) -> Iterator[tuple[int, int | None]]:
+    """Limit and use of every group that has a limit; cached files count as free."""
+    versions = (
+        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
+        ("", "memory.max", "memory.current", ""),
+    )
+    for controller, limit_file, used_file, prefix in versions:
+        for folder in _groups(root, controller):
+            limit, used = number_of(folder / limit_file), number_of(folder / used_file)
+            if limit:
+                cached = amounts_of(folder / "memory.stat").get(
+                    f"{prefix}inactive_file"
+                )
+                yield limit, None if used is None else max(0, used - (cached or 0))
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
@@ -64,35 +83,15 @@ def _groups(root: Path, controller: str) -> Iterator[Path]:
         root: The folder that holds ``proc`` and ``sys``.
         controller: Of cgroup v1; "" for the one hierarchy of v2.
     """
-    for line in text_of(root / "proc/self/cgroup").splitlines():
+    for line in text_of(root / "proc/self/cgroup").splitlines()[:100]:
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
-        if controller not in controllers.split(","):
+        if controller not in controllers.split(",") or "\0" in line:
             continue
         tops = [controllers, controller] if controller else ["", "unified"]
         for top in dict.fromkeys(root / "sys/fs/cgroup" / top for top in tops):
             # Inside a container the path may be the host's, which is not mounted here:
             # the folders that are missing say nothing, the mounted root still does.
-            parts = [part for part in path.split("/") if part not in ("", "..")]
+            parts = [part for part in path.split("/") if part not in ("", "..")][:50]
             for depth in range(len(parts), -1, -1):
                 yield top.joinpath(*parts[:depth])
-
-
-def _whole_numbers(path: Path) -> list[int]:
-    """The positive number in a file, in a list; empty where there is no limit."""
-    text = text_of(path)
-    return [int(text)] if text.isdecimal() and int(text) else []
-
-
-def _match(path: Path, pattern: str) -> str:
-    found = re.search(pattern, text_of(path), re.MULTILINE)
-    return found[1] if found else ""
-
-
-def _listed(cores: str) -> int:
-    """How many cores a list such as ``"0-3,8"`` names."""
-    count = 0
-    for part in cores.split(","):
-        first, _, last = part.partition("-")
-        count += int(last or first) - int(first) + 1
-    return count

@@ -15,7 +15,7 @@ from perfkit import units
 from perfkit.machine.gpu import Driver, Gpu  # noqa: TC001
 
 Platform = Literal["linux", "container", "wsl1", "wsl2", "macos", "windows", "other"]
-Build = Literal["cuda", "cpu", "metal", "none", "unknown"]
+Build = Literal["cuda", "rocm", "cpu", "metal", "none", "unknown"]
 Weight = Literal["fatal", "matters", "harmless", "unexplained"]
 
 
@@ -28,11 +28,17 @@ class Processor:
             ``"fma"``, ``"avx512f"``, ``"avx512_bf16"``, ``"amx_bf16"``.
         physical_cores: Cores without their second threads.
         numa_nodes: Groups of cores that have their own memory.
-        frequency: Hertz, the mean over the cores at the moment of asking.
+        frequency: Hertz, the mean over the cores at the moment of asking; cores that
+            idle are slow. Where a hypervisor shares them out it is what they nominally
+            have.
         frequency_max: Hertz that a core can reach.
+        frequency_allowed: Hertz that the settings let it reach.
+        boost: Whether cores may go beyond the frequency that all can hold together.
         governor: How Linux picks the frequency, such as ``"powersave"``.
         frequency_driver: What sets it, such as ``"intel_pstate"``: there
             ``"powersave"`` follows the load, with others it is the lowest frequency.
+        preference: Whether such a driver leans to speed or to saving, such as
+            ``"balance_performance"`` or ``"power"``.
         virtual: Whether a hypervisor shares them out.
     """
 
@@ -41,8 +47,11 @@ class Processor:
     numa_nodes: int | None = None
     frequency: float | None = None
     frequency_max: float | None = None
+    frequency_allowed: float | None = None
+    boost: bool | None = None
     governor: str | None = None
     frequency_driver: str | None = None
+    preference: str | None = None
     virtual: bool | None = None
 
 
@@ -59,16 +68,17 @@ class Load:
     """What else the machine did while it was described.
 
     Attributes:
-        seconds: How long was looked.
-        others: Cores that other programs kept busy.
+        seconds: How long was looked; None where the system counts no time.
+        others: Cores that other programs kept busy: all but this process and those
+            that it started.
         steal: Share of the time that the hypervisor gave to other machines.
         swap: Bytes that lie in swap; ``swap_present`` are the bytes there are.
-        memory_free: Bytes of RAM that a program could still take.
+        memory_free: Bytes of RAM that this process could still take.
         on_battery: Whether a laptop runs on its battery; None without a battery.
         top: The programs that took most, most first.
     """
 
-    seconds: float
+    seconds: float | None = None
     others: float | None = None
     steal: float | None = None
     swap: int | None = None
@@ -84,10 +94,11 @@ class Library:
 
     Attributes:
         name: As TensorFlow asks for it, such as ``"libcudnn.so.9"``.
-        version: Of the package it came from.
+        version: Of the package it came from, or of the file.
         origin: ``"package"`` (a pip package of this environment), ``"system"``,
             ``"search path"`` (LD_LIBRARY_PATH); None where it was not found.
-        problem: The loader's words on why not, without paths; "" where it loads.
+        problem: Why it does not load, without paths; "" where it loads. One that is
+            there as a package may have a problem all the same.
     """
 
     name: str
@@ -101,20 +112,25 @@ class Software:
     """What TensorFlow is here and what it stands on.
 
     Attributes:
-        platform: What kind of system this is.
+        platform: What kind of system this is; of a container under WSL, WSL's.
+        container: Whether it runs in a container, on whatever kind of system.
         build: Which TensorFlow is installed; nothing is imported to find out.
         packages: Distributions that bring a module ``tensorflow``; two are a fault.
         cuda: Version that the build was made with, and so ``cudnn``.
         capabilities: Compute capabilities that the build has kernels for, as it spells
             them: ``"sm_80"`` is native, ``"compute_90"`` is compiled at first use.
         keras_backend: As Keras will choose it.
-        libraries: Those that TensorFlow loads for a GPU, each tried as it tries them.
-        set_late: Variables that matter and were set when TensorFlow had been loaded.
+        libraries: Those that TensorFlow loads for a GPU, each tried by its own loader;
+            () where the build needs none or its loader could not be asked.
+        set_inside: Variables that matter and that this process set itself, where it has
+            loaded TensorFlow: whether before or after, the system does not tell.
+        set_late: Variables that were seen to change when TensorFlow had been loaded.
         elsewhere: Why this Python is not the one of the environment that is active, in
             a sentence; "" where it is.
     """
 
     platform: Platform
+    container: bool = False
     build: Build = "unknown"
     packages: tuple[str, ...] = ()
     cuda: str | None = None
@@ -122,6 +138,7 @@ class Software:
     capabilities: tuple[str, ...] | None = None
     keras_backend: str | None = None
     libraries: tuple[Library, ...] = ()
+    set_inside: tuple[str, ...] = ()
     set_late: tuple[str, ...] = ()
     elsewhere: str = ""
 

@@ -1,0 +1,236 @@
+"""What else does the machine do? Two looks at its counters, a moment apart.
+
+Between the looks the rest of the machine is described, so that nobody waits for them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from perfkit.machine import limits
+from perfkit.machine.files import amounts_of, folders, text_of, word_of
+from perfkit.machine.record import Busy, Load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# Number and time of start: numbers are given again.
+Process = tuple[int, float]
+
+# Counters move in steps of 10 ms: this long, they tell a thirtieth of a core.
+WINDOW_S = 0.3
+_TICKS_PER_S = 100
+# Fewer cores than this are a clock that ticks, or a window that is drawn.
+_NAMED_FROM = 0.1
+_MOST_NAMED = 5
+_IDLE, _IOWAIT, _STEAL = 3, 4, 7
+# Name, parent, four times and the start; a name may hold spaces and brackets itself.
+_N = r"([0-9]{1,18})"
+_STAT = re.compile(
+    rf"[0-9]+ \((.*)\) \S {_N} (?:\S+ ){{9}}{_N} {_N} {_N} {_N} (?:\S+ ){{4}}{_N}\b",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Used:
+    """The time that one process has used, in seconds.
+
+    Attributes:
+        by_itself: Its own; ``by_ended`` is that of its children which have ended.
+        parent: The number of its parent.
+    """
+
+    program: str
+    parent: int
+    by_itself: float
+    by_ended: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What the counters say at one moment, in seconds of all cores since the start.
+
+    Attributes:
+        total: Time that the cores had, whatever they did; None if not told.
+        busy: Time in which they worked for this machine.
+        stolen: Time that a hypervisor gave to others; None if not told.
+        cores: How many they are.
+        me: Number of this process.
+        processes: What each of them used.
+    """
+
+    total: float | None = None
+    busy: float = 0.0
+    stolen: float | None = None
+    cores: int = 0
+    me: int | None = None
+    processes: dict[Process, Used] = field(default_factory=dict)
+    taken: float = field(default_factory=time.monotonic)
+
+
+def look(root: Path, system: Any) -> Look:
+    """Read the counters.
+
+    Args:
+        root: The folder that holds ``proc`` and ``sys``.
+        system: What answers where there is no ``proc``, as psutil does.
+    """
+    if not (root / "proc").is_dir():
+        return _told(system)
+    text = text_of(root / "proc/stat")
+    line = re.search(r"^cpu  ?((?:[0-9]{1,18} ?){4,12})$", text, re.MULTILINE)
+    times = [int(number) / _TICKS_PER_S for number in line[1].split()] if line else []
+    me = re.match(r"[0-9]{1,9}\b", text_of(root / "proc/self/stat"))
+    return Look(
+        # Guest time, the ninth and tenth, is counted in user time already.
+        total=sum(times[:8]) or None,
+        busy=sum(times[:7]) - sum(times[_IDLE : _IOWAIT + 1]),
+        stolen=times[_STEAL] if len(times) > _STEAL else None,
+        cores=len(re.findall(r"^cpu[0-9]+ ", text, re.MULTILINE)),
+        me=int(me[0]) if me else None,
+        processes=dict(_processes(root)),
+    )
+
+
+def load(before: Look, after: Look, root: Path, system: Any) -> Load:
+    """Say what went on between two looks, and how memory stands."""
+    now = Load(**_memory(root, system), on_battery=_on_battery(root, system))
+    passed = _difference(before.total, after.total)
+    # Without the cores' time nothing can be said about a share of it.
+    if not passed or not after.cores:
+        return now
+    stolen = _difference(before.stolen, after.stolen)
+    seconds, own = passed / after.cores, _own(after)
+    now = replace(
+        now, seconds=seconds, steal=None if stolen is None else stolen / passed
+    )
+    if not own:
+        return now
+    spent = _spent(before, after)
+    others = after.busy - before.busy - sum(spent[key] for key in own)
+    # Counters are not read all at once, so a difference may come out below 0.
+    return replace(
+        now,
+        others=max(0.0, others) / seconds,
+        top=tuple(_top(after, spent, own, seconds)),
+    )
+
+
+def _processes(root: Path) -> Iterator[tuple[Process, Used]]:
+    for folder in folders(root / "proc", r"[0-9]{1,9}"):
+        if found := _STAT.match(text_of(folder / "stat")):
+            parent, *ticks, started = (int(number) for number in found.groups()[1:])
+            times = [count / _TICKS_PER_S for count in ticks]
+            yield (
+                (int(folder.name), float(started)),
+                Used(
+                    program=found[1][:40],
+                    parent=parent,
+                    by_itself=sum(times[:2]),
+                    by_ended=sum(times[2:]),
+                ),
+            )
+
+
+def _told(system: Any) -> Look:
+    times = system.cpu_times()
+    processes = {}
+    for process in system.process_iter(["ppid", "name", "cpu_times", "create_time"]):
+        told = process.info
+        if told["cpu_times"] is not None:
+            processes[process.pid, told["create_time"] or 0.0] = Used(
+                program=(told["name"] or "")[:40],
+                parent=told["ppid"] or 0,
+                by_itself=sum(told["cpu_times"][:2]),
+            )
+    return Look(
+        total=sum(times) or None,
+        busy=sum(times) - times.idle,
+        cores=system.cpu_count() or 0,
+        me=os.getpid(),
+        processes=processes,
+    )
+
+
+def _difference(before: float | None, after: float | None) -> float | None:
+    """What a counter grew by; None where it is not told or was set back."""
+    if before is None or after is None or after < before:
+        return None
+    return after - before
+
+
+def _spent(before: Look, after: Look) -> dict[Process, float]:
+    """Seconds by process; of our own those of their ended children too."""
+    own = set(_own(after))
+    spent = {}
+    for key, now in after.processes.items():
+        then = before.processes.get(key)
+        seconds = now.by_itself - (then.by_itself if then else 0.0)
+        if key in own:
+            seconds += now.by_ended - (then.by_ended if then else 0.0)
+        spent[key] = max(0.0, seconds)
+    return spent
+
+
+def _own(after: Look) -> list[Process]:
+    """This process and all that it started: what they do is not what others do."""
+    family = {after.me}
+    rest = dict(after.processes)
+    while found := [k for k, u in rest.items() if k[0] in family or u.parent in family]:
+        family |= {number for number, _ in found}
+        for key in found:
+            del rest[key]
+    return [key for key in after.processes if key not in rest]
+
+
+def _top(
+    after: Look, spent: dict[Process, float], own: list[Process], seconds: float
+) -> Iterator[Busy]:
+    cores = defaultdict[str, float](float)
+    for key in spent.keys() - set(own):
+        cores[after.processes[key].program] += spent[key] / seconds
+    most = sorted(cores.items(), key=lambda item: (-item[1], item[0]))
+    for program, busy in most[:_MOST_NAMED]:
+        if busy >= _NAMED_FROM:
+            yield Busy(program=program, cores=busy)
+
+
+def _memory(root: Path, system: Any) -> dict[str, Any]:
+    if not (root / "proc").is_dir():
+        memory, swap = system.virtual_memory(), system.swap_memory()
+        return {
+            "memory_free": memory.available,
+            "swap": swap.used,
+            "swap_present": swap.total,
+        }
+    said = amounts_of(root / "proc/meminfo")
+    free, present = said.get("MemAvailable"), said.get("SwapTotal")
+    return {
+        "memory_free": None if free is None else limits.memory_free(root, free),
+        "swap": _difference(said.get("SwapFree"), present),
+        "swap_present": present,
+    }
+
+
+def _on_battery(root: Path, system: Any) -> bool | None:
+    """Whether a battery feeds the machine; one in a mouse does not."""
+    if not (root / "proc").is_dir():
+        battery = (
+            system.sensors_battery() if hasattr(system, "sensors_battery") else None
+        )
+        return None if battery is None else not battery.power_plugged
+    supplies = list(folders(root / "sys/class/power_supply", r"[^/\0]+"))
+    batteries = [s for s in supplies if word_of(s / "type") == "Battery"]
+    batteries = [b for b in batteries if word_of(b / "scope") != "Device"]
+    if not batteries:
+        return None
+    plugged = any(text_of(supply / "online") == "1" for supply in supplies)
+    states = {word_of(battery / "status") for battery in batteries}
+    return not plugged and "Discharging" in states
