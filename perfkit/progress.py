@@ -96,7 +96,8 @@ class Board:
             self._round, self._started = number, []
         self._started.append(variant)
         self._meters[variant] = Meter()
-        self.doing = f"Round {number}: {variant}"
+        # What is tried after the rounds is of none.
+        self.doing = f"Round {number}: {variant}" if number else f"Trying: {variant}"
 
     @property
     def share(self) -> float:

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perfkit.experiments.parameters import parameters_of
+from perfkit.measure import tries
 from perfkit.measure.measurement import Arm
 
 if TYPE_CHECKING:
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
+    from perfkit.measure.tries import Tries
 
 Work = Callable[[], "Iterator[Yielded]"]
 _MARK = "_perfkit_variant"
@@ -74,6 +76,17 @@ class Experiment:
         one that computes something else than the rest.
         """
         yield from ()
+
+    def tries(self, measured: Measurement) -> Tries:
+        """Try what no rate answers, after the rounds and in time of its own.
+
+        It yields one ``Try`` at a time and gets back the trial that came of it, so
+        that one decides the next. How each ended is in the finding.
+
+        Args:
+            measured: What the rounds have shown.
+        """
+        return tries.none(measured)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say in words what the timings mean; called again as they narrow."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.errors import BadParameterError, MissingPartError, PerfkitError
+from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Folder, parameters_of
 from perfkit.findings import store
 from perfkit.findings.record import Finding, Verdict
@@ -23,11 +24,11 @@ from perfkit.measure.plan import Plan
 from perfkit.measure.rounds import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
-    from perfkit.experiments.base import Experiment
     from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tries import Tries
 
 
 class Session:
@@ -107,6 +108,7 @@ class Session:
                 seed=self._seed,
                 prepare=self.experiment.prepare,
                 in_turns=self.experiment.in_turns and not self._machine.gpus,
+                tries=self._tries,
             ),
             launcher(),
             Monitor(),
@@ -121,6 +123,12 @@ class Session:
     def stop(self) -> None:
         """End the running trial and the run; callable from any thread."""
         self._stopped.set()
+
+    @property
+    def _tries(self) -> Callable[[Measurement], Tries] | None:
+        """What to try after the rounds; None where the experiment has nothing."""
+        own = type(self.experiment).tries is not Experiment.tries
+        return self.experiment.tries if own else None
 
     def _keep(self, measured: Measurement, stopped: bool) -> None:
         known = self.finding

@@ -102,7 +102,7 @@ def _asked(finding: Finding) -> str:
 
 
 def _variants(finding: Finding) -> str:
-    ran = {trial.variant for trial in finding.trials} - {TWIN}
+    ran = {trial.variant for trial in finding.trials if not trial.is_try} - {TWIN}
     said = [f"{len(ran)} variants, each a way of doing the same work."]
     if finding.baseline:
         said.append(f"The baseline is {plain(finding.baseline, _NAME)}.")
@@ -115,11 +115,13 @@ def _trials(finding: Finding) -> str:
     rounds = max((trial.round for trial in finding.trials), default=0)
     ended = collections.Counter(trial.outcome for trial in finding.trials)
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in ended.items())
+    tries = sum(trial.is_try for trial in finding.trials)
+    besides = f" and {tries} besides" if tries else ""
     return (
-        f"{len(finding.trials)} trials in {rounds} round{'s' * (rounds != 1)}: "
-        f"{outcomes or 'none'}. A trial is one variant, run once in a fresh process. A "
-        "round holds every variant once, in random order; after the second round only "
-        f"those whose answer is still open. {_turns(finding)}"
+        f"{len(finding.trials) - tries} trials in {rounds} round{'s' * (rounds != 1)}"
+        f"{besides}: {outcomes or 'none'}. A trial is one variant, run once in a fresh "
+        "process. A round holds every variant once, in random order; after the second "
+        f"round only those whose answer is still open. {_turns(finding)}"
     )
 
 

@@ -94,7 +94,7 @@ def _timed(finding: Finding) -> Iterator[Standing]:
 
 def _untimed(finding: Finding) -> Iterator[Standing]:
     timed = {timing.variant for timing in finding.timings}
-    last = {trial.variant: trial for trial in finding.trials}
+    last = {t.variant: t for t in finding.trials if not t.is_try}
     for name, trial in last.items():
         if name not in timed and name != TWIN:
             yield Standing(variant=name, group="", problem=_how_it_ended(trial))

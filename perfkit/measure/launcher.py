@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 # What a trial printed last is enough to explain its end.
 _TAIL = 8192
+# What C++, TensorFlow's allocators and the C library say when they are given no memory.
+_OUT_OF_MEMORY = (
+    *("bad_alloc", "mmap error: 12", "OOM when allocating", "Cannot allocate memory"),
+    *("ran out of memory", "failed to allocate memory"),
+)
 Message = tuple[Any, ...]
 
 
@@ -300,7 +305,7 @@ def _crash(
 ) -> tuple[Outcome, str]:
     last = tail.strip().splitlines()[-1].strip()[:300] if tail.strip() else ""
     said = f"; its last words: {last}" if last else ""
-    if limits.memory is not None and "bad_alloc" in tail:
+    if limits.memory is not None and any(words in tail for words in _OUT_OF_MEMORY):
         return "out-of-memory", f"ran out of the memory it was allowed{said}"
     if killed_for_memory:
         return "out-of-memory", "was killed by the system because memory ran out"

@@ -127,7 +127,9 @@ class Measurement:
     def _steady(self) -> dict[str, dict[int, Steady]]:
         found: dict[str, dict[int, Steady]] = {}
         for trial in self.trials:
-            if trial.outcome == "completed" and (part := steady(trial)) is not None:
+            if trial.is_try or trial.outcome != "completed":
+                continue
+            if (part := steady(trial)) is not None:
                 found.setdefault(trial.variant, {})[trial.round] = part
         return found
 

@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from perfkit.measure.launcher import Running
-    from perfkit.measure.measurement import Arm
+    from perfkit.measure.measurement import Arm, Measurement
     from perfkit.measure.trial import Limits
+    from perfkit.measure.tries import Tries
 
 
 class Starter(Protocol):
@@ -53,6 +54,7 @@ class Plan:
         prepare: Makes what every variant needs; its time is not in the budget.
         in_turns: Whether the trials of a round may take turns.
         memory: Bytes that each trial may allocate; None for no limit.
+        tries: What to try after the rounds, in time of its own; None for nothing.
     """
 
     arms: tuple[Arm, ...]
@@ -62,3 +64,4 @@ class Plan:
     prepare: Callable[[], Iterator[Any]] | None = None
     in_turns: bool = True
     memory: int | None = None
+    tries: Callable[[Measurement], Tries] | None = None

@@ -9,6 +9,8 @@ trial runs in one go instead.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import random
 import threading
 import time
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from perfkit.errors import RunError
-from perfkit.measure import spending
+from perfkit.measure import spending, tries
 from perfkit.measure.events import (
     Event,
     Finished,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
     from perfkit.measure.plan import Plan, Starter, Watcher
     from perfkit.measure.trial import Trial
+    from perfkit.measure.tries import Try
 
 # Once it has shown its pace, a trial without news for so long hangs.
 _SILENCE_S = 10.0
@@ -78,6 +81,7 @@ class Run:
         self._notes: dict[str, Any] = {}
         self._live: list[LiveTrial] = []
         self._round = 0
+        self._tries_end: float | None = None
         self._in_turns = plan.in_turns
         self._planned = plan.arms
         self._arms = {arm.name: arm for arm in plan.arms if not arm.unavailable}
@@ -108,6 +112,7 @@ class Run:
             self.watcher.start(self._zero_ns)
             while self._next_round_fits():
                 yield from self._one_round()
+            yield from self._tries()
             yield Finished(self.measurement, self.stopped.is_set())
         finally:
             self.watcher.stop()
@@ -268,7 +273,7 @@ class Run:
         for sample in self.watcher.take():
             self._samples.append(sample)
             yield Sampled(dict(sample))
-        yield Progress(self._now(), max(self.plan.budget, self._now()))
+        yield Progress(self._now(), max(self._expected_s, self._now()))
 
     def _end(self, lives: list[LiveTrial]) -> Iterator[Event]:
         self.watcher.watch(None)
@@ -277,9 +282,14 @@ class Run:
             if not self._ending or live.turns_done >= 2:
                 live.end()
             else:
-                what = "run was stopped" if self.stopped.is_set() else "budget ended"
-                live.end("stopped", f"was at work when the {what}")
+                live.end("stopped", f"was at work when the {self._why_ending}")
         yield from self._record(lives)
+
+    @property
+    def _why_ending(self) -> str:
+        if self.stopped.is_set():
+            return "run was stopped"
+        return "budget ended" if self._tries_end is None else "time for tries ended"
 
     def _record(self, lives: list[LiveTrial]) -> Iterator[Event]:
         trials = [live.record() for live in lives]
@@ -305,6 +315,33 @@ class Run:
             if trial.variant == self.plan.baseline:
                 self._arms.pop(TWIN, None)
 
+    # After the rounds.
+
+    def _tries(self) -> Iterator[Event]:
+        """Try one thing after another, until there is none or their time is up."""
+        if self.plan.tries is None or self.stopped.is_set():
+            return
+        self._round = 0
+        self._tries_end = self._now() + tries.seconds_for(self.plan.budget)
+        with contextlib.closing(self.plan.tries(self.measurement)) as asking:
+            wanted = tries.following(asking, None)
+            while wanted is not None and not self._ending:
+                yield from self._one_try(wanted)
+                wanted = tries.following(asking, self._trials[-1])
+
+    def _one_try(self, wanted: Try) -> Iterator[Event]:
+        limits = Limits(silence=_TRY_SILENCE_S, memory=wanted.memory)
+        live = self._start(wanted.name, wanted.work, limits)
+        self.watcher.watch(live.running.pid)
+        yield TrialStarted(wanted.name, self._round, self._now())
+        longest = wanted.seconds or math.inf
+        while not live.over and not self._ending:
+            if live.ready and self._now() - live.ready_s >= longest:
+                break
+            live.listen(_SLICE_S / 4)
+            yield from self._tell()
+        yield from self._end([live])
+
     def _start(
         self, name: str, work: Callable[[], Iterator[Any]], limits: Limits
     ) -> LiveTrial:
@@ -325,9 +362,19 @@ class Run:
 
     @property
     def _ending(self) -> bool:
-        """Whether nothing more may run, by Stop or because the budget is overrun."""
+        """Whether nothing more may run, by Stop or because the time for it is over."""
+        if self._tries_end is not None:
+            return self.stopped.is_set() or self._now() > self._tries_end
         overrun = self._now() > spending.overrun_s(self.plan.budget, self._round)
         return self.stopped.is_set() or (self._round > 0 and overrun)
+
+    @property
+    def _expected_s(self) -> float:
+        """Seconds that the run will take as it looks now."""
+        if self._tries_end is not None:
+            return self._tries_end
+        budget = self.plan.budget
+        return budget + (tries.seconds_for(budget) if self.plan.tries else 0.0)
 
     def _next_round_fits(self) -> bool:
         if not self._arms or self.stopped.is_set():

@@ -27,7 +27,7 @@ class Trial:
 
     Attributes:
         variant: Its name.
-        round: 1 for the first round.
+        round: 1 for the first round; 0 for a try outside the rounds.
         outcome: How it ended. Only ``completed`` trials enter a timing.
         message: One sentence on an outcome other than ``completed``.
         started_s: Seconds from the start of the run to the start of the trial.
@@ -58,6 +58,11 @@ class Trial:
     parts: dict[str, tuple[float, ...]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
+
+    @property
+    def is_try(self) -> bool:
+        """Whether it was run outside the rounds, and so is part of no timing."""
+        return self.round == 0
 
     # A trial is analysed once however often it is asked about.
     __hash__ = object.__hash__
