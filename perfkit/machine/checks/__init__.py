@@ -1,0 +1,56 @@
+"""What in this machine slows training? One small rule for each thing that may.
+
+A rule is a function of the record alone. It yields a check for every statement that it
+has, and none where it does not apply: no battery, no word about it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfkit.machine.checks import (
+    card,
+    clocks,
+    cores,
+    disk,
+    driver,
+    environment,
+    frequency,
+    libraries,
+    link,
+    memory,
+    sharing,
+    started,
+    tensorflow,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perfkit.machine.check import Check
+    from perfkit.machine.record import Machine
+
+    Rule = Callable[[Machine], Iterator[Check]]
+
+# From what keeps a GPU away to what costs a little.
+RULES: tuple[Rule, ...] = (
+    *driver.RULES,
+    *tensorflow.RULES,
+    *libraries.RULES,
+    *card.RULES,
+    *started.RULES,
+    *sharing.RULES,
+    *clocks.RULES,
+    *link.RULES,
+    *cores.RULES,
+    *frequency.RULES,
+    *memory.RULES,
+    *disk.RULES,
+    *environment.RULES,
+)
+
+
+def checks(machine: Machine) -> tuple[Check, ...]:
+    """What can be said of this machine: what costs most first, what is well last."""
+    found = [check for rule in RULES for check in rule(machine)]
+    return tuple(sorted(found, key=lambda check: (check.status == "ok", -check.cost)))

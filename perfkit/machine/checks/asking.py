@@ -1,0 +1,93 @@
+"""What the rules ask of a machine again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfkit.machine.checks.compatibility import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.machine.gpu import Gpu
+    from perfkit.machine.record import Machine, Platform
+
+_TENSORFLOWS = ("tensorflow", "tensorflow-cpu", "tf-nightly")
+
+
+def platform(machine: Machine) -> Platform:
+    """What kind of system this is, from its name where nothing better is known."""
+    if machine.software is not None:
+        inside = machine.software.container and machine.software.platform == "linux"
+        return "container" if inside else machine.software.platform
+    system = machine.system
+    if "WSL" in system:
+        return "wsl2" if "WSL2" in system else "wsl1"
+    kinds: dict[str, Platform] = {
+        "Linux": "linux",
+        "macOS": "macos",
+        "Windows": "windows",
+    }
+    return kinds.get(system.split(" ")[0], "other")
+
+
+def tensorflow(machine: Machine) -> str | None:
+    """The version of TensorFlow that is installed."""
+    packages = machine.software.packages if machine.software else ()
+    names = (*packages, *_TENSORFLOWS)
+    return next((machine.versions[n] for n in names if n in machine.versions), None)
+
+
+def built_for(machine: Machine) -> str | None:
+    """The version of CUDA that TensorFlow was built with; None without one."""
+    software = machine.software
+    return software.cuda if software and software.build == "cuda" else None
+
+
+def driver_version(machine: Machine) -> str | None:
+    """The version of NVIDIA's driver."""
+    if machine.driver and machine.driver.version:
+        return machine.driver.version
+    return next((gpu.driver for gpu in machine.gpus if gpu.driver), None)
+
+
+def cuda_libraries(machine: Machine) -> bool:
+    """Whether somebody installed the CUDA libraries, and so wants a GPU."""
+    return any(name.startswith("nvidia-cuda-runtime") for name in machine.versions)
+
+
+def visible(machine: Machine) -> tuple[int, ...]:
+    """The indices of the GPUs that CUDA_VISIBLE_DEVICES leaves to programs."""
+    every = tuple(range(len(machine.gpus)))
+    chosen = machine.environment.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None or chosen.strip().startswith(("GPU-", "MIG-", "<")):
+        return every
+    left = tuple(_chosen(chosen, len(every)))
+    by_bus = machine.environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    alike = len({gpu.name for gpu in machine.gpus}) < 2
+    # CUDA numbers unlike cards by their speed, the driver by their place on the bus.
+    return left if by_bus or alike or not left else every
+
+
+def seen(machine: Machine) -> Iterator[tuple[str, str, Gpu]]:
+    """Every GPU that programs see: its place for a command, its name, and itself."""
+    divided = any(gpu.state.instance for gpu in machine.gpus)
+    for index in visible(machine):
+        gpu = machine.gpus[index]
+        # Instances have numbers of their own; the card they are on has its bus.
+        place = gpu.pci_bus if divided and gpu.pci_bus else str(index)
+        several = len(machine.gpus) > 1
+        yield place, f"GPU {index} ({gpu.name})" if several else gpu.name, gpu
+
+
+def at_least(version: str | None, lowest: str) -> bool:
+    """Whether a version is known and not older than ``lowest``."""
+    return version is not None and numbers(version) >= numbers(lowest)
+
+
+def _chosen(indices: str, count: int) -> Iterator[int]:
+    """As CUDA reads it: the first index that does not exist ends the list."""
+    for index in indices.split(","):
+        if not index.strip().isdecimal() or int(index) >= count:
+            return
+        yield int(index)

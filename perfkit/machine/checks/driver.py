@@ -1,0 +1,184 @@
+"""Does NVIDIA's driver answer, and is it new enough for this TensorFlow?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from perfkit.machine.check import Check, fine
+from perfkit.machine.checks import asking, compatibility, remedies
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perfkit.machine.gpu import Problem
+    from perfkit.machine.record import Machine
+
+_WITHOUT = "TensorFlow trains on the processor alone."
+
+
+class _Silence(NamedTuple):
+    """What it comes to that no GPU is reported, and what to do about it."""
+
+    id: str
+    title: str
+    remedy: Callable[[Machine], str]
+
+
+def no_card(machine: Machine) -> Iterator[Check]:
+    """No NVIDIA GPU, and none that is left unused: plainly said, and nothing wrong."""
+    if machine.gpus or _wanted(machine):
+        return
+    platform = asking.platform(machine)
+    if platform == "wsl2" and machine.nvidia_cards is None:
+        yield Check(
+            id="no-driver",
+            status="unknown",
+            title="WSL does not say whether this PC has an NVIDIA card",
+            evidence=machine.no_gpu or "No GPU is reported.",
+            why="With one, trainings could run on it; without one, nothing is missing.",
+            remedy="If it has one: " + remedies.newer_driver(machine),
+        )
+        return
+    where = "TensorFlow has no GPU build for macOS. " if platform == "macos" else ""
+    yield Check(
+        id="no-gpu",
+        status="ok",
+        title="There is no NVIDIA GPU here: TensorFlow trains on the processor",
+        evidence=where + (machine.no_gpu or "No GPU is reported."),
+        why="Nothing is wrong. For large models, a machine with a GPU is faster.",
+    )
+
+
+def silent(machine: Machine) -> Iterator[Check]:
+    """A card is there, or was meant to be, and its driver reports none."""
+    if machine.gpus or not _wanted(machine) or asking.platform(machine) == "wsl1":
+        return
+    kind = _SILENCES[_problem(machine)]
+    known = machine.nvidia_cards
+    cards = f" NVIDIA cards on the bus: {known}." if known else ""
+    yield Check(
+        id=kind.id,
+        status="fail",
+        title=kind.title,
+        evidence=(machine.no_gpu or "No GPU is reported.") + cards,
+        why=_WITHOUT,
+        remedy=kind.remedy(machine),
+        cost=1.0,
+    )
+
+
+def wsl1(machine: Machine) -> Iterator[Check]:
+    """The first WSL knows no GPU, and is slow at reading files."""
+    if asking.platform(machine) == "wsl1":
+        yield Check(
+            id="wsl-1",
+            status="fail",
+            title="This is WSL 1, which has no GPU",
+            evidence=f"The system is {machine.system}.",
+            why=_WITHOUT,
+            remedy="In PowerShell: wsl --list; wsl --set-version NAME 2, with the name "
+            "from the list",
+            cost=0.95,
+        )
+
+
+def too_old(machine: Machine) -> Iterator[Check]:
+    """Programs made for a CUDA version need a driver that is new enough."""
+    cuda, version = asking.built_for(machine), asking.driver_version(machine)
+    if not machine.gpus or cuda is None:
+        return
+    platform = asking.platform(machine)
+    system = platform if platform in ("windows", "wsl2") else "linux"
+    lowest = compatibility.lowest_driver(cuda, system)
+    if lowest is None or version is None:
+        return
+    evidence = f"The driver is {version}; CUDA {cuda} needs {lowest} or newer."
+    if asking.at_least(version, lowest):
+        yield fine("driver", "The driver is new enough for TensorFlow", evidence)
+        return
+    yield Check(
+        id="driver-too-old",
+        status="fail",
+        title="The driver is too old for this TensorFlow",
+        evidence=evidence,
+        why=f"TensorFlow cannot start the GPU. {_WITHOUT}",
+        remedy=remedies.newer_driver(machine),
+        cost=1.0,
+    )
+
+
+def lost(machine: Machine) -> Iterator[Check]:
+    """A card that is listed and gives no access: often it fell off the bus."""
+    for place, name, gpu in asking.seen(machine):
+        if "card" in gpu.refused:
+            word = gpu.refused["card"]
+            yield Check(
+                id="lost-card",
+                status="fail",
+                title="The driver lists a GPU and has no access to it",
+                evidence=f"{name}, number {place}: {word}.",
+                why="TensorFlow cannot use it, and may not start on the others.",
+                remedy=f"{remedies.restart(machine)}; if it comes back: seat the card "
+                "anew and look at its power cables",
+                cost=1.0,
+            )
+
+
+def _wanted(machine: Machine) -> bool:
+    """Whether a GPU that is not reported is a fault."""
+    if machine.nvidia_cards is not None:
+        return machine.nvidia_cards > 0
+    # A driver that no longer fits, or is not loaded, is there for a card.
+    return _problem(machine) in _WITH_CARD or asking.cuda_libraries(machine)
+
+
+def _problem(machine: Machine) -> Problem:
+    if machine.driver is not None:
+        return machine.driver.problem
+    return "no reader" if "nvidia-ml-py" in machine.no_gpu else "no driver"
+
+
+def _get_driver(machine: Machine) -> str:
+    if asking.platform(machine) == "container":
+        return "Start the container with its GPUs: docker run --gpus all IMAGE"
+    return remedies.newer_driver(machine)
+
+
+def _load(machine: Machine) -> str:
+    if asking.platform(machine) in ("wsl2", "windows"):
+        return remedies.restart(machine)
+    on_host = "On the host: " if asking.platform(machine) == "container" else ""
+    return f"{on_host}sudo modprobe nvidia; if that fails: sudo reboot"
+
+
+def _allow(machine: Machine) -> str:
+    if asking.platform(machine) == "container":
+        return "Start the container with its GPUs: docker run --gpus all IMAGE"
+    return "ls -l /dev/nvidia*; sudo chmod a+rw /dev/nvidia*"
+
+
+def _reader(machine: Machine) -> str:
+    return "python -m pip install nvidia-ml-py"
+
+
+def _look(machine: Machine) -> str:
+    return f"nvidia-smi; if it shows no GPU either: {remedies.restart(machine)}"
+
+
+_WITH_CARD: tuple[Problem, ...] = ("mismatch", "not loaded", "no permission")
+_SILENCES: dict[Problem, _Silence] = {
+    "mismatch": _Silence(
+        "driver-mismatch",
+        "The driver was updated and no longer fits its library",
+        remedies.restart,
+    ),
+    "not loaded": _Silence(
+        "driver-not-loaded", "The driver is installed, and not loaded", _load
+    ),
+    "no permission": _Silence("driver-refused", "The driver refuses this user", _allow),
+    "no driver": _Silence("no-driver", "There is no NVIDIA driver", _get_driver),
+    "no reader": _Silence("no-reader", "The GPUs cannot be asked", _reader),
+    "no answer": _Silence("driver-silent", "The driver does not answer", _look),
+    "": _Silence("driver-silent", "The driver reports no GPU", _look),
+}
+RULES = (silent, lost, wsl1, too_old, no_card)

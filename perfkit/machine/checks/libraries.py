@@ -1,0 +1,98 @@
+"""Can the CUDA libraries be loaded that TensorFlow asks for, and are they the right?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfkit.machine.check import Check, fine
+from perfkit.machine.checks import asking, compatibility, remedies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.machine.record import Library, Machine
+
+# Without these the GPU is used all the same: profiles, several GPUs, TensorRT.
+_OPTIONAL = ("libcupti", "libnccl", "libnvinfer")
+_CUDNN = "nvidia-cudnn-cu"
+
+
+def absent(machine: Machine) -> Iterator[Check]:
+    """One library that cannot be loaded, and TensorFlow uses no GPU at all."""
+    needed = _needed(machine)
+    lacking = [library for library in needed if library.problem]
+    if not needed:
+        return
+    if not lacking:
+        evidence = f"All {len(needed)} libraries can be loaded."
+        yield fine("libraries", "The CUDA libraries are there", evidence)
+        return
+    names = ", ".join(library.name for library in lacking)
+    words = "; ".join(dict.fromkeys(library.problem for library in lacking))
+    yield Check(
+        id="missing-library",
+        status="fail",
+        title=f"TensorFlow cannot load {lacking[0].name}"
+        + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""),
+        evidence=f"Of {len(needed)} libraries {len(lacking)} cannot be loaded: {names} "
+        f"({words.rstrip('.')}).",
+        why="TensorFlow loads all of them or uses no GPU: it trains on the processor.",
+        remedy=remedies.install(machine),
+        cost=1.0,
+    )
+
+
+def old_cudnn(machine: Machine) -> Iterator[Check]:
+    """A cuDNN older than the one TensorFlow was built with is refused by it."""
+    version = asking.tensorflow(machine)
+    build = compatibility.build(version) if version else None
+    name = next((name for name in machine.versions if name.startswith(_CUDNN)), None)
+    if not machine.gpus or asking.built_for(machine) is None or not build or not name:
+        return
+    found, wanted = machine.versions[name], compatibility.numbers(build.cudnn)
+    has = compatibility.numbers(found)
+    if has[0] == wanted[0] and has >= wanted:
+        return
+    yield Check(
+        id="wrong-cudnn",
+        status="fail",
+        title="This cuDNN does not fit this TensorFlow",
+        evidence=f"{name} is {found}; TensorFlow {version} was built with "
+        f"{build.cudnn} and takes that or a newer {wanted[0]}.x.",
+        why="Convolutions fail, or TensorFlow uses no GPU.",
+        remedy=remedies.install(machine),
+        cost=0.95,
+    )
+
+
+def shadowed(machine: Machine) -> Iterator[Check]:
+    """LD_LIBRARY_PATH puts other libraries before those that pip installed."""
+    loaded = machine.start.loaded if machine.start else ()
+    foreign = [
+        library.name
+        for library in (*loaded, *_needed(machine))
+        if library.origin == "search path"
+    ]
+    if foreign and asking.cuda_libraries(machine):
+        names = ", ".join(dict.fromkeys(foreign))
+        yield Check(
+            id="shadowed-libraries",
+            status="warn",
+            title="Other CUDA libraries come before those of this environment",
+            evidence=f"LD_LIBRARY_PATH leads to {names}, which pip installed too.",
+            why="TensorFlow was tested with those that pip installed; others may be "
+            "older, slower or refused.",
+            remedy=remedies.without(machine, "LD_LIBRARY_PATH"),
+            cost=0.3,
+        )
+
+
+def _needed(machine: Machine) -> tuple[Library, ...]:
+    """What TensorFlow must be able to load here: nothing where it cannot use a GPU."""
+    if not machine.gpus or asking.built_for(machine) is None or not machine.software:
+        return ()
+    found = machine.software.libraries
+    return tuple(one for one in found if not one.name.startswith(_OPTIONAL))
+
+
+RULES = (absent, old_cudnn, shadowed)

@@ -1,0 +1,143 @@
+"""Does this training have the GPU to itself, and all of it?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.machine.check import Check, fine
+from perfkit.machine.checks import asking, remedies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.machine.gpu import Gpu
+    from perfkit.machine.record import Machine
+
+# A desktop and its browser hold a tenth of a small card and rarely work on it.
+_MUCH = 0.2
+# Where the driver does not say who holds the memory, a desktop may hold more.
+_MUCH_OF_UNKNOWN = 0.5
+_ALL = 0.9
+
+
+def others(machine: Machine) -> Iterator[Check]:
+    """Another program computes on the GPU, or holds its memory."""
+    for place, name, gpu in asking.seen(machine):
+        taken, who = _taken(gpu)
+        if taken is None and not _worked_on(gpu):
+            continue
+        evidence = _sentence(name, gpu, taken, who)
+        limit = _MUCH if gpu.holders is not None else _MUCH_OF_UNKNOWN
+        if (taken or 0) < limit and not _worked_on(gpu):
+            yield fine("shared-gpu", "No other program takes much of the GPU", evidence)
+            continue
+        yield Check(
+            id="shared-gpu",
+            status="warn",
+            title="Somebody else uses the GPU",
+            evidence=evidence,
+            why="Two programs take turns on a GPU, and a training that finds less "
+            "memory takes slower ways or fails.",
+            remedy=_ask(machine, place),
+            cost=_cost(taken or 0, gpu.busy or 0),
+        )
+
+
+def instance(machine: Machine) -> Iterator[Check]:
+    """The card is divided into instances: each is a part of its speed."""
+    for place, name, gpu in asking.seen(machine):
+        if not gpu.state.mig and not gpu.state.instance:
+            continue
+        part = gpu.state.instance
+        memory = f" of {units.size(gpu.memory)}" if gpu.memory else ""
+        yield Check(
+            id="mig",
+            status="warn",
+            title="This is a part of a GPU"
+            if part
+            else "The GPU is divided into parts",
+            evidence=f"{name} is an instance{memory}."
+            if part
+            else f"{name}: MIG is on.",
+            why="An instance has a part of the card's multiprocessors and memory, and "
+            "a program sees one of them at a time.",
+            remedy="Ask for a larger instance, or on a card that nobody else needs: "
+            + remedies.nvidia_smi(machine, f"-i {place} -mig 0"),
+            cost=0.5,
+        )
+
+
+def mode(machine: Machine) -> Iterator[Check]:
+    """A card can be set to take one program at a time, or none."""
+    for place, name, gpu in asking.seen(machine):
+        chosen = gpu.state.compute_mode or ""
+        remedy = remedies.nvidia_smi(machine, f"-i {place} -c DEFAULT")
+        evidence = f"{name}: its compute mode is {chosen}."
+        if chosen == "prohibited":
+            yield Check(
+                id="no-computing",
+                status="fail",
+                title="The GPU is set to compute for nobody",
+                evidence=evidence,
+                why="TensorFlow trains on the processor alone.",
+                remedy=remedy,
+                cost=1.0,
+            )
+        elif chosen.startswith("exclusive"):
+            yield _exclusive(gpu, evidence, remedy)
+
+
+def _exclusive(gpu: Gpu, evidence: str, remedy: str) -> Check:
+    strangers = [one for one in gpu.holders or () if one.computes and not one.own]
+    by = f" {strangers[0].program} has it now." if strangers else ""
+    return Check(
+        id="exclusive-gpu",
+        status="fail" if strangers else "warn",
+        title="The GPU takes one program at a time",
+        evidence=evidence + by,
+        why="A second program, or a notebook that is still open, finds no GPU.",
+        remedy=remedy,
+        cost=0.95 if strangers else 0.3,
+    )
+
+
+def _cost(taken: float, busy: float) -> float:
+    # Where next to nothing is left, TensorFlow does not start on the GPU at all.
+    return 0.95 if taken >= _ALL else min(0.6, max(taken, busy))
+
+
+def _taken(gpu: Gpu) -> tuple[float | None, tuple[str, ...]]:
+    """The share of memory that others hold, and their names; None if not known."""
+    if not gpu.memory:
+        return None, ()
+    if gpu.holders is None:
+        return gpu.memory_used and gpu.memory_used / gpu.memory, ()
+    strangers = [holder for holder in gpu.holders if not holder.own]
+    held = [holder.memory for holder in strangers if holder.memory is not None]
+    names = tuple(dict.fromkeys(holder.program for holder in strangers))
+    return sum(held) / gpu.memory, names
+
+
+def _worked_on(gpu: Gpu) -> bool:
+    own = any(holder.own for holder in gpu.holders or ())
+    return gpu.busy is not None and gpu.busy >= _MUCH and not own
+
+
+def _sentence(name: str, gpu: Gpu, taken: float | None, who: tuple[str, ...]) -> str:
+    by = f" by {', '.join(who)}" if who else ""
+    facts = []
+    if taken is not None:
+        facts.append(f"{units.percent(taken)} of its memory is taken{by}")
+    if gpu.busy is not None:
+        facts.append(f"it is busy {units.percent(gpu.busy)} of the time")
+    return f"{name}: {' and '.join(facts)}."
+
+
+def _ask(machine: Machine, place: str) -> str:
+    if asking.platform(machine) in ("wsl2", "windows"):
+        return "Close what draws or computes: Task Manager, Details, column GPU."
+    return f"nvidia-smi -i {place}; then end what need not run, or take another GPU"
+
+
+RULES = (others, instance, mode)

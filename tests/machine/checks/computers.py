@@ -1,0 +1,191 @@
+"""Computers that nothing is wrong with, as records: tests plant faults in them."""
+
+from dataclasses import replace
+
+from perfkit.machine.gpu import (
+    Clocks,
+    Driver,
+    Gpu,
+    Holder,
+    Link,
+    Power,
+    State,
+)
+from perfkit.machine.record import (
+    Disk,
+    Library,
+    Load,
+    Machine,
+    Processor,
+    Proof,
+    Said,
+    Software,
+    Start,
+)
+
+GB = 10**9
+HELD = ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90")
+NEEDED = (
+    "libcudart.so.12",
+    "libcublas.so.12",
+    "libcublasLt.so.12",
+    "libcufft.so.11",
+    "libcusolver.so.11",
+    "libcusparse.so.12",
+    "libcudnn.so.9",
+)
+NO_DRIVER = Said(
+    line="Could not find cuda drivers on your machine, GPU will not be used.",
+    meaning="No NVIDIA driver was found.",
+    weight="fatal",
+)
+HARMLESS = Said(
+    line="oneDNN custom operations are on.", meaning="Fast kernels.", weight="harmless"
+)
+
+
+def libraries(problem="", missing=NEEDED):
+    return tuple(
+        Library(
+            name=name,
+            origin="package" if not (problem and name in missing) else None,
+            problem=problem if name in missing else "",
+        )
+        for name in NEEDED
+    )
+
+
+def proved(*devices):
+    return tuple(
+        Proof(
+            device=device,
+            computation=computation,
+            ran_on=device,
+            error=1e-7,
+            allowed=1e-3,
+        )
+        for device in devices
+        for computation in ("convolution", "matrix product")
+    )
+
+
+def started(*gpus, said=(HARMLESS,)):
+    devices = ("CPU:0", *gpus)
+    return Start(seconds=6.0, said=said, devices=devices, proofs=proved(*devices))
+
+
+def card(name="NVIDIA RTX A4000", **facts):
+    """A card that is well, at rest: its link has slowed down to save power."""
+    ordinary = {
+        "memory": 16 * GB,
+        "driver": "570.133.20",
+        "compute_capability": "8.6",
+        "multiprocessors": 48,
+        "memory_used": GB // 2,
+        "busy": 0.0,
+        "link": Link(
+            generation=1, width=16, generation_max=4, width_max=16, generation_card=4
+        ),
+        "clocks": Clocks(sm=210e6, sm_max=2100e6, throttle=()),
+        "power": Power(draw=15, limit=140, limit_default=140, temperature=41),
+        "state": State(compute_mode="default", mig=False),
+        "holders": (),
+    }
+    return Gpu(name=name, **ordinary | facts)
+
+
+def looked_at(gpu, generation=4, width=16, throttle=()):
+    """The same card, after it was watched while it worked."""
+    link = replace(gpu.link, busy_generation=generation, busy_width=width)
+    return replace(gpu, link=link, clocks=replace(gpu.clocks, busy_throttle=throttle))
+
+
+def workstation(*gpus, **facts):
+    """Linux on the metal with a card, TensorFlow's GPU build and its libraries."""
+    gpus = gpus or (looked_at(card()),)
+    names = [f"GPU:{index}" for index in range(len(gpus))]
+    ordinary = {
+        "cpu": "AMD Ryzen 9 7900",
+        "cores": 24,
+        "cores_granted": 24.0,
+        "memory": 64 * GB,
+        "memory_present": 64 * GB,
+        "system": "Linux 6.8",
+        "python": "3.12.3",
+        "versions": {
+            "tensorflow": "2.21.0",
+            "keras": "3.15.1",
+            "nvidia-cuda-runtime-cu12": "12.5.82",
+            "nvidia-cudnn-cu12": "9.3.0.75",
+        },
+        "gpus": gpus,
+        "nvidia_cards": len(gpus),
+        "driver": Driver(version="570.133.20", cuda="12.8"),
+        "processor": Processor(
+            instructions=("avx2", "fma"),
+            frequency_max=5.4e9,
+            frequency_allowed=5.4e9,
+            governor="powersave",
+            frequency_driver="amd-pstate-epp",
+            preference="balance_performance",
+            virtual=False,
+        ),
+        "load": Load(
+            seconds=0.3,
+            others=0.7,
+            steal=0.0,
+            swap=GB // 3,
+            swap_present=8 * GB,
+            memory_free=48 * GB,
+        ),
+        "software": Software(
+            platform="linux",
+            build="cuda",
+            packages=("tensorflow",),
+            cuda="12.5.1",
+            cudnn="9",
+            capabilities=HELD,
+            keras_backend="tensorflow",
+            libraries=libraries(),
+        ),
+        "disk": Disk(cold=2.9e9, cached=9e9, filesystem="ext4"),
+        "start": started(*names),
+    }
+    return Machine(**ordinary | facts)
+
+
+def without_card(**facts):
+    """The same without a card: no driver, and no libraries for one."""
+    machine = workstation(
+        versions={"tensorflow": "2.21.0", "keras": "3.15.1"},
+        driver=None,
+        no_gpu="No NVIDIA driver is installed.",
+        start=started(said=(NO_DRIVER, HARMLESS)),
+    )
+    machine = replace(machine, gpus=(), nvidia_cards=0)
+    return changed(machine, software={"libraries": libraries("not found")}, **facts)
+
+
+def changed(machine, **facts):
+    """The machine with other facts; a part's facts are given as a dictionary."""
+    for name, value in facts.items():
+        old = getattr(machine, name)
+        if isinstance(value, dict) and not isinstance(old, dict):
+            value = replace(old, **value)
+        elif isinstance(value, dict):
+            value = old | value
+        machine = replace(machine, **{name: value})
+    return machine
+
+
+def with_card(machine, **facts):
+    """The machine with its first card changed in the same way."""
+    return replace(machine, gpus=(changed(machine.gpus[0], **facts), *machine.gpus[1:]))
+
+
+def desktop():
+    """What a desktop holds of a card."""
+    return (
+        Holder(program="Xorg", memory=GB // 2, computes=False),
+        Holder(program="firefox", memory=GB // 3, computes=False),
+    )
