@@ -1,0 +1,1 @@
+"""What does TensorFlow say and do when it starts here? Watched from outside."""

@@ -1,0 +1,69 @@
+"""A start-up log as statements: each line once, with what it means."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from perfkit.machine import environment
+from perfkit.machine.record import Said
+from perfkit.machine.starting.patterns import explained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+# Both ways in which TensorFlow begins a line: with a date and a file, and as absl does.
+_HEAD = re.compile(
+    r"^\s*(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: )?[IWEF]"
+    r"(?:\d{4} \d\d:\d\d:[\d.]+\s+\d+)? \S+?:\d+\] ?"
+)
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_POINTER = re.compile(r"\b0x[0-9a-fA-F]{3,}\b")
+_NUMBER = re.compile(r"\d+")
+# These lines hold the host's name, whatever it is.
+_HOST = re.compile(r"((?:for host|hostname): |running on this host \()[^\s):]+")
+_LONGEST = 240
+_MOST_EXPLAINED, _MOST_UNEXPLAINED = 40, 20
+
+
+def said(log: str, names: Iterable[str] = ()) -> tuple[Said, ...]:
+    """Explain a log, line by line, in its order.
+
+    A line that differs from an earlier one in its numbers alone is left out, and so
+    are unexplained lines beyond the twentieth.
+
+    Args:
+        log: What the process wrote.
+        names: Words to leave out: the user's and the host's name.
+    """
+    known = dict[str, Said]()
+    hidden = tuple(names)
+    for message in _messages(log):
+        one = _said(message, hidden)
+        key = _NUMBER.sub("#", one.line)
+        if key not in known and _has_room(tuple(known.values()), one):
+            known[key] = one
+    return tuple(known.values())
+
+
+def _messages(log: str) -> Iterator[str]:
+    """The log's lines without their heads; one that goes on is one more line."""
+    for line in _ESCAPE.sub("", log).splitlines():
+        if message := _HEAD.sub("", line).strip():
+            yield message
+
+
+def _said(message: str, names: tuple[str, ...]) -> Said:
+    # It is looked up as it was said: a user's name may be a word of the message.
+    pattern = explained(message)
+    line = _POINTER.sub("0x…", _HOST.sub(r"\1<name>", message))
+    line = " ".join(environment.cleaned(line, names, _LONGEST).split())
+    if pattern is None:
+        return Said(line=line, meaning="", weight="unexplained")
+    return Said(line=line, meaning=pattern.meaning, weight=pattern.weight)
+
+
+def _has_room(known: tuple[Said, ...], one: Said) -> bool:
+    unexplained = one.weight == "unexplained"
+    most = _MOST_UNEXPLAINED if unexplained else _MOST_EXPLAINED
+    return sum((s.weight == "unexplained") == unexplained for s in known) < most

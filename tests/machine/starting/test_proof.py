@@ -1,0 +1,114 @@
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.signal import correlate
+
+from perfkit.machine.starting import proof
+
+CONVOLUTION, PRODUCT = proof.problems()
+
+
+def judged(problem, result, device="GPU:0", ran_on="GPU:0", **variables):
+    allowed = proof.allowed(problem, device, variables)
+    return proof.judged(problem, device, np.asarray(result), ran_on, allowed)
+
+
+def rounded(values, digits):
+    """Cut off all but so many binary digits, as a GPU's fast units do."""
+    bits = np.asarray(values, np.float32).view(np.uint32)
+    return (bits & np.uint32(2**32 - 2 ** (23 - digits))).view(np.float32)
+
+
+def computed(problem, digits=23):
+    """The problem in float32, its factors with so many digits."""
+    left, right = rounded(problem.left, digits), rounded(problem.right, digits)
+    if problem.computation == proof.PRODUCT:
+        return left @ right
+    return proof.convolved(left, right).astype(np.float32)
+
+
+def test_the_convolution_is_the_one_that_scipy_computes():
+    image, kernel = CONVOLUTION.left[1], CONVOLUTION.right[..., 5]
+    known = [
+        correlate(image[..., c].astype(float), kernel[..., c].astype(float), "same")
+        for c in range(image.shape[2])
+    ]
+    np.testing.assert_allclose(CONVOLUTION.answer[1, ..., 5], sum(known), atol=1e-12)
+
+
+def test_no_two_axes_of_a_problem_have_the_same_length():
+    shapes = (PRODUCT.answer.shape, CONVOLUTION.answer.shape)
+    assert all(len(set(shape)) == len(shape) for shape in shapes)
+
+
+@pytest.mark.parametrize("problem", [CONVOLUTION, PRODUCT])
+@pytest.mark.parametrize(
+    ("device", "digits"),
+    [("CPU:0", 23), ("GPU:0", 23), ("GPU:0", 10)],
+)
+def test_rounding_alone_is_right(problem, device, digits):
+    found = judged(problem, computed(problem, digits), device, device)
+    assert found.problem == ""
+    assert proof.is_right(found)
+    assert 0 < found.error < found.allowed
+
+
+@pytest.mark.parametrize("problem", [CONVOLUTION, PRODUCT])
+def test_a_processor_that_rounds_as_a_gpu_does_is_wrong_unless_it_was_asked_to(problem):
+    result = computed(problem, digits=7)
+    asked = {"TF_SET_ONEDNN_FPMATH_MODE": "BF16"}
+    assert not proof.is_right(judged(problem, result, "CPU:0", "CPU:0"))
+    assert proof.is_right(judged(problem, result, "CPU:0", "CPU:0", **asked))
+
+
+def without_the_last_term(problem):
+    left = problem.left.copy()
+    left[..., -1] = 0
+    return computed(dataclasses.replace(problem, left=left))
+
+
+@pytest.mark.parametrize(
+    ("problem", "spoil"),
+    [
+        (PRODUCT, np.zeros_like),
+        (CONVOLUTION, np.zeros_like),
+        (PRODUCT, lambda right: 1.05 * right),
+        (PRODUCT, lambda right: -right),
+        (PRODUCT, lambda right: right[::-1]),
+        (PRODUCT, lambda right: np.where(right == right.max(), 0, right)),
+        (CONVOLUTION, lambda right: right[:, ::-1]),
+        (CONVOLUTION, lambda right: np.roll(right, 1, axis=2)),
+        (PRODUCT, lambda right: without_the_last_term(PRODUCT)),
+        (CONVOLUTION, lambda right: without_the_last_term(CONVOLUTION)),
+    ],
+)
+def test_a_wrong_result_is_seen_through_the_coarsest_rounding(problem, spoil):
+    found = judged(problem, spoil(computed(problem)))
+    assert found.error > 2 * found.allowed
+    assert not proof.is_right(found)
+
+
+@pytest.mark.parametrize("problem", [CONVOLUTION, PRODUCT])
+def test_swapped_axes_are_named(problem):
+    swapped = np.swapaxes(computed(problem), 0, 1)
+    found = judged(problem, swapped)
+    assert found.error is None
+    assert "shape" in found.problem
+    assert not proof.is_right(found)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_no_number_is_counted(bad):
+    result = computed(PRODUCT)
+    result[3, 4] = bad
+    found = judged(PRODUCT, result)
+    assert found.error is None
+    assert found.problem == "1 of 49152 numbers of the result are not finite."
+
+
+def test_a_right_result_from_another_device_proves_nothing():
+    found = judged(PRODUCT, computed(PRODUCT), ran_on="CPU:0")
+    assert (found.problem, found.ran_on) == ("", "CPU:0")
+    assert found.error <= found.allowed
+    assert not proof.is_right(found)

@@ -1,0 +1,233 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfkit.machine.start import started
+from perfkit.machine.starting import child, proof
+
+HERE = Path(__file__).parent
+WITHOUT_TENSORFLOW = HERE.parent / "guilty" / "without_tensorflow"
+
+# A TensorFlow that computes with NumPy on a CPU and a GPU that are not there; what
+# its GPU does wrong stands in a variable.
+SCRIPTED = """
+import os, sys, types
+import numpy as np
+
+fault = os.environ.get("FAULT", "")
+print("2026-11-21 02:28:49.953958: I a.cc:1] Loaded cuDNN version 9", file=sys.stderr)
+print("level", os.environ.get("TF_CPP_MIN_LOG_LEVEL"), "printed by a package")
+if fault == "import":
+    raise TypeError("Descriptors cannot be created directly in /home/ada/lib/x.py")
+if fault == "crash":
+    os.kill(os.getpid(), 4)
+if fault == "exit":
+    print("out of ideas", file=sys.stderr, flush=True)
+    os._exit(7)
+
+
+class errors:
+    class OpError(Exception):
+        pass
+
+
+class Device:
+    def __init__(self, name):
+        self.name = f"/device:{name}"
+
+
+class device:
+    def __init__(self, name):
+        self.name = name.strip("/")
+    def __enter__(self):
+        where.append(self.name)
+    def __exit__(self, *error):
+        where.pop()
+
+
+class Result:
+    def __init__(self, value):
+        on = "CPU:0" if fault == "elsewhere" else where[-1]
+        self.device = f"/job:localhost/replica:0/task:0/device:{on}"
+        broken = fault == "zeros" and where[-1] == "GPU:0"
+        self.value = np.zeros_like(value) if broken else value
+    def numpy(self):
+        return self.value.astype(np.float32)
+
+
+def matmul(left, right):
+    if fault == "kernel" and where[-1] == "GPU:0":
+        raise errors.OpError("no kernel image is available in /home/ada/x.cc:3")
+    return Result(left @ right)
+
+
+def conv2d(images, kernels, strides, padding):
+    from perfkit.machine.starting.proof import convolved
+    return Result(convolved(images, kernels))
+
+
+def devices():
+    if fault == "devices":
+        raise RuntimeError("CUDA runtime implicit initialization on GPU:0 failed.")
+    return [Device("CPU:0"), Device("GPU:0")]
+
+
+where = []
+constant = np.asarray
+nn = types.SimpleNamespace(conv2d=conv2d)
+linalg = types.SimpleNamespace(matmul=matmul)
+config = types.SimpleNamespace(
+    set_soft_device_placement=lambda on: None,
+    list_physical_devices=lambda kind: [],
+    list_logical_devices=devices,
+)
+"""
+
+
+@pytest.fixture
+def scripted(tmp_path):
+    """Starts the scripted TensorFlow with a fault."""
+    package = tmp_path / "tensorflow"
+    package.mkdir()
+    (package / "__init__.py").write_text(SCRIPTED)
+
+    def start(fault="", limit=60, **more):
+        told = {"PYTHONPATH": str(tmp_path), "FAULT": fault}
+        return started(limit, variables=os.environ | told | more)
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def real():
+    """What the TensorFlow of this environment does."""
+    return started()
+
+
+def test_tensorflow_starts_here_and_computes_right(real):
+    assert real.problem == ""
+    assert real.seconds > 0
+    assert "CPU:0" in real.devices
+    done = {(p.device, p.computation) for p in real.proofs if proof.is_right(p)}
+    kinds = (proof.CONVOLUTION, proof.PRODUCT)
+    assert done == {(device, kind) for device in real.devices for kind in kinds}
+
+
+def test_its_whole_log_is_explained(real):
+    assert real.said
+    assert [s.line for s in real.said if s.weight == "unexplained"] == []
+
+
+def test_this_process_stays_without_tensorflow():
+    code = (
+        "import sys; import perfkit.machine.start; "
+        "print({'tensorflow', 'numpy'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=HERE.parents[1],
+        check=True,
+    )
+    assert done.stdout == "set()\n"
+
+
+def test_a_device_that_computes_right_is_proved(scripted):
+    start = scripted()
+    assert start.problem == ""
+    assert start.devices == ("CPU:0", "GPU:0")
+    assert len(start.proofs) == 4
+    assert all(map(proof.is_right, start.proofs))
+
+
+def test_the_log_is_on_whatever_the_variables_say_and_prints_do_no_harm(scripted):
+    start = scripted(TF_CPP_MIN_LOG_LEVEL="3", TF_CPP_MAX_VLOG_LEVEL="9")
+    lines = {one.line for one in start.said}
+    assert "level 0 printed by a package" in lines
+    assert "Loaded cuDNN version 9" in lines
+    assert start.problem == ""
+
+
+def test_a_gpu_that_computes_wrongly_is_caught(scripted):
+    wrong = [p for p in scripted("zeros").proofs if not proof.is_right(p)]
+    assert [p.device for p in wrong] == ["GPU:0", "GPU:0"]
+    assert all(p.error == 1.0 for p in wrong)
+
+
+def test_a_silent_fall_back_to_another_device_is_caught(scripted):
+    wrong = [p for p in scripted("elsewhere").proofs if not proof.is_right(p)]
+    assert {(p.device, p.ran_on) for p in wrong} == {("GPU:0", "CPU:0")}
+
+
+def test_one_computation_that_fails_leaves_the_others(scripted):
+    proofs = scripted("kernel").proofs
+    (failed,) = [p for p in proofs if not proof.is_right(p)]
+    assert len(proofs) == 4
+    assert (failed.device, failed.computation) == ("GPU:0", "matrix product")
+    assert failed.error is None
+    assert "no kernel image is available in <path>" in failed.problem
+
+
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        ("import", "Failed while importing TensorFlow: TypeError: Descriptors cannot "
+         "be created directly in <path>"),
+        ("crash", "TensorFlow's process was ended by SIGILL (this processor lacks"),
+        ("exit", "TensorFlow's process ended with exit code 7 while importing "
+         "TensorFlow; its last words: out of ideas"),
+        ("devices", "Failed while preparing its devices: RuntimeError: CUDA runtime"),
+    ],
+)  # fmt: skip
+def test_whatever_goes_wrong_is_said_and_what_was_told_is_kept(
+    scripted, fault, problem
+):
+    start = scripted(fault)
+    assert start.problem.startswith(problem)
+    assert start.proofs == ()
+    assert "Loaded cuDNN version 9" in {one.line for one in start.said}
+
+
+def test_a_missing_tensorflow_is_said_with_the_command_that_brings_it():
+    start = started(variables=os.environ | {"PYTHONPATH": str(WITHOUT_TENSORFLOW)})
+    assert "tensorflow is not installed" in start.problem
+    assert "pip install tensorflow" in start.problem
+
+
+def test_one_that_hangs_is_ended():
+    hangs = [sys.executable, "-c", "import threading; threading.Event().wait()"]
+    assert started(0.5, hangs).problem == "Ended after 500 ms, while starting Python."
+
+
+def test_one_that_cannot_be_started_is_said():
+    start = started(command=["no-such-program"])
+    assert start.problem == "No process could be started (No such file or directory)."
+
+
+def test_what_is_no_message_of_ours_is_no_answer():
+    noise = 'print(\'42\\n[1]\\n{"seconds": 2.0}\\n{"devices": ["CPU\')'
+    start = started(command=[sys.executable, "-c", noise])
+    assert (start.seconds, start.devices) == (2.0, ())
+    assert start.problem.startswith("TensorFlow's process ended with exit code 0")
+
+
+def test_the_process_ends_when_nobody_waits_for_it_any_more(tmp_path):
+    (tmp_path / "tensorflow.py").write_text(
+        "import threading; print('here', flush=True); threading.Event().wait()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-P", child.__file__],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr.readline() == "here\n"
+    process.stdin.close()
+    assert process.wait() == 1
+    process.stderr.close()
