@@ -8,6 +8,7 @@ perfkit.findings()                      all that was found so far, one row each
 perfkit.load(path)                      one of them again, from its file alone
 perfkit.export(finding)                 one HTML file of it that needs no network
 perfkit.machine()                       the computer that it is all measured on
+perfkit.fresh(function)                 one call in a process that is new to TensorFlow
 
 A question of your own is an ``Experiment``: a frozen dataclass whose fields are its
 parameters (a ``Range``, a ``Choice``, a ``Folder``) and whose ``@variant`` methods
@@ -23,6 +24,7 @@ from perfkit import _verbs
 
 if TYPE_CHECKING:
     from perfkit.charts import chart
+    from perfkit.elsewhere import fresh
     from perfkit.errors import PerfkitError
     from perfkit.experiments import experiment, experiments
     from perfkit.experiments.base import Experiment, variant
@@ -54,6 +56,7 @@ __all__ = [
     "experiments",
     "export",
     "findings",
+    "fresh",
     "load",
     "machine",
     "panel",
@@ -81,6 +84,7 @@ _HOME = {
     "experiments": "experiments",
     "export": "export",
     "findings": "findings.store",
+    "fresh": "elsewhere",
     "load": "findings.store",
     "machine": "machine.collect",
     "panel": "panel.panel",
