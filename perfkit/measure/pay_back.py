@@ -1,0 +1,134 @@
+"""After how many examples has a dear first call paid back?
+
+A variant that traces or compiles starts later and then works faster. It has paid back
+where the two lines "first call + examples x seconds per example" cross. Both the extra
+of the first call and the saving are known from a few rounds only, so the interval is
+that of a ratio of two means, after Fieller (1954): it has no upper end where the saving
+could be next to nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from perfkit.measure.steady import steady
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.trial import Trial
+
+Paying = Literal["pays back", "at once", "never", "not shown"]
+_LEVEL = 0.975
+
+
+@dataclass(frozen=True, kw_only=True)
+class PayBack:
+    """When a variant has caught up with another that started earlier.
+
+    Attributes:
+        variant: The one in question.
+        baseline: The one it is held against.
+        paying: ``"pays back"`` after ``examples``; ``"at once"``, because its first
+            call is not dearer; ``"never"``, because its steps are slower; ``"not
+            shown"`` where no difference of the steps is shown.
+        examples: After how many; 0.0 for at once, None for the last two.
+        low: Lower end of the 95 % interval of ``examples``.
+        high: Upper end of it; None where it has none.
+    """
+
+    variant: str
+    baseline: str
+    paying: Paying
+    examples: float | None = None
+    low: float = 0.0
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """Seconds that a trial takes for so many examples: ``extra + n * each``."""
+
+    extra: float
+    each: float
+
+
+def line(trial: Trial) -> Line | None:
+    """What a trial's first call costs beyond its work, and what an example costs.
+
+    Returns:
+        None where the trial is too short to tell.
+    """
+    found = steady(trial) if trial.outcome == "completed" else None
+    if found is None:
+        return None
+    # The first call did some work, too, and all of that is in its examples.
+    first = next(examples for _, examples in trial.ticks if examples)
+    each = 1 / found.rate
+    return Line(found.first_call_s - first * each, each)
+
+
+def lines(measured: Measurement, variant: str) -> dict[int, Line]:
+    """A variant's line in each round."""
+    found = {trial.round: line(trial) for trial in measured.of(variant)}
+    return {number: known for number, known in found.items() if known is not None}
+
+
+def typical(measured: Measurement, variant: str) -> Line | None:
+    """A variant's line over all rounds, the medians; None where it was not timed."""
+    known = list(lines(measured, variant).values())
+    if not known:
+        return None
+    extra, each = np.median([(one.extra, one.each) for one in known], axis=0)
+    return Line(float(extra), float(each))
+
+
+def pay_back(measured: Measurement, variant: str, baseline: str) -> PayBack | None:
+    """Say after how many examples a variant has caught up; None where unknown."""
+    compared = measured.compare(variant, baseline)
+    if compared is None:
+        return None
+    one, other = lines(measured, variant), lines(measured, baseline)
+    common = sorted(one.keys() & other.keys())
+    extra = np.array([one[number].extra - other[number].extra for number in common])
+    saved = np.array([other[number].each - one[number].each for number in common])
+    if compared.verdict != "faster" or saved.mean() <= 0:
+        slower = compared.verdict == "slower"
+        paying: Paying = "never" if slower else "not shown"
+        return PayBack(variant=variant, baseline=baseline, paying=paying)
+    middle = float(extra.mean() / saved.mean())
+    low, high = _fieller(extra, saved)
+    return PayBack(
+        variant=variant,
+        baseline=baseline,
+        paying="pays back" if middle > 0 else "at once",
+        examples=max(middle, 0.0),
+        low=low,
+        high=high,
+    )
+
+
+def _fieller(
+    extra: NDArray[np.float64], saved: NDArray[np.float64]
+) -> tuple[float, float | None]:
+    """The 95 % interval of ``mean(extra) / mean(saved)``, where it is not negative."""
+    # Not with the module, which every trial imports: it takes most of a second.
+    from scipy import stats
+
+    # A variant is shown to be faster by two rounds or more.
+    count, spread = len(extra), np.cov(extra, saved)
+    reach = float(stats.t.ppf(_LEVEL, count - 1)) ** 2 / count
+    # All n with a n^2 - 2 b n + c <= 0: extra - n saved might be nothing there.
+    a = saved.mean() ** 2 - reach * spread[1, 1]
+    b = saved.mean() * extra.mean() - reach * spread[0, 1]
+    c = extra.mean() ** 2 - reach * spread[0, 0]
+    root = np.sqrt(max(b**2 - a * c, 0.0))
+    if a > 0:
+        return max(0.0, float((b - root) / a)), max(0.0, float((b + root) / a))
+    if c <= 0 or a == 0:
+        return 0.0, None
+    return float(c / (b + root)), None

@@ -1,0 +1,1 @@
+"""Ways to execute the same training: loops, ``fit``, who watches it, what retraces."""

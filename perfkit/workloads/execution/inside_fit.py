@@ -1,0 +1,153 @@
+"""Ticks out of a ``fit`` that is really running.
+
+A variant is a generator, and nothing can be yielded from inside ``model.fit``. So
+``fit`` runs in a thread of its own, with one more callback that counts. Where a tick is
+due this callback hands over and stands still; the generator yields the tick, and the
+trial stamps it; then ``fit`` goes on. The two threads never run at the same time.
+
+Why that is fair: it is the user's own ``fit``, with its callbacks, epochs and
+validation, not an imitation of it. What is added is a callback that counts, about a
+microsecond a step, and one hand-over per tick of 25 ms or more, about a tenth of a
+millisecond. Calling ``fit`` again and again for a few steps would add several
+milliseconds each time, for a new iterator and new callbacks.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from perfkit.measure.tick import TICK_S, Tick
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import keras
+
+
+class Left(Exception):
+    """Ends a ``fit`` whose ticks nobody wants any more."""
+
+
+class Turnstile:
+    """Lets two threads work in turns: one tells, the other hears."""
+
+    def __init__(self) -> None:
+        self._told, self._go_on = threading.Semaphore(0), threading.Semaphore(0)
+        self._examples = 0
+        self._leaving = False
+
+    def tell(self, examples: int) -> None:
+        """Hand examples over and stand still until they have been stamped.
+
+        Raises:
+            Left: Nobody listens any more.
+        """
+        self._examples = examples
+        self._told.release()
+        self._go_on.acquire()
+        if self._leaving:
+            raise Left
+
+    def heard(self, work: Callable[[], object]) -> Iterator[Tick]:
+        """Run ``work`` in a thread and yield what it tells, until it ends.
+
+        Raises:
+            Exception: What ``work`` raised.
+        """
+        with ThreadPoolExecutor(1, "perfkit-fit") as thread:
+            working = thread.submit(work)
+            working.add_done_callback(lambda _: self._told.release())
+            try:
+                while self._told.acquire() and not working.done():
+                    yield Tick(self._examples)
+                    self._go_on.release()
+            except GeneratorExit:
+                self._leaving = True
+                self._go_on.release()
+                return
+            working.result()
+
+
+def ticks(
+    fit: Callable[[keras.callbacks.Callback], object],
+    *,
+    examples: int,
+    whole_epochs: int = 0,
+    sync: Callable[[], object] = lambda: None,
+    stepped: Callable[[int], object] = lambda steps: None,
+) -> Iterator[Tick]:
+    """Run ``fit`` and yield a tick whenever one is long enough.
+
+    Args:
+        fit: Calls ``model.fit`` with the callback it is given among the others.
+        examples: In a batch.
+        whole_epochs: Steps of an epoch, so that each tick holds whole epochs with all
+            that their ends cost; 0 to end ticks anywhere.
+        sync: Waits for the device; called once per tick, just before it ends.
+        stepped: Told how many steps were made, each time some are.
+    """
+    turnstile = Turnstile()
+    callback = _counting(_OpenTick(turnstile, examples, sync, stepped), whole_epochs)
+    yield from turnstile.heard(lambda: fit(callback))
+
+
+class _OpenTick:
+    """The steps since the last tick."""
+
+    def __init__(
+        self,
+        turnstile: Turnstile,
+        examples: int,
+        sync: Callable[[], object],
+        stepped: Callable[[int], object],
+    ) -> None:
+        self._turnstile, self._examples = turnstile, examples
+        self._sync, self._stepped = sync, stepped
+        self._steps, self._began = 0, time.perf_counter()
+        self._first = True
+
+    def add(self, steps: int) -> None:
+        """Count steps; end the tick if it is the first call or long enough."""
+        self._steps += steps
+        self._stepped(steps)
+        if self._first or time.perf_counter() - self._began >= TICK_S:
+            self.end()
+
+    def end(self) -> None:
+        """Wait for the device and hand over what was done, if anything was."""
+        if not self._steps:
+            return
+        self._sync()
+        self._turnstile.tell(self._steps * self._examples)
+        self._first, self._steps, self._began = False, 0, time.perf_counter()
+
+
+def _counting(open_: _OpenTick, epoch_steps: int) -> Any:
+    import keras
+
+    class Counting(keras.callbacks.Callback):
+        """Counts the steps of every execution."""
+
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self._before = 0
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            open_.add(batch + 1 - self._before)
+            self._before = batch + 1
+
+        def on_train_end(self, logs: Any = None) -> None:
+            open_.end()
+
+    class CountingEpochs(keras.callbacks.Callback):
+        """Counts the steps of an epoch when it has ended, validation included."""
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            open_.add(epoch_steps)
+
+        def on_train_end(self, logs: Any = None) -> None:
+            open_.end()
+
+    return CountingEpochs() if epoch_steps else Counting()

@@ -1,0 +1,196 @@
+"""The ways to execute a training that are compared, and what each stands against."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from perfkit.workloads.execution import fits, loops, observers, retracing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perfkit.measure.tick import Yielded
+    from perfkit.workloads.execution.job import Feed, Job
+
+EAGER, GRAPH, FIT, UNWATCHED = "eager loop", "tf.function", "fit", "fit unwatched"
+Kind = Literal["mode", "retracing", "observer"]
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to execute a training.
+
+    Attributes:
+        name: In charts, files and on the command line.
+        run: Trains the network it is given, without an end, and yields ticks.
+        against: The way that it changes one thing of.
+        advice: What to write to have it.
+        kind: ``"mode"`` for what may be called the fastest, ``"retracing"`` for what
+            shows how a graph is traced again, ``"observer"`` for who watches ``fit``.
+        feed: What its batches look like.
+        missing: Says why it cannot run here; "" where it can.
+    """
+
+    name: str
+    run: Callable[[Job, Any], Iterator[Yielded]]
+    against: str = EAGER
+    advice: str = ""
+    kind: Kind = "mode"
+    feed: Feed = "even"
+    missing: Callable[[], str] = str
+
+    @property
+    def changes(self) -> str:
+        """The one thing it changes, in a sentence."""
+        return (inspect.getdoc(self.run) or "").partition("\n")[0]
+
+
+WAYS = {
+    way.name: way
+    for way in (
+        Way(EAGER, loops.eager, advice="for features, labels in batches: step(...)"),
+        Way("fit eagerly", fits.eagerly, FIT, "model.compile(..., run_eagerly=True)"),
+        Way(GRAPH, loops.graph, advice="@tf.function"),
+        Way(
+            "tf.function XLA",
+            loops.compiled,
+            GRAPH,
+            "@tf.function(jit_compile=True)",
+        ),
+        Way(FIT, fits.plain, advice="model.fit(batches)"),
+        Way("fit XLA", fits.compiled, FIT, "model.compile(..., jit_compile=True)"),
+        Way(
+            "fit 8 steps",
+            fits.by_eight,
+            FIT,
+            "model.compile(..., steps_per_execution=8)",
+        ),
+        Way(
+            "fit 64 steps",
+            fits.by_many,
+            FIT,
+            "model.compile(..., steps_per_execution=64)",
+        ),
+        Way(
+            "fit XLA 64 steps",
+            fits.compiled_by_many,
+            "fit 64 steps",
+            "model.compile(..., jit_compile=True, steps_per_execution=64)",
+        ),
+        Way(
+            "Python number",
+            retracing.python_number,
+            GRAPH,
+            "step(features, labels, number)",
+            "retracing",
+        ),
+        Way(
+            "number as tensor",
+            retracing.tensor_number,
+            "Python number",
+            "step(features, labels, tf.constant(number))",
+            "retracing",
+        ),
+        Way(
+            "changing shapes",
+            retracing.changing,
+            GRAPH,
+            "@tf.function",
+            "retracing",
+            "changing",
+        ),
+        Way(
+            "shapes left open",
+            retracing.left_open,
+            "changing shapes",
+            "@tf.function(reduce_retracing=True)",
+            "retracing",
+            "changing",
+        ),
+        Way(
+            "made anew",
+            retracing.made_anew,
+            GRAPH,
+            "tf.function(step)(features, labels)  # inside the loop",
+            "retracing",
+        ),
+        Way(
+            "ragged last batch",
+            retracing.ragged,
+            GRAPH,
+            "dataset.batch(batch)",
+            "retracing",
+            "ragged",
+        ),
+        Way(UNWATCHED, observers.nobody, FIT, "model.fit(..., verbose=0)", "observer"),
+        Way(
+            "metrics",
+            observers.metrics,
+            UNWATCHED,
+            'model.compile(..., metrics=["accuracy"])',
+            "observer",
+        ),
+        Way(
+            "callback",
+            observers.callback,
+            UNWATCHED,
+            "model.fit(..., callbacks=[callback])",
+            "observer",
+        ),
+        Way(
+            "progress bar",
+            observers.progress_bar,
+            UNWATCHED,
+            "model.fit(..., verbose=1)",
+            "observer",
+        ),
+        Way(
+            "validation",
+            observers.validation,
+            UNWATCHED,
+            "model.fit(..., validation_data=held_back)",
+            "observer",
+        ),
+        Way(
+            "histograms",
+            observers.histograms,
+            UNWATCHED,
+            "keras.callbacks.TensorBoard(folder, histogram_freq=1)",
+            "observer",
+            missing=observers.histograms_missing,
+        ),
+    )
+}
+# What stops a way from being traced again and again; the way it stands against is it.
+REMEDIES = {
+    "Python number": "number as tensor",
+    "changing shapes": "shapes left open",
+    "made anew": GRAPH,
+    "ragged last batch": GRAPH,
+}
+REMEDY_LINES = {
+    "Python number": "step(features, labels, tf.constant(number))",
+    "changing shapes": "@tf.function(reduce_retracing=True)",
+    "made anew": "step = tf.function(step)  # once, before the loop",
+    "ragged last batch": "dataset.batch(batch, drop_remainder=True)",
+}
+
+# What is asked together, by the question that it answers; the first of each is what
+# the others are held against, and what is run twice to know the noise.
+GROUPS = {
+    "modes": (
+        *(EAGER, "fit eagerly", GRAPH, "tf.function XLA"),
+        *(FIT, "fit XLA", "fit 8 steps"),
+    ),
+    "steps per execution": (FIT, "fit 8 steps", "fit 64 steps", "fit XLA 64 steps"),
+    "retracing": (
+        *(GRAPH, "Python number", "number as tensor", "changing shapes"),
+        *("shapes left open", "made anew", "ragged last batch"),
+    ),
+    "observers": (
+        *(UNWATCHED, "metrics", "callback", "progress bar", "validation"),
+        "histograms",
+    ),
+}
