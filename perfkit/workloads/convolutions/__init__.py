@@ -1,0 +1,1 @@
+"""One convolution, computed in many ways that have to give the same answer."""

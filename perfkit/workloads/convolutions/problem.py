@@ -1,0 +1,114 @@
+"""What is to be convolved: its sizes, its numbers, its least work and traffic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FLOAT = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A square convolution, as TensorFlow and Keras understand it.
+
+    Images have the shape (batch, side, side, channels), the kernel has the shape
+    (kernel, kernel, channels, filters), and the kernel is not mirrored.
+
+    Attributes:
+        batch: Images in one call.
+        side: Pixels of an image's side.
+        channels: Numbers of each pixel that goes in.
+        filters: Numbers of each pixel that comes out.
+        kernel: Pixels of the kernel's side.
+        stride: Pixels from one window to the next.
+        padding: ``"same"`` or ``"valid"``.
+    """
+
+    batch: int = 1
+    side: int = 28
+    channels: int = 1
+    filters: int = 1
+    kernel: int = 3
+    stride: int = 1
+    padding: str = "same"
+
+    @property
+    def out(self) -> int:
+        """Pixels of the answer's side."""
+        if self.padding == "same":
+            return -(-self.side // self.stride)
+        return (self.side - self.kernel) // self.stride + 1
+
+    @property
+    def before(self) -> int:
+        """Rows of zeros above an image, and columns to its left."""
+        return self._missing // 2
+
+    @property
+    def after(self) -> int:
+        """Rows of zeros below an image, and columns to its right."""
+        return self._missing - self.before
+
+    @property
+    def padded(self) -> int:
+        """Pixels of an image's side with its zeros."""
+        return self.side + self._missing
+
+    @property
+    def taps(self) -> int:
+        """Products that make up one number of the answer."""
+        return self.kernel**2 * self.channels
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions for one image, done in the obvious way."""
+        return 2 * self.out**2 * self.filters * self.taps
+
+    @property
+    def windows(self) -> int:
+        """Numbers in all windows of all images, which overlap."""
+        return self.batch * self.out**2 * self.taps
+
+    def arrays(self, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Draw images and a kernel; nobody can write into them."""
+        import numpy as np
+
+        draw = np.random.default_rng(seed)
+        shapes = (self.image_shape, self.kernel_shape)
+        images, kernel = (draw.standard_normal(s, np.float32) for s in shapes)
+        images.flags.writeable = kernel.flags.writeable = False
+        return images, kernel
+
+    @property
+    def image_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the images."""
+        return (self.batch, self.side, self.side, self.channels)
+
+    @property
+    def kernel_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the kernel."""
+        return (self.kernel, self.kernel, self.channels, self.filters)
+
+    @property
+    def answer_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the answer."""
+        return (self.batch, self.out, self.out, self.filters)
+
+    @property
+    def _missing(self) -> int:
+        if self.padding == "valid":
+            return 0
+        return max((self.out - 1) * self.stride + self.kernel - self.side, 0)
+
+
+def pad(images: NDArray[np.float32], problem: Problem) -> NDArray[np.float32]:
+    """Put zeros around the images, as many as the padding asks for."""
+    import numpy as np
+
+    edge = (problem.before, problem.after)
+    return np.pad(images, ((0, 0), edge, edge, (0, 0)))

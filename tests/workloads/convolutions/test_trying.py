@@ -1,0 +1,121 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from perfkit.measure.tick import READY, Tick
+from perfkit.workloads.convolutions import ceilings, trying, working
+from perfkit.workloads.convolutions.problem import Problem
+from perfkit.workloads.convolutions.ways import GROUPS, WAYS, own
+
+HUGE = Problem(batch=32, side=112, channels=64, filters=64)
+SMALL = Problem(side=8)
+
+
+def test_every_group_names_ways_that_there_are():
+    for names in GROUPS.values():
+        assert set(names) <= set(WAYS)
+    for way in WAYS.values():
+        assert way.against in WAYS
+        assert way.changes.endswith(".")
+
+
+def test_loops_that_would_take_minutes_are_refused_without_being_waited_for():
+    why = trying.why_not(WAYS["python loops"], HUGE)
+    assert "one call takes about" in why
+    assert " min " in why
+
+
+def test_loops_over_few_numbers_are_timed():
+    assert trying.why_not(WAYS["python loops"], SMALL) == ""
+
+
+@pytest.fixture
+def costs(monkeypatch):
+    """Let calls take what a script says of their problem."""
+
+    def script(seconds):
+        monkeypatch.setattr(trying, "call_s", lambda way, problem: seconds(problem))
+
+    return script
+
+
+def test_a_call_is_foretold_from_how_it_grows(costs):
+    costs(lambda problem: 1e-4 + 1e-7 * problem.batch * problem.flops)
+    problem = Problem(batch=2, side=64, channels=8, filters=8)
+    why = trying._too_slow_to_try(WAYS["python loops"], problem, 0.3)
+    wanted = 1e-7 * 2 * 64 * 64 * 8 * 8 * 9 * 2
+    assert f"about {1000 * wanted:.0f} ms" in why
+
+
+def test_a_call_that_costs_the_same_at_every_size_is_not_foretold_to_be_long(costs):
+    costs(lambda problem: 0.01)
+    assert trying._too_slow_to_try(own(None), HUGE, 0.3) == ""
+
+
+def test_a_baseline_that_is_slow_itself_gives_the_others_more_time():
+    assert trying.longest_s(0.001) == trying.LONGEST_S
+    assert trying.longest_s(2.0) > 2.0
+
+
+def test_copies_that_do_not_fit_into_memory_are_not_made(monkeypatch):
+    class Memory:
+        available = 1_000_000
+
+    monkeypatch.setattr(trying.psutil, "virtual_memory", Memory)
+    why = trying.why_not(WAYS["numpy im2col"], HUGE)
+    assert why == "it would take 925 MB of memory besides its numbers"
+
+
+def test_channels_that_cannot_be_grouped_are_said():
+    assert "multiples of 4" in trying.why_not(WAYS["grouped"], Problem(channels=3))
+
+
+def test_what_a_function_raises_is_told_and_nothing_breaks():
+    def broken(images, kernel, stride, padding):
+        raise ValueError("no such axis\nand more")
+
+    assert trying.why_not(own(broken), SMALL) == "it raised ValueError: no such axis"
+
+
+@pytest.mark.parametrize("name", ["conv2d", "numpy taps", "grouped", "depthwise"])
+def test_the_overhead_is_that_of_the_smallest_convolution(name, costs):
+    asked = []
+    costs(lambda problem: asked.append(problem) or 1e-5)
+    problem = Problem(batch=8, side=56, channels=64, filters=64, kernel=5)
+    assert trying.overhead_s(WAYS[name], problem) == 1e-5
+    (small,) = asked
+    assert (small.batch, small.out, small.kernel) == (1, 1, 5)
+    assert small.channels == (4 if name == "grouped" else 1)
+
+
+def test_a_trial_counts_its_images_and_its_first_call_apart():
+    calls = []
+    way = own(lambda *given: calls.append(given))
+    ticks = list(itertools.islice(working.convolving(way, Problem(batch=3)), 4))
+    assert ticks[:2] == [READY, 3]
+    assert sum(tick.examples for tick in ticks[2:]) == 3 * (len(calls) - 1)
+
+
+@pytest.mark.parametrize("examples", [0.3, 2.5, 1000.0])
+def test_a_limit_counts_whole_examples_and_loses_none(examples):
+    steps = itertools.islice(ceilings._steps(lambda: None, examples), 1000)
+    counted = [step.examples for step in steps]
+    assert sum(counted) == pytest.approx(1000 * examples, abs=1)
+    assert all(isinstance(number, int) for number in counted)
+
+
+@pytest.mark.parametrize("limit", [ceilings.arithmetic, ceilings.memory])
+def test_a_limit_works_and_counts(limit):
+    first, *ticks = itertools.islice(limit(1e6), 3)
+    assert first is READY
+    assert all(isinstance(tick, Tick) and tick.examples > 0 for tick in ticks)
+
+
+def test_the_memory_is_added_to_in_place():
+    import tensorflow as tf
+
+    sums = tf.Variable(tf.zeros([1000]))
+    before = sums.value().numpy()
+    sums.assign_add(tf.ones([1000]))
+    assert np.array_equal(sums.numpy(), before + 1)
