@@ -53,4 +53,8 @@ RULES: tuple[Rule, ...] = (
 def checks(machine: Machine) -> tuple[Check, ...]:
     """What can be said of this machine: what costs most first, what is well last."""
     found = [check for rule in RULES for check in rule(machine)]
-    return tuple(sorted(found, key=lambda check: (check.status == "ok", -check.cost)))
+    found.sort(key=lambda check: (check.status == "ok", -check.cost))
+    if found[0].status == "fail" and found[0].id != started.UNSEEN:
+        # That TensorFlow finds no GPU is no news once the cause has been named.
+        found = [check for check in found if check.id != started.UNSEEN]
+    return tuple(found)

@@ -17,6 +17,8 @@ _MINIMUM = "TF_MIN_GPU_MULTIPROCESSOR_COUNT"
 _MULTIPROCESSORS = 8
 # The driver keeps 1 GiB of compiled kernels unless it is told otherwise.
 _CACHE = str(4 * 2**30)
+# The first version whose code for later cards is reported to be accepted by the driver.
+_COMPILES = "2.21"
 _OFF = ("", "0", "false")
 
 
@@ -98,14 +100,22 @@ def _kernels(
     if kind == "partly native":
         title = "Some kernels for this GPU are compiled when they are first used"
         return fine("kernels", title, f"{evidence} Later starts find them compiled.")
+    return _compiled(machine, evidence)
+
+
+def _compiled(machine: Machine, evidence: str) -> Check:
+    remedy = remedies.with_value(machine, "CUDA_CACHE_MAXSIZE", _CACHE)
+    if not asking.at_least(asking.tensorflow(machine), _COMPILES):
+        remedy = f'python -m pip install "tensorflow[and-cuda]>={_COMPILES}"; {remedy}'
     return Check(
         id="compiled-kernels",
         status="warn",
         title="The driver compiles every kernel for this GPU at the first start",
         evidence=evidence,
         why="TensorFlow warns of 30 minutes or longer for that. What was compiled is "
-        "kept, as far as the cache has room; a steady training is not slowed.",
-        remedy=remedies.with_value(machine, "CUDA_CACHE_MAXSIZE", _CACHE),
+        "kept, as far as the cache has room; a steady training is not slowed. Users "
+        f"report that versions before {_COMPILES} fail (CUDA_ERROR_INVALID_PTX).",
+        remedy=remedy,
         cost=0.35,
     )
 

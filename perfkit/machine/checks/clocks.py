@@ -28,7 +28,7 @@ def throttled(machine: Machine) -> Iterator[Check]:
             reasons, when = gpu.clocks.throttle, "now"
         if reasons is None:
             continue
-        bad = [reason for reason in reasons if reason not in _BY_DESIGN]
+        bad = [r for r in reasons if r not in _BY_DESIGN and not _unknown(r)]
         evidence = f"{name}, {when}: {', '.join(reasons) or 'nothing'}{_state(gpu)}."
         if not bad:
             title = "Nothing but its design slows the GPU"
@@ -65,6 +65,11 @@ def power(machine: Machine) -> Iterator[Check]:
             remedy=remedies.nvidia_smi(machine, f"-i {place} -pl {default:.0f}"),
             cost=0.7 * (1 - limit / default),
         )
+
+
+def _unknown(reason: str) -> bool:
+    """Whether a newer driver gave a reason that has no words here."""
+    return reason.startswith("reason 0x")
 
 
 def _state(gpu: Gpu) -> str:

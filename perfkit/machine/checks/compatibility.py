@@ -73,7 +73,8 @@ def kernels(held: tuple[str, ...], card: str) -> Kernels:
     portable = {_capability(name) for name in held if name.startswith("compute_")}
     if wanted in portable:
         # The 2.21 wheel was looked into: 289 of its 1,438 bundles of kernels hold
-        # machine code for 9.0 beside the portable code, 1,149 the portable code only.
+        # machine code for 9.0 beside the portable code; 1,149 hold the portable code
+        # only, in the language of CUDA 12.5, which older drivers do not read.
         return "partly native"
     return "compiled" if any(has < wanted for has in portable) else "none"
 

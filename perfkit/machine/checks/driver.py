@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from perfkit.machine.record import Machine
 
 _WITHOUT = "TensorFlow trains on the processor alone."
+_GIVE_GPUS = (
+    "Start the container with its GPUs: docker run --gpus all IMAGE; for that the host "
+    "needs the driver and nvidia-container-toolkit"
+)
 
 
 class _Silence(NamedTuple):
@@ -39,12 +43,13 @@ def no_card(machine: Machine) -> Iterator[Check]:
             remedy="If it has one: " + remedies.newer_driver(machine),
         )
         return
-    where = "TensorFlow has no GPU build for macOS. " if platform == "macos" else ""
+    none = "No NVIDIA card is on the bus." if machine.nvidia_cards == 0 else ""
+    mac = "TensorFlow has no GPU build for macOS." if platform == "macos" else ""
     yield Check(
         id="no-gpu",
         status="ok",
         title="There is no NVIDIA GPU here: TensorFlow trains on the processor",
-        evidence=where + (machine.no_gpu or "No GPU is reported."),
+        evidence=none or mac or machine.no_gpu or "No GPU is reported.",
         why="Nothing is wrong. For large models, a machine with a GPU is faster.",
     )
 
@@ -72,13 +77,13 @@ def wsl1(machine: Machine) -> Iterator[Check]:
     if asking.platform(machine) == "wsl1":
         yield Check(
             id="wsl-1",
-            status="fail",
+            status="fail" if asking.cuda_libraries(machine) else "warn",
             title="This is WSL 1, which has no GPU",
             evidence=f"The system is {machine.system}.",
             why=_WITHOUT,
             remedy="In PowerShell: wsl --list; wsl --set-version NAME 2, with the name "
             "from the list",
-            cost=0.95,
+            cost=0.95 if asking.cuda_libraries(machine) else 0.3,
         )
 
 
@@ -109,14 +114,13 @@ def too_old(machine: Machine) -> Iterator[Check]:
 
 def lost(machine: Machine) -> Iterator[Check]:
     """A card that is listed and gives no access: often it fell off the bus."""
-    for place, name, gpu in asking.seen(machine):
+    for _, name, gpu in asking.seen(machine):
         if "card" in gpu.refused:
-            word = gpu.refused["card"]
             yield Check(
                 id="lost-card",
                 status="fail",
                 title="The driver lists a GPU and has no access to it",
-                evidence=f"{name}, number {place}: {word}.",
+                evidence=f"{name}: {gpu.refused['card']}.",
                 why="TensorFlow cannot use it, and may not start on the others.",
                 remedy=f"{remedies.restart(machine)}; if it comes back: seat the card "
                 "anew and look at its power cables",
@@ -140,7 +144,7 @@ def _problem(machine: Machine) -> Problem:
 
 def _get_driver(machine: Machine) -> str:
     if asking.platform(machine) == "container":
-        return "Start the container with its GPUs: docker run --gpus all IMAGE"
+        return _GIVE_GPUS
     return remedies.newer_driver(machine)
 
 
@@ -153,7 +157,7 @@ def _load(machine: Machine) -> str:
 
 def _allow(machine: Machine) -> str:
     if asking.platform(machine) == "container":
-        return "Start the container with its GPUs: docker run --gpus all IMAGE"
+        return _GIVE_GPUS
     return "ls -l /dev/nvidia*; sudo chmod a+rw /dev/nvidia*"
 
 

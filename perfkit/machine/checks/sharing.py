@@ -32,15 +32,17 @@ def others(machine: Machine) -> Iterator[Check]:
         if (taken or 0) < limit and not _worked_on(gpu):
             yield fine("shared-gpu", "No other program takes much of the GPU", evidence)
             continue
+        full = gpu.holders is not None and (taken or 0) >= _ALL
         yield Check(
             id="shared-gpu",
-            status="warn",
+            status="fail" if full else "warn",
             title="Somebody else uses the GPU",
             evidence=evidence,
             why="Two programs take turns on a GPU, and a training that finds less "
             "memory takes slower ways or fails.",
             remedy=_ask(machine, place),
-            cost=_cost(taken or 0, gpu.busy or 0),
+            # Where next to nothing is left, TensorFlow does not start on the GPU.
+            cost=0.95 if full else min(0.6, max(taken or 0, gpu.busy or 0)),
         )
 
 
@@ -100,11 +102,6 @@ def _exclusive(gpu: Gpu, evidence: str, remedy: str) -> Check:
         remedy=remedy,
         cost=0.95 if strangers else 0.3,
     )
-
-
-def _cost(taken: float, busy: float) -> float:
-    # Where next to nothing is left, TensorFlow does not start on the GPU at all.
-    return 0.95 if taken >= _ALL else min(0.6, max(taken, busy))
 
 
 def _taken(gpu: Gpu) -> tuple[float | None, tuple[str, ...]]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from perfkit.machine.record import Machine, Proof, Said
 
 
+UNSEEN = "unseen-gpu"
+
+
 def broken(machine: Machine) -> Iterator[Check]:
     """TensorFlow cannot be started at all."""
     if machine.start and machine.start.problem:
@@ -36,7 +39,7 @@ def unseen(machine: Machine) -> Iterator[Check]:
         return
     devices = ", ".join(start.devices) or "none"
     yield Check(
-        id="unseen-gpu",
+        id=UNSEEN,
         status="fail",
         title="TensorFlow finds no GPU, though the driver reports one",
         evidence=f"The driver reports {machine.gpus[0].name}; TensorFlow's devices: "

@@ -110,12 +110,8 @@ def two_tensorflows():
 
 
 def no_tensorflow():
-    return changed(
-        healthy.server_without_card(),
-        versions={"tensorflow": ""},
-        software={"build": "none", "packages": ()},
-        start=started(said=()),
-    )
+    server = replace(healthy.server_without_card(), versions={"keras": "3.15.1"})
+    return changed(server, software={"build": "none", "packages": ()}, start=None)
 
 
 def missing_library():

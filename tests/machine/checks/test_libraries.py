@@ -1,0 +1,55 @@
+from dataclasses import replace
+
+import pytest
+
+from perfkit.machine.checks import libraries as rules
+from tests.machine.checks.computers import (
+    NEEDED,
+    changed,
+    libraries,
+    without_card,
+    workstation,
+)
+
+
+def test_each_library_that_cannot_be_loaded_is_named():
+    missing = ("libcusolver.so.11", "libcudnn.so.9")
+    found = libraries("not found", missing=missing)
+    (check,) = rules.absent(changed(workstation(), software={"libraries": found}))
+    assert check.status == "fail"
+    assert all(name in check.evidence for name in missing)
+    assert "Of 7 libraries 2 cannot be loaded" in check.evidence
+    assert "tensorflow[and-cuda]" in check.remedy
+
+
+def test_libraries_are_not_missed_where_there_is_no_card():
+    assert list(rules.absent(without_card())) == []
+
+
+def test_a_library_that_only_several_gpus_need_is_not_missed():
+    optional = replace(libraries()[0], name="libnccl.so.2", problem="not found")
+    machine = changed(workstation(), software={"libraries": (*libraries(), optional)})
+    assert [check.status for check in rules.absent(machine)] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("version", "faults"),
+    [("9.3.0.75", 0), ("9.26.0.1", 0), ("9.1.0.70", 1), ("8.9.7.29", 1), ("10.0", 1)],
+)
+def test_a_cudnn_fits_if_it_is_as_new_and_of_the_same_generation(version, faults):
+    machine = changed(workstation(), versions={"nvidia-cudnn-cu12": version})
+    found = list(rules.old_cudnn(machine))
+    assert len(found) == faults
+    assert all(check.id == "wrong-cudnn" for check in found)
+
+
+def test_libraries_from_the_search_path_stand_before_those_of_pip():
+    first, *rest = libraries()
+    found = (replace(first, origin="search path"), *rest)
+    machine = changed(workstation(), software={"libraries": found})
+    (check,) = rules.shadowed(machine)
+    assert NEEDED[0] in check.evidence
+    assert "LD_LIBRARY_PATH" in check.remedy
+    versions = {"tensorflow": "2.21.0"}
+    assert list(rules.shadowed(replace(machine, versions=versions))) == []
+    assert list(rules.shadowed(workstation())) == []
