@@ -10,7 +10,7 @@ from perfkit import units
 from perfkit.charts import canvas, scales
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL
 from perfkit.charts.svg import INK
-from perfkit.machine.nvml import throttle_reasons
+from perfkit.machine.throttling import throttle_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfkit.machine import environment, limits, nvml
+from perfkit.machine import cards, environment, limits
 from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def machine(
     """
     cores = _cores(root)
     memory = _memory(root)
-    gpus, no_gpu = nvml.gpus()
+    driver, gpus, no_gpu = cards.gpus()
     return Machine(
         cpu=_cpu(root),
         cores=cores,
@@ -58,6 +58,7 @@ def machine(
         environment=environment.that_matter(variables, environment.own_names()),
         gpus=gpus,
         no_gpu=no_gpu,
+        driver=driver,
     )
 
 

@@ -1,240 +1,198 @@
-"""What do the GPUs do right now? NVIDIA's management library, one reading at a time.
+"""NVIDIA's management library: opening it, asking it, and words for what it refuses.
 
 On WSL, in containers and on consumer cards the driver refuses some of the readings.
-Each is asked on its own: one that is refused is absent, never 0, and none takes
-another with it.
+Each is asked on its own and either answers or is refused with the driver's word: none
+takes another with it, and what is unknown is never 0.
 """
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perfkit.machine.gpu import Gpu
-
 if TYPE_CHECKING:
-    from types import ModuleType
+    from collections.abc import Iterator
 
-Read = Callable[[Any, Any], float]
+    from perfkit.machine.gpu import Problem
 
-# The driver measures PCIe traffic over 20 ms while the caller waits.
-_PCIE_EVERY_S = 1.0
-# What NVML fills in where it has no value: all bits set, in 32 or 64 of them.
+# The library's own numbers; they have never changed.
+INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND = 2, 3, 6
+FUNCTION_NOT_FOUND, GPU_IS_LOST = 13, 15
+_NO_PERMISSION, _DRIVER_NOT_LOADED, _LIBRARY_NOT_FOUND, _MISMATCH = 4, 9, 12, 18
+# What the library fills in where it has no value: all bits set, in 32 or 64 of them.
 _NO_VALUE = (2**32 - 1, 2**64 - 1)
 
-_READINGS: dict[str, Read] = {
-    "busy": lambda n, gpu: n.nvmlDeviceGetUtilizationRates(gpu).gpu / 100,
-    "memory": lambda n, gpu: _given(n.nvmlDeviceGetMemoryInfo(gpu).used),
-    "power": lambda n, gpu: _given(n.nvmlDeviceGetPowerUsage(gpu)) / 1e3,
-    "sm_clock": lambda n, gpu: (
-        _given(n.nvmlDeviceGetClockInfo(gpu, n.NVML_CLOCK_SM)) * 1e6
+_PROBLEMS: dict[int, tuple[Problem, str]] = {
+    _LIBRARY_NOT_FOUND: ("no driver", "No NVIDIA driver is installed."),
+    _DRIVER_NOT_LOADED: (
+        "not loaded",
+        "The NVIDIA driver is installed but not loaded: restart the machine.",
     ),
-    "temperature": lambda n, gpu: _given(
-        n.nvmlDeviceGetTemperature(gpu, n.NVML_TEMPERATURE_GPU)
+    _MISMATCH: (
+        "mismatch",
+        "The NVIDIA driver was updated while it ran and no longer fits its library:"
+        " restart the machine.",
     ),
-    "throttle": lambda n, gpu: _throttle(n, gpu),
-}
-_PCIE_READINGS: dict[str, Read] = {
-    "pcie_rx": lambda n, gpu: (
-        _given(n.nvmlDeviceGetPcieThroughput(gpu, n.NVML_PCIE_UTIL_RX_BYTES)) * 1e3
-    ),
-    "pcie_tx": lambda n, gpu: (
-        _given(n.nvmlDeviceGetPcieThroughput(gpu, n.NVML_PCIE_UTIL_TX_BYTES)) * 1e3
+    _NO_PERMISSION: (
+        "no permission",
+        "The NVIDIA driver refuses this user: the device files need read and write"
+        " permission.",
     ),
 }
-_THROTTLES = {
-    0x4: "power limit reached",
-    0x8: "hardware slowdown (heat or power)",
-    0x20: "too warm, slowed by the driver",
-    0x40: "too hot, slowed by the hardware",
-    0x80: "power brake (external power supply)",
-    0x200: "board limit",
-    0x400: "voltage limit",
-}
-# Idle, clocks that somebody set, cards in step, a display: settings, not faults.
-_NOT_THROTTLING = 0x1 | 0x2 | 0x10 | 0x100
 
 
-class _NoValueError(Exception):
-    """The driver answered, with its mark for "no value"."""
-
-
-class GpuReader:
-    """Reads every GPU, from one thread, as often as asked.
+class RefusedError(Exception):
+    """The driver gives no value; the message is its word for that.
 
     Attributes:
-        why: Why there are no GPUs to read, in one sentence; "" where there are some or
-            nothing was read yet.
+        code: The library's number for it; 0 where it answered without a value.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, word: str = "No Value", code: int = 0) -> None:
+        super().__init__(word)
+        self.code = code
+
+
+class Nvml:
+    """The library, opened.
+
+    Attributes:
+        problem: What keeps the driver from answering; "" where it answers.
+        why: The same as a sentence with what to do.
+    """
+
+    def __init__(self) -> None:
+        self.problem: Problem = ""
         self.why = ""
-        self._clock = clock
-        self._nvml: ModuleType | None = None
-        self._asked = False
-        self._gpus = dict[int, Any]()
-        self._refused = set[tuple[int, str]]()
-        self._pcie_read = dict[int, float]()
+        self._module: Any = None
+        try:
+            import pynvml
+        except ImportError:
+            self.problem = "no reader"
+            self.why = "nvidia-ml-py is missing: python -m pip install nvidia-ml-py"
+            return
+        self._module = pynvml
+        self._start()
 
-    def sample(self) -> dict[str, float]:
-        """Read all GPUs now; keys such as ``"gpu0_busy"``, only what the driver gives.
+    def ask(self, call: str, *arguments: Any) -> Any:
+        """The answer of one call.
 
-        Busy is a share of time (0 to 1), memory is in bytes, power in watts, the SM
-        clock in hertz, the temperature in degrees Celsius, PCIe traffic in bytes per
-        second (at most once a second), throttle the bit mask of ``throttle_reasons``.
+        Raises:
+            RefusedError: The driver refuses, or the library has no such call.
         """
-        self._open()
-        values = dict[str, float]()
-        for index in tuple(self._gpus):
-            values |= self._read(index, _READINGS)
-        due = self._due_for_pcie()
-        if due is not None:
-            values |= self._read(due, _PCIE_READINGS)
-        return values
+        function = getattr(self._module, call, None)
+        if function is None:
+            raise RefusedError("Function Not Found", FUNCTION_NOT_FOUND)
+        try:
+            return function(*arguments)
+        except self._module.NVMLError as error:
+            raise RefusedError(_word(error), error.value) from None
+        except UnicodeDecodeError:
+            raise RefusedError("Not Text") from None
 
     def close(self) -> None:
-        """Let go of the driver; the next sample opens it again."""
-        if self._nvml is not None:
-            _quietly(self._nvml, self._nvml.nvmlShutdown)
-        self._nvml, self._asked = None, False
-        self._gpus, self._refused, self._pcie_read = {}, set(), {}
+        """Let go of the driver."""
+        if not self.problem:
+            self._quietly("nvmlShutdown")
 
-    def _open(self) -> None:
-        if self._asked:
+    def _start(self) -> None:
+        try:
+            self.ask("nvmlInit")
+        except RefusedError as error:
+            unknown = f"The NVIDIA driver does not answer: {error}."
+            self.problem, self.why = _PROBLEMS.get(error.code, ("no answer", unknown))
+
+    def _quietly(self, call: str) -> None:
+        try:
+            self.ask(call)
+        except RefusedError:
             return
-        self._asked = True
-        self._nvml, self.why = _opened()
-        if self._nvml is not None:
-            self._gpus = _handles(self._nvml)
-            self.why = "" if self._gpus else "The NVIDIA driver reports no GPU."
-
-    def _read(self, index: int, readings: dict[str, Read]) -> dict[str, float]:
-        nvml, values = self._nvml, dict[str, float]()
-        assert nvml is not None
-        for name, read in readings.items():
-            if index not in self._gpus or (index, name) in self._refused:
-                continue
-            try:
-                value = float(read(nvml, self._gpus[index]))
-            except nvml.NVMLError as error:
-                self._note(index, name, error.value)
-            except _NoValueError:
-                continue
-            else:
-                if math.isfinite(value):
-                    values[f"gpu{index}_{name}"] = value
-        return values
-
-    def _note(self, index: int, name: str, code: int) -> None:
-        """Never ask again for what this driver lacks, nor a card that is gone."""
-        nvml = self._nvml
-        assert nvml is not None
-        if code in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND):
-            self._refused.add((index, name))
-        elif code == nvml.NVML_ERROR_GPU_IS_LOST:
-            del self._gpus[index]
-
-    def _due_for_pcie(self) -> int | None:
-        """The GPU that has waited longest, if a second or more; one per sample."""
-        now = self._clock()
-        waited = {i: now - self._pcie_read.get(i, -math.inf) for i in self._gpus}
-        index = max(waited, key=waited.__getitem__, default=None)
-        if index is None or waited[index] < _PCIE_EVERY_S:
-            return None
-        self._pcie_read[index] = now
-        return index
 
 
-def gpus() -> tuple[tuple[Gpu, ...], str]:
-    """Describe every GPU; where there is none, the second value says why."""
-    nvml, why = _opened()
-    if nvml is None:
-        return (), why
+@dataclass(frozen=True)
+class Device:
+    """A card to ask, or one instance of a card that is divided.
+
+    Attributes:
+        card: The library's handle of the card; None where it gives none.
+        part: That of the instance; that of the card where it is whole.
+        refused: The driver's word where it gives no access to the card.
+    """
+
+    nvml: Nvml
+    card: Any = None
+    part: Any = None
+    refused: str = ""
+
+    @property
+    def is_instance(self) -> bool:
+        """Whether this is one of the instances of a divided card."""
+        return self.part is not self.card
+
+    def ask(self, call: str, *arguments: Any) -> Any:
+        """The card's answer to one call."""
+        return self.nvml.ask(call, self.card, *arguments)
+
+    def ask_part(self, call: str, *arguments: Any) -> Any:
+        """The same for what belongs to the instance alone, such as its memory."""
+        return self.nvml.ask(call, self.part, *arguments)
+
+
+def found(nvml: Nvml) -> tuple[tuple[Device, ...], str]:
+    """All GPUs in the driver's order; where there are none, why, in a sentence.
+
+    A divided card is as many as it has instances that this process may see.
+    """
+    if nvml.problem:
+        return (), nvml.why
     try:
-        found = tuple(_described(nvml, gpu) for gpu in _handles(nvml).values())
-    finally:
-        _quietly(nvml, nvml.nvmlShutdown)
-    return found, "" if found else "The NVIDIA driver reports no GPU."
+        count = int(given(nvml.ask("nvmlDeviceGetCount")))
+    except RefusedError as error:
+        return (), f"The NVIDIA driver does not say which GPUs there are: {error}."
+    devices = [device for index in range(count) for device in _devices(nvml, index)]
+    return tuple(devices), "" if devices else "The NVIDIA driver reports no GPU."
 
 
-def throttle_reasons(mask: float) -> tuple[str, ...]:
-    """What slows the GPU's clocks, in words; nothing for idle or clocks set by hand."""
-    bits = int(mask) & ~_NOT_THROTTLING
-    known = [words for bit, words in _THROTTLES.items() if bits & bit]
-    unknown = bits & ~sum(_THROTTLES)
-    return (*known, *([f"reason {unknown:#x}"] if unknown else []))
+def given(value: Any) -> Any:
+    """A number that is not the library's mark for "no value".
 
-
-def _opened() -> tuple[ModuleType | None, str]:
-    try:
-        import pynvml
-    except ImportError:
-        return None, "nvidia-ml-py is missing: python -m pip install nvidia-ml-py"
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        return None, _why(pynvml, error)
-    return pynvml, ""
-
-
-def _why(nvml: ModuleType, error: Any) -> str:
-    sentences = {
-        nvml.NVML_ERROR_LIBRARY_NOT_FOUND: "No NVIDIA driver is installed.",
-        nvml.NVML_ERROR_DRIVER_NOT_LOADED: (
-            "The NVIDIA driver is installed but not loaded: restart the machine."
-        ),
-        nvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: (
-            "The NVIDIA driver was updated while it ran and no longer fits its library:"
-            " restart the machine."
-        ),
-        nvml.NVML_ERROR_NO_PERMISSION: (
-            "The NVIDIA driver refuses this user: the device files need read and write"
-            " permission."
-        ),
-    }
-    return sentences.get(
-        error.value, f"The NVIDIA driver does not answer: {str(error).rstrip('.')}."
-    )
-
-
-def _handles(nvml: ModuleType) -> dict[int, Any]:
-    count = _quietly(nvml, nvml.nvmlDeviceGetCount) or 0
-    handles = {
-        i: _quietly(nvml, nvml.nvmlDeviceGetHandleByIndex, i) for i in range(count)
-    }
-    return {i: handle for i, handle in handles.items() if handle is not None}
-
-
-def _described(nvml: ModuleType, gpu: Any) -> Gpu:
-    memory = _quietly(nvml, nvml.nvmlDeviceGetMemoryInfo, gpu)
-    capability = _quietly(nvml, nvml.nvmlDeviceGetCudaComputeCapability, gpu)
-    return Gpu(
-        name=_quietly(nvml, nvml.nvmlDeviceGetName, gpu) or "unknown NVIDIA GPU",
-        memory=memory.total if memory and memory.total not in _NO_VALUE else None,
-        driver=_quietly(nvml, nvml.nvmlSystemGetDriverVersion),
-        compute_capability=".".join(map(str, capability)) if capability else None,
-    )
-
-
-def _quietly(nvml: ModuleType, call: Callable[..., Any], *args: Any) -> Any:
-    """The answer of one call; None where the driver refuses it."""
-    try:
-        return call(*args)
-    except (nvml.NVMLError, UnicodeDecodeError):
-        return None
-
-
-def _given(value: int) -> int:
+    Raises:
+        RefusedError: It is.
+    """
     if value in _NO_VALUE:
-        raise _NoValueError
+        raise RefusedError
     return value
 
 
-def _throttle(nvml: Any, gpu: Any) -> int:
+def _devices(nvml: Nvml, index: int) -> Iterator[Device]:
     try:
-        return int(nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu))
-    except nvml.NVMLError_FunctionNotFound:
-        # Drivers before 535 know it by its first name only.
-        return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
+        card = nvml.ask("nvmlDeviceGetHandleByIndex", index)
+    except RefusedError as error:
+        yield Device(nvml, refused=str(error))
+        return
+    parts = tuple(_parts(nvml, card)) or (card,)
+    yield from (Device(nvml, card, part) for part in parts)
+
+
+def _parts(nvml: Nvml, card: Any) -> Iterator[Any]:
+    """The instances of a divided card that this process may see."""
+    try:
+        divided = nvml.ask("nvmlDeviceGetMigMode", card)[0]
+        places = nvml.ask("nvmlDeviceGetMaxMigDeviceCount", card) if divided else 0
+    except RefusedError:
+        return
+    for place in range(places):
+        try:
+            yield nvml.ask("nvmlDeviceGetMigDeviceHandleByIndex", card, place)
+        except RefusedError:
+            continue
+
+
+def _word(error: Any) -> str:
+    """The driver's word; a number where it has none that can be read."""
+    try:
+        word = str(error)
+    except UnicodeDecodeError:
+        word = ""
+    # What a library says that gives no text for its error.
+    return f"Error {error.value}" if word in ("", "None") else word.rstrip(".")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from perfkit.machine.nvml import GpuReader
+from perfkit.machine.gpu_reader import GpuReader
 from perfkit.measure.pulse import pulse
 
 if TYPE_CHECKING:

@@ -1,202 +1,393 @@
 /* Answers as libnvidia-ml.so.1 for a machine written down in a text file.
  *
- * NVML_MACHINE names the file; it is read again at every nvmlInit. A line says what one
- * call answers, "*" standing for every GPU:
+ * NVML_MACHINE names the file; it is read again whenever a closed library is opened.
+ * Each line says what one call answers about one GPU, "*" standing for every card:
  *
- *     nvmlInit              *  !18            refuse with NVML's error 18
- *     nvmlDeviceGetCount    *  2
- *     nvmlDeviceGetName     0  NVIDIA H200
- *     nvmlDeviceGetPowerUsage 1  350000
- *     lost                  1  12             from its 12th reading on, error 15
+ *     nvmlInit                     *  !18           refuse with NVML's error 18
+ *     nvmlDeviceGetCount           *  2
+ *     nvmlDeviceGetName            0  NVIDIA H200
+ *     nvmlDeviceGetPowerUsage      1  350000
+ *     nvmlDeviceGetMemoryInfo      0  "total used reserved", in bytes
+ *     lost                         1  12            from its 12th reading on, error 15
  *
- * The first line that fits wins. A call without a line is refused as not supported (3).
+ * - The first line that fits wins. A line may leave off a call's version: the answer to
+ *   nvmlDeviceGetMemoryInfo is that to nvmlDeviceGetMemoryInfo_v2 too.
+ * - A call without a line is refused as not supported (3); nvmlInit, nvmlShutdown and
+ *   nvmlDeviceGetHandleByIndex succeed. A line that begins with "#" is a comment.
+ * - Numbers are NVML's own, in its units: milliwatts, megahertz, kilobytes per second.
+ *   Where a call picks one of several (a clock, a sensor, a kind of error, another GPU),
+ *   the answer lists them in NVML's order; "-" or a place past the end is refused.
+ * - "0:1" is the second instance of card 0; it is there if a line is about it. What a
+ *   line says of a card it does not say of the card's instances.
+ * - Processes are "pid:bytes pid:bytes", with self, parent or a number as pid; "none"
+ *   is no process.
+ *
  * Compiled with -DDRIVER_470 it lacks what drivers of that age lack.
  */
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "nvml_script.h"
 
-#define NOT_SUPPORTED 3
-#define INVALID_ARGUMENT 2
-#define GPU_IS_LOST 15
-#define LINES 256
-#define GPUS 16
-
-typedef struct { char call[64], gpu[8], answer[128]; } Line;
-typedef struct { unsigned int gpu, memory; } Utilization;
-typedef struct { unsigned long long total, free, used; } Memory;
-
-static Line lines[LINES];
-static int line_count;
-static int readings[GPUS];
-static char handles[GPUS];
-
-static void read_machine(void) {
-    char text[256];
-    const char *path = getenv("NVML_MACHINE");
-    FILE *file = path ? fopen(path, "r") : NULL;
-    line_count = 0;
-    memset(readings, 0, sizeof readings);
-    while (file && line_count < LINES && fgets(text, sizeof text, file)) {
-        Line *line = &lines[line_count];
-        if (sscanf(text, "%63s %7s %127[^\n]", line->call, line->gpu, line->answer) == 3)
-            line_count++;
-    }
-    if (file) fclose(file);
+int nvmlInitWithFlags(Number flags) {
+    int code;
+    const char *answer;
+    (void)flags;
+    if (!users) read_machine();
+    answer = ask("nvmlInit", &code);
+    if (!answer) answer = ask(__func__, &code);
+    code = well_unless(answer, code);
+    if (!code) users++;
+    return code;
 }
 
-static const char *line_for(const char *call, int gpu) {
-    char number[8];
-    snprintf(number, sizeof number, "%d", gpu);
-    for (int i = 0; i < line_count; i++)
-        if (!strcmp(lines[i].call, call)
-            && (!strcmp(lines[i].gpu, "*") || !strcmp(lines[i].gpu, number)))
-            return lines[i].answer;
-    return NULL;
+int nvmlShutdown(void) {
+    int code;
+    const char *answer = ask(__func__, &code);
+    if (users) users--;
+    return well_unless(answer, code);
 }
 
-/* The answer to a call about the whole machine, or an error in *code. */
-static const char *ask(const char *call, int gpu, int *code) {
-    const char *answer = line_for(call, gpu);
-    *code = !answer ? NOT_SUPPORTED : answer[0] == '!' ? atoi(answer + 1) : 0;
-    return answer;
+const char *nvmlErrorString(int error) {
+    int code;
+    const char *answer = ask(__func__, &code);
+    (void)error;
+    return well_unless(answer, code) ? NULL : "An error of the scripted machine";
 }
 
-/* The same about one GPU, which may have fallen off the bus by now. */
-static const char *ask_gpu(const char *call, void *handle, int *code) {
-    int gpu = (int)((char *)handle - handles);
-    const char *limit = line_for("lost", gpu);
-    if (limit && ++readings[gpu] >= atoi(limit)) {
-        *code = GPU_IS_LOST;
-        return NULL;
-    }
-    return ask(call, gpu, code);
-}
-
-static int text(const char *answer, int code, char *out, unsigned int length) {
+static int text(const char *answer, int code, char *out, Number length) {
     if (!code) snprintf(out, length, "%s", answer);
     return code;
 }
 
-static int number(const char *answer, int code, unsigned int *out) {
-    if (!code) *out = (unsigned int)strtoul(answer, NULL, 0);
-    return code;
-}
-
-static int big_number(const char *answer, int code, unsigned long long *out) {
-    if (!code) *out = strtoull(answer, NULL, 0);
-    return code;
-}
-
-int nvmlInitWithFlags(unsigned int flags) {
+int nvmlSystemGetDriverVersion(char *out, Number length) {
     int code;
-    (void)flags;
-    read_machine();
-    ask("nvmlInit", -1, &code);
-    return code == NOT_SUPPORTED ? 0 : code;
+    const char *answer = ask(__func__, &code);
+    return text(answer, users ? code : UNINITIALIZED, out, length);
 }
 
-int nvmlShutdown(void) { return 0; }
-
-const char *nvmlErrorString(int code) {
-    (void)code;
-    return "An error of the scripted machine";
-}
-
-int nvmlSystemGetDriverVersion(char *out, unsigned int length) {
+/* The one call that a library answers without its driver. */
+int nvmlSystemGetNVMLVersion(char *out, Number length) {
     int code;
-    const char *answer = ask(__func__, -1, &code);
+    const char *answer = ask(__func__, &code);
     return text(answer, code, out, length);
 }
 
-int nvmlDeviceGetCount_v2(unsigned int *out) {
+int nvmlSystemGetCudaDriverVersion(int *out) {
     int code;
-    const char *answer = ask("nvmlDeviceGetCount", -1, &code);
-    return number(answer, code, out);
+    const char *answer = ask(__func__, &code);
+    return pick_number(answer, users ? code : UNINITIALIZED, 0, (Number *)out);
 }
 
-int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **out) {
+int nvmlDeviceGetCount_v2(Number *out) {
     int code;
-    ask("nvmlDeviceGetHandleByIndex", (int)index, &code);
+    const char *answer = ask(__func__, &code);
+    return pick_number(answer, users ? code : UNINITIALIZED, 0, out);
+}
+
+int nvmlDeviceGetHandleByIndex_v2(Number index, Handle **out) {
+    int code;
+    const char *answer;
     if (index >= GPUS) return INVALID_ARGUMENT;
-    *out = &handles[index];
-    return code == NOT_SUPPORTED ? 0 : code;
+    handles[index][0].gpu = (int)index;
+    answer = ask_gpu(__func__, &handles[index][0], &code);
+    handles[index][0].readings--;
+    *out = &handles[index][0];
+    return code == GPU_IS_LOST ? code : well_unless(answer, code);
 }
 
-int nvmlDeviceGetName(void *gpu, char *out, unsigned int length) {
+int nvmlDeviceGetMigDeviceHandleByIndex(Handle *gpu, Number place, Handle **out) {
+    int code;
+    Handle *part = &handles[gpu->gpu][place % PARTS + 1];
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    if (well_unless(answer, code)) return code;
+    part->gpu = gpu->gpu;
+    part->part = (int)place + 1;
+    for (int i = 0; i < line_count; i++)
+        if (!strcmp(lines[i].gpu, name_of(part))) {
+            *out = part;
+            return OK;
+        }
+    return NOT_FOUND;
+}
+
+typedef struct { Number multiprocessors, shared[7]; Long megabytes; } Attributes;
+
+/* "multiprocessors" */
+int nvmlDeviceGetAttributes_v2(Handle *gpu, Attributes *out) {
+    int code;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    return pick_number(answer, code, 0, &out->multiprocessors);
+}
+
+int nvmlDeviceGetName(Handle *gpu, char *out, Number length) {
     int code;
     const char *answer = ask_gpu(__func__, gpu, &code);
     return text(answer, code, out, length);
 }
 
+#define NUMBER(call)                                                                     \
+    int call(Handle *gpu, Number *out) {                                                 \
+        int code;                                                                        \
+        const char *answer = ask_gpu(__func__, gpu, &code);                              \
+        return pick_number(answer, code, 0, out);                                        \
+    }
+
+#define LONG(call)                                                                       \
+    int call(Handle *gpu, Long *out) {                                                   \
+        int code;                                                                        \
+        const char *answer = ask_gpu(__func__, gpu, &code);                              \
+        return pick(answer, code, 0, out);                                               \
+    }
+
+/* Now, and from the next start on; the second is the first where it is left off. */
+#define TWO_NUMBERS(call)                                                                \
+    int call(Handle *gpu, Number *now, Number *later) {                                  \
+        int code;                                                                        \
+        const char *answer = ask_gpu(__func__, gpu, &code);                              \
+        code = pick_number(answer, code, 0, now);                                        \
+        if (pick_number(answer, code, 1, later)) *later = *now;                          \
+        return code;                                                                     \
+    }
+
+/* The call names a place, counted from `first`. */
+#define PICKED(call, first)                                                              \
+    int call(Handle *gpu, int place, Number *out) {                                      \
+        int code;                                                                        \
+        const char *answer = ask_gpu(__func__, gpu, &code);                              \
+        return pick_number(answer, code, place - (first), out);                          \
+    }
+
+NUMBER(nvmlDeviceGetNumGpuCores)
+NUMBER(nvmlDeviceGetMemoryBusWidth)
+NUMBER(nvmlDeviceGetArchitecture)
+NUMBER(nvmlDeviceGetCurrPcieLinkGeneration)
+NUMBER(nvmlDeviceGetCurrPcieLinkWidth)
+NUMBER(nvmlDeviceGetMaxPcieLinkGeneration)
+NUMBER(nvmlDeviceGetMaxPcieLinkWidth)
+NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration)
+NUMBER(nvmlDeviceGetPcieReplayCounter)
+NUMBER(nvmlDeviceGetPowerUsage)
+NUMBER(nvmlDeviceGetPowerManagementLimit)
+NUMBER(nvmlDeviceGetPowerManagementDefaultLimit)
+NUMBER(nvmlDeviceGetEnforcedPowerLimit)
+NUMBER(nvmlDeviceGetFanSpeed)
+NUMBER(nvmlDeviceGetPersistenceMode)
+NUMBER(nvmlDeviceGetComputeMode)
+NUMBER(nvmlDeviceGetPerformanceState)
+NUMBER(nvmlDeviceGetAccountingMode)
+NUMBER(nvmlDeviceGetMaxMigDeviceCount)
+LONG(nvmlDeviceGetTotalEnergyConsumption)
+LONG(nvmlDeviceGetCurrentClocksThrottleReasons)
+LONG(nvmlDeviceGetSupportedClocksThrottleReasons)
+TWO_NUMBERS(nvmlDeviceGetEccMode)
+TWO_NUMBERS(nvmlDeviceGetMigMode)
+TWO_NUMBERS(nvmlDeviceGetDriverModel_v2)
+TWO_NUMBERS(nvmlDeviceGetPowerManagementLimitConstraints)
+PICKED(nvmlDeviceGetClockInfo, 1)                 /* "SM memory" */
+PICKED(nvmlDeviceGetMaxClockInfo, 1)
+PICKED(nvmlDeviceGetApplicationsClock, 1)
+PICKED(nvmlDeviceGetDefaultApplicationsClock, 1)
+PICKED(nvmlDeviceGetTemperature, 0)
+PICKED(nvmlDeviceGetTemperatureThreshold, 0)      /* "shutdown slowdown" */
+PICKED(nvmlDeviceGetPcieThroughput, 0)            /* "sent received" */
+#ifndef DRIVER_470
+LONG(nvmlDeviceGetCurrentClocksEventReasons)
+LONG(nvmlDeviceGetSupportedClocksEventReasons)
+#endif
+
 /* "9.0" */
-int nvmlDeviceGetCudaComputeCapability(void *gpu, int *major, int *minor) {
+int nvmlDeviceGetCudaComputeCapability(Handle *gpu, int *major, int *minor) {
     int code;
     const char *answer = ask_gpu(__func__, gpu, &code);
     if (!code) sscanf(answer, "%d.%d", major, minor);
     return code;
 }
 
-/* "total used" */
-int nvmlDeviceGetMemoryInfo(void *gpu, Memory *out) {
+typedef struct {
+    char short_bus[16];
+    Number domain, bus, device, id, subsystem;
+    char long_bus[32];
+} PciInfo;
+
+/* "00000000:01:00.0" */
+int nvmlDeviceGetPciInfo_v3(Handle *gpu, PciInfo *out) {
     int code;
     const char *answer = ask_gpu(__func__, gpu, &code);
-    if (!code && sscanf(answer, "%llu %llu", &out->total, &out->used) == 2)
-        out->free = out->total - out->used;
+    return text(answer, code, out->long_bus, sizeof out->long_bus);
+}
+
+typedef struct { Number version, is_supported; } GpmSupport;
+
+int nvmlGpmQueryDeviceSupport(Handle *gpu, GpmSupport *out) {
+    int code;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    return pick_number(answer, code, 0, &out->is_supported);
+}
+
+typedef struct { Number gpu, memory; } Utilization;
+
+/* "percent of the time that a kernel ran, that memory was moved" */
+int nvmlDeviceGetUtilizationRates(Handle *gpu, Utilization *out) {
+    int code;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    pick_number(answer, code, 1, &out->memory);
+    return pick_number(answer, code, 0, &out->gpu);
+}
+
+typedef struct { Long total, free, used; } Memory;
+typedef struct { Number version; Long total, reserved, free, used; } MemoryV2;
+
+/* The first record counts what is reserved as used. */
+int nvmlDeviceGetMemoryInfo(Handle *gpu, Memory *out) {
+    int code;
+    Long reserved = 0;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    pick(answer, code, 2, &reserved);
+    pick(answer, code, 1, &out->used);
+    out->used += reserved;
+    return pick(answer, code, 0, &out->total);
+}
+
+int nvmlDeviceGetMemoryInfo_v2(Handle *gpu, MemoryV2 *out) {
+    int code;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    if (out->version != (sizeof *out | 2 << 24)) return ARGUMENT_VERSION_MISMATCH;
+    pick(answer, code, 2, &out->reserved);
+    pick(answer, code, 1, &out->used);
+    return pick(answer, code, 0, &out->total);
+}
+
+int nvmlDeviceGetBAR1MemoryInfo(Handle *gpu, Memory *out) {
+    int code;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    return pick(answer, code, 0, &out->total);
+}
+
+typedef struct { Long reference, violation; } ViolationTime;
+
+/* "lost to power, lost to heat", in nanoseconds */
+int nvmlDeviceGetViolationStatus(Handle *gpu, int by, ViolationTime *out) {
+    int code;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    return pick(answer, code, by, &out->violation);
+}
+
+/* "corrected uncorrected" */
+int nvmlDeviceGetTotalEccErrors(Handle *gpu, int kind, int since, Long *out) {
+    int code;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    (void)since;
+    return pick(answer, code, kind, out);
+}
+
+int nvmlDeviceGetMemoryErrorCounter(Handle *gpu, int kind, int since, int place,
+                                    Long *out) {
+    int code;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    (void)since, (void)place;
+    return pick(answer, code, kind, out);
+}
+
+/* "corrected uncorrected pending failed" */
+int nvmlDeviceGetRemappedRows(Handle *gpu, Number *corrected, Number *uncorrected,
+                              Number *pending, Number *failed) {
+    int code;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    pick_number(answer, code, 0, corrected);
+    pick_number(answer, code, 1, uncorrected);
+    pick_number(answer, code, 2, pending);
+    return pick_number(answer, code, 3, failed);
+}
+
+/* One mask for each 64 cores or nodes. */
+static int masks(const char *answer, int code, Number size, Long *out) {
+    int first = pick(answer, code, 0, out);
+    for (Number i = 1; i < size; i++)
+        if (pick(answer, code, (int)i, &out[i])) out[i] = 0;
+    return first;
+}
+
+int nvmlDeviceGetMemoryAffinity(Handle *gpu, Number size, Long *out, int scope) {
+    int code;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    (void)scope;
+    return masks(answer, code, size, out);
+}
+
+int nvmlDeviceGetCpuAffinity(Handle *gpu, Number size, Long *out) {
+    int code;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    return masks(answer, code, size, out);
+}
+
+/* "1 1 0 1": each link that the card has, up or not. */
+int nvmlDeviceGetNvLinkState(Handle *gpu, Number link, Number *out) {
+    int code, picked;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    picked = pick_number(answer, code, (int)link, out);
+    return code || !picked || !link ? picked : INVALID_ARGUMENT;
+}
+
+/* "- 30 50": the way to each GPU. */
+int nvmlDeviceGetTopologyCommonAncestor(Handle *gpu, Handle *other, Number *out) {
+    int code;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    return pick_number(answer, code, other->gpu, out);
+}
+
+/* "0 0 5 0 0": read, write, NVLink, atomics, PCI; 0 can, the same to every GPU. */
+int nvmlDeviceGetP2PStatus(Handle *gpu, Handle *other, Number what, Number *out) {
+    int code;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    (void)other;
+    return pick_number(answer, code, (int)what, out);
+}
+
+typedef struct { Number pid; Long memory; Number instance, part; } Process;
+
+static int processes(const char *answer, int code, Number *count, Process *out) {
+    char copy[ANSWER], *rest = copy, *word;
+    Number found = 0;
+    if (code) return code;
+    snprintf(copy, sizeof copy, "%s", answer);
+    while ((word = strtok_r(rest, " ", &rest)))
+        if (strchr(word, ':')) {
+            Process process = { pid_of(word), strtoull(strchr(word, ':') + 1, NULL, 0), 0, 0 };
+            if (out && found < *count) out[found] = process;
+            found++;
+        }
+    code = found > *count ? INSUFFICIENT_SIZE : OK;
+    *count = found;
     return code;
 }
 
-/* "share of the time a kernel ran, share of the time memory was moved", in percent */
-int nvmlDeviceGetUtilizationRates(void *gpu, Utilization *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
-    if (!code) sscanf(answer, "%u %u", &out->gpu, &out->memory);
-    return code;
-}
-
-/* Milliwatts. */
-int nvmlDeviceGetPowerUsage(void *gpu, unsigned int *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
-    return number(answer, code, out);
-}
-
-/* Megahertz, whichever clock is asked for. */
-int nvmlDeviceGetClockInfo(void *gpu, int clock, unsigned int *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
-    (void)clock;
-    return number(answer, code, out);
-}
-
-int nvmlDeviceGetTemperature(void *gpu, int sensor, unsigned int *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
-    (void)sensor;
-    return number(answer, code, out);
-}
-
-/* "sent received", in kilobytes per second; 0 asks for what the GPU sends. */
-int nvmlDeviceGetPcieThroughput(void *gpu, int counter, unsigned int *out) {
-    int code;
-    unsigned int sent, received;
-    const char *answer = ask_gpu(__func__, gpu, &code);
-    if (!code && sscanf(answer, "%u %u", &sent, &received) == 2)
-        *out = counter ? received : sent;
-    return code;
-}
-
-int nvmlDeviceGetCurrentClocksThrottleReasons(void *gpu, unsigned long long *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
-    return big_number(answer, code, out);
-}
+#define PROCESSES(call)                                                                  \
+    int call(Handle *gpu, Number *count, Process *out) {                                 \
+        int code;                                                                        \
+        const char *answer = ask_gpu(__func__, gpu, &code);                              \
+        return processes(answer, code, count, out);                                      \
+    }
 
 #ifndef DRIVER_470
-int nvmlDeviceGetCurrentClocksEventReasons(void *gpu, unsigned long long *out) {
-    int code;
-    const char *answer = ask_gpu(__func__, gpu, &code);
-    return big_number(answer, code, out);
-}
+PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3)
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3)
 #endif
+PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2)
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2)
+
+typedef struct { Number pid; Long time; Number sm, memory, encoder, decoder; } Used;
+
+/* "pid:percent pid:percent" */
+int nvmlDeviceGetProcessUtilization(Handle *gpu, Used *out, Number *count, Long since) {
+    int code;
+    Process found[PARTS] = {0};
+    Number room = out ? *count : 0;
+    const char *answer = ask_gpu(__func__, gpu, &code);
+    (void)since;
+    *count = PARTS;
+    if ((code = processes(answer, code, count, found))) return code;
+    if (!*count) return NOT_FOUND;
+    if (*count > room) return INSUFFICIENT_SIZE;
+    for (Number i = 0; i < *count; i++)
+        out[i] = (Used){ found[i].pid, i + 1, (Number)found[i].memory, 0, 0, 0 };
+    return OK;
+}

@@ -1,0 +1,323 @@
+import pytest
+
+from perfkit.machine.gpu import Clocks, Driver, Gpu, Holder, Link, Power, State
+
+DESCRIBE = """
+import dataclasses
+from perfkit.machine.cards import gpus
+driver, found, why = gpus()
+answer = [
+    driver and dataclasses.asdict(driver), [dataclasses.asdict(g) for g in found], why
+]
+"""
+KNOWN = (
+    "power limit reached",
+    "hardware slowdown (heat or power)",
+    "too warm, slowed by the driver",
+    "too hot, slowed by the hardware",
+    "power brake (external power supply)",
+)
+
+
+def card(described, name):
+    _, (gpu,), why = described[name]
+    assert why == ""
+    return gpu
+
+
+def test_a_card_is_described_by_its_driver_in_base_units(described):
+    assert card(described, "data_centre") == Gpu(
+        name="NVIDIA H200",
+        memory=143771 * 2**20,
+        memory_used=2 * 2**30,
+        memory_bus=6144,
+        memory_window=256 * 2**30,
+        driver="580.95.05",
+        compute_capability="9.0",
+        architecture="Hopper",
+        cores=16896,
+        multiprocessors=132,
+        pci_bus="0000:1b:00.0",
+        busy=0.87,
+        tells_fill=True,
+        link=Link(
+            generation=5,
+            width=16,
+            generation_max=5,
+            width_max=16,
+            generation_card=5,
+            replays=0,
+            nvlinks=18,
+        ),
+        clocks=Clocks(
+            sm=1.98e9,
+            sm_max=1.98e9,
+            memory=3.201e9,
+            memory_max=3.201e9,
+            throttle=(),
+            throttle_known=KNOWN,
+            slowed_power=3.0,
+            slowed_heat=0.0,
+        ),
+        power=Power(
+            draw=412.5,
+            limit=700.0,
+            limit_set=700.0,
+            limit_default=700.0,
+            limit_min=200.0,
+            limit_max=700.0,
+            energy=981234.567,
+            temperature=54.0,
+            slowdown=89.0,
+        ),
+        state=State(
+            persistence=True,
+            compute_mode="default",
+            ecc=True,
+            mig=False,
+            performance="P0",
+            accounting=False,
+            errors=0,
+            rows_remapped=0,
+            remap_pending=False,
+            remap_failed=False,
+            numa_node=0,
+            cores_near="0-31",
+        ),
+        holders=(Holder(program="python", memory=2**31, busy=0.87, own=True),),
+        refused={"power.fan": "Not Supported", "state.driver_model": "Not Supported"},
+    )
+
+
+def test_the_driver_tells_its_versions(described):
+    driver, _, _ = described["data_centre"]
+    assert driver == Driver(version="580.95.05", library="13.580.95.05", cuda="13.0")
+    assert described["wsl"][0].cuda == "12.8"
+
+
+def test_what_the_driver_does_not_tell_of_a_card_is_none_and_its_word_is_kept(ask):
+    _, (gpu,), why = ask(DESCRIBE, "nvmlDeviceGetCount * 1")
+    refused = gpu.pop("refused")
+    assert gpu.pop("name") == "unknown NVIDIA GPU"
+    assert gpu["state"].pop("instance") is False
+    assert set(leaves(gpu).values()) == {None}
+    # These are not asked for: they belong to a run, or are told of the driver.
+    seen = {"link.busy_generation", "link.busy_width", "clocks.busy_throttle", "driver"}
+    about = {"name", "holders.drawing", "holders.busy"}
+    assert set(refused) == (set(leaves(gpu)) - seen) | about
+    assert set(refused.values()) == {"Not Supported"}
+    assert why == ""
+
+
+def leaves(record, prefix=""):
+    """The fields of a record by their dotted names."""
+    found = {}
+    for name, value in record.items():
+        inner = leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else None
+        found |= {f"{prefix}{name}": value} if inner is None else inner
+    return found
+
+
+@pytest.mark.parametrize("mark", [2**32 - 1, 2**64 - 1])
+def test_the_drivers_mark_for_no_value_is_not_a_value(ask, mark):
+    lines = f"""
+nvmlDeviceGetCount * 1
+nvmlDeviceGetMemoryInfo 0 {mark} {mark}
+nvmlDeviceGetPowerUsage 0 {2**32 - 1}
+nvmlDeviceGetCurrPcieLinkWidth 0 {2**32 - 1}
+nvmlDeviceGetPerformanceState 0 32
+nvmlDeviceGetTemperature 0 40
+"""
+    _, (gpu,), _ = ask(DESCRIBE, lines)
+    assert gpu["memory"] is gpu["memory_used"] is gpu["power"]["draw"] is None
+    assert gpu["link"]["width"] is gpu["state"]["performance"] is None
+    assert gpu["power"]["temperature"] == 40
+    assert gpu["refused"]["memory"] == gpu["refused"]["link.width"] == "No Value"
+
+
+def test_a_0_that_no_card_can_mean_is_not_a_value(ask):
+    calls = """
+CurrPcieLinkWidth MaxPcieLinkGeneration NumGpuCores MemoryBusWidth EnforcedPowerLimit
+PowerUsage MemoryInfo BAR1MemoryInfo
+"""
+    lines = "".join(f"nvmlDeviceGet{call} 0 0 0\n" for call in calls.split())
+    _, (gpu,), _ = ask(DESCRIBE, "nvmlDeviceGetCount * 1\n" + lines)
+    assert gpu["state"].pop("instance") is False
+    assert 0 not in leaves(gpu).values()
+
+
+def test_a_narrow_slot_shows_in_the_link(described):
+    link = card(described, "gaming_x8").link
+    assert (link.generation, link.generation_max, link.generation_card) == (3, 3, 4)
+    assert (link.width, link.width_max, link.replays) == (8, 16, 17)
+
+
+def test_an_idle_card_has_no_throttling_and_a_fan_that_stands_still(described):
+    gpu = card(described, "idle_link")
+    assert (gpu.link.generation, gpu.link.generation_max) == (1, 4)
+    assert gpu.clocks.throttle == ()
+    assert gpu.power.fan == 0.0
+    assert gpu.state.performance == "P8"
+
+
+def test_a_laptop_tells_what_slows_it_and_how_long_it_has(described):
+    gpu = card(described, "laptop_throttled")
+    assert gpu.clocks.throttle == (KNOWN[0], KNOWN[2], KNOWN[3])
+    assert (gpu.clocks.slowed_power, gpu.clocks.slowed_heat) == (94.0, 311.0)
+    assert (gpu.power.limit, gpu.power.limit_default) == (45.0, 95.0)
+    assert gpu.refused["power.limit_set"] == "Not Supported"
+
+
+def test_a_limit_that_is_told_only_as_it_was_asked_for_is_the_limit(ask):
+    machine = "nvmlDeviceGetCount * 1\nnvmlDeviceGetPowerManagementLimit 0 80000\n"
+    _, (gpu,), _ = ask(DESCRIBE, machine)
+    assert gpu["power"]["limit"] == gpu["power"]["limit_set"] == 80.0
+    assert "power.limit" not in gpu["refused"]
+
+
+@pytest.mark.parametrize(("own", "given"), [(1275, None), (1410, 1.275e9)])
+def test_clocks_count_as_set_where_they_are_not_the_cards_own(
+    ask, scripted, own, given
+):
+    named = "nvmlDeviceGetDefaultApplicationsClock 0 "
+    machine = scripted("ampere").replace(f"{named}1275", f"{named}{own}")
+    _, (gpu,), _ = ask(DESCRIBE, machine)
+    assert gpu["clocks"]["sm_set"] == given
+    assert "clocks.sm_set" not in gpu["refused"]
+
+
+def test_an_instance_has_its_own_memory_and_cores_and_its_cards_link(described):
+    gpu = card(described, "mig_slice")
+    assert gpu.name.endswith("MIG 1g.10gb")
+    assert gpu.state.mig
+    assert gpu.state.instance
+    assert (gpu.memory, gpu.memory_used) == (9856 * 2**20, 13 * 2**20)
+    assert (gpu.multiprocessors, gpu.cores) == (14, 14 * 64)
+    assert gpu.link.width == 16
+    assert gpu.busy is None
+    assert gpu.refused["busy"] == "Not Supported"
+
+
+def test_a_divided_card_is_as_many_gpus_as_it_has_instances(ask, scripted):
+    more = "nvmlDeviceGetName 0:4 NVIDIA A100-SXM4-80GB MIG 2g.20gb\n"
+    _, found, _ = ask(DESCRIBE, scripted("mig_slice") + more)
+    assert [gpu["name"][-7:] for gpu in found] == ["1g.10gb", "2g.20gb"]
+
+
+def test_a_divided_card_without_instances_is_told_of_whole(ask, scripted):
+    lines = scripted("mig_slice").splitlines()
+    _, (gpu,), _ = ask(DESCRIBE, "\n".join(line for line in lines if "0:1" not in line))
+    assert (gpu["state"]["mig"], gpu["state"]["instance"]) == (True, False)
+
+
+def test_wsl_gives_what_it_gives(described):
+    gpu = card(described, "wsl")
+    assert (gpu.memory_used, gpu.power.temperature) == (2**30, 61.0)
+    assert gpu.state.driver_model == "WDDM"
+    assert gpu.busy is gpu.power.draw is gpu.holders is None
+    assert gpu.refused["holders"] == "Not Supported"
+
+
+def test_a_card_that_is_gone_is_still_told_of_beside_the_other(described):
+    _, (good, gone), why = described["card_gone"]
+    assert good.memory == 80 * 2**30
+    assert gone == Gpu(
+        name="unknown NVIDIA GPU", driver="570.133.20", refused={"card": "GPU is lost"}
+    )
+    assert why == ""
+
+
+def test_a_card_that_falls_off_the_bus_keeps_what_it_had_told(described):
+    _, (good, lost), _ = described["two_cards_one_lost"]
+    assert good.power.draw == 120.0
+    assert lost.compute_capability == "8.6"
+    assert lost.busy is lost.power.draw is None
+    assert lost.refused["power.draw"] == "GPU is lost"
+
+
+def test_an_exclusive_card_and_who_has_it(described):
+    gpu = card(described, "exclusive")
+    assert gpu.state.compute_mode == "exclusive process"
+    (holder,) = gpu.holders
+    assert (holder.memory, holder.own, holder.computes) == (15569256448, False, True)
+
+
+def test_a_card_that_somebody_else_fills(described):
+    gpu = card(described, "held")
+    (holder,) = gpu.holders
+    assert not holder.own
+    assert holder.busy == 0.98
+    assert holder.memory / gpu.memory > 0.8
+
+
+def test_unlike_cards_keep_their_order_and_the_way_between_them(described):
+    driver, gpus, _ = described["two_unlike"]
+    assert [gpu.name[-8:] for gpu in gpus] == ["RTX 4090", "GTX 1660"]
+    assert [gpu.multiprocessors for gpu in gpus] == [128, 22]
+    way = "over PCI Express, through one bridge of a processor, by way of main memory"
+    assert driver.topology == (f"GPU 0 and GPU 1: {way}.",)
+
+
+def test_a_small_card_has_few_multiprocessors(described):
+    assert card(described, "small_card").multiprocessors == 3
+
+
+def test_cores_near_are_told_over_more_than_one_word(described):
+    gpu = card(described, "ampere")
+    assert (gpu.state.numa_node, gpu.state.cores_near) == (3, "48-63,240-255")
+
+
+def test_a_card_that_is_near_several_nodes_has_none_of_its_own(ask):
+    machine = "nvmlDeviceGetCount * 1\nnvmlDeviceGetMemoryAffinity 0 0x3\n"
+    _, (gpu,), _ = ask(DESCRIBE, machine)
+    assert gpu["state"]["numa_node"] is None
+    assert "state.numa_node" not in gpu["refused"]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "words"),
+    [
+        ("not_loaded", "not loaded", "installed but not loaded"),
+        ("version_mismatch", "mismatch", "updated while it ran"),
+        ("no_permission", "no permission", "refuses this user"),
+    ],
+)
+def test_a_driver_that_does_not_start_says_why(described, name, problem, words):
+    driver, found, why = described[name]
+    assert found == ()
+    assert words in why
+    assert driver == Driver(library="12.570.133.20", problem=problem)
+
+
+@pytest.mark.parametrize("code", [999, 4711])
+def test_a_driver_that_fails_in_another_way_is_quoted(ask, code):
+    driver, found, why = ask(DESCRIBE, f"nvmlInit * !{code}")
+    assert (driver["problem"], found) == ("no answer", [])
+    assert why.startswith("The NVIDIA driver does not answer: ")
+
+
+def test_a_driver_without_cards_says_so(described):
+    driver, found, why = described["no_card"]
+    assert (driver.version, driver.problem, found) == ("570.133.20", "", ())
+    assert why == "The NVIDIA driver reports no GPU."
+
+
+def test_a_driver_that_does_not_count_its_cards_says_so(ask):
+    driver, found, why = ask(DESCRIBE, "nvmlDeviceGetCount * !999")
+    assert (driver["problem"], found) == ("", [])
+    assert why == "The NVIDIA driver does not say which GPUs there are: Unknown Error."
+
+
+def test_no_driver_is_none_and_a_sentence(ask, tmp_path):
+    # What cannot be loaded stands before a real driver, should this machine have one.
+    (tmp_path / "libnvidia-ml.so.1").touch()
+    why = "No NVIDIA driver is installed."
+    assert ask(DESCRIBE, library=tmp_path) == [None, [], why]
+
+
+def test_an_old_driver_names_some_calls_otherwise(ask, old_driver, scripted):
+    machine = scripted("laptop_throttled").replace("EventReasons", "ThrottleReasons")
+    _, (gpu,), _ = ask(DESCRIBE, machine, old_driver)
+    assert gpu["clocks"]["throttle"] == [KNOWN[0], KNOWN[2], KNOWN[3]]
+    assert gpu["clocks"]["throttle_known"] == list(KNOWN)
+    assert gpu["holders"][0]["own"]

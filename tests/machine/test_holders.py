@@ -1,0 +1,98 @@
+import pytest
+
+from perfkit.machine.holders import UNKNOWN
+
+HOLDERS = """
+import dataclasses
+from perfkit.machine.cards import gpus
+_, (gpu,), _ = gpus()
+answer = [gpu.holders and [dataclasses.asdict(h) for h in gpu.holders], gpu.refused]
+"""
+COMPUTE = "nvmlDeviceGetComputeRunningProcesses"
+GRAPHICS = "nvmlDeviceGetGraphicsRunningProcesses"
+USED = "nvmlDeviceGetProcessUtilization"
+# Above the highest number that Linux gives a process.
+NOBODY = 4194305
+
+
+@pytest.fixture
+def held(ask):
+    """What is told of a card that processes hold, as pid:bytes, and what is refused."""
+
+    def describe(compute="none", graphics="none", used="!6", before=""):
+        calls = {COMPUTE: compute, GRAPHICS: graphics, USED: used}
+        script = "".join(f"{call} 0 {answer}\n" for call, answer in calls.items())
+        return ask(f"{before}\n{HOLDERS}", f"nvmlDeviceGetCount * 1\n{script}")
+
+    return describe
+
+
+def test_a_card_that_nobody_holds_has_no_holders(held):
+    found, refused = held()
+    assert found == []
+    assert not {name for name in refused if name.startswith("holders")}
+
+
+def test_own_programs_are_told_from_others(held):
+    found, _ = held("self:1000 parent:2000", used="self:40 parent:60")
+    assert [(h["own"], h["memory"], h["busy"]) for h in found] == [
+        (False, 2000, 0.6),
+        (True, 1000, 0.4),
+    ]
+
+
+def test_a_program_that_draws_is_told_from_one_that_computes(held):
+    found, _ = held("self:10", "self:10 parent:5")
+    assert [(h["own"], h["computes"]) for h in found] == [(True, True), (False, False)]
+
+
+def test_a_program_out_of_sight_has_no_name_and_is_not_ours(held):
+    (holder,), _ = held(f"{NOBODY}:7")
+    assert (holder["program"], holder["own"]) == (UNKNOWN, False)
+
+
+@pytest.mark.parametrize("hidden", [0, 2**64 - 1])
+def test_memory_that_the_driver_hides_is_not_0(held, hidden):
+    (holder,), _ = held(f"self:{hidden}")
+    assert holder["memory"] is None
+
+
+def test_how_busy_each_is_may_be_refused_alone(held):
+    (holder,), refused = held("self:1", used="!3")
+    assert holder["busy"] is None
+    assert refused["holders.busy"] == "Not Supported"
+    assert "holders" not in refused
+
+
+def test_those_that_draw_may_be_refused_alone(held):
+    (holder,), refused = held("self:1", "!4")
+    assert holder["computes"]
+    assert refused["holders.drawing"] == "Insufficient Permissions"
+
+
+def test_holders_are_unknown_where_those_that_compute_are(held):
+    found, refused = held("!3", "parent:5")
+    assert found is None
+    assert refused["holders"] == "Not Supported"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("python3.11", "python3.11"),
+        ("/opt/secret/train", "train"),
+        ("C:\\jobs\\train.exe", "train.exe"),
+        ("train.py --data x", "train.py"),
+        ("trainer-ada", "trainer-<name>"),
+        ("", UNKNOWN),
+    ],
+)
+def test_a_programs_name_is_all_that_is_told_of_it(held, name, shown):
+    before = f"""
+import psutil
+from perfkit.machine import environment
+environment.own_names = lambda: ("ada",)
+psutil.Process.name = lambda process: {name!r}
+"""
+    (holder,), _ = held("self:1", before=before)
+    assert holder["program"] == shown

@@ -1,0 +1,360 @@
+"""Each call of the driver fails in turn, in several ways."""
+
+import subprocess
+
+import pytest
+
+from perfkit.machine.cards import UNKNOWN
+from tests.machine.conftest import answer_of, text_of
+
+# Refusals, errors of the machine, and one that has no name.
+CODES = (2, 3, 6, 13, 15, 999, 4711)
+EVERYTHING = """
+nvmlDeviceGetMemoryInfo * 1000 400 0
+nvmlDeviceGetFanSpeed * 40
+nvmlDeviceGetDriverModel * 1 1
+nvmlDeviceGetMemoryErrorCounter * 0 5
+nvmlDeviceGetTotalEccErrors * 0 5
+nvmlDeviceGetCurrentClocksThrottleReasons * 0x4
+nvmlDeviceGetCurrentClocksEventReasons * 0x4
+nvmlDeviceGetSupportedClocksThrottleReasons * 0x1ff
+nvmlDeviceGetDefaultApplicationsClock * 1755 3201
+nvmlDeviceGetComputeRunningProcesses * self:1000
+nvmlDeviceGetGraphicsRunningProcesses * parent:900
+nvmlDeviceGetProcessUtilization * self:80 parent:10
+nvmlDeviceGetViolationStatus * 1000000000 2000000000
+nvmlDeviceGetPcieReplayCounter * 3
+nvmlDeviceGetRemappedRows * 1 1 1 1
+nvmlDeviceGetUtilizationRates * 70 20
+nvmlDeviceGetMemoryAffinity * 0x2
+nvmlDeviceGetPcieThroughput * 10 20
+"""
+EACH = """
+import dataclasses, os
+from perfkit.machine.cards import gpus
+from perfkit.machine.gpu_reader import GpuReader
+
+def look(before=""):
+    with open(os.environ["NVML_MACHINE"], "w") as script:
+        script.write(before + machine)
+    driver, found, why = gpus()
+    reader = GpuReader(clock=lambda: 0.0)
+    samples = [reader.sample(), reader.sample()]
+    reader.close()
+    cards = [dataclasses.asdict(gpu) for gpu in found]
+    return [driver and dataclasses.asdict(driver), cards, why, *samples]
+
+machine = open(os.environ["NVML_MACHINE"]).read()
+without = {
+    str(code): {call: look(f"{call} * !{code}\\n") for call in CALLS} for code in CODES
+}
+answer = [look(), without]
+"""
+# What is lost with each call; whatever else is there must not change.
+LOST = {
+    "nvmlDeviceGetAccountingMode": {"state.accounting"},
+    "nvmlDeviceGetApplicationsClock": {"clocks.sm_set"},
+    "nvmlDeviceGetArchitecture": {"architecture"},
+    "nvmlDeviceGetBAR1MemoryInfo": {"memory_window"},
+    "nvmlDeviceGetClockInfo": {"clocks.sm", "clocks.memory"},
+    "nvmlDeviceGetComputeMode": {"state.compute_mode"},
+    "nvmlDeviceGetComputeRunningProcesses_v3": {"holders"},
+    "nvmlDeviceGetCpuAffinity": {"state.cores_near"},
+    "nvmlDeviceGetCudaComputeCapability": {"compute_capability", "multiprocessors"},
+    "nvmlDeviceGetCurrPcieLinkGeneration": {"link.generation"},
+    "nvmlDeviceGetCurrPcieLinkWidth": {"link.width"},
+    "nvmlDeviceGetCurrentClocksEventReasons": {"clocks.throttle"},
+    "nvmlDeviceGetDefaultApplicationsClock": {"clocks.sm_set"},
+    "nvmlDeviceGetDriverModel_v2": {"state.driver_model"},
+    "nvmlDeviceGetEccMode": {"state.ecc"},
+    "nvmlDeviceGetFanSpeed": {"power.fan"},
+    "nvmlDeviceGetGpuMaxPcieLinkGeneration": {"link.generation_card"},
+    "nvmlDeviceGetGraphicsRunningProcesses_v3": {"holders.drawing"},
+    "nvmlDeviceGetMaxClockInfo": {"clocks.sm_max", "clocks.memory_max"},
+    "nvmlDeviceGetMaxPcieLinkGeneration": {"link.generation_max"},
+    "nvmlDeviceGetMaxPcieLinkWidth": {"link.width_max"},
+    "nvmlDeviceGetMemoryAffinity": {"state.numa_node"},
+    "nvmlDeviceGetMemoryBusWidth": {"memory_bus"},
+    "nvmlDeviceGetMemoryInfo": {"memory", "memory_used"},
+    "nvmlDeviceGetMigMode": {"state.mig"},
+    "nvmlDeviceGetName": {"name"},
+    "nvmlDeviceGetNumGpuCores": {"cores", "multiprocessors"},
+    "nvmlDeviceGetNvLinkState": {"link.nvlinks"},
+    "nvmlDeviceGetPciInfo_v3": {"pci_bus"},
+    "nvmlDeviceGetPcieReplayCounter": {"link.replays"},
+    "nvmlDeviceGetPerformanceState": {"state.performance"},
+    "nvmlDeviceGetPersistenceMode": {"state.persistence"},
+    "nvmlDeviceGetPowerManagementDefaultLimit": {"power.limit_default"},
+    "nvmlDeviceGetPowerManagementLimit": {"power.limit_set"},
+    "nvmlDeviceGetPowerManagementLimitConstraints": {
+        "power.limit_min",
+        "power.limit_max",
+    },
+    "nvmlDeviceGetPowerUsage": {"power.draw"},
+    "nvmlDeviceGetProcessUtilization": {"holders.busy"},
+    "nvmlDeviceGetRemappedRows": {
+        "state.rows_remapped",
+        "state.remap_pending",
+        "state.remap_failed",
+    },
+    "nvmlDeviceGetSupportedClocksEventReasons": {"clocks.throttle_known"},
+    "nvmlDeviceGetTemperature": {"power.temperature"},
+    "nvmlDeviceGetTemperatureThreshold": {"power.slowdown"},
+    "nvmlDeviceGetTotalEnergyConsumption": {"power.energy"},
+    "nvmlDeviceGetUtilizationRates": {"busy"},
+    "nvmlDeviceGetViolationStatus": {"clocks.slowed_power", "clocks.slowed_heat"},
+    "nvmlGpmQueryDeviceSupport": {"tells_fill"},
+}
+# Another call gives the same, or nothing of a whole card hangs on it.
+NOTHING_LOST = {
+    "nvmlDeviceGetAttributes_v2",
+    "nvmlDeviceGetComputeRunningProcesses_v2",
+    "nvmlDeviceGetCurrentClocksThrottleReasons",
+    "nvmlDeviceGetEnforcedPowerLimit",
+    "nvmlDeviceGetGraphicsRunningProcesses_v2",
+    "nvmlDeviceGetMaxMigDeviceCount",
+    "nvmlDeviceGetMemoryErrorCounter",
+    "nvmlDeviceGetMemoryInfo_v2",
+    "nvmlDeviceGetMigDeviceHandleByIndex",
+    "nvmlDeviceGetPcieThroughput",
+    "nvmlDeviceGetSupportedClocksThrottleReasons",
+    "nvmlDeviceGetTotalEccErrors",
+    "nvmlErrorString",
+    "nvmlShutdown",
+}
+# They are asked of the machine; each has a test of its own.
+OF_THE_MACHINE = {
+    "nvmlDeviceGetCount_v2",
+    "nvmlDeviceGetHandleByIndex_v2",
+    "nvmlDeviceGetP2PStatus",
+    "nvmlDeviceGetTopologyCommonAncestor",
+    "nvmlInitWithFlags",
+    "nvmlSystemGetCudaDriverVersion",
+    "nvmlSystemGetDriverVersion",
+    "nvmlSystemGetNVMLVersion",
+}
+# An older driver knows these by another name only, and that is asked then.
+RENAMED = {
+    "nvmlDeviceGetComputeRunningProcesses_v3",
+    "nvmlDeviceGetCurrentClocksEventReasons",
+    "nvmlDeviceGetGraphicsRunningProcesses_v3",
+    "nvmlDeviceGetSupportedClocksEventReasons",
+}
+
+
+def exported(library):
+    """The calls that a library has, as its own table of symbols tells them."""
+    table = ["nm", "-D", "--defined-only", library / "libnvidia-ml.so.1"]
+    names = subprocess.run(table, check=True, capture_output=True, text=True).stdout
+    return {line.split()[-1] for line in names.splitlines() if " nvml" in line}
+
+
+def lost_with(call, code):
+    """What is to be refused when this call fails in this way."""
+    if call in RENAMED and code == 13:
+        return set()
+    # That no process used the GPU lately is an answer.
+    if call == "nvmlDeviceGetProcessUtilization" and code == 6:
+        return set()
+    return LOST.get(call, set())
+
+
+def leaves(record, prefix=""):
+    """The fields of a record by their dotted names, but for those told of apart."""
+    found = {}
+    for name, value in record.items():
+        if isinstance(value, dict) and name != "refused":
+            found |= leaves(value, f"{prefix}{name}.")
+        elif name not in ("refused", "holders"):
+            found[f"{prefix}{name}"] = value
+    return found
+
+
+def look(driver, folder, machine, codes=CODES):
+    """Look at a machine whole, and with each call failing in turn, by error."""
+    script = folder / "machine.txt"
+    script.write_text(machine)
+    calls = repr(sorted(exported(driver)))
+    lines = EACH.replace("CODES", repr(codes)).replace("CALLS", calls)
+    return answer_of(lines, driver, script)
+
+
+@pytest.fixture(scope="module")
+def looked(driver, tmp_path_factory):
+    machine = EVERYTHING + text_of("hopper")
+    return look(driver, tmp_path_factory.mktemp("machine"), machine)
+
+
+@pytest.fixture
+def each(looked):
+    """A machine whole, and with each call failing in turn in one way."""
+    whole, without = looked
+    return lambda code: (whole, without[str(code)])
+
+
+def test_every_call_that_the_library_has_is_known_here(driver):
+    known = {*LOST, *NOTHING_LOST, *OF_THE_MACHINE}
+    assert exported(driver) == known
+    assert len(known) == len(LOST) + len(NOTHING_LOST) + len(OF_THE_MACHINE)
+
+
+def test_the_library_has_every_call_that_is_asked_for(ask, driver, scripted):
+    lines = """
+import pynvml
+from perfkit.machine.cards import gpus
+from perfkit.machine.gpu_reader import GpuReader
+asked, find = set(), pynvml._nvmlGetFunctionPointer
+pynvml._nvmlGetFunctionPointer = lambda name: asked.add(name) or find(name)
+gpus(), GpuReader().sample()
+answer = sorted(asked)
+"""
+    asked = {*ask(lines, scripted("hopper")), *ask(lines, scripted("mig_slice"))}
+    assert len(asked) > 50
+    assert asked <= exported(driver)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_call_that_fails_takes_its_own_readings_alone(each, code):
+    whole, without = each(code)
+    _, cards, _, *_ = whole
+    assert [card["refused"] for card in cards] == [{}, {}]
+    for call in {*LOST, *NOTHING_LOST}:
+        for card, now in zip(cards, without[call][1], strict=True):
+            check_card(card, now, lost_with(call, code))
+
+
+def check_card(card, now, lost):
+    assert set(now["refused"]) == lost
+    assert all(now["refused"].values())
+    was, is_now = leaves(card), leaves(now)
+    gone = {name for name in lost if not name.startswith("holders")}
+    assert {name for name in was if was[name] != is_now[name]} == gone
+    assert {is_now[name] for name in gone} <= {None, UNKNOWN}
+    check_holders(now["holders"], lost)
+
+
+def check_holders(holders, lost):
+    if "holders" in lost:
+        assert holders is None
+    else:
+        drawing = [] if "holders.drawing" in lost else [(False, 900)]
+        assert [(h["own"], h["memory"]) for h in holders] == [(True, 1000), *drawing]
+        assert 0 not in {h["busy"] for h in holders}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_call_that_fails_leaves_the_readings_of_a_run_as_they_are(each, code):
+    whole, without = each(code)
+    for *_, first, second in without.values():
+        assert first.items() <= whole[-2].items()
+        assert second.items() <= whole[-1].items()
+    # A name is not read in a run; a second card goes on when the first has its due.
+    assert without["nvmlDeviceGetName"][-2:] == whole[-2:]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_machine_is_told_of_as_far_as_its_driver_goes(each, code):
+    (driver, cards, _, *_), without = each(code)
+    for call, field in {
+        "nvmlSystemGetCudaDriverVersion": "cuda",
+        "nvmlSystemGetDriverVersion": "version",
+        "nvmlSystemGetNVMLVersion": "library",
+    }.items():
+        now, cards_now, *_ = without[call]
+        refused = now["refused"].pop(field)
+        assert refused
+        assert now == driver | {field: None}
+        gone = {"driver": None} if field == "version" else {}
+        assert cards_now == [card | gone for card in cards]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_driver_that_does_not_start_or_count_has_no_cards_and_a_reason(each, code):
+    _, without = each(code)
+    for call in ("nvmlInitWithFlags", "nvmlDeviceGetCount_v2"):
+        driver, cards, why, *samples = without[call]
+        assert (cards, samples) == ([], [{}, {}])
+        assert why.endswith(".")
+        assert bool(driver["problem"]) == (call == "nvmlInitWithFlags")
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_cards_that_the_driver_gives_no_access_to_are_told_of_all_the_same(each, code):
+    (driver, *_), without = each(code)
+    _, cards, why, *samples = without["nvmlDeviceGetHandleByIndex_v2"]
+    assert (why, samples) == ("", [{}, {}])
+    for card in cards:
+        assert list(card["refused"]) == ["card"]
+        told = {value for value in leaves(card).values() if value is not None}
+        assert told == {UNKNOWN, driver["version"], False}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_way_between_cards_is_told_as_far_as_it_is_known(each, code):
+    (driver, *_), without = each(code)
+    nvlink = ["GPU 0 and GPU 1: joined by NVLink."]
+    assert driver["topology"] == nvlink
+    assert without["nvmlDeviceGetTopologyCommonAncestor"][0]["topology"] == nvlink
+    (said,) = without["nvmlDeviceGetP2PStatus"][0]["topology"]
+    assert said == "GPU 0 and GPU 1: over PCI Express, through two processors."
+
+
+@pytest.mark.parametrize("code", [3, 15, 999])
+def test_an_instance_is_told_of_whatever_fails(driver, tmp_path, code):
+    whole, without = look(driver, tmp_path, text_of("mig_slice"), (code,))
+    values = leaves(whole[1][0]).items()
+    zeros = {name for name, value in values if value == 0}
+    for _, cards, why, *_ in without[str(code)].values():
+        assert bool(cards) != bool(why)
+        for card in cards:
+            now = leaves(card)
+            assert {n for n in now if now[n] == 0} - {"state.instance"} <= zeros
+
+
+def test_an_error_without_a_text_keeps_its_number(ask, scripted):
+    lines = """
+from perfkit.machine.cards import gpus
+answer = gpus()[1][0].refused
+"""
+    machine = "nvmlErrorString * !1\nnvmlDeviceGetFanSpeed * !4711\n"
+    refused = ask(lines, machine + scripted("data_centre"))
+    assert refused["power.fan"] == "Error 4711"
+
+
+def test_a_reading_that_this_nvidia_ml_py_does_not_know_is_refused(ask, scripted):
+    lines = """
+import pynvml
+from perfkit.machine.cards import gpus
+del pynvml.nvmlDeviceGetMemoryBusWidth
+answer = gpus()[1][0].refused
+"""
+    refused = ask(lines, scripted("data_centre"))
+    assert refused["memory_bus"] == "Function Not Found"
+
+
+def test_a_text_that_is_none_is_refused(ask, tmp_path, scripted):
+    lines = """
+import os
+from perfkit.machine.cards import gpus
+with open(os.environ["NVML_MACHINE"], "rb+") as script:
+    text = script.read().replace(b"NVIDIA H200", b"NVIDIA \\xff200")
+    script.seek(0)
+    script.write(text)
+answer = [gpus()[1][0].name, gpus()[1][0].refused["name"]]
+"""
+    assert ask(lines, scripted("data_centre")) == [UNKNOWN, "Not Text"]
+
+
+def test_without_nvidia_ml_py_there_is_a_sentence_that_says_how_to_get_it(ask):
+    lines = """
+import sys
+sys.modules["pynvml"] = None
+from perfkit.machine.cards import gpus
+from perfkit.machine.gpu_reader import GpuReader
+reader = GpuReader()
+answer = [*gpus(), reader.sample(), reader.why]
+"""
+    driver, found, why, sample, again = ask(lines, "nvmlDeviceGetCount * 1")
+    assert (driver, found, sample) == (None, [], {})
+    assert why == again
+    assert "pip install nvidia-ml-py" in why
