@@ -100,7 +100,7 @@ def _exclusive(gpu: Gpu, evidence: str, remedy: str) -> Check:
         evidence=evidence + by,
         why="A second program, or a notebook that is still open, finds no GPU.",
         remedy=remedy,
-        cost=0.95 if strangers else 0.3,
+        cost=0.97 if strangers else 0.3,
     )
 
 
