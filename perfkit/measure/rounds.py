@@ -21,6 +21,7 @@ import psutil
 
 from perfkit.errors import RunError
 from perfkit.measure import spending, tries
+from perfkit.measure.asleep import Asleep
 from perfkit.measure.events import (
     Event,
     Finished,
@@ -51,6 +52,10 @@ _SILENT_TICKS = 30
 _MEMORY_SHARE = 0.6
 _SLICE_S = 0.1
 _PREPARE_SILENCE_S = 900.0
+_TRY_SILENCE_S = 30.0
+# TensorFlow's allocator waits 10 s for memory before it gives up.
+_WAITS_FOR_MEMORY_S = 1.0
+_WAITS_FOR_MEMORY = "ran out of memory: it waited for more than its limit leaves"
 
 
 @dataclass
@@ -335,10 +340,13 @@ class Run:
         self.watcher.watch(live.running.pid)
         yield TrialStarted(wanted.name, self._round, self._now())
         longest = wanted.seconds or math.inf
+        asleep = Asleep(live.running.pid, self.clock)
         while not live.over and not self._ending:
             if live.ready and self._now() - live.ready_s >= longest:
                 break
             live.listen(_SLICE_S / 4)
+            if wanted.memory is not None and asleep.seconds() > _WAITS_FOR_MEMORY_S:
+                live.end("out-of-memory", _WAITS_FOR_MEMORY)
             yield from self._tell()
         yield from self._end([live])
 
