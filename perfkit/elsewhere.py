@@ -22,14 +22,14 @@ _SLICE_S = 0.1
 _RESULT = "result"
 
 
-def fresh(function: Callable[[], Any], /, *, timeout: float = 60.0) -> Any:
+def fresh(function: Callable[[Any], Any], /, *, timeout: float = 60.0) -> Any:
     """Call a function in a process that has TensorFlow loaded and has not used it.
 
     What it prints is printed here. An interrupt ends the process.
 
     Args:
-        function: Takes nothing; what it returns has to be picklable, so return numbers
-            and text, not tensors.
+        function: Takes the module ``tensorflow``. What it returns has to be picklable:
+            numbers and text, not tensors.
         timeout: Seconds after which it counts as hung.
 
     Returns:
@@ -42,7 +42,7 @@ def fresh(function: Callable[[], Any], /, *, timeout: float = 60.0) -> Any:
     """
     if not callable(function):
         raise BadParameterError(
-            f"fresh() takes a function, such as `def look(): ...`, not {function!r}."
+            f"fresh() takes a function, such as `def look(tf): ...`, not {function!r}."
         )
     while not launcher().wait(_SLICE_S):
         pass
@@ -66,5 +66,7 @@ def fresh(function: Callable[[], Any], /, *, timeout: float = 60.0) -> Any:
     return found.get(_RESULT)
 
 
-def _told(function: Callable[[], Any]) -> Iterator[Note]:
-    yield Note(_RESULT, function())
+def _told(function: Callable[[Any], Any]) -> Iterator[Note]:
+    import tensorflow as tf
+
+    yield Note(_RESULT, function(tf))

@@ -10,28 +10,24 @@ from perfkit.errors import BadParameterError, RunError
 
 
 def test_it_gives_back_what_the_function_returned_from_another_process():
-    here, there = os.getpid(), perfkit.fresh(os.getpid)
+    here, there = os.getpid(), perfkit.fresh(lambda _: os.getpid())
     assert there != here
 
 
 def test_what_the_function_prints_is_printed_here(capsys):
-    assert perfkit.fresh(lambda: print("seen", 3)) is None
+    assert perfkit.fresh(lambda _: print("seen", 3)) is None
     assert capsys.readouterr().out == "seen 3\n"
 
 
 def test_settings_hold_in_that_process_alone():
-    def logical_devices():
-        import tensorflow as tf
-
+    def logical_devices(tf):
         (cpu,) = tf.config.list_physical_devices("CPU")
         tf.config.set_logical_device_configuration(
             cpu, [tf.config.LogicalDeviceConfiguration()] * 2
         )
         return len(tf.config.list_logical_devices("CPU"))
 
-    def as_it_comes():
-        import tensorflow as tf
-
+    def as_it_comes(tf):
         return len(tf.config.list_logical_devices("CPU"))
 
     assert perfkit.fresh(logical_devices) == 2
@@ -40,17 +36,17 @@ def test_settings_hold_in_that_process_alone():
 
 def test_a_function_that_raises_is_a_sentence():
     with pytest.raises(RunError, match=r"The function raised ZeroDivisionError: "):
-        perfkit.fresh(lambda: 1 / 0)
+        perfkit.fresh(lambda _: 1 / 0)
 
 
 def test_a_function_that_ends_its_process_is_a_sentence():
     with pytest.raises(RunError, match=r"The function ended with exit code 3\.$"):
-        perfkit.fresh(lambda: os._exit(3))
+        perfkit.fresh(lambda _: os._exit(3))
 
 
 def test_a_function_that_hangs_is_ended():
     with pytest.raises(RunError, match="no sign of life for 1 s"):
-        perfkit.fresh(lambda: threading.Event().wait(), timeout=1)
+        perfkit.fresh(lambda _: threading.Event().wait(), timeout=1)
 
 
 def test_what_is_no_function_is_refused():
@@ -61,9 +57,9 @@ def test_what_is_no_function_is_refused():
 def test_what_cannot_travel_is_refused():
     lock = threading.Lock()
     with pytest.raises(BadParameterError, match="make what it needs inside it"):
-        perfkit.fresh(lambda: lock.locked())
+        perfkit.fresh(lambda _: lock.locked())
 
 
 def test_a_result_that_cannot_travel_is_a_sentence():
     with pytest.raises(RunError, match="pickle"):
-        perfkit.fresh(threading.Lock)
+        perfkit.fresh(lambda _: threading.Lock())
