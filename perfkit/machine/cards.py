@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfkit.machine import card_readings as card
 from perfkit.machine import holders, readings
 from perfkit.machine.gpu import Clocks, Driver, Gpu, Link, Power, State
-from perfkit.machine.nvml import Device, Nvml, RefusedError, found
+from perfkit.machine.nvml import Device, Nvml, RefusedError, found, lost
 from perfkit.machine.readings import Read, above_zero, flag, number, word
 from perfkit.machine.topology import topology
 
@@ -160,18 +161,19 @@ def _gpu(device: Device, driver: str | None) -> Gpu:
         return Gpu(name=UNKNOWN, driver=driver, refused={"card": device.refused})
     refused = dict[str, str]()
     told = {"name": UNKNOWN} | _told(_GPU, device, refused)
-    return Gpu(
+    state = _told(_STATE, device, refused, "state.")
+    gpu = Gpu(
         driver=driver,
         link=Link(**_told(_LINK, device, refused, "link.")),
         clocks=Clocks(**_told(_CLOCKS, device, refused, "clocks.")),
         power=Power(**_told(_POWER, device, refused, "power.")),
-        state=State(
-            instance=device.is_instance, **_told(_STATE, device, refused, "state.")
-        ),
+        state=State(instance=device.is_instance, **state),
         holders=_holders(device, refused),
-        refused=refused,
         **told,
     )
+    # It may have fallen off the bus meanwhile.
+    word = lost(device)
+    return replace(gpu, refused=refused | ({"card": word} if word else {}))
 
 
 def _holders(device: Device, refused: dict[str, str]) -> tuple[Holder, ...] | None:

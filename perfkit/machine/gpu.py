@@ -174,7 +174,7 @@ class Gpu:
             driver does not say.
         refused: The driver's word for every reading that it refused, by name, such as
             ``{"link.width": "Not Supported"}``; by ``"card"`` where it gives no access
-            to the card at all.
+            to the card, or does no more.
     """
 
     name: str

@@ -114,12 +114,14 @@ class Device:
     """A card to ask, or one instance of a card that is divided.
 
     Attributes:
+        number: Of the card, as the driver counts.
         card: The library's handle of the card; None where it gives none.
         part: That of the instance; that of the card where it is whole.
         refused: The driver's word where it gives no access to the card.
     """
 
     nvml: Nvml
+    number: int
     card: Any = None
     part: Any = None
     refused: str = ""
@@ -149,7 +151,7 @@ def found(nvml: Nvml) -> tuple[tuple[Device, ...], str]:
         count = int(given(nvml.ask("nvmlDeviceGetCount")))
     except RefusedError as error:
         return (), f"The NVIDIA driver does not say which GPUs there are: {error}."
-    devices = [device for index in range(count) for device in _devices(nvml, index)]
+    devices = [device for number in range(count) for device in _devices(nvml, number)]
     return tuple(devices), "" if devices else "The NVIDIA driver reports no GPU."
 
 
@@ -164,14 +166,23 @@ def given(value: Any) -> Any:
     return value
 
 
-def _devices(nvml: Nvml, index: int) -> Iterator[Device]:
+def lost(device: Device) -> str:
+    """The driver's word where it gives no access to the card any more, else ""."""
     try:
-        card = nvml.ask("nvmlDeviceGetHandleByIndex", index)
+        device.nvml.ask("nvmlDeviceGetHandleByIndex", device.number)
     except RefusedError as error:
-        yield Device(nvml, refused=str(error))
+        return str(error)
+    return ""
+
+
+def _devices(nvml: Nvml, number: int) -> Iterator[Device]:
+    try:
+        card = nvml.ask("nvmlDeviceGetHandleByIndex", number)
+    except RefusedError as error:
+        yield Device(nvml, number, refused=str(error))
         return
     parts = tuple(_parts(nvml, card)) or (card,)
-    yield from (Device(nvml, card, part) for part in parts)
+    yield from (Device(nvml, number, card, part) for part in parts)
 
 
 def _parts(nvml: Nvml, card: Any) -> Iterator[Any]:

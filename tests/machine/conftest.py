@@ -1,22 +1,11 @@
-"""Machines that do not exist: a driver's library that answers from a text file."""
-
-import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
+"""Machines with drivers that do not exist; drivers.py serves other folders too."""
 
 import pydantic
 import pytest
 
 from perfkit.machine.gpu import Driver, Gpu
+from tests.machine import drivers
 
-HERE = Path(__file__).parent
-NO_COMPILER = (
-    "These tests compile a driver's library and find no C compiler named cc: install "
-    "one, for example with: apt-get install gcc libc6-dev"
-)
 DESCRIBE = """
 import dataclasses, os, pathlib
 from perfkit.machine.cards import gpus
@@ -29,60 +18,26 @@ for script in sorted(pathlib.Path("tests/machine/nvml").glob("*.txt")):
 """
 
 
-def build_library(folder, *flags):
-    if shutil.which("cc") is None:
-        pytest.fail(NO_COMPILER, pytrace=False)
-    library = folder / "libnvidia-ml.so.1"
-    compiler = ["cc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([*compiler, *flags, HERE / "fake_nvml.c", "-o", library], check=True)
-    return folder
-
-
-def text_of(name):
-    return (HERE / "nvml" / f"{name}.txt").read_text()
-
-
-def under(library, script):
-    """The variables under which a program finds a driver that plays a script."""
-    return os.environ | {"LD_LIBRARY_PATH": str(library), "NVML_MACHINE": str(script)}
-
-
-def answer_of(lines, library, script):
-    child = subprocess.run(
-        [sys.executable, "-c", f"{lines}\nimport json; print(json.dumps(answer))"],
-        env=under(library, script),
-        cwd=HERE.parents[1],
-        capture_output=True,
-        text=True,
-    )
-    assert child.returncode == 0, child.stderr
-    return json.loads(child.stdout)
-
-
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory):
     """A folder with a driver's library that knows every call."""
-    return build_library(tmp_path_factory.mktemp("driver"))
+    return drivers.build_library(tmp_path_factory.mktemp("driver"))
 
 
 @pytest.fixture(scope="session")
 def old_driver(tmp_path_factory):
     """The same of some years ago."""
-    return build_library(tmp_path_factory.mktemp("old-driver"), "-DDRIVER_470")
+    return drivers.build_library(tmp_path_factory.mktemp("old-driver"), "-DDRIVER_470")
 
 
 @pytest.fixture
 def ask(driver, tmp_path):
-    """Runs Python lines under a driver; what they leave in ``answer`` comes back.
-
-    The library is found as on a real machine: by the loader, in a process that starts
-    with it in its search path.
-    """
+    """Runs Python lines under a driver; what they leave in ``answer`` comes back."""
 
     def ask_driver(lines, machine="", library=driver):
         script = tmp_path / "machine.txt"
         script.write_text(machine)
-        return answer_of(lines, library, script)
+        return drivers.answer_of(lines, library, script)
 
     return ask_driver
 
@@ -90,22 +45,16 @@ def ask(driver, tmp_path):
 @pytest.fixture
 def scripted():
     """The text of a scripted machine, by name."""
-    return text_of
-
-
-@pytest.fixture
-def scripted_driver(driver):
-    """The variables for a program that is to find a scripted machine, by name."""
-    return lambda name: under(driver, HERE / "nvml" / f"{name}.txt")
+    return lambda name: drivers.script(name).read_text()
 
 
 @pytest.fixture(scope="session")
 def described(driver):
     """Every scripted machine as perfkit describes it: driver, GPUs and why none."""
-    answers = answer_of(DESCRIBE, driver, "").items()
-    drivers = pydantic.TypeAdapter(Driver | None)
-    gpus = pydantic.TypeAdapter(tuple[Gpu, ...])
+    answers = drivers.answer_of(DESCRIBE, driver, "").items()
+    of_driver = pydantic.TypeAdapter(Driver | None)
+    of_gpus = pydantic.TypeAdapter(tuple[Gpu, ...])
     return {
-        name: (drivers.validate_python(d), gpus.validate_python(g), why)
+        name: (of_driver.validate_python(d), of_gpus.validate_python(g), why)
         for name, (d, g, why) in answers
     }

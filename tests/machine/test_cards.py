@@ -232,7 +232,8 @@ def test_a_card_that_falls_off_the_bus_keeps_what_it_had_told(described):
     assert good.power.draw == 120.0
     assert lost.compute_capability == "8.6"
     assert lost.busy is lost.power.draw is None
-    assert lost.refused["power.draw"] == "GPU is lost"
+    assert lost.refused["power.draw"] == lost.refused["card"] == "GPU is lost"
+    assert "card" not in good.refused
 
 
 def test_an_exclusive_card_and_who_has_it(described):

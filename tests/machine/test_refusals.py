@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from perfkit.machine.cards import UNKNOWN
-from tests.machine.conftest import answer_of, text_of
+from tests.machine.drivers import answer_of, script
 
 # Refusals, errors of the machine, and one that has no name.
 CODES = (2, 3, 6, 13, 15, 999, 4711)
@@ -172,16 +172,16 @@ def leaves(record, prefix=""):
 
 def look(driver, folder, machine, codes=CODES):
     """Look at a machine whole, and with each call failing in turn, by error."""
-    script = folder / "machine.txt"
-    script.write_text(machine)
+    file = folder / "machine.txt"
+    file.write_text(machine)
     calls = repr(sorted(exported(driver)))
     lines = EACH.replace("CODES", repr(codes)).replace("CALLS", calls)
-    return answer_of(lines, driver, script)
+    return answer_of(lines, driver, file)
 
 
 @pytest.fixture(scope="module")
 def looked(driver, tmp_path_factory):
-    machine = EVERYTHING + text_of("hopper")
+    machine = EVERYTHING + script("hopper").read_text()
     return look(driver, tmp_path_factory.mktemp("machine"), machine)
 
 
@@ -301,7 +301,7 @@ def test_a_way_between_cards_is_told_as_far_as_it_is_known(each, code):
 
 @pytest.mark.parametrize("code", [3, 15, 999])
 def test_an_instance_is_told_of_whatever_fails(driver, tmp_path, code):
-    whole, without = look(driver, tmp_path, text_of("mig_slice"), (code,))
+    whole, without = look(driver, tmp_path, script("mig_slice").read_text(), (code,))
     values = leaves(whole[1][0]).items()
     zeros = {name for name, value in values if value == 0}
     for _, cards, why, *_ in without[str(code)].values():

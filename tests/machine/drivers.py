@@ -1,0 +1,53 @@
+"""Drivers that do not exist: a library that answers from a text file, fake_nvml.c."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+NO_COMPILER = (
+    "These tests compile a driver's library and find no C compiler named cc: install "
+    "one, for example with: apt-get install gcc libc6-dev"
+)
+
+
+def build_library(folder, *flags):
+    """Compile the library into a folder; without a compiler the test fails so."""
+    if shutil.which("cc") is None:
+        pytest.fail(NO_COMPILER, pytrace=False)
+    library = folder / "libnvidia-ml.so.1"
+    compiler = ["cc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([*compiler, *flags, HERE / "fake_nvml.c", "-o", library], check=True)
+    return folder
+
+
+def script(name):
+    """The file of a scripted machine."""
+    return HERE / "nvml" / f"{name}.txt"
+
+
+def under(library, machine):
+    """The variables under which a program finds a driver that plays a file.
+
+    The library is found as on a real machine: by the loader, in a process that starts
+    with it in its search path.
+    """
+    return os.environ | {"LD_LIBRARY_PATH": str(library), "NVML_MACHINE": str(machine)}
+
+
+def answer_of(lines, library, machine):
+    """Run Python lines under a driver; what they leave in ``answer`` comes back."""
+    child = subprocess.run(
+        [sys.executable, "-c", f"{lines}\nimport json; print(json.dumps(answer))"],
+        env=under(library, machine),
+        cwd=HERE.parents[1],
+        capture_output=True,
+        text=True,
+    )
+    assert child.returncode == 0, child.stderr
+    return json.loads(child.stdout)
