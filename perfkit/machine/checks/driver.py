@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from perfkit.machine.record import Machine
 
 _WITHOUT = "TensorFlow trains on the processor alone."
-_GIVE_GPUS = (
-    "Start the container with its GPUs: docker run --gpus all IMAGE; for that the host "
-    "needs the driver and nvidia-container-toolkit"
-)
 
 
 class _Silence(NamedTuple):
@@ -142,12 +138,6 @@ def _problem(machine: Machine) -> Problem:
     return "no reader" if "nvidia-ml-py" in machine.no_gpu else "no driver"
 
 
-def _get_driver(machine: Machine) -> str:
-    if asking.platform(machine) == "container":
-        return _GIVE_GPUS
-    return remedies.newer_driver(machine)
-
-
 def _load(machine: Machine) -> str:
     if asking.platform(machine) in ("wsl2", "windows"):
         return remedies.restart(machine)
@@ -157,7 +147,7 @@ def _load(machine: Machine) -> str:
 
 def _allow(machine: Machine) -> str:
     if asking.platform(machine) == "container":
-        return _GIVE_GPUS
+        return remedies.driver(machine)
     return "ls -l /dev/nvidia*; sudo chmod a+rw /dev/nvidia*"
 
 
@@ -180,7 +170,7 @@ _SILENCES: dict[Problem, _Silence] = {
         "driver-not-loaded", "The driver is installed, and not loaded", _load
     ),
     "no permission": _Silence("driver-refused", "The driver refuses this user", _allow),
-    "no driver": _Silence("no-driver", "There is no NVIDIA driver", _get_driver),
+    "no driver": _Silence("no-driver", "There is no NVIDIA driver", remedies.driver),
     "no reader": _Silence("no-reader", "The GPUs cannot be asked", _reader),
     "no answer": _Silence("driver-silent", "The driver does not answer", _look),
     "": _Silence("driver-silent", "The driver reports no GPU", _look),

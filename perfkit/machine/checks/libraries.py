@@ -12,9 +12,33 @@ if TYPE_CHECKING:
 
     from perfkit.machine.record import Library, Machine
 
+_DRIVER = "libcuda.so"
 # Without these the GPU is used all the same: profiles, several GPUs, TensorRT.
 _OPTIONAL = ("libcupti", "libnccl", "libnvinfer")
+_ELSEWHERE = (_DRIVER, *_OPTIONAL)
+# Prints the folders of the libraries that pip installed.
+_FOLDERS = (
+    '$(python -c "import glob, sysconfig as s; '
+    "print(*glob.glob(s.get_path('purelib') + '/nvidia/*/lib'), sep=':')\")"
+)
 _CUDNN = "nvidia-cudnn-cu"
+
+
+def no_driver(machine: Machine) -> Iterator[Check]:
+    """The driver answers questions, and its library for programs is not there."""
+    found = machine.software.libraries if machine.software else ()
+    lacking = (one for one in found if one.name.startswith(_DRIVER) and one.problem)
+    for library in lacking if machine.gpus else ():
+        yield Check(
+            id="no-libcuda",
+            status="fail",
+            title=f"The driver's own library {library.name} is missing",
+            evidence=f"The driver reports {machine.gpus[0].name}; {library.name} does "
+            f"not load ({library.problem.rstrip('.')}).",
+            why="TensorFlow trains on the processor alone.",
+            remedy=remedies.driver(machine),
+            cost=1.0,
+        )
 
 
 def absent(machine: Machine) -> Iterator[Check]:
@@ -37,7 +61,7 @@ def absent(machine: Machine) -> Iterator[Check]:
         evidence=f"Of {len(needed)} libraries {len(lacking)} cannot be loaded: {names} "
         f"({words.rstrip('.')}).",
         why="TensorFlow loads all of them or uses no GPU: it trains on the processor.",
-        remedy=remedies.install(machine),
+        remedy=_found(machine, lacking),
         cost=1.0,
     )
 
@@ -87,12 +111,19 @@ def shadowed(machine: Machine) -> Iterator[Check]:
         )
 
 
+def _found(machine: Machine, lacking: list[Library]) -> str:
+    """How the libraries are found: those that are installed need only be named."""
+    if any(library.origin != "package" for library in lacking):
+        return remedies.install(machine)
+    return remedies.with_value(machine, "LD_LIBRARY_PATH", _FOLDERS)
+
+
 def _needed(machine: Machine) -> tuple[Library, ...]:
-    """What TensorFlow must be able to load here: nothing where it cannot use a GPU."""
+    """What must be installed beside TensorFlow: nothing where there is no GPU."""
     if not machine.gpus or asking.built_for(machine) is None or not machine.software:
         return ()
     found = machine.software.libraries
-    return tuple(one for one in found if not one.name.startswith(_OPTIONAL))
+    return tuple(one for one in found if not one.name.startswith(_ELSEWHERE))
 
 
-RULES = (absent, old_cudnn, shadowed)
+RULES = (no_driver, absent, old_cudnn, shadowed)

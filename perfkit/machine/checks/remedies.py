@@ -27,6 +27,17 @@ def install_one(machine: Machine, packages: tuple[str, ...]) -> str:
     return f"python -m pip uninstall -y {' '.join(packages)}; {install(machine)}"
 
 
+def driver(machine: Machine) -> str:
+    """How a driver gets to where there is none."""
+    if asking.platform(machine) == "container":
+        return (
+            "Start the container with its GPUs: docker run --gpus all -e "
+            "NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE; for that the host needs "
+            "the driver and nvidia-container-toolkit"
+        )
+    return newer_driver(machine)
+
+
 def newer_driver(machine: Machine) -> str:
     """How a current driver gets onto this system."""
     return {

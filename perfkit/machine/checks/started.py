@@ -170,6 +170,7 @@ def _full(machine: Machine) -> str:
 
 # What a line contains, and what mends it.
 _MENDS: dict[str, Callable[[Machine], str]] = {
+    r"ERROR \((303|34)\)|SHARED_OBJECT|STUB|NO_DEVICE": remedies.driver,
     "TF_MIN_GPU_MULTIPROCESSOR_COUNT": _small_too,
     "cuda drivers|DRIVER_VERSION|INSUFFICIENT_DRIVER|insufficient": (
         remedies.newer_driver

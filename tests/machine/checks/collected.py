@@ -140,6 +140,15 @@ FAULTY = (
         more={"libraries": libraries("not found", missing=("libcudnn.so.9",))},
     ),
     Scripted(
+        "no-libcuda",
+        tower() | container(),
+        "gaming",
+        "NVIDIA_DRIVER_CAPABILITIES=compute",
+        log="E0000 00:00:1 1 cuda_platform.cc:52] failed call to cuInit: INTERNAL: "
+        "CUDA error: Failed call to cuInit: UNKNOWN ERROR (303)",
+        more={"libraries": libraries("not found", missing=("libcuda.so.1",))},
+    ),
+    Scripted(
         "wrong-cudnn",
         tower(),
         "idle_link",

@@ -26,6 +26,7 @@ from perfkit.machine.record import (
 GB = 10**9
 HELD = ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90")
 NEEDED = (
+    "libcuda.so.1",
     "libcudart.so.12",
     "libcublas.so.12",
     "libcublasLt.so.12",

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -22,6 +24,36 @@ def test_each_library_that_cannot_be_loaded_is_named():
     assert "tensorflow[and-cuda]" in check.remedy
 
 
+def test_libraries_that_are_installed_and_not_found_need_only_be_named():
+    found = [
+        replace(one, problem="not found") if one.name == "libcufft.so.11" else one
+        for one in libraries()
+    ]
+    (check,) = rules.absent(changed(workstation(), software={"libraries": found}))
+    assert check.remedy.startswith("export LD_LIBRARY_PATH=$(python -c")
+
+
+def test_the_folders_of_installed_libraries_are_printed(tmp_path):
+    folder = tmp_path / "nvidia/cufft/lib"
+    folder.mkdir(parents=True)
+    code = rules._FOLDERS.removeprefix('$(python -c "').removesuffix('")')
+    code = code.replace("s.get_path('purelib')", repr(str(tmp_path)))
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.stdout.strip() == str(folder)
+
+
+@pytest.mark.parametrize(
+    ("inside", "remedy"), [(True, "docker run --gpus all"), (False, "ubuntu-drivers")]
+)
+def test_the_library_of_the_driver_does_not_come_from_pip(inside, remedy):
+    found = libraries("not found", missing=("libcuda.so.1",))
+    machine = changed(workstation(), software={"libraries": found, "container": inside})
+    (check,) = rules.no_driver(machine)
+    assert remedy in check.remedy
+    assert [check.status for check in rules.absent(machine)] == ["ok"]
+    assert list(rules.no_driver(workstation())) == []
+
+
 def test_libraries_are_not_missed_where_there_is_no_card():
     assert list(rules.absent(without_card())) == []
 
@@ -44,11 +76,11 @@ def test_a_cudnn_fits_if_it_is_as_new_and_of_the_same_generation(version, faults
 
 
 def test_libraries_from_the_search_path_stand_before_those_of_pip():
-    first, *rest = libraries()
-    found = (replace(first, origin="search path"), *rest)
+    driver, first, *rest = libraries()
+    found = (driver, replace(first, origin="search path"), *rest)
     machine = changed(workstation(), software={"libraries": found})
     (check,) = rules.shadowed(machine)
-    assert NEEDED[0] in check.evidence
+    assert NEEDED[1] in check.evidence
     assert "LD_LIBRARY_PATH" in check.remedy
     versions = {"tensorflow": "2.21.0"}
     assert list(rules.shadowed(replace(machine, versions=versions))) == []
