@@ -1,110 +1,233 @@
-"""What is this computer? Asked of the system itself, in well under a second."""
+"""What is this computer? Asked of the system itself, in about half a second."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import re
+import sys
+import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from perfkit.machine import cards, environment, limits
-from perfkit.machine.record import Machine
+from perfkit.machine import (
+    cards,
+    environment,
+    libraries,
+    limits,
+    load,
+    packages,
+    software,
+)
+from perfkit.machine.files import amounts_of, folders, text_of, word_of
+from perfkit.machine.processor import processor
+from perfkit.machine.record import Load, Machine, Software
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Container, Mapping, Sequence
 
-_LIBRARIES = (
-    "perfkit",
-    "tensorflow",
-    "tensorflow-cpu",
-    "tensorflow-metal",
-    "tf-nightly",
-    "keras",
-    "numpy",
-    "scipy",
-    "pandas",
-    "psutil",
-    "jupyterlab",
-    "ipykernel",
-    "nvidia-ml-py",
-    "nvidia-cuda-runtime-cu12",
-    "nvidia-cudnn-cu12",
-)
+    from perfkit.machine.gpu import Driver, Gpu
+    from perfkit.machine.packages import Built
+    from perfkit.machine.record import Library
+
+    Names = tuple[str, ...]
+    Trying = Callable[
+        [Built, Mapping[str, str], Names], Callable[[], tuple[Library, ...]]
+    ]
+
+_LONGEST_HOST = 64
+_NVIDIA = "0x10de"
+# Of a card on the bus: it draws, or it computes only.
+_GRAPHICS = ("0x0300", "0x0302")
+# The variables as they were when TensorFlow was first seen in this process.
+_SEEN = dict[str, str]()
+
+
+def _psutil() -> Any:
+    import psutil
+
+    return psutil
+
+
+def _calls_itself() -> str:
+    """Kind and release of a system that has no ``proc``."""
+    mac = platform.mac_ver()[0]
+    return f"macOS {mac}" if mac else f"{platform.system()} {platform.release()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What is read besides the files of ``proc`` and ``sys``; a script can stand in.
+
+    Attributes:
+        names: Words that tell whose machine this is, to be left out.
+        kind: What a system without ``proc`` calls itself, and ``system`` with release.
+        cpu: What it calls its processor.
+        counters: What tells its load and memory, as psutil does.
+        python: Version of Python, and ``prefix``: where its environment lies.
+        paths: Where Python looks for packages.
+        loaded: The modules of this process.
+        seen: The variables as they were at the first look with TensorFlow loaded.
+        gpus: Asks the driver: itself, its GPUs, and why there are none.
+        trying: Begins to try the libraries that a GPU needs.
+        wait: Waits between the two looks at the load, for so many seconds.
+    """
+
+    names: tuple[str, ...] = field(default_factory=environment.own_names)
+    kind: str = field(default_factory=platform.system)
+    system: str = field(default_factory=_calls_itself)
+    cpu: str = field(default_factory=lambda: platform.processor() or platform.machine())
+    counters: Any = field(default_factory=_psutil)
+    python: str = field(default_factory=platform.python_version)
+    prefix: str = sys.prefix
+    paths: Sequence[str] = field(default_factory=lambda: tuple(sys.path))
+    loaded: Container[str] = field(default_factory=lambda: sys.modules)
+    seen: dict[str, str] = field(default_factory=lambda: _SEEN)
+    gpus: Callable[[], tuple[Driver | None, tuple[Gpu, ...], str]] = cards.gpus
+    trying: Trying = libraries.tried
+    wait: Callable[[float], object] = time.sleep
 
 
 def machine(
-    root: Path = Path("/"), variables: Mapping[str, str] = os.environ
+    root: Path = Path("/"),
+    variables: Mapping[str, str] = os.environ,
+    around: Surroundings | None = None,
 ) -> Machine:
     """Describe this computer, without its host name, its users or their paths.
 
     Args:
         root: The folder that holds ``proc`` and ``sys``.
         variables: The environment to report.
+        around: What is read besides; None for what is really there.
     """
-    cores = _cores(root)
-    memory = _memory(root)
-    driver, gpus, no_gpu = cards.gpus()
+    around = around or Surroundings()
+    host = text_of(root / "proc/sys/kernel/hostname")[:_LONGEST_HOST]
+    names = (*around.names, *environment.named_in(variables), host)
+    built = packages.tensorflow(around.paths)
+    answer = around.trying(built, variables, names)
+    before = load.look(root, around.counters)
+    found = _described(root, variables, around, names)
+    made = _software(root, variables, around, names, built)
+    libraries = answer()
+    around.wait(max(0.0, load.WINDOW_S - (time.monotonic() - before.taken)))
+    after = load.look(root, around.counters)
+    return replace(
+        found,
+        load=_nameless(load.load(before, after, root, around.counters), names),
+        software=replace(made, libraries=libraries),
+    )
+
+
+def _described(
+    root: Path, variables: Mapping[str, str], around: Surroundings, names: Names
+) -> Machine:
+    cores = _cores(root, around.counters)
+    memory = _memory(root, around.counters)
+    driver, gpus, no_gpu = around.gpus()
     return Machine(
-        cpu=_cpu(root),
+        cpu=environment.cleaned(_cpu(root, around.cpu), names),
         cores=cores,
         cores_granted=limits.cores_granted(root, cores),
         memory=limits.memory_granted(root, memory),
         memory_present=memory,
-        system=_system(root),
-        python=platform.python_version(),
-        versions=_versions(),
-        environment=environment.that_matter(variables, environment.own_names()),
+        system=environment.cleaned(_system(root, variables, around), names),
+        python=around.python,
+        versions={
+            name: environment.cleaned(version, names)
+            for name, version in packages.versions(around.paths).items()
+        },
+        environment=environment.that_matter(variables, names),
         gpus=gpus,
         no_gpu=no_gpu,
+        nvidia_cards=_nvidia_cards(root, variables),
         driver=driver,
+        processor=processor(root, around.counters),
     )
 
 
-def _cpu(root: Path) -> str:
-    text = limits.text_of(root / "proc/cpuinfo")
+def _software(
+    root: Path,
+    variables: Mapping[str, str],
+    around: Surroundings,
+    names: Names,
+    built: Built,
+) -> Software:
+    container = software.in_container(root, variables)
+    inside, late = _set_here(root, variables, around)
+    backend = software.keras_backend(variables, around.paths)
+    return Software(
+        platform=software.platform(root, variables, around.kind, container=container),
+        container=container,
+        build=built.build,
+        packages=built.packages,
+        cuda=built.cuda,
+        cudnn=built.cudnn,
+        capabilities=built.capabilities,
+        keras_backend=backend and environment.cleaned(backend, names),
+        set_inside=inside,
+        set_late=late,
+        elsewhere=software.elsewhere(around.prefix, variables),
+    )
+
+
+def _set_here(
+    root: Path, variables: Mapping[str, str], around: Surroundings
+) -> tuple[Names, Names]:
+    """Variables that this process set, and those it certainly set too late."""
+    if "tensorflow" not in around.loaded:
+        return (), ()
+    if not around.seen:
+        around.seen.update(variables)
+    at_start = text_of(root / "proc/self/environ")
+    late = environment.changed(variables, around.seen)
+    return environment.set_inside(variables, at_start), late
+
+
+def _nameless(busy: Load, names: Names) -> Load:
+    """Programs may be called after people."""
+    top = (replace(b, program=environment.cleaned(b.program, names)) for b in busy.top)
+    return replace(busy, top=tuple(top))
+
+
+def _cpu(root: Path, otherwise: str) -> str:
+    text = text_of(root / "proc/cpuinfo")
     # Arm kernels give no model name; some boards give their own instead.
     named = re.search(r"^(?:model name|Hardware|cpu)\s*:\s*(\S.*)$", text, re.MULTILINE)
-    name = named[1] if named else platform.processor() or platform.machine()
+    name = named[1] if named else otherwise
     return (
         " ".join(re.sub(r"\((R|TM|tm)\)|\bCPU\b|@.*", " ", name).split()) or "unknown"
     )
 
 
-def _cores(root: Path) -> int:
-    text = limits.text_of(root / "proc/cpuinfo")
+def _cores(root: Path, counters: Any) -> int:
+    text = text_of(root / "proc/cpuinfo")
     listed = len(re.findall(r"^processor\s*:", text, re.MULTILINE))
-    return listed or os.cpu_count() or 1
+    return listed or counters.cpu_count() or 1
 
 
-def _memory(root: Path) -> int:
-    text = limits.text_of(root / "proc/meminfo")
-    total = re.search(r"^MemTotal:\s*(\d+) kB", text, re.MULTILINE)
-    if total:
-        return int(total[1]) * 1024
-    import psutil
-
-    return int(psutil.virtual_memory().total)
+def _memory(root: Path, counters: Any) -> int:
+    total = amounts_of(root / "proc/meminfo").get("MemTotal")
+    return total or int(counters.virtual_memory().total)
 
 
-def _system(root: Path) -> str:
-    release = limits.text_of(root / "proc/sys/kernel/osrelease")
+def _system(root: Path, variables: Mapping[str, str], around: Surroundings) -> str:
+    release = text_of(root / "proc/sys/kernel/osrelease")
     if not release:
-        version = platform.mac_ver()[0] or platform.release()
-        return f"{'macOS' if platform.mac_ver()[0] else platform.system()} {version}"
+        return around.system
     # Vendors append names of their own to a kernel's release; two numbers say enough.
     linux = "Linux " + ".".join(re.findall(r"\d+", release)[:2])
-    if "microsoft" not in release.lower():
-        return linux
-    return f"{linux} (WSL{'2' if 'wsl2' in release.lower() else ''})"
+    wsl = software.wsl_version(root, variables)
+    return f"{linux} (WSL{'' if wsl == 1 else wsl})" if wsl else linux
 
 
-def _versions() -> dict[str, str]:
-    found = dict[str, str]()
-    for name in _LIBRARIES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+def _nvidia_cards(root: Path, variables: Mapping[str, str]) -> int | None:
+    """How many the bus lists; a guest of Windows does not see its bus."""
+    devices = list(folders(root / "sys/bus/pci/devices", r"[\w:.]+"))
+    if software.wsl_version(root, variables):
+        return None
+    found = [(word_of(d / "vendor"), word_of(d / "class")) for d in devices]
+    cards = sum(v == _NVIDIA and (c or "").startswith(_GRAPHICS) for v, c in found)
+    # One that does not say what it is may be a card as well.
+    told = all(re.fullmatch(r"0x\w{4} 0x\w{6}", f"{v} {c}") for v, c in found)
+    return cards if cards or (found and told) else None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfkit.errors import BadParameterError
-from perfkit.machine.files import text_of
+from perfkit.machine.files import amounts_of, text_of
 from perfkit.machine.record import Disk
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ _SECONDS = 1.5
 _MOST_FILES = 2_000
 # Less says nothing: it is read in a moment or two.
 _LEAST_BYTES = 4 * 10**6
+# Of a file that was read from the disk; what lies in it as a hole is not fetched.
+_FETCHED = 0.9
 # So WSL mounts the drives of Windows, whatever protocol it uses.
 _WINDOWS = "drvfs"
 
@@ -54,10 +56,9 @@ def disk(
             f"{folder} cannot be read ({error.strerror}); give a folder that can."
         ) from None
     filesystem, options = _mounted(os.path.realpath(folder), root)
-    cold, read = _speed(files, _forget, clock)
     return Disk(
-        cold=cold,
-        cached=_speed(read or files, _keep, clock)[0],
+        cold=_speed(_cold(files, root, clock), clock),
+        cached=_speed(_cached(files, clock), clock),
         filesystem=filesystem,
         windows=_WINDOWS in f"{filesystem} {options}",
     )
@@ -80,47 +81,63 @@ def _files(folder: str) -> Iterator[str]:
 
 
 def _speed(
-    files: list[str], ready: Callable[[str], bool], clock: Callable[[], float]
-) -> tuple[float | None, list[str]]:
-    """Bytes per second over as many files as time allows, and which these were.
-
-    Args:
-        files: To be read, in this order.
-        ready: Prepares one, outside the time that counts; False leaves it out.
-        clock: Tells seconds.
-    """
-    began, spent, size, read = clock(), 0.0, 0, list[str]()
-    for file in files:
+    reads: Iterator[tuple[int, float]], clock: Callable[[], float]
+) -> float | None:
+    """Bytes per second over as many reads as time allows; None if they are too few."""
+    began, size, spent = clock(), 0, 0.0
+    for taken, seconds in reads:
+        size, spent = size + taken, spent + seconds
         if clock() - began > _SECONDS or size >= _MOST_BYTES:
             break
-        if ready(file):
-            start = clock()
-            size += _read(file, _MOST_BYTES - size)
-            spent += clock() - start
-            read.append(file)
-    return (size / spent if size >= _LEAST_BYTES and spent > 0 else None), read
+    return size / spent if size >= _LEAST_BYTES and spent > 0 else None
 
 
-def _read(file: str, most: int) -> int:
-    """Read a file and count its bytes; one that is refused has none."""
-    size, piece = 0, bytearray(_PIECE_BYTES)
+def _cold(
+    files: list[str], root: Path, clock: Callable[[], float]
+) -> Iterator[tuple[int, float]]:
+    """Bytes and seconds of each file that certainly came from the disk.
+
+    The system is asked to forget a file and need not: what this thread has had fetched
+    by then tells whether it did.
+    """
+    for file in files:
+        before = _fetched(root)
+        if before is None or not _forget(file):
+            continue
+        taken, seconds = _read(file, clock)
+        fetched = (_fetched(root) or 0) - before
+        yield (taken, seconds) if fetched >= _FETCHED * taken else (0, 0.0)
+
+
+def _cached(
+    files: list[str], clock: Callable[[], float]
+) -> Iterator[tuple[int, float]]:
+    """The same of each file when it has just been read."""
+    for file in files:
+        # No further than it came the first time, or the rest would not be in memory.
+        yield _read(file, clock, most=_read(file, clock)[0])
+
+
+def _read(
+    file: str, clock: Callable[[], float], most: int = _MOST_BYTES
+) -> tuple[int, float]:
+    """Read a file and count bytes and seconds; one that is refused has no bytes."""
+    start, size, piece = clock(), 0, bytearray(_PIECE_BYTES)
     try:
         with open(file, "rb", buffering=0) as source:
-            while size < most and (read := source.readinto(piece)):
+            while size < most and clock() - start < _SECONDS:
+                read = source.readinto(piece)
+                if not read:
+                    break
                 size += read
     except OSError:
-        return size
-    return size
-
-
-def _keep(file: str) -> bool:
-    """Bring a file into memory."""
-    return _read(file, _MOST_BYTES) > 0
+        pass
+    return size, clock() - start
 
 
 def _forget(file: str) -> bool:
-    """Let the system drop what it keeps of a file; whether it certainly did."""
-    if not hasattr(os, "posix_fadvise") or not hasattr(os, "RWF_NOWAIT"):
+    """Ask the system to drop what it keeps of a file; whether it can be asked."""
+    if not hasattr(os, "posix_fadvise"):
         return False
     try:
         descriptor = os.open(file, os.O_RDONLY)
@@ -130,25 +147,16 @@ def _forget(file: str) -> bool:
         # What was just written cannot be dropped before it is on the disk.
         os.fdatasync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        return _is_cold(descriptor)
     except OSError:
         return False
     finally:
         os.close(descriptor)
+    return True
 
 
-def _is_cold(descriptor: int) -> bool:
-    """Whether reading would have to wait for the disk, at the start and further on."""
-    size = os.fstat(descriptor).st_size
-    places = {0, size // 2 // 4096 * 4096, max(0, size - 1) // 4096 * 4096}
-    return size > 0 and not any(_is_kept(descriptor, place) for place in places)
-
-
-def _is_kept(descriptor: int, place: int) -> bool:
-    try:
-        return os.preadv(descriptor, [bytearray(1)], place, os.RWF_NOWAIT) > 0
-    except BlockingIOError:
-        return False
+def _fetched(root: Path) -> int | None:
+    """Bytes that disks have given to this thread so far."""
+    return amounts_of(root / "proc/thread-self/io").get("read_bytes")
 
 
 def _mounted(folder: str, root: Path) -> tuple[str | None, str]:

@@ -109,7 +109,9 @@ def load(before: Look, after: Look, root: Path, system: Any) -> Load:
     stolen = _difference(before.stolen, after.stolen)
     seconds, own = passed / after.cores, _own(after)
     now = replace(
-        now, seconds=seconds, steal=None if stolen is None else stolen / passed
+        now,
+        seconds=round(seconds, 3),
+        steal=None if stolen is None else round(stolen / passed, 3),
     )
     if not own:
         return now
@@ -118,7 +120,7 @@ def load(before: Look, after: Look, root: Path, system: Any) -> Load:
     # Counters are not read all at once, so a difference may come out below 0.
     return replace(
         now,
-        others=max(0.0, others) / seconds,
+        others=round(max(0.0, others) / seconds, 3),
         top=tuple(_top(after, spent, own, seconds)),
     )
 
@@ -199,7 +201,7 @@ def _top(
     most = sorted(cores.items(), key=lambda item: (-item[1], item[0]))
     for program, busy in most[:_MOST_NAMED]:
         if busy >= _NAMED_FROM:
-            yield Busy(program=program, cores=busy)
+            yield Busy(program=program, cores=round(busy, 3))
 
 
 def _memory(root: Path, system: Any) -> dict[str, Any]:

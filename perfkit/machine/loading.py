@@ -31,6 +31,9 @@ class _LinkMap(ctypes.Structure):
 
 def main() -> None:
     """Try each library, in the order in which they are named."""
+    if os.uname().machine != "x86_64":
+        # Elsewhere an object is given back in another way than its function is called.
+        return
     tensorflow, packages, *names = sys.argv[1:]
     load = getattr(ctypes.CDLL(os.path.join(tensorflow, _FILE)), _FUNCTION)
     load.restype = None

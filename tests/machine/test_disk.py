@@ -1,0 +1,127 @@
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+
+from perfkit.errors import BadParameterError
+from perfkit.machine import disk as disks
+from perfkit.machine.disk import disk
+from tests.machine.trees import computer, grow, windows_drive
+
+MEGABYTE = 10**6
+
+
+def filled(folder, *sizes):
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, size in enumerate(sizes):
+        (folder / f"{number}.bin").write_bytes(os.urandom(size))
+    return folder
+
+
+def clock(step=0.125):
+    """A clock that goes on by the same step each time it is looked at."""
+    return itertools.count(0, step).__next__
+
+
+@pytest.fixture
+def fetching(monkeypatch):
+    """Lets each file seem to fetch so many bytes from the disk."""
+
+    def each(size):
+        told = itertools.count(0, size)
+        monkeypatch.setattr(disks, "_fetched", lambda _: next(told))
+
+    return each
+
+
+def test_a_folder_is_read_at_bytes_per_second(tmp_path, fetching):
+    filled(tmp_path / "data", 2 * MEGABYTE)
+    filled(tmp_path / "data/more", 3 * MEGABYTE)
+    fetching(3 * MEGABYTE)
+    found = disk(tmp_path / "data", clock=clock())
+    # For each file the clock is looked at before each piece, at its end and after it;
+    # what is known to be all of it has no end to be found.
+    assert found.cold == 5 * MEGABYTE / (0.125 * (4 + 5))
+    assert found.cached == 5 * MEGABYTE / (0.125 * (3 + 4))
+
+
+def test_what_did_not_come_from_the_disk_is_not_called_cold(tmp_path, fetching):
+    filled(tmp_path, 5 * MEGABYTE, 5 * MEGABYTE)
+    fetching(4 * MEGABYTE)
+    found = disk(tmp_path, clock=clock())
+    assert found.cold is None
+    assert found.cached > 0
+
+
+@pytest.mark.parametrize("missing", ["posix_fadvise", "the count"])
+def test_where_the_system_does_not_help_nothing_is_called_cold(
+    tmp_path, monkeypatch, missing
+):
+    if missing == "posix_fadvise":
+        monkeypatch.delattr(os, missing, raising=False)
+    else:
+        monkeypatch.setattr(disks, "_fetched", lambda _: None)
+    found = disk(filled(tmp_path, 5 * MEGABYTE))
+    assert found.cold is None
+    assert found.cached > 0
+
+
+def test_reading_ends_when_its_time_is_up(tmp_path, monkeypatch):
+    filled(tmp_path, *[2 * MEGABYTE] * 5)
+    read = []
+    real = disks._read
+    monkeypatch.setattr(
+        disks,
+        "_read",
+        lambda file, *tell, **more: read.append(file) or real(file, *tell, **more),
+    )
+    disk(tmp_path, tmp_path / "no proc", clock(1.0))
+    # A look at the clock is a second: the first file takes all the time there is.
+    assert len(read) == 2
+
+
+def test_what_is_cold_here_was_fetched_from_the_disk(tmp_path):
+    filled(tmp_path, *[2 * MEGABYTE] * 4)
+    before = disks._fetched(Path("/"))
+    found = disk(tmp_path)
+    if found.cold is None:
+        pytest.skip("this file system keeps its files in memory")
+    assert disks._fetched(Path("/")) - before >= 0.9 * 4 * MEGABYTE
+
+
+@pytest.mark.parametrize("sizes", [(), (1000,), (0, 0)])
+def test_too_little_to_read_says_nothing(tmp_path, sizes):
+    found = disk(filled(tmp_path / "data", *sizes))
+    assert (found.cold, found.cached) == (None, None)
+
+
+def test_a_folder_that_is_not_there_is_refused_in_a_sentence(tmp_path):
+    with pytest.raises(BadParameterError, match="give a folder that can"):
+        disk(tmp_path / "gone")
+
+
+@pytest.mark.parametrize(
+    ("files", "kind", "windows"),
+    [
+        (computer(), "ext4", False),
+        (windows_drive(), "9p", True),
+        ({"proc/self/mountinfo": "1 1 0:1 / / rw - drvfs C: rw\n"}, "drvfs", True),
+        ({"proc/self/mountinfo": "1 1 0:1 / /mn rw - nfs4 x:/y rw\n"}, None, False),
+        ({"proc/self/mountinfo": "spoiled - \n - \n\0"}, None, False),
+        ({}, None, False),
+    ],
+)
+def test_the_file_system_is_that_of_the_folder(
+    tmp_path, monkeypatch, files, kind, windows
+):
+    monkeypatch.setattr(os.path, "realpath", lambda _: "/mnt/c/data")
+    found = disk(filled(tmp_path / "data"), grow(tmp_path / "root", files))
+    assert (found.filesystem, found.windows) == (kind, windows)
+
+
+def test_a_place_with_a_space_in_its_name_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(os.path, "realpath", lambda _: "/media/my disk/data")
+    text = "1 1 0:1 / / rw - ext4 x rw\n2 1 0:2 / /media/my\\040disk rw - exfat y rw\n"
+    root = grow(tmp_path / "root", {"proc/self/mountinfo": text})
+    assert disk(filled(tmp_path / "data"), root).filesystem == "exfat"
