@@ -26,8 +26,10 @@ _WORD_BITS = 64
 # More than anything has.
 _MOST_NVLINKS = 36
 _MOST_CORES = 4096
-# Compute capabilities whose multiprocessors have 64 cores; all others have 128.
-_OF_64_CORES = {(6, 0), (7, 0), (7, 2), (7, 5), (8, 0)}
+# Cores in a multiprocessor, by the first number of the compute capability.
+_CORES_IN_EACH = {3: 192, 5: 128, 6: 128, 7: 64} | dict.fromkeys(range(8, 13), 128)
+# Data-centre cards whose kin for games differ.
+_OF_64_CORES = {(6, 0), (8, 0)}
 
 
 def name(device: Device) -> str:
@@ -63,7 +65,7 @@ def memory_window(device: Device) -> int:
 def pci_bus(device: Device) -> str:
     """Where it is plugged in; the domain with 4 digits, as Linux writes it."""
     bus = str(not_zero(device.ask("nvmlDeviceGetPciInfo").busId)).lower()
-    return bus[4:] if len(bus) == len("00000000:01:00.0") else bus
+    return bus[4:] if bus.startswith("0000") and bus.find(":") == 8 else bus
 
 
 def tells_fill(device: Device) -> bool:
@@ -166,7 +168,11 @@ def _capability(device: Device) -> tuple[int, int]:
 
 
 def _cores_in_each(device: Device) -> int:
-    return 64 if _capability(device) in _OF_64_CORES else 128
+    numbers = _capability(device)
+    if numbers in _OF_64_CORES:
+        return 64
+    # Of a card that is newer than this table nothing is guessed.
+    return int(not_zero(_CORES_IN_EACH.get(numbers[0])))
 
 
 def _watts(device: Device, call: str) -> float:

@@ -263,6 +263,43 @@ def test_a_small_card_has_few_multiprocessors(described):
     assert card(described, "small_card").multiprocessors == 3
 
 
+@pytest.mark.parametrize(
+    ("capability", "cores", "multiprocessors"),
+    [("3.5", 2880, 15), ("6.0", 3584, 56), ("6.1", 3584, 28), ("12.0", 21760, 170)],
+)
+def test_multiprocessors_follow_from_cores_and_capability(
+    ask, capability, cores, multiprocessors
+):
+    gpu = of_capability(ask, capability, cores)
+    assert gpu["multiprocessors"] == multiprocessors
+
+
+def test_multiprocessors_of_a_card_newer_than_any_known_are_not_guessed(ask):
+    gpu = of_capability(ask, "99.0", 50000)
+    assert (gpu["cores"], gpu["multiprocessors"]) == (50000, None)
+    assert gpu["refused"]["multiprocessors"] == "No Value"
+
+
+def of_capability(ask, capability, cores):
+    machine = f"""
+nvmlDeviceGetCount * 1
+nvmlDeviceGetCudaComputeCapability 0 {capability}
+nvmlDeviceGetNumGpuCores 0 {cores}
+"""
+    _, (gpu,), _ = ask(DESCRIBE, machine)
+    return gpu
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [("00000000:1B:00.0", "0000:1b:00.0"), ("00010000:1B:00.0", "00010000:1b:00.0")],
+)
+def test_a_cards_place_is_written_as_linux_writes_it(ask, told, kept):
+    machine = f"nvmlDeviceGetCount * 1\nnvmlDeviceGetPciInfo 0 {told}\n"
+    _, (gpu,), _ = ask(DESCRIBE, machine)
+    assert gpu["pci_bus"] == kept
+
+
 def test_cores_near_are_told_over_more_than_one_word(described):
     gpu = card(described, "ampere")
     assert (gpu.state.numa_node, gpu.state.cores_near) == (3, "48-63,240-255")

@@ -41,13 +41,31 @@ def test_own_programs_are_told_from_others(held):
     ]
 
 
+def test_a_program_that_one_of_ours_started_is_our_own(held):
+    # Both end when nothing is written to them any more.
+    before = """
+import os, subprocess, sys
+inner = "import subprocess; p = subprocess.Popen(['cat']); print(p.pid); p.wait()"
+started = subprocess.Popen(
+    [sys.executable, "-uc", inner], stdin=-1, stdout=-1, text=True
+)
+with open(os.environ["NVML_MACHINE"], "r+") as script:
+    text = script.read().replace("GRANDCHILD", started.stdout.readline().strip())
+    script.seek(0)
+    script.write(text)
+"""
+    found, _ = held("GRANDCHILD:5", before=before)
+    assert [(h["program"], h["own"]) for h in found] == [("cat", True)]
+
+
 def test_a_program_that_draws_is_told_from_one_that_computes(held):
     found, _ = held("self:10", "self:10 parent:5")
     assert [(h["own"], h["computes"]) for h in found] == [(True, True), (False, False)]
 
 
-def test_a_program_out_of_sight_has_no_name_and_is_not_ours(held):
-    (holder,), _ = held(f"{NOBODY}:7")
+@pytest.mark.parametrize("pid", [NOBODY, 0, 2**32 - 1])
+def test_a_program_out_of_sight_has_no_name_and_is_not_ours(held, pid):
+    (holder,), _ = held(f"{pid}:7")
     assert (holder["program"], holder["own"]) == (UNKNOWN, False)
 
 
