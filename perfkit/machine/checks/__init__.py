@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit.machine.checks import (
+    asking,
     card,
     clocks,
     cores,
@@ -48,11 +49,15 @@ RULES: tuple[Rule, ...] = (
     *disk.RULES,
     *environment.RULES,
 )
+# What cannot be so where a GPU was seen to compute: a newer part came from elsewhere.
+_REFUTED = ("driver-too-old", "no-libcuda", "missing-library", "wrong-cudnn")
 
 
 def checks(machine: Machine) -> tuple[Check, ...]:
     """What can be said of this machine: what costs most first, what is well last."""
     found = [check for rule in RULES for check in rule(machine)]
+    if asking.gpu_computes(machine):
+        found = [check for check in found if check.id not in _REFUTED]
     found.sort(key=lambda check: (check.status == "ok", -check.cost))
     if found[0].status == "fail" and found[0].id != started.UNSEEN:
         # That TensorFlow finds no GPU is no news once the cause has been named.

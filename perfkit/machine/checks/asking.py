@@ -80,6 +80,13 @@ def seen(machine: Machine) -> Iterator[tuple[str, str, Gpu]]:
         yield place, f"GPU {index} ({gpu.name})" if several else gpu.name, gpu
 
 
+def gpu_computes(machine: Machine) -> bool:
+    """Whether TensorFlow was seen to compute on every GPU that it found."""
+    proofs = machine.start.proofs if machine.start else ()
+    on_gpu = [proof for proof in proofs if proof.device.startswith("GPU")]
+    return bool(on_gpu) and not any(proof.problem for proof in on_gpu)
+
+
 def at_least(version: str | None, lowest: str) -> bool:
     """Whether a version is known and not older than ``lowest``."""
     return version is not None and numbers(version) >= numbers(lowest)

@@ -92,8 +92,6 @@ def _more_cores(machine: Machine) -> str:
             f"On the host: docker update --cpus {machine.cores} CONTAINER; in "
             "Kubernetes raise resources.limits.cpu; under Slurm --cpus-per-task"
         )
-    if asking.platform(machine) == "wsl2":
-        return "In Windows, in .wslconfig: [wsl2] processors=N; then wsl --shutdown"
     return (
         f"taskset -cp 0-{machine.cores - 1} $$ before Python starts; under Slurm: "
         "sbatch --cpus-per-task; under systemd: CPUQuota="

@@ -29,7 +29,7 @@ _THREADS = {
     ),
 }
 # Operations rarely wait for more than a few others.
-_ENOUGH = {"TF_NUM_INTEROP_THREADS": 2.0}
+_ENOUGH = {"TF_NUM_INTEROP_THREADS": 2}
 
 
 def costly(machine: Machine) -> Iterator[Check]:
@@ -46,8 +46,8 @@ def threads(machine: Machine) -> Iterator[Check]:
     """Fewer threads than cores."""
     for variable, (why, cost) in _THREADS.items():
         value = machine.environment.get(variable, "").strip()
-        enough = _ENOUGH.get(variable, machine.cores_granted)
-        if not value.isdecimal() or not 0 < int(value) < min(enough, _whole(machine)):
+        enough = min(_useful(machine), _ENOUGH.get(variable, machine.cores))
+        if not value.isdecimal() or not 0 < int(value) < enough:
             continue
         yield Check(
             id="few-threads",
@@ -57,7 +57,7 @@ def threads(machine: Machine) -> Iterator[Check]:
             f"{machine.cores_granted:g} cores.",
             why=why,
             remedy=remedies.without(machine, variable),
-            cost=cost * (1 - int(value) / machine.cores_granted),
+            cost=cost * (1 - int(value) / enough),
         )
 
 
@@ -90,8 +90,10 @@ def _costs(machine: Machine, setting: Setting, value: str) -> Check:
     )
 
 
-def _whole(machine: Machine) -> float:
-    return max(1.0, machine.cores_granted)
+def _useful(machine: Machine) -> int:
+    """Threads that fill the cores: two on one core are a matter of taste."""
+    physical = machine.processor.physical_cores if machine.processor else None
+    return int(min(machine.cores_granted, physical or machine.cores))
 
 
 RULES = (costly, threads, late)

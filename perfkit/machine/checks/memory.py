@@ -73,7 +73,8 @@ def _more(machine: Machine) -> str:
     return {
         "container": "On the host: docker update --memory 8g --memory-swap 8g "
         "CONTAINER; in Kubernetes raise resources.limits.memory",
-        "wsl2": "In Windows, in .wslconfig: [wsl2] memory=8GB; then wsl --shutdown",
+        "wsl2": "In Windows, in %UserProfile%\\.wslconfig, below [wsl2]: memory=8GB; "
+        "then, in PowerShell: wsl --shutdown",
     }.get(
         asking.platform(machine),
         "Take a machine with 8 GB or more; until then: small batches, no cache(), "

@@ -139,9 +139,9 @@ def elsewhere(machine: Machine) -> Iterator[Check]:
             title="This Python belongs to another environment",
             evidence=machine.software.elsewhere,
             why="What you installed for speed may not be what runs.",
-            remedy="In the active environment: python -m pip install ipykernel; python "
-            "-m ipykernel install --user --name this-one; then choose the kernel "
-            "this-one in the notebook",
+            remedy="Start the Python of the active one: python -m perfkit doctor; for "
+            "notebooks: python -m pip install ipykernel; python -m ipykernel install "
+            "--user --name this-one; then choose the kernel this-one",
             cost=0.5,
         )
 

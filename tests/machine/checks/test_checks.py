@@ -2,6 +2,7 @@ import pytest
 
 from perfkit.machine.checks import checks
 from tests.machine.checks import faulty, healthy
+from tests.machine.checks.computers import changed, started
 
 ORDER = {"fail": 0, "warn": 0, "unknown": 0, "ok": 1}
 
@@ -29,6 +30,14 @@ def test_what_costs_most_comes_first_and_what_is_well_last():
         found = checks(machine())
         keys = [(ORDER[check.status], -check.cost) for check in found]
         assert keys == sorted(keys)
+
+
+@pytest.mark.parametrize(
+    "machine", [faulty.old_driver, faulty.missing_library, faulty.old_cudnn]
+)
+def test_a_gpu_that_computes_refutes_that_it_cannot(machine):
+    working = changed(machine(), start=started("GPU:0"))
+    assert [c.id for c in checks(working) if c.status == "fail"] == []
 
 
 def test_what_is_well_needs_no_remedy_and_costs_nothing():

@@ -17,10 +17,8 @@ def test_the_cores_granted_are_held_against_those_present(granted, status):
 def test_the_remedy_for_few_cores_is_that_of_the_system():
     few = changed(workstation(), cores_granted=2.0)
     inside = changed(few, software={"container": True})
-    windows = changed(few, software={"platform": "wsl2"})
     assert "taskset" in next(cores.granted(few)).remedy
     assert "docker update --cpus 24" in next(cores.granted(inside)).remedy
-    assert ".wslconfig" in next(cores.granted(windows)).remedy
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,13 @@ def test_as_many_threads_as_cores_are_granted_are_enough():
     assert list(environment.threads(machine)) == []
 
 
+def test_one_thread_for_each_core_without_its_second_thread_is_enough():
+    machine = changed(workstation(), environment={"OMP_NUM_THREADS": "12"})
+    assert len(list(environment.threads(machine))) == 1
+    two_each = changed(machine, processor={"physical_cores": 12})
+    assert list(environment.threads(two_each)) == []
+
+
 def test_variables_that_were_set_too_late_are_named():
     late = {"set_late": ("TF_GPU_ALLOCATOR", "TF_XLA_FLAGS")}
     (found,) = environment.late(changed(workstation(), software=late))
