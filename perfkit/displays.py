@@ -110,8 +110,7 @@ def _in_terminal(board: Board) -> RenderableType:
     bar = Table.grid(padding=(0, 1), expand=False)
     bar.add_row(ProgressBar(total=1.0, completed=board.share, width=30), board.left)
     lines = [Text(board.doing, overflow="ellipsis", no_wrap=True)]
-    if board.rates:
-        name, rate = board.rates[0]
-        best = f"Fastest so far: {name}, {rate}"
+    if board.best:
+        best = f"Fastest so far: {board.best}"
         lines.append(Text(best, style="dim", overflow="ellipsis", no_wrap=True))
     return Group(bar, *lines)

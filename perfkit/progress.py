@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perfkit import units
+from perfkit.findings.rungs import Rung, rungs
 from perfkit.measure.events import (
     Finished,
+    Prepared,
     Preparing,
     Progress,
     Ticked,
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 class Meter:
     """The rate of a variant while it works, before statistics have a say."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "examples") -> None:
+        self._unit = unit
         self._examples, self._seconds = 0, 0.0
         self._last: float | None = None
 
@@ -41,7 +44,7 @@ class Meter:
         """Write the rate, or nothing while there is none."""
         if not self._seconds:
             return ""
-        return units.rate(self._examples / self._seconds)
+        return units.rate(self._examples / self._seconds, self._unit)
 
 
 @dataclass
@@ -63,16 +66,19 @@ class Board:
     _started: list[str] = field(default_factory=list)
     _meters: dict[str, Meter] = field(default_factory=dict)
     _measurement: Measurement | None = None
+    _rungs: dict[str, Rung] = field(default_factory=dict)
 
     def hear(self, event: Event) -> None:
         """Take in what the run told."""
         match event:
             case Preparing(message):
                 self.doing = message
+            case Prepared(notes):
+                self._rungs = rungs(notes)
             case TrialStarted(variant, number, _):
                 self._begin(variant, number)
             case Ticked(variant, ticks):
-                self._meters.setdefault(variant, Meter()).read(ticks)
+                self._meters.setdefault(variant, self._meter(variant)).read(ticks)
                 if self._started and variant != self._started[-1]:
                     count = len(self._started)
                     self.doing = f"Round {self._round}: {count} variants take turns"
@@ -95,9 +101,16 @@ class Board:
         if number != self._round:
             self._round, self._started = number, []
         self._started.append(variant)
-        self._meters[variant] = Meter()
+        self._meters[variant] = self._meter(variant)
         # What is tried after the rounds is of none.
         self.doing = f"Round {number}: {variant}" if number else f"Trying: {variant}"
+
+    def _meter(self, variant: str) -> Meter:
+        return Meter(self._unit(variant))
+
+    def _unit(self, variant: str) -> str:
+        rung = self._rungs.get(variant)
+        return rung.unit if rung else "examples"
 
     @property
     def share(self) -> float:
@@ -117,16 +130,22 @@ class Board:
     def rates(self) -> list[tuple[str, str]]:
         """The rates so far: those with an interval, best first, then the others."""
         timings = self._measurement.timings if self._measurement else ()
-        best_first = sorted(timings, key=lambda timing: timing.rate, reverse=True)
-        known = {timing.variant: with_interval(timing) for timing in best_first}
+        if not self._rungs:
+            # Rungs count something else each, and keep their order.
+            timings = tuple(sorted(timings, key=lambda timing: -timing.rate))
+        known = {t.variant: with_interval(t, self._unit(t.variant)) for t in timings}
         rest = {n: str(m) for n, m in self._meters.items() if n not in known}
         return [(name, rate) for name, rate in (known | rest).items() if rate]
 
+    @property
+    def best(self) -> str:
+        """The fastest so far and its rate; "" where there is none to be the fastest."""
+        return "" if self._rungs or not self.rates else ", ".join(self.rates[0])
 
-def with_interval(timing: Timing) -> str:
+
+def with_interval(timing: Timing, unit: str = "examples") -> str:
     """Write a rate with its interval, as ``"1,240 examples/s (1,190 to 1,300)"``."""
-    low, high = units.significant(timing.low), units.significant(timing.high)
-    return f"{units.rate(timing.rate)} ({low} to {high})"
+    return units.rate_between(timing.rate, timing.low, timing.high, unit)
 
 
 def in_text(board: Board) -> str:

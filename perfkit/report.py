@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from perfkit import units
-from perfkit.findings.standing import standings
+from perfkit.findings.standing import heading, of_limit, rate, standings
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -86,26 +86,26 @@ def _table(group: str, rows: list[Standing]) -> Table:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for heading in ("variant", "examples/s", f"against {group}" if group else "", ""):
-        table.add_column(Text(plain(heading)), overflow="fold")
+    for text in _headings(group, rows):
+        table.add_column(Text(plain(text)), overflow="fold")
     for row in rows:
-        cells = (row.variant, _rate(row), _ratio(row), _verdict(row))
+        cells = (row.variant, rate(row), _ratio(row), _verdict(row))
         style = "bold" if row.place == "fastest" else ""
         table.add_row(*(Text(plain(cell)) for cell in cells), style=style)
     return table
 
 
-def _rate(row: Standing) -> str:
-    if row.timing is None:
-        return "not timed"
-    low, high = units.significant(row.timing.low), units.significant(row.timing.high)
-    return f"{units.significant(row.timing.rate)} ({low} to {high})"
+def _headings(group: str, rows: list[Standing]) -> tuple[str, str, str, str]:
+    counted = heading(tuple(rows))
+    if counted == "rate":
+        return group, counted, "", ""
+    return "variant", counted, f"against {group}" if group else "", ""
 
 
 def _ratio(row: Standing) -> str:
     found = row.comparison
     if found is None:
-        return ""
+        return of_limit(row)
     low, high = (units.ratio(end)[:-1] for end in (found.low, found.high))
     of = f" of {found.baseline}" if found.baseline != row.group else ""
     return f"{units.ratio(found.ratio)} ({low} to {high}){of}"

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 _SECONDS = ((1e-6, "ns", 1e9), (1e-3, "µs", 1e6), (1.0, "ms", 1e3))
 _BYTES = ("B", "KB", "MB", "GB", "TB")
+# What is counted by the billion has prefixes; everything else has words.
+_PREFIXED = ("FLOP", "B", "Hz")
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
+_WORDS = ((1e9, "billion "), (1e6, "million "))
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -38,8 +42,25 @@ def size(value: float) -> str:
 
 
 def rate(value: float, unit: str = "examples") -> str:
-    """Write a rate given per second, as ``"1,240 examples/s"``."""
-    return f"{significant(value)} {unit}/s"
+    """Write a rate given per second, as ``"1,240 examples/s"`` or ``"12 GFLOP/s"``."""
+    factor, name = _scale(value, unit)
+    return f"{significant(value / factor)} {name}"
+
+
+def rate_between(value: float, low: float, high: float, unit: str = "examples") -> str:
+    """Write a rate with its interval, as ``"12.3 GFLOP/s (11.9 to 12.8)"``."""
+    factor, name = _scale(value, unit)
+    ends = f"{significant(low / factor)} to {significant(high / factor)}"
+    return f"{significant(value / factor)} {name} ({ends})"
+
+
+def _scale(value: float, unit: str) -> tuple[float, str]:
+    """What to divide a rate by, and what it is called then."""
+    steps = _PREFIXES if unit in _PREFIXED else _WORDS
+    found = (step for step in steps if abs(value) >= 0.9995 * step[0])
+    factor, before = next(found, (1.0, ""))
+    # Hertz are per second already.
+    return factor, f"{before}{unit}" + ("" if unit == "Hz" else "/s")
 
 
 def ratio(value: float) -> str:

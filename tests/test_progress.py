@@ -155,3 +155,16 @@ def test_text_has_one_line_for_now_and_one_per_rate():
         "Round 1: parallel, 4 s left",
         "serial: 100 examples/s (90 to 110)",
     ]
+
+
+def test_a_rung_has_its_own_unit_and_none_is_the_fastest():
+    notes = {"rungs": {"copy": {"unit": "B"}, "product": {"unit": "FLOP"}}}
+    board = board_after(
+        events.Prepared(notes),
+        events.TrialStarted("copy", 1, 0.0),
+        events.Ticked("copy", ((1.0, 0), (2.0, 3_000_000_000))),
+        events.TrialStarted("product", 1, 3.0),
+        events.Ticked("product", ((4.0, 0), (5.0, 7_000_000_000))),
+    )
+    assert board.rates == [("copy", "3 GB/s"), ("product", "7 GFLOP/s")]
+    assert board.best == ""

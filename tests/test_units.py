@@ -60,3 +60,27 @@ def test_percent(value, text):
 def test_rate_has_thousands_and_a_unit():
     assert units.rate(1240) == "1,240 examples/s"
     assert units.rate(0.5, "steps") == "0.5 steps/s"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (3.065e11, "FLOP", "306 GFLOP/s"),
+        (0.9999e12, "FLOP", "1 TFLOP/s"),
+        (8.13e9, "B", "8.13 GB/s"),
+        (2.6e7, "B", "26 MB/s"),
+        (3.65e9, "Hz", "3.65 GHz"),
+        (3.21e6, "calls", "3.21 million calls/s"),
+        (7e9, "elements", "7 billion elements/s"),
+        (999_400, "calls", "999,000 calls/s"),
+        (0.0, "FLOP", "0 FLOP/s"),
+    ],
+)
+def test_a_rate_is_written_in_the_size_that_its_unit_has(value, unit, text):
+    assert units.rate(value, unit) == text
+
+
+def test_an_interval_is_written_in_the_size_of_its_rate():
+    said = units.rate_between(1.02e12, 0.97e12, 1.1e12, "FLOP")
+    assert said == "1.02 TFLOP/s (0.97 to 1.1)"
+    assert units.rate_between(1240, 1190, 1301) == "1,240 examples/s (1,190 to 1,300)"

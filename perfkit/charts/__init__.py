@@ -10,19 +10,31 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfkit.charts.figure import Figure
+from perfkit.charts.ladder import ladder
 from perfkit.charts.plan import has_plan, plan
 from perfkit.charts.rates import rates
 from perfkit.charts.ratios import ratios
 from perfkit.charts.timeline import timeline
 from perfkit.charts.waits import waits
 from perfkit.errors import BadParameterError
+from perfkit.findings.rungs import is_ladder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from perfkit.findings.record import Finding
 
-__all__ = ["Figure", "chart", "kinds", "plan", "rates", "ratios", "timeline", "waits"]
+__all__ = [
+    "Figure",
+    "chart",
+    "kinds",
+    "ladder",
+    "plan",
+    "rates",
+    "ratios",
+    "timeline",
+    "waits",
+]
 
 
 @dataclass(frozen=True)
@@ -42,7 +54,8 @@ class Kind:
 
 # In the order in which a reader wants them.
 _KINDS = {
-    "rates": Kind(rates, "How fast each variant is", lambda _: True),
+    "ladder": Kind(ladder, "How fast each part of the machine is", is_ladder),
+    "rates": Kind(rates, "How fast each variant is", lambda f: not is_ladder(f)),
     "ratios": Kind(ratios, "What each change brings", lambda f: bool(f.comparisons)),
     "waits": Kind(
         waits,
@@ -61,7 +74,8 @@ def chart(finding: Finding, kind: str = "") -> Figure:
 
     Args:
         finding: What to draw.
-        kind: One of ``kinds(finding)``; "" for the first of them. ``"rates"`` is how
+        kind: One of ``kinds(finding)``; "" for the first of them. ``"ladder"`` is
+            how fast each part of the machine is, ``"rates"`` how
             fast each variant is, ``"ratios"`` what each change brings, ``"timeline"``
             what happened when, with the machine's load, ``"waits"`` where the time of a
             step goes, ``"plan"`` what TensorFlow runs for the fastest pipeline.

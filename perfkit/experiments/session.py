@@ -167,7 +167,8 @@ class Session:
             self.unsaved = str(error)
 
     def _verdict(self, measured: Measurement) -> Verdict:
-        if measured.comparisons or len(measured.timings) == len(measured.arms) == 1:
+        compares = any(arm.against not in ("", arm.name) for arm in measured.arms)
+        if measured.comparisons or (measured.timings and not compares):
             return self.experiment.verdict(measured)
         ended = dict.fromkeys(
             f"{t.variant}: {t.message or t.outcome}." for t in measured.trials

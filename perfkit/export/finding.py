@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 from perfkit.export.clean import clean
 from perfkit.export.method import VERDICTS, facts, failures, method
 from perfkit.export.numbers import Table, tables
+from perfkit.findings.rungs import is_ladder
 from perfkit.findings.text import plain, plain_lines, with_code
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _warnings(finding: Finding) -> Iterator[str]:
         yield "The run was stopped before its budget was spent."
     if not finding.timings:
         yield "No variant could be timed."
-    elif not finding.comparisons:
+    elif not finding.comparisons and not is_ladder(finding):
         yield "No two variants could be compared."
 
 

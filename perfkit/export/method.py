@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.export.numbers import Table
+from perfkit.findings.rungs import is_ladder
 from perfkit.findings.text import plain
 from perfkit.measure.measurement import TWIN
 from perfkit.measure.statistics import WORTH_KNOWING
@@ -47,7 +48,7 @@ def method(finding: Finding) -> Iterator[tuple[str, str]]:
     yield "Trials", _trials(finding)
     yield (
         "Rates",
-        "Examples per second in the steady state. The first call (tracing, compiling, "
+        f"{_counted(finding)} in the steady state. The first call (tracing, compiling, "
         "tuning) and the warm-up are told apart and do not count. A rate's 95 % "
         "interval comes from drawing anew, many times, among its trials and among the "
         "stretches of each of them; with few trials it borrows from the spread of the "
@@ -101,9 +102,16 @@ def _asked(finding: Finding) -> str:
     return f"The experiment {experiment} of perfkit {version}, begun {recorded}."
 
 
+def _counted(finding: Finding) -> str:
+    ladder = is_ladder(finding)
+    return "What each rung counts, per second," if ladder else "Examples per second"
+
+
 def _variants(finding: Finding) -> str:
     ran = {trial.variant for trial in finding.trials if not trial.is_try} - {TWIN}
     said = [f"{len(ran)} variants, each a way of doing the same work."]
+    if is_ladder(finding):
+        said = [f"{len(ran)} rungs, each a piece of work of its own: none is compared."]
     if finding.baseline:
         said.append(f"The baseline is {plain(finding.baseline, _NAME)}.")
     for name, why in finding.unavailable.items():

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.findings.standing import standings
+from perfkit.findings.rungs import rungs
+from perfkit.findings.standing import of_limit, rate, standings
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -40,12 +41,38 @@ class Table:
 def tables(finding: Finding) -> Iterator[Table]:
     """The tables that there is something to say in."""
     stood = standings(finding)
-    if stood:
+    if rungs(finding.notes):
+        yield _rungs(finding, stood)
+    elif stood:
         yield _rates(stood)
     if finding.timings:
         yield _before(stood)
     if finding.trials:
         yield _trials(finding)
+
+
+def _rungs(finding: Finding, stood: tuple[Standing, ...]) -> Table:
+    """Rates that count something else each, and the most that is possible of it."""
+    told = rungs(finding.notes)
+    rows = []
+    for s in stood:
+        rung = told.get(s.variant)
+        limit = units.rate(s.limit, s.unit) if s.limit else "not known"
+        rows.append(
+            (
+                plain(s.variant, _NAME),
+                plain(s.problem) or rate(s),
+                of_limit(s),
+                limit if rung else "",
+                rung.what if rung else "",
+                rung.limit_from if rung else "",
+            )
+        )
+    return Table(
+        "Steady rates with their 95 % intervals, and the limits in theory",
+        ("rung", "rate", "share", "limit", "what is done", "where the limit is from"),
+        tuple(rows),
+    )
 
 
 def _rates(stood: tuple[Standing, ...]) -> Table:

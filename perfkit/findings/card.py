@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.findings.standing import Standing, standings
+from perfkit.findings.standing import Standing, heading, of_limit, rate, standings
 from perfkit.findings.text import plain, plain_lines, with_code
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from perfkit.findings.record import Finding
 
-_HEADINGS = ("variant", "examples/s (95 % interval)", "against its baseline", "verdict")
 _PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
 # No colour of its own: a notebook's theme, light or dark, shows through. JupyterLab
 # lays tables of numbers out to the right; these are mostly words.
@@ -46,7 +45,8 @@ def in_text(finding: Finding) -> str:
     lines += [f"  - {plain(reason)}" for reason in verdict.because]
     if verdict.next:
         lines.append("Next: " + plain_lines(verdict.next).replace("\n", "\n  "))
-    rows = [_HEADINGS, *(_cells(standing) for standing in standings(finding))]
+    stood = standings(finding)
+    rows = [_headings(stood), *(_cells(standing) for standing in stood)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
         padded = (text.ljust(width) for text, width in zip(row, widths, strict=True))
@@ -79,10 +79,20 @@ def _next(text: str) -> str:
     return f'<p class="perfkit-next"><b>Next:</b> {said}</p>'
 
 
+def _headings(rows: tuple[Standing, ...]) -> tuple[str, str, str, str]:
+    against = "limit in theory" if any(row.limit for row in rows) else "its baseline"
+    return (
+        "variant",
+        f"{heading(rows)} (95 % interval)",
+        f"against {against}",
+        "verdict",
+    )
+
+
 def _table(rows: tuple[Standing, ...]) -> str:
     if not rows:
         return ""
-    head = "".join(f'<th scope="col">{text}</th>' for text in _HEADINGS)
+    head = "".join(f'<th scope="col">{text}</th>' for text in _headings(rows))
     body = "".join(map(_table_row, rows))
     return (
         # What can be scrolled must be reached by keyboard as well.
@@ -108,15 +118,14 @@ def _cells(standing: Standing) -> tuple[str, str, str, str]:
     )
     if timing is None:
         return name, "not timed", "", standing.problem
-    rate = _interval(units.significant, timing.rate, timing.low, timing.high)
-    ratio, words = "", "baseline" if standing.is_baseline else ""
+    ratio, words = of_limit(standing), "baseline" if standing.is_baseline else ""
     if compared:
         ratio = _interval(units.ratio, compared.ratio, compared.low, compared.high)
         if compared.baseline != standing.group:
             ratio += f" of {plain(compared.baseline, 60)}"
         words = compared.verdict
     said = (words, _PLACES[standing.place], standing.problem)
-    return name, rate, ratio, "; ".join(filter(None, said))
+    return name, rate(standing), ratio, "; ".join(filter(None, said))
 
 
 def _interval(write: Callable[[float], str], *values: float) -> str:

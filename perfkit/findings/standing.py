@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import collections
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from perfkit import units
+from perfkit.findings.rungs import Rung, rungs
 from perfkit.findings.text import plain
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 
@@ -39,6 +41,8 @@ class Standing:
         comparison: Its ratio to the baseline; None for a baseline.
         place: Whether it is the fastest of its group, or not shown to be slower.
         problem: What went wrong, in words; "" where nothing did.
+        unit: What its rate counts.
+        limit: The most of it that is possible in theory; None where nobody knows.
     """
 
     variant: str
@@ -47,6 +51,8 @@ class Standing:
     comparison: Comparison | None = None
     place: Place = ""
     problem: str = ""
+    unit: str = "examples"
+    limit: float | None = None
 
     @property
     def is_baseline(self) -> bool:
@@ -55,11 +61,61 @@ class Standing:
 
 
 def standings(finding: Finding) -> tuple[Standing, ...]:
-    """Every variant: group by group, the fastest first, those without a rate last."""
+    """Every variant: group by group, the fastest first, those without a rate last.
+
+    The rungs of a ladder, which nothing compares, come in their own order.
+    """
+    if rungs(finding.notes):
+        return _ladder(finding)
     groups = [finding.baseline, *_groups(finding).values()]
     timed = sorted(_timed(finding), key=lambda s: -s.timing.rate if s.timing else 0.0)
     timed.sort(key=lambda s: groups.index(s.group) if s.group else len(groups))
     return (*timed, *_untimed(finding))
+
+
+def heading(stood: tuple[Standing, ...]) -> str:
+    """What a column of their rates is called: the unit, where all have the same."""
+    counted = {standing.unit for standing in stood}
+    return "examples/s" if counted <= {"examples"} else "rate"
+
+
+def rate(standing: Standing) -> str:
+    """A rate with its interval; the unit, unless the column's heading has it."""
+    found = standing.timing
+    if found is None:
+        return "not timed"
+    said = units.rate_between(found.rate, found.low, found.high, standing.unit)
+    return said.replace(" examples/s", "")
+
+
+def of_limit(standing: Standing) -> str:
+    """A rate as a share of its limit, with its interval; "" where there is no limit."""
+    found, limit = standing.timing, standing.limit
+    if found is None or limit is None:
+        return ""
+    share, low, high = (
+        units.percent(r / limit) for r in (found.rate, found.low, found.high)
+    )
+    return f"{share} of its limit ({low} to {high})"
+
+
+def _ladder(finding: Finding) -> tuple[Standing, ...]:
+    """The rungs in the order of their note, then what it leaves out."""
+    told = rungs(finding.notes)
+    order = list(told)
+    found = {s.variant: s for s in (*_timed(finding), *_untimed(finding))}
+    rest = [name for name in found if name not in told]
+    return tuple(
+        _as_rung(found[name], told.get(name, Rung(unit="units")))
+        for name in (*order, *rest)
+        if name in found
+    )
+
+
+def _as_rung(standing: Standing, rung: Rung) -> Standing:
+    return replace(
+        standing, place="", group=rung.group, unit=rung.unit, limit=rung.limit
+    )
 
 
 def measurement(finding: Finding) -> Measurement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from perfkit.findings.rungs import is_ladder
 from perfkit.findings.standing import Standing, standings
 
 if TYPE_CHECKING:
@@ -19,17 +20,25 @@ COLUMNS = (
     *("trials", "cv", "drift", *_SECONDS, "problem"),
 )
 
+_RUNG = ("unit", "limit")
+
 
 def table(finding: Finding) -> DataFrame:
-    """One row per variant, the fastest first; rates in examples per second."""
+    """One row per variant, the fastest first; rates in examples per second.
+
+    A ladder's rungs count something else each: two more columns say what, and the
+    limit in theory.
+    """
     from pandas import DataFrame
 
     rows = [_row(standing) for standing in standings(finding)]
-    return DataFrame(rows, columns=list(COLUMNS))
+    more = _RUNG if is_ladder(finding) else ()
+    return DataFrame(rows, columns=[*COLUMNS, *more])
 
 
 def _row(standing: Standing) -> dict[str, Any]:
     row: dict[str, Any] = {"variant": standing.variant, "problem": standing.problem}
+    row |= {"unit": standing.unit, "limit": standing.limit}
     if standing.timing:
         row |= {name: getattr(standing.timing, name) for name in (*_TIMING, *_SECONDS)}
         row["verdict"] = "baseline" if standing.is_baseline else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
@@ -15,6 +15,13 @@ class Preparing:
     """Something is made ready before the first trial; the budget has not begun."""
 
     message: str
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All is ready; what preparing found out, as the finding's notes have it."""
+
+    notes: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -69,4 +76,13 @@ class Finished:
     stopped: bool
 
 
-Event = Preparing | TrialStarted | Ticked | Sampled | TrialEnded | Progress | Finished
+Event = (
+    Preparing
+    | Prepared
+    | TrialStarted
+    | Ticked
+    | Sampled
+    | TrialEnded
+    | Progress
+    | Finished
+)

@@ -25,6 +25,7 @@ from perfkit.measure.asleep import Asleep
 from perfkit.measure.events import (
     Event,
     Finished,
+    Prepared,
     Preparing,
     Progress,
     Sampled,
@@ -155,6 +156,7 @@ class Run:
                 "Preparing what the variants need did not end well: it "
                 f"{live.running.message.rstrip('.')}."
             )
+        yield Prepared(dict(self._notes))
 
     def _refuse(self, why: dict[str, str]) -> None:
         """Take out the arms that preparing found not worth timing, each with why."""

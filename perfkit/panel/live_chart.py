@@ -48,6 +48,7 @@ class LiveChart(anywidget.AnyWidget):
     # What is drawn: names and units, set when a run begins.
     variants = traitlets.List(traitlets.Unicode()).tag(sync=True)
     load = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    measure = traitlets.Unicode("examples/s").tag(sync=True)
     baseline = traitlets.Unicode().tag(sync=True)
     guess = traitlets.Dict().tag(sync=True)
     span = traitlets.Float(0.0).tag(sync=True)
@@ -109,6 +110,7 @@ class LiveChart(anywidget.AnyWidget):
         self._keyframe_at = self._clock()
         self._estimates_sent = len(points.estimates)
         with self.hold_sync():
+            self.measure = points.measure
             self.frame, self.total = _bytes(points.all()), points.total
             self.estimates = [list(estimate) for estimate in points.estimates]
             self.doing, self.words = doing, words

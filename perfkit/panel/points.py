@@ -3,6 +3,9 @@
 A row holds the run's clock, the rate of each variant that worked since the row before,
 and the machine's load. No row is kept for less than a period, so that a run of any
 length makes a few hundred of them.
+
+The rungs of a ladder count something else each and have no axis in common: each is told
+as a share of its own rate, as far as it is known by then.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perfkit.findings.rungs import rungs
 from perfkit.measure.events import (
     Finished,
+    Prepared,
     Progress,
     Sampled,
     Ticked,
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
 
     from perfkit.measure.events import Event
     from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Timing
 
 # As many rows as a run that keeps to its budget makes, and as many as are kept.
 _ROWS, CAPACITY = 480, 600
@@ -54,6 +60,7 @@ class Points:
         load: What the columns after those of the variants hold.
         total: How many rows there have been.
         estimates: Every variant's rate with its interval, each time it became known.
+        measure: What the numbers of the variants are.
     """
 
     def __init__(
@@ -66,6 +73,10 @@ class Points:
         self.load += ["GPU busy"] * (gpus > 0)
         self.total = 0
         self.estimates: list[Estimate] = []
+        self.measure = "examples/s"
+        # What each variant's rates are divided by; None where they stay as they are.
+        self._own: NDArray[np.float32] | None = None
+        self._told: dict[str, Timing] = {}
         self._rows: collections.deque[list[float]] = collections.deque(maxlen=CAPACITY)
         self._meters = {name: _Meter() for name in variants}
         self._samples: list[dict[str, float | None]] = []
@@ -80,6 +91,9 @@ class Points:
     def hear(self, event: Event) -> None:
         """Take in what the run told."""
         match event:
+            case Prepared(notes) if rungs(notes):
+                self.measure = "of its own rate"
+                self._own = np.full(len(self._place), _NOTHING, np.float32)
             case Ticked(variant, ticks):
                 if variant in self._meters:
                     self._meters[variant].read(ticks)
@@ -139,15 +153,25 @@ class Points:
         """The rows with the machine's speed as a share of the best seen so far."""
         numbers = np.array(rows, np.float32).reshape(-1, self.width)
         numbers[:, 1 + len(self._place) + 2] /= self._best_pulse
+        if self._own is not None:
+            rates = numbers[:, 1 : 1 + len(self._place)]
+            for row in rates:
+                # The first rate stands for its own until that is known better.
+                self._own = np.where(np.isnan(self._own), row, self._own)
+            rates /= self._own
         return numbers
 
     def _estimate(self, measured: Measurement) -> None:
-        known = {estimate[0]: estimate[2:] for estimate in self.estimates}
         for timing in measured.timings:
             place = self._place.get(timing.variant)
-            found = (timing.rate, timing.low, timing.high)
-            if place is not None and known.get(place) != found:
-                self.estimates.append((place, self._now, *found))
+            if place is None or self._told.get(timing.variant) == timing:
+                continue
+            self._told[timing.variant] = timing
+            own = 1.0
+            if self._own is not None:
+                own = self._own[place] = timing.rate
+            found = (timing.rate / own, timing.low / own, timing.high / own)
+            self.estimates.append((place, self._now, *found))
 
 
 class _Meter:

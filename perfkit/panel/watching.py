@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from perfkit.displays import PERIOD_S
+from perfkit.findings.standing import standings
 from perfkit.machine.collect import machine
 from perfkit.panel.points import Points
 from perfkit.progress import Board, with_interval
@@ -62,8 +63,14 @@ def _in_words(board: Board) -> str:
 
 
 def _end_in_words(board: Board, session: Session) -> str:
-    timings = session.finding.timings if session.finding is not None else ()
-    return _words(board.doing, [f"{t.variant}: {with_interval(t)}" for t in timings])
+    if session.finding is None:
+        return _words(board.doing, [])
+    counted = {s.variant: s.unit for s in standings(session.finding)}
+    known = (
+        f"{t.variant}: {with_interval(t, counted[t.variant])}"
+        for t in session.finding.timings
+    )
+    return _words(board.doing, list(known))
 
 
 def _words(doing: str, rates: list[str]) -> str:

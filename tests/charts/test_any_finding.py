@@ -13,7 +13,7 @@ from perfkit.findings.reading import parsed
 from tests.findings.made import failed, finding, samples, trial
 from tests.findings.spoiled import spoiled
 
-KINDS = ["rates", "ratios", "timeline", "waits", "plan"]
+KINDS = ["ladder", "rates", "ratios", "timeline", "waits", "plan"]
 ATTACK = '"><script>alert(1)</script>&\x1b\x00\u202e]]>-->$\\frac$'
 
 
@@ -109,7 +109,7 @@ def test_a_missing_plan_says_why():
 
 
 def test_what_cannot_be_drawn_is_a_sentence():
-    with pytest.raises(BadParameterError, match="no chart; there are rates, ratios"):
+    with pytest.raises(BadParameterError, match="no chart; there are ladder, rates"):
         charts.chart(finding(), "pie")
     with pytest.raises(BadParameterError, match="'best' is no variant"):
         charts.plan(finding(), "best")

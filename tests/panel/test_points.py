@@ -4,6 +4,7 @@ import pytest
 
 from perfkit.measure.events import (
     Finished,
+    Prepared,
     Progress,
     Sampled,
     Ticked,
@@ -146,3 +147,29 @@ def test_the_twin_of_the_baseline_has_no_line():
     assert len(row) == told.width == 1 + 2 + 3
     assert all(math.isnan(value) for value in row[1:3])
     assert told.estimates == []
+
+
+def test_a_rung_is_told_as_a_share_of_its_own_rate():
+    notes = {"rungs": {name: {"unit": "B"} for name in VARIANTS}}
+    told = heard(
+        Prepared(notes),
+        TrialStarted("slow", 1, 0.0),
+        Ticked("slow", ((1.0, 0), (1.1, 5), (1.2, 10))),
+    )
+    # Its first rate stands for its own until there is an interval.
+    assert told.take()[0][1] == pytest.approx(1.0)
+    told.hear(Ticked("slow", ((1.7, 25),)))
+    assert told.take()[0][1] == pytest.approx(0.5)
+    measured = runs.measured()
+    told.hear(TrialEnded(measured.trials[0], measured))
+    timing = measured.timing("slow")
+    place, _, *found = told.estimates[0]
+    ends = [timing.low / timing.rate, timing.high / timing.rate]
+    assert (place, found) == (0, pytest.approx([1.0, *ends]))
+    rates = [row[1] for row in told.all()]
+    assert rates == pytest.approx([100 / timing.rate, 50 / timing.rate])
+    assert told.measure == "of its own rate"
+
+
+def test_examples_are_told_as_they_are():
+    assert heard(Prepared({"images": {}})).measure == "examples/s"

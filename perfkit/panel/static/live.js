@@ -15,13 +15,17 @@ const FRAME = `
     <p class="perfkit-below">Lower plot: the share of the machine that is busy, and its speed.</p>
     <ul class="perfkit-load"></ul>
     <div class="perfkit-table"><table>
-      <thead><tr><th scope="col">variant</th><th scope="col">examples/s so far (95 % interval)</th></tr></thead>
+      <thead><tr><th scope="col">variant</th><th scope="col" class="perfkit-measure"></th></tr></thead>
       <tbody></tbody>
     </table></div>
   </div>`;
-const hint = (wide) =>
-  `Examples per second${wide ? ", logarithmic" : ""}: a dot is a turn, a bar the 95 % ` +
-  "interval after a round.";
+const NAMES = {
+  "examples/s": "Examples per second",
+  "of its own rate": "Each rung as a share of its own rate",
+};
+const hint = (measure, wide) =>
+  `${NAMES[measure] ?? measure}${wide ? ", logarithmic" : ""}: a dot is a turn, a bar ` +
+  "the 95 % interval after a round.";
 
 // Pixels: a turn further away is not what the cursor is on.
 const NEAR = 40;
@@ -118,7 +122,7 @@ class View {
       ratesPlot(this.part(".perfkit-rates"), what),
       loadPlot(this.part(".perfkit-busy"), what),
     ];
-    this.write(".perfkit-readout", hint(this.plots[0].wide));
+    this.write(".perfkit-readout", hint(this.model.get("measure"), this.plots[0].wide));
   }
 
   fit() {
@@ -129,6 +133,7 @@ class View {
   }
 
   fillTable() {
+    this.write(".perfkit-measure", `${this.model.get("measure")} so far (95 % interval)`);
     const { variant: guessed } = this.model.get("guess");
     const rows = this.model.get("variants").map((name, place) => {
       const estimate = this.points.estimatesOf(place).at(-1);
@@ -164,13 +169,13 @@ class View {
   read(plot) {
     const { idx, left, top } = plot.cursor;
     if (idx === null || idx === undefined || left < 0) {
-      this.write(".perfkit-readout", hint(this.plots[0]?.wide));
+      this.write(".perfkit-readout", hint(this.model.get("measure"), this.plots[0]?.wide));
       return;
     }
     const variants = this.model.get("variants");
     const parts = [`${this.points.columns[0][idx].toFixed(1)} s`];
     const nearest = this.nearest(plot === this.plots[0]?.plot ? { left, top } : { left });
-    if (nearest) parts.push(`${variants[nearest.place]}: ${number(nearest.rate)} examples/s`);
+    if (nearest) parts.push(`${variants[nearest.place]}: ${number(nearest.rate)} ${this.model.get("measure")}`);
     this.model.get("load").forEach((name, place) => {
       const value = this.points.columns[1 + variants.length + place][idx];
       if (value !== null) parts.push(`${name} ${percent(value)}`);
@@ -236,7 +241,7 @@ export default () => {
     initialize({ model }) {
       keyframe(model);
       model.on("change:frame change:estimates change:doing", () => keyframe(model));
-      model.on("change:variants", () => views.forEach((view) => view.rebuild()));
+      model.on("change:variants change:measure", () => views.forEach((view) => view.rebuild()));
       // A sentence is said wherever the reader is, and read out where it is spoken.
       model.on("change:state", () => views.forEach((view) => view.tell()));
       model.on("change:words change:guess change:span", show);

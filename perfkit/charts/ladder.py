@@ -1,0 +1,140 @@
+"""How fast is each part of the machine, and how far from what is possible?
+
+A row for each rung, by groups. Rungs count something else each and share no axis: where
+a limit is known, a bar shows what share of it is reached, and a line stands at the
+limit itself; the rate with its unit stands beside.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import seaborn as sns
+
+from perfkit import units
+from perfkit.charts import canvas, rows, scales
+from perfkit.charts.canvas import BLUE, SMALL
+from perfkit.charts.svg import INK
+from perfkit.findings.rungs import rungs
+from perfkit.findings.standing import of_limit, rate, standings
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+    from perfkit.charts.figure import Figure
+    from perfkit.findings.record import Finding
+    from perfkit.findings.standing import Standing
+
+# A rung is one line, so its row is lower than one that has a second.
+_HEIGHT = 0.72
+# The axis ends here however far a rate, or its interval, lies beyond its limit.
+_FARTHEST = 1.25
+_LONGEST = 62
+
+
+def ladder(finding: Finding) -> Figure:
+    """Draw each rung's rate, as a share of its limit where there is one."""
+    stood = standings(finding)
+    title = f"{plain(finding.experiment, 40)}: how fast each part is"
+    if not rungs(finding.notes) or not stood:
+        return canvas.message(title, "This finding holds no rungs.")
+    shown = list(_rows(stood))
+    lines = canvas.caption_lines(list(_caption(stood)))
+    inner, height = canvas.frame(_HEIGHT * len(shown), lines)
+
+    def draw(drawing: Drawing) -> None:
+        names = [text if one is None else rows.name(text) for text, one in shown]
+        said = [(_beside(one), "") for _, one in shown]
+        axes = rows.axes(drawing, names, inner, right=rows.room(said))
+        _set_scale(axes, stood)
+        for row, (_, one) in enumerate(shown):
+            if one is None:
+                axes.get_yticklabels()[row].set_fontweight("bold")
+            else:
+                _draw_row(axes, row, one, finding)
+                rows.beside(axes, row, said[row][0])
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    return canvas.drawn(height, f"{title}. {_in_words(finding, stood)}", draw)
+
+
+def _rows(stood: tuple[Standing, ...]) -> Iterator[tuple[str, Standing | None]]:
+    """The name of each group, then its rungs."""
+    for group, members in itertools.groupby(stood, key=lambda s: s.group):
+        if group:
+            yield group, None
+        yield from ((standing.variant, standing) for standing in members)
+
+
+def _set_scale(axes: Axes, stood: tuple[Standing, ...]) -> None:
+    axes.set_xlim(0, _FARTHEST)
+    if not any(s.timing and s.limit for s in stood):
+        axes.xaxis.set_visible(False)
+        sns.despine(ax=axes, left=True, bottom=True)
+        return
+    scales.put(axes, [0.0, 0.25, 0.5, 0.75, 1.0], units.percent)
+    axes.set_xlabel("share of what is possible in theory")
+
+
+def _draw_row(axes: Axes, row: int, standing: Standing, finding: Finding) -> None:
+    timing, limit = standing.timing, standing.limit
+    if timing is None:
+        rows.within(axes, row, plain(standing.problem, _LONGEST))
+        return
+    if limit is None:
+        rung = rungs(finding.notes).get(standing.variant)
+        words = plain(rung.what if rung else "", _fitting(axes))
+        canvas.note(axes, words, (0, row), (4, 0), in_row=True, fontsize=SMALL)
+        return
+    share, low, high = (
+        min(value / limit, _FARTHEST)
+        for value in (timing.rate, timing.low, timing.high)
+    )
+    axes.barh(row, share, height=0.5, color=BLUE, alpha=0.75, lw=0)
+    axes.hlines(row, low, high, colors=INK, lw=1.6)
+    axes.vlines(1, row - 0.45, row + 0.45, colors=INK, lw=2)
+
+
+def _fitting(axes: Axes) -> int:
+    """How many characters fit into a row."""
+    share = axes.get_position().width
+    return max(10, int(share * canvas.WIDTH / canvas.text_width(["x"], SMALL)))
+
+
+def _beside(standing: Standing | None) -> str:
+    if standing is None or standing.timing is None:
+        return ""
+    timing = standing.timing
+    said = units.rate(timing.rate, standing.unit)
+    if timing.low <= 0 or timing.high > 2 * timing.rate:
+        return f"{said} (hardly known)"
+    return f"{said} ± {units.percent((timing.high / timing.low) ** 0.5 - 1)}"
+
+
+def _caption(stood: tuple[Standing, ...]) -> Iterator[str]:
+    if any(s.timing and s.limit for s in stood):
+        yield "bar: share of the limit in theory that is reached"
+        yield "upright line: that limit"
+        yield "thin line: 95 % interval"
+    if any(s.timing and s.limit is None for s in stood):
+        yield "without a bar: no limit is known, and what is done is said"
+
+
+def _in_words(finding: Finding, stood: tuple[Standing, ...]) -> str:
+    said = [_sentence(standing) for standing in stood]
+    limits = [rung.limit_from for rung in rungs(finding.notes).values()]
+    said += [f"A limit: {words}" for words in dict.fromkeys(filter(None, limits))]
+    return ". ".join(said) + "."
+
+
+def _sentence(standing: Standing) -> str:
+    name = plain(standing.variant, 60)
+    if standing.timing is None:
+        return f"{name} {standing.problem.rstrip('.')}"
+    return ", ".join(filter(None, (f"{name} {rate(standing)}", of_limit(standing))))

@@ -1,0 +1,201 @@
+"""What a ladder says of a machine: what its arithmetic reaches, and what is weak.
+
+Nothing is called weak but where a whole interval says so. Limits in theory are reached
+by no real work, so only what stays below half of one counts as weak against it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.findings.record import Verdict
+from perfkit.findings.rungs import rungs
+from perfkit.workloads.rungs import disk, dispatch, images, products
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Comparison
+
+# The note that tells how large the files are that are decoded.
+IMAGE_BYTES = "image_bytes"
+_WEAK = 0.5
+# All cores together do less than so much of what each does alone: something else has
+# them, or they wait for each other.
+_SHARED = 0.7
+_DOCTOR = "`perfkit doctor` says what else keeps the cores busy and what slows them."
+_FURTHER = (
+    "`perfkit run data-pipeline` says whether a training here waits for its images."
+)
+
+
+@dataclass(frozen=True)
+class Weak:
+    """A part that lags behind, and what to do.
+
+    Attributes:
+        share: Of what it should reach; what is lowest is named first.
+        words: What it is, to stand in a sentence.
+        remedy: What to do.
+    """
+
+    share: float
+    words: str
+    remedy: str
+
+
+def judge(measured: Measurement) -> Verdict:
+    """Say in words what the rungs show."""
+    if not measured.timings:
+        return Verdict(headline="Too little was measured to say anything.")
+    weak = sorted(_weak(measured), key=lambda part: part.share)
+    worst = f"; weakest is {weak[0].words}" if weak else ""
+    return Verdict(
+        headline=f"{_arithmetic(measured)}{worst or _none_weak(measured)}.",
+        because=tuple(_facts(measured, weak)),
+        next="\n".join(dict.fromkeys([*(part.remedy for part in weak), _FURTHER])),
+    )
+
+
+def _arithmetic(measured: Measurement) -> str:
+    """What products reach on all cores, by the library that is faster at it."""
+    timed = [measured.timing(n) for n in (products.BASELINE, products.TENSORFLOW)]
+    best = max((t for t in timed if t), key=lambda t: t.rate, default=None)
+    if best is None:
+        return f"{len(measured.timings)} rungs were measured"
+    rung = rungs(measured.notes).get(best.variant)
+    if rung is None or rung.limit is None:
+        said = units.rate_between(best.rate, best.low, best.high, "FLOP")
+        return f"Matrix products in float32 reach {said}"
+    share, low, high = (
+        units.percent(rate / rung.limit) for rate in (best.rate, best.low, best.high)
+    )
+    cores = rung.limit_from.partition(" at ")[0]
+    return (
+        f"Matrix products in float32 reach {share} ({low} to {high}) of what {cores} "
+        "can do in theory"
+    )
+
+
+def _none_weak(measured: Measurement) -> str:
+    limited = [r for r in rungs(measured.notes).values() if r.limit]
+    return "; no part is shown to be weak" if limited else ""
+
+
+def _weak(measured: Measurement) -> Iterator[Weak]:
+    yield from _below_limit(measured)
+    yield from _not_scaling(measured)
+    yield from _slow_library(measured)
+    yield from _slow_disk(measured)
+
+
+def _below_limit(measured: Measurement) -> Iterator[Weak]:
+    """Parts of the GPU and its link that stay below half of their limit.
+
+    What a processor does in a tick is known as "at most" only, and so is no ground to
+    call it weak.
+    """
+    for name, rung in rungs(measured.notes).items():
+        found = measured.timing(name)
+        if rung.group != "GPU" or rung.limit is None or found is None:
+            continue
+        if found.high < _WEAK * rung.limit:
+            share = found.rate / rung.limit
+            yield Weak(
+                share,
+                f'"{name}", {units.percent(share)} of its limit',
+                "`perfkit doctor` says what holds the GPU or its link back.",
+            )
+
+
+def _not_scaling(measured: Measurement) -> Iterator[Weak]:
+    cores = measured.notes.get("cores", 1)
+    pairs = (
+        (products.TENSORFLOW_ONE, products.TENSORFLOW),
+        (images.ONE_CORE, images.ALL_CORES),
+    )
+    for one, every in pairs:
+        found = _ratio(measured, every, one)
+        if found and cores > 1 and found.high < _SHARED * cores:
+            yield Weak(
+                found.ratio / cores,
+                f'"{every}", on {cores} cores only {units.ratio(found.ratio)} one core',
+                _DOCTOR,
+            )
+
+
+def _slow_library(measured: Measurement) -> Iterator[Weak]:
+    found = _ratio(measured, products.BASELINE, products.TENSORFLOW)
+    if found and found.high < _SHARED:
+        yield Weak(
+            found.ratio,
+            f"NumPy's matrix product, {units.ratio(found.ratio)} TensorFlow's",
+            "Leave large products to TensorFlow (`tf.matmul`): it makes better use of "
+            "this processor than NumPy's library.",
+        )
+
+
+def _slow_disk(measured: Measurement) -> Iterator[Weak]:
+    """The disk gives fewer photographs than the cores decode."""
+    size = measured.notes.get(IMAGE_BYTES)
+    disk_rate, decoded = measured.timing(disk.NAME), measured.timing(images.ALL_CORES)
+    if not size or disk_rate is None or decoded is None:
+        return
+    if disk_rate.high / size < decoded.low:
+        share = disk_rate.rate / size / decoded.rate
+        yield Weak(
+            share,
+            f"the disk, which gives {units.rate(disk_rate.rate / size, 'photographs')} "
+            f"where the cores decode {units.rate(decoded.rate, 'photographs')}",
+            "Keep the data on a faster disk, or in memory (`Dataset.cache`).",
+        )
+
+
+def _facts(measured: Measurement, weak: list[Weak]) -> Iterator[str]:
+    yield from (f"Weak: {part.words}." for part in weak[1:])
+    told = rungs(measured.notes)
+    limited = (products.TENSORFLOW, products.BASELINE)
+    where = next((told[n].limit_from for n in limited if n in told), "")
+    if where:
+        yield f"The limit in theory: {where}."
+    yield from _compared(measured)
+    call = measured.timing(dispatch.GRAPH_CALL)
+    if call:
+        ends = f"{units.seconds(1 / call.high)} to {units.seconds(1 / call.low)}"
+        yield (
+            f"A call of a tf.function costs {units.seconds(1 / call.rate)} ({ends}): a "
+            "step that takes not much longer is mostly that."
+        )
+    yield from _missing(measured)
+
+
+def _compared(measured: Measurement) -> Iterator[str]:
+    pairs = (
+        (products.BFLOAT16, products.TENSORFLOW, "Products in bfloat16", "float32"),
+        ("the same in NumPy", "loop over an array", "NumPy on whole arrays", "a loop"),
+    )
+    for name, base, what, other in pairs:
+        found = _ratio(measured, name, base)
+        if found and not found.is_noise:
+            ends = f"{units.ratio(found.low)} to {units.ratio(found.high)}"
+            yield f"{what}: {units.ratio(found.ratio)} the rate of {other} ({ends})."
+
+
+def _missing(measured: Measurement) -> Iterator[str]:
+    timed = {timing.variant for timing in measured.timings}
+    missed = [
+        arm.name
+        for arm in measured.arms
+        if arm.name not in timed and not arm.unavailable
+    ]
+    if missed:
+        yield f"Not measured: {', '.join(missed)}. A larger budget may reach them."
+
+
+def _ratio(measured: Measurement, one: str, other: str) -> Comparison | None:
+    """A ratio that at least two rounds show; both rungs count the same."""
+    found = measured.compare(one, other)
+    return found if found and found.rounds > 1 else None

@@ -1,0 +1,228 @@
+"""What could this machine do at most? Worked out from what it is, not measured.
+
+Each peak comes with the words it is derived from, and is None where a number would be a
+guess: a limit that is too low or too high makes a healthy part look broken.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import psutil
+
+from perfkit import units
+from perfkit.machine.files import text_of
+from perfkit.machine.processor import processor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perfkit.machine.gpu import Gpu
+
+_FAMILY_ZEN_4, _FAMILIES_ZEN_1 = 25, (23, 24)
+# Zen 2 shares its family with Zen 1 and has the higher models.
+_FIRST_ZEN_2 = 0x30
+# FLOP per second of products without sparsity, from NVIDIA's data sheets, by the name
+# that the driver gives the card: float32, TF32, and float16 or bfloat16 added up in
+# float32. A card that is not here has no such limit.
+_DATA_SHEETS = {
+    "Tesla V100-SXM2-16GB": (15.7e12, None, 125e12),
+    "Tesla V100-SXM2-32GB": (15.7e12, None, 125e12),
+    "Tesla T4": (8.1e12, None, 65e12),
+    "NVIDIA A10": (31.2e12, 62.5e12, 125e12),
+    "NVIDIA A100-PCIE-40GB": (19.5e12, 156e12, 312e12),
+    "NVIDIA A100-SXM4-40GB": (19.5e12, 156e12, 312e12),
+    "NVIDIA A100-SXM4-80GB": (19.5e12, 156e12, 312e12),
+    "NVIDIA A100 80GB PCIe": (19.5e12, 156e12, 312e12),
+    "NVIDIA RTX A6000": (38.7e12, 77.4e12, 154.8e12),
+    "NVIDIA GeForce RTX 3090": (35.6e12, 35.6e12, 71e12),
+    "NVIDIA GeForce RTX 4090": (82.6e12, 82.6e12, 165.2e12),
+    "NVIDIA L4": (30.3e12, 60e12, 121e12),
+    "NVIDIA L40S": (91.6e12, 183e12, 362e12),
+    "NVIDIA H100 80GB HBM3": (67e12, 495e12, 989e12),
+    "NVIDIA H200": (67e12, 495e12, 989e12),
+}
+_COLUMNS = {"float32": 0, "TF32": 1, "float16": 2, "bfloat16": 2}
+# Cards before Ampere have no units for it.
+_NO_BFLOAT16 = ("Tesla V100", "Tesla T4")
+# Bits per second of one PCI Express lane in one direction, by generation: transfers
+# times the share of them that carries data (8 of 10, 128 of 130, 242 of 256 bits).
+_LANE = {
+    1: 2.5e9 * 8 / 10,
+    2: 5e9 * 8 / 10,
+    3: 8e9 * 128 / 130,
+    4: 16e9 * 128 / 130,
+    5: 32e9 * 128 / 130,
+    6: 64e9 * 242 / 256,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peak:
+    """Units per second that are possible in theory, and where that is from."""
+
+    rate: float
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """What peaks are worked out from.
+
+    Attributes:
+        vendor: As the processor names it: ``"GenuineIntel"``, ``"AuthenticAMD"``.
+        family: Its number, and so ``model``.
+        instructions: As Linux spells them.
+        cores: Whole cores that may be used, second threads not counted.
+        clock: Hertz of a core at most; None where nobody knows.
+        clock_from: Where that is from, in words.
+        gpu: The first one; None where there is none.
+    """
+
+    vendor: str = ""
+    family: int = 0
+    model: int = 0
+    instructions: frozenset[str] = field(default_factory=frozenset)
+    cores: float = 1.0
+    clock: float | None = None
+    clock_from: str = ""
+    gpu: Gpu | None = None
+
+
+def hardware(
+    root: Path, cores: float, clock: float | None, gpu: Gpu | None = None
+) -> Hardware:
+    """Look at this machine.
+
+    Args:
+        root: The folder that holds ``proc`` and ``sys``.
+        cores: Cores that may be used, with second threads.
+        clock: Hertz that were counted; None where they could not be.
+        gpu: What the driver says of it.
+    """
+    text = text_of(root / "proc/cpuinfo")
+    found = processor(root, psutil)
+    known = {
+        "the highest clock that the system states": found.frequency_max or 0.0,
+        "the clock that a chain of additions showed": clock or 0.0,
+    }
+    # Some drivers state the clock without its boost.
+    words = max(known, key=known.__getitem__)
+    return Hardware(
+        vendor=_field(text, "vendor_id"),
+        family=_number(text, "cpu family"),
+        model=_number(text, "model"),
+        instructions=frozenset(found.instructions or ()),
+        # Two threads of a core share what it multiplies with.
+        cores=min(cores, found.physical_cores or cores),
+        clock=known[words] or None,
+        clock_from=words,
+        gpu=gpu,
+    )
+
+
+def arithmetic(machine: Hardware, *, bits: int, one_core: bool) -> Peak | None:
+    """FLOP per second of multiplying and adding numbers of 32 or 64 bits."""
+    found = _per_tick(machine)
+    if found is None:
+        return None
+    lanes, unit = found
+    lanes = lanes * 32 // bits
+    return _of_cores(machine, lanes, f"{lanes} FLOP a tick ({unit})", one_core=one_core)
+
+
+def of_kind(machine: Hardware, *, kind: str, one_core: bool) -> Peak | None:
+    """FLOP per second of products in TensorFlow's ``float32``, ``bfloat16``, ..."""
+    if kind == "float32":
+        return arithmetic(machine, bits=32, one_core=one_core)
+    if kind == "bfloat16" and "amx_bf16" in machine.instructions:
+        words = "1,024 FLOP a tick (AMX: 16 by 16 by 32 numbers in 16 ticks)"
+        return _of_cores(machine, 1024, words, one_core=one_core)
+    # How many such numbers a tick takes differs from model to model.
+    return None
+
+
+def link(machine: Hardware) -> Peak | None:
+    """Bytes per second to or from a GPU over PCI Express."""
+    gpu = machine.gpu
+    if gpu is None:
+        return None
+    generation = gpu.link.generation_max or gpu.link.generation
+    width = gpu.link.width_max or gpu.link.width
+    if generation not in _LANE or not width:
+        return None
+    words = f"PCI Express {generation}.0 with {width} lanes, one direction"
+    return Peak(rate=_LANE[generation] / 8 * width, words=words)
+
+
+def on_gpu(machine: Hardware, *, kind: str) -> Peak | None:
+    """FLOP per second of a GPU's products: float32, TF32, float16 or bfloat16."""
+    gpu = machine.gpu
+    if gpu is None or (kind == "bfloat16" and gpu.name.startswith(_NO_BFLOAT16)):
+        return None
+    rate = _DATA_SHEETS.get(gpu.name, (None, None, None))[_COLUMNS[kind]]
+    if rate is not None:
+        return Peak(rate=rate, words=f"the data sheet of {gpu.name}, {kind}, dense")
+    if kind != "float32" or not gpu.cores or not gpu.clocks.sm_max:
+        return None
+    clock = units.rate(gpu.clocks.sm_max, "Hz")
+    words = f"{gpu.cores:,} cores, each 2 FLOP a tick, at {clock} at most"
+    return Peak(rate=2 * gpu.cores * gpu.clocks.sm_max, words=words)
+
+
+def gpu_memory(machine: Hardware) -> Peak | None:
+    """Bytes per second that a GPU's own memory gives or takes."""
+    gpu = machine.gpu
+    if gpu is None or not gpu.memory_bus or not gpu.clocks.memory_max:
+        return None
+    clock = units.rate(gpu.clocks.memory_max, "Hz")
+    return Peak(
+        rate=2 * gpu.clocks.memory_max * gpu.memory_bus / 8,
+        words=f"a bus of {gpu.memory_bus:,} bits, twice a tick, at {clock}",
+    )
+
+
+def gpu_clock(machine: Hardware) -> Peak | None:
+    """Ticks per second of a GPU's multiprocessors."""
+    if machine.gpu is None or not machine.gpu.clocks.sm_max:
+        return None
+    return Peak(rate=machine.gpu.clocks.sm_max, words="the driver's highest clock")
+
+
+def _per_tick(machine: Hardware) -> tuple[int, str] | None:
+    """FLOP of 32 bits that a core does in a tick at most, and with what."""
+    has, intel = machine.instructions, machine.vendor == "GenuineIntel"
+    zen_4 = not intel and machine.family == _FAMILY_ZEN_4
+    zen_1 = not intel and machine.family in _FAMILIES_ZEN_1
+    if "avx512f" in has and not zen_4:
+        return 64, "two AVX-512 units at most, each multiplies and adds 16 numbers"
+    if {"fma", "avx2"} <= has and not (zen_1 and machine.model < _FIRST_ZEN_2):
+        return 32, "two AVX2 units, each multiplies and adds 8 numbers"
+    return None
+
+
+def _of_cores(
+    machine: Hardware, flop: int, words: str, *, one_core: bool
+) -> Peak | None:
+    if machine.clock is None:
+        return None
+    cores = 1.0 if one_core else machine.cores
+    many = "core" if cores == 1 else "cores"
+    return Peak(
+        rate=cores * flop * machine.clock,
+        words=f"{units.significant(cores)} {many} at {words} at "
+        f"{units.rate(machine.clock, 'Hz')}, {machine.clock_from}",
+    )
+
+
+def _number(text: str, name: str) -> int:
+    told = _field(text, name)
+    return int(told) if told.isdecimal() else 0
+
+
+def _field(text: str, name: str) -> str:
+    """The first processor's value of a field of /proc/cpuinfo."""
+    found = re.search(rf"^{name}\s*:\s*(.*)$", text, re.MULTILINE)
+    return found[1].strip() if found else ""

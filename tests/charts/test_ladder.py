@@ -1,0 +1,74 @@
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from perfkit import charts
+from tests.findings import ladders, made
+
+
+def words(figure):
+    root = ElementTree.fromstring(figure.svg)
+    return [
+        ("".join(e.itertext()), float(e.get("x", 0)))
+        for e in root.iter()
+        if e.tag.endswith("}text")
+    ]
+
+
+def bars(figure):
+    """Left and right end of each bar."""
+    found = re.findall(r'<path d="M ([\d.]+) [\d.]+ L ([\d.]+) [^"]*z"[^>]*clip', figure.svg)
+    return [(float(left), float(right)) for left, right in found]
+
+
+def test_a_ladder_is_drawn_first_and_on_no_common_axis():
+    kinds = list(charts.kinds(ladders.finding()))
+    assert kinds[0] == "ladder"
+    assert not {"rates", "ratios"} & set(kinds)
+    assert "ladder" not in charts.kinds(made.finding())
+
+
+def test_every_rung_is_there_with_its_rate_and_unit():
+    said = [text for text, _ in words(charts.ladder(ladders.finding()))]
+    for name in (*ladders.RUNGS, "interpreter", "arrays", "memory", "TensorFlow"):
+        assert name in said
+    assert any(re.fullmatch(r"\d+ GFLOP/s ± [\d.]+ %", text) for text in said)
+    assert any(re.fullmatch(r"[\d,]+ calls/s ± [\d.]+ %", text) for text in said)
+    assert "what memory copy does" in said
+
+
+def test_a_bar_reaches_the_share_of_the_limit():
+    finding = ladders.finding()
+    figure = charts.ladder(finding)
+    at = dict(words(figure))
+    (bar,) = bars(figure)
+    rate = next(t.rate for t in finding.timings if t.variant == ladders.PRODUCT)
+    share = (bar[1] - at["0 %"]) / (at["100 %"] - at["0 %"])
+    assert share == pytest.approx(rate / 5e11, abs=0.01)
+
+
+def test_a_rate_beyond_its_limit_stays_in_the_picture():
+    far = {**ladders.RUNGS, ladders.PRODUCT: (2e11, "FLOP", "arrays", 1e9)}
+    figure = charts.ladder(ladders.finding(far))
+    ((_, right),) = bars(figure)
+    assert right <= dict(words(figure))["100 %"] * 1.3
+    assert "of its limit" in figure.alt
+
+
+def test_the_words_say_where_the_limit_is_from():
+    alt = charts.ladder(ladders.finding()).alt
+    assert "A limit: 2 cores at 64 FLOP a tick." in alt
+    assert "graph call 4," in alt or "graph call 3," in alt
+
+
+def test_what_was_not_run_says_why():
+    notes = {"rungs": ladders.note() | {"GPU rungs": {"unit": "calls", "group": "GPU"}}}
+    why = {"GPU rungs": "No NVIDIA driver is installed."}
+    figure = charts.ladder(ladders.finding(notes=notes, unavailable=why))
+    assert "was not run: No NVIDIA driver is installed." in dict(words(figure))
+    assert "GPU rungs was not run: No NVIDIA driver is installed" in figure.alt
+
+
+def test_a_finding_without_rungs_says_so():
+    assert "holds no rungs" in charts.ladder(made.finding()).alt
