@@ -62,14 +62,7 @@ def paying(paid: PayBack, batch: int) -> str:
             if paid.paying == "never"
             else "is not shown to pay back"
         )
-    low = units.significant(paid.low / batch, 2)
-    ends = (
-        f"at least {low}"
-        if paid.high is None
-        else f"{low} to {units.significant(paid.high / batch, 2)}"
-    )
-    steps = units.significant(paid.examples / batch, 2)
-    return f"has paid back after about {steps} steps ({ends})"
+    return f"has paid back after about {paid.steps(batch)}"
 
 
 def traces(measured: Measurement, name: str) -> dict[str, Any]:

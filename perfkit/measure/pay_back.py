@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from perfkit import units
 from perfkit.measure.steady import steady
 
 if TYPE_CHECKING:
@@ -48,6 +49,18 @@ class PayBack:
     low: float = 0.0
     high: float | None = None
 
+    def steps(self, batch: float) -> str:
+        """``examples`` in batches, with its interval: ``"26 steps (12 to 36)"``."""
+        if self.examples is None:
+            return ""
+        low = units.significant(self.low / batch, 2)
+        ends = (
+            f"at least {low}"
+            if self.high is None
+            else f"{low} to {units.significant(self.high / batch, 2)}"
+        )
+        return f"{units.significant(self.examples / batch, 2)} steps ({ends})"
+
 
 @dataclass(frozen=True)
 class Line:
@@ -79,11 +92,11 @@ def lines(measured: Measurement, variant: str) -> dict[int, Line]:
 
 
 def typical(measured: Measurement, variant: str) -> Line | None:
-    """A variant's line over all rounds, the medians; None where it was not timed."""
+    """A variant's line over all rounds, the means; None where it was not timed."""
     known = list(lines(measured, variant).values())
     if not known:
         return None
-    extra, each = np.median([(one.extra, one.each) for one in known], axis=0)
+    extra, each = np.mean([(one.extra, one.each) for one in known], axis=0)
     return Line(float(extra), float(each))
 
 

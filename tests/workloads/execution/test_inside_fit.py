@@ -1,0 +1,195 @@
+import functools
+import itertools
+import threading
+import time
+
+import keras
+import pytest
+
+from perfkit.measure.tick import Note, Tick
+from perfkit.workloads.execution import fits, inside_fit, observers
+from perfkit.workloads.execution.job import Job, loss_function, optimizer_for
+from perfkit.workloads.execution.loops import step_of
+from perfkit.workloads.execution.ways import WAYS
+
+JOB = Job("tiny-dense", 8, epoch=10)
+
+
+def compiled(**options):
+    network = JOB.network()
+    network.compile(optimizer=optimizer_for(network), loss=loss_function(), **options)
+    return network
+
+
+def fitting(network, steps, *, epochs=1, callbacks=(), **options):
+    """What calls ``fit`` with the callback that counts."""
+    return lambda counting: network.fit(
+        JOB.batches(),
+        steps_per_epoch=steps,
+        epochs=epochs,
+        shuffle=False,
+        callbacks=[*callbacks, counting],
+        **({"verbose": 0} | options),
+    )
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_ticks_hold_every_example_that_fit_has_trained_on(at_once):
+    network = compiled(steps_per_execution=at_once)
+    ticks = list(inside_fit.ticks(fitting(network, 20, epochs=2), examples=8))
+    assert sum(tick.examples for tick in ticks) == 2 * 20 * 8
+    assert network.optimizer.iterations.numpy() == 40
+    # The first call is a tick of its own.
+    assert ticks[0].examples == at_once * 8
+
+
+def test_whole_epochs_are_counted_once_their_validation_is_done():
+    seen = []
+
+    class Watching(keras.callbacks.Callback):
+        def on_test_end(self, logs=None):
+            seen.append("validated")
+
+    fit = fitting(
+        compiled(),
+        10,
+        epochs=3,
+        callbacks=[Watching()],
+        validation_data=JOB.first(2).batches(),
+    )
+    for tick in inside_fit.ticks(fit, examples=8, whole_epochs=10):
+        seen.append(tick.examples // 80)
+    assert sum(one for one in seen if one != "validated") == 3
+    assert seen.index(1) > seen.index("validated")
+    assert seen[-1] != "validated"
+
+
+def test_fit_stands_still_while_a_tick_is_looked_at():
+    made = []
+    ticks = inside_fit.ticks(
+        fitting(compiled(), 10**6), examples=8, stepped=made.append
+    )
+    heard = 0
+    for tick in itertools.islice(ticks, 5):
+        heard += tick.examples
+        assert sum(made) * 8 == heard
+    ticks.close()
+
+
+def test_every_tick_waits_for_the_device_once():
+    waited = []
+    fit = fitting(compiled(), 200)
+    ticks = list(inside_fit.ticks(fit, examples=8, sync=lambda: waited.append(1)))
+    assert len(waited) == len(ticks)
+
+
+def test_what_fit_raises_is_raised_here():
+    class Failing(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            if batch == 3:
+                raise ValueError("the third batch is broken")
+
+    ticks = inside_fit.ticks(fitting(compiled(), 10, callbacks=[Failing()]), examples=8)
+    with pytest.raises(ValueError, match="third batch is broken"):
+        list(ticks)
+
+
+def test_closing_the_ticks_ends_fit_and_its_thread():
+    ticks = inside_fit.ticks(fitting(compiled(), 10**6), examples=8)
+    next(ticks)
+    assert any(t.name.startswith("perfkit-fit") for t in threading.enumerate())
+    ticks.close()
+    assert not any(t.name.startswith("perfkit-fit") for t in threading.enumerate())
+
+
+def test_fit_tells_whether_keras_compiles_with_xla_when_left_to_itself():
+    notes = [n for n in fits.plain(JOB.first(1), JOB.network()) if isinstance(n, Note)]
+    told = {note.name: note.value for note in notes}
+    assert told[fits.BY_DEFAULT] is compiled(jit_compile="auto").jit_compile
+
+
+@pytest.mark.parametrize("name", ["metrics", "callback", "progress bar", "validation"])
+def test_an_observer_watches_and_the_rest_is_as_without_it(name, capsys, monkeypatch):
+    asked = {}
+
+    def fit(self, *args, **options):
+        asked.update(options, compiled=self._compile_metrics is not None)
+        return real(self, *args, **options)
+
+    real = keras.Model.fit
+    monkeypatch.setattr(keras.Model, "fit", fit)
+    ticks = WAYS[name].run(JOB, JOB.network())
+    found = next(tick for tick in ticks if isinstance(tick, Tick))
+    ticks.close()
+    assert found.examples == JOB.epoch * JOB.batch
+    changed = {
+        "metrics": asked["compiled"],
+        "callback": len(asked["callbacks"]) == 2,
+        "progress bar": asked["verbose"] == 1,
+        "validation": "validation_data" in asked,
+    }
+    assert [what for what, is_so in changed.items() if is_so] == [name]
+    assert bool(capsys.readouterr().out) is (name == "progress bar")
+
+
+def test_histograms_need_tensorboard_and_say_so(monkeypatch):
+    monkeypatch.setattr(observers.importlib.util, "find_spec", lambda name: None)
+    assert "`pip install tensorboard`" in observers.histograms_missing()
+    monkeypatch.setattr(observers.importlib.util, "find_spec", lambda name: "there")
+    assert observers.histograms_missing() == ""
+
+
+# CPU time, and both sides in turns: what else runs here falls on them alike.
+def per_example(examples, work):
+    began = time.process_time()
+    work()
+    return (time.process_time() - began) / examples
+
+
+def worked(ticks, examples):
+    """Work on until at least so many examples are done; say how many were."""
+    done = 0
+    while done < examples:
+        tick = next(ticks)
+        done += tick.examples if isinstance(tick, Tick) else 0
+    return done
+
+
+@pytest.mark.slow
+def test_ticks_out_of_fit_cost_it_less_than_a_twentieth():
+    network, bare = compiled(), compiled()
+    ticks = inside_fit.ticks(fitting(network, 10**9), examples=8)
+    alone = functools.partial(fitting(bare, 2000), keras.callbacks.Callback())
+    worked(ticks, 4000), alone()
+    pairs = []
+    for _ in range(12):
+        began = time.process_time()
+        done = worked(ticks, 16_000)
+        told = (time.process_time() - began) / done
+        pairs.append(told / per_example(16_000, alone))
+    ticks.close()
+    assert sorted(pairs)[len(pairs) // 2] == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.slow
+def test_the_traced_loop_costs_what_a_loop_written_here_costs():
+    import tensorflow as tf
+
+    network = JOB.network()
+    step = tf.function(step_of(network), autograph=False)
+    batches = iter(JOB.batches())
+
+    def own():
+        for _ in range(1000):
+            step(*next(batches))
+
+    ticks = WAYS["tf.function"].run(JOB, JOB.network())
+    worked(ticks, 4000), own()
+    pairs = []
+    for _ in range(16):
+        began = time.process_time()
+        done = worked(ticks, 8000)
+        told = (time.process_time() - began) / done
+        pairs.append(told / per_example(8000, own))
+    ticks.close()
+    assert sorted(pairs)[len(pairs) // 2] == pytest.approx(1, abs=0.05)
