@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from perfkit.machine.record import Library, Machine
 
 _DRIVER = "libcuda.so"
+# Images made for GPUs put the driver's libraries into LD_LIBRARY_PATH.
+_OF_DRIVER = (_DRIVER, "libnvidia-")
 # Without these the GPU is used all the same: profiles, several GPUs, TensorRT.
 _OPTIONAL = ("libcupti", "libnccl", "libnvinfer")
 _ELSEWHERE = (_DRIVER, *_OPTIONAL)
@@ -21,7 +23,6 @@ _FOLDERS = (
     '$(python -c "import glob, sysconfig as s; '
     "print(*glob.glob(s.get_path('purelib') + '/nvidia/*/lib'), sep=':')\")"
 )
-_CUDNN = "nvidia-cudnn-cu"
 
 
 def no_driver(machine: Machine) -> Iterator[Check]:
@@ -68,10 +69,10 @@ def absent(machine: Machine) -> Iterator[Check]:
 
 def old_cudnn(machine: Machine) -> Iterator[Check]:
     """A cuDNN older than the one TensorFlow was built with is refused by it."""
-    version = asking.tensorflow(machine)
+    version, cuda = asking.tensorflow(machine), asking.built_for(machine)
     build = compatibility.build(version) if version else None
-    name = next((name for name in machine.versions if name.startswith(_CUDNN)), None)
-    if not machine.gpus or asking.built_for(machine) is None or not build or not name:
+    name = f"nvidia-cudnn-cu{(cuda or '').split('.')[0]}"
+    if not machine.gpus or not build or name not in machine.versions:
         return
     found, wanted = machine.versions[name], compatibility.numbers(build.cudnn)
     has = compatibility.numbers(found)
@@ -91,10 +92,9 @@ def old_cudnn(machine: Machine) -> Iterator[Check]:
 
 def shadowed(machine: Machine) -> Iterator[Check]:
     """LD_LIBRARY_PATH puts other libraries before those that pip installed."""
-    loaded = machine.start.loaded if machine.start else ()
     foreign = [
         library.name
-        for library in (*loaded, *_needed(machine))
+        for library in (*_loaded(machine), *_needed(machine))
         if library.origin == "search path"
     ]
     if foreign and asking.cuda_libraries(machine):
@@ -109,6 +109,32 @@ def shadowed(machine: Machine) -> Iterator[Check]:
             remedy=remedies.without(machine, "LD_LIBRARY_PATH"),
             cost=0.3,
         )
+
+
+def twice(machine: Machine) -> Iterator[Check]:
+    """One process that holds two copies of a library mixes them."""
+    origins = dict[str, set[str]]()
+    for library in _loaded(machine):
+        copy = " ".join(filter(None, (library.version, f"({library.origin})")))
+        origins.setdefault(library.name.split(".so")[0], set()).add(copy)
+    double = {name: copies for name, copies in origins.items() if len(copies) > 1}
+    if double:
+        told = (f"{name}: {', '.join(sorted(double[name]))}" for name in sorted(double))
+        yield Check(
+            id="loaded-twice",
+            status="warn",
+            title="TensorFlow loaded two copies of a library",
+            evidence=f"{'; '.join(told)}.",
+            why="Which of them computes is chance, and each takes memory of the GPU.",
+            remedy=remedies.without(machine, "LD_LIBRARY_PATH"),
+            cost=0.25,
+        )
+
+
+def _loaded(machine: Machine) -> tuple[Library, ...]:
+    """What TensorFlow was seen to load, without what belongs to the driver."""
+    loaded = machine.start.loaded if machine.start else ()
+    return tuple(one for one in loaded if not one.name.startswith(_OF_DRIVER))
 
 
 def _found(machine: Machine, lacking: list[Library]) -> str:
@@ -126,4 +152,4 @@ def _needed(machine: Machine) -> tuple[Library, ...]:
     return tuple(one for one in found if not one.name.startswith(_ELSEWHERE))
 
 
-RULES = (no_driver, absent, old_cudnn, shadowed)
+RULES = (no_driver, absent, old_cudnn, shadowed, twice)

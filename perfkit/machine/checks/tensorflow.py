@@ -10,6 +10,7 @@ from perfkit.machine.checks import asking, compatibility, remedies
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from perfkit.machine.checks.compatibility import Build
     from perfkit.machine.record import Machine
 
 # The first version whose Windows build has no GPU.
@@ -106,13 +107,22 @@ def tested(machine: Machine) -> Iterator[Check]:
     first, last = build.python
     evidence = (
         f"TensorFlow {compatibility.minor(version)} was tested with Python {first} to "
-        f"{last}, this is {machine.python}."
+        f"{last} (this is {machine.python}){_cuda(machine, build)}."
     )
     python = compatibility.numbers(machine.python)[:2]
-    if compatibility.numbers(first) <= python <= compatibility.numbers(last):
+    in_range = compatibility.numbers(first) <= python <= compatibility.numbers(last)
+    made = asking.built_for(machine)
+    as_made = made is None or compatibility.minor(made) == build.cuda
+    if in_range and as_made:
         yield fine("tested-build", "This combination of versions was tested", evidence)
     else:
         yield _untested(evidence)
+
+
+def _cuda(machine: Machine, build: Build) -> str:
+    """The versions of CUDA of the tests and of this build, for a sentence's end."""
+    made = asking.built_for(machine)
+    return f" and CUDA {build.cuda} (this build: {made})" if made else ""
 
 
 def backend(machine: Machine) -> Iterator[Check]:

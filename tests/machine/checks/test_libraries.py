@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.machine.checks import libraries as rules
+from perfkit.machine.record import Library
 from tests.machine.checks.computers import (
     NEEDED,
     changed,
@@ -85,3 +86,29 @@ def test_libraries_from_the_search_path_stand_before_those_of_pip():
     versions = {"tensorflow": "2.21.0"}
     assert list(rules.shadowed(replace(machine, versions=versions))) == []
     assert list(rules.shadowed(workstation())) == []
+
+
+def loading(*found):
+    start = replace(workstation().start, loaded=found)
+    return changed(workstation(), start=start)
+
+
+def test_two_copies_of_a_library_in_one_process_are_told():
+    own = Library(name="libcudnn.so.9", version="9.3.0", origin="package")
+    other = Library(name="libcudnn.so.8", version="8.9.7", origin="system")
+    (check,) = rules.twice(loading(own, other))
+    assert check.evidence == "libcudnn: 8.9.7 (system), 9.3.0 (package)."
+    assert list(rules.twice(loading(own))) == []
+
+
+def test_the_libraries_of_the_driver_may_come_from_anywhere():
+    found = loading(
+        Library(name="libcuda.so.1", origin="search path"),
+        Library(name="libnvidia-ptxjitcompiler.so.1", origin="search path"),
+    )
+    assert list(rules.shadowed(found)) == list(rules.twice(found)) == []
+
+
+def test_a_cudnn_of_another_cuda_is_not_looked_at():
+    versions = {"nvidia-cudnn-cu11": "8.9.7.29"}
+    assert list(rules.old_cudnn(changed(workstation(), versions=versions))) == []

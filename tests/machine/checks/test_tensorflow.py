@@ -67,9 +67,21 @@ def test_the_two_distributions_of_windows_are_one():
     ],
 )
 def test_untested_is_not_wrong(version, python, status):
-    machine = changed(without_card(), versions={"tensorflow": version}, python=python)
+    machine = changed(
+        without_card(),
+        versions={"tensorflow": version},
+        python=python,
+        software={"build": "cpu"},
+    )
     (found,) = tensorflow.tested(machine)
     assert found.status == status
+
+
+def test_a_build_with_another_cuda_is_untested():
+    machine = changed(workstation(), software={"cuda": "12.9.1"})
+    (found,) = tensorflow.tested(machine)
+    assert found.status == "unknown"
+    assert "CUDA 12.5 (this build: 12.9.1)" in found.evidence
 
 
 def test_another_backend_of_keras_is_named():
