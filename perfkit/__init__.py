@@ -7,7 +7,7 @@ perfkit.chart(finding)                  every variant's rate with its interval
 perfkit.findings()                      all that was found so far, one row each
 perfkit.load(path)                      one of them again, from its file alone
 perfkit.export(finding)                 one HTML file of it that needs no network
-perfkit.machine()                       the computer that it is all measured on
+perfkit.doctor()                        what this computer is, and what slows it here
 perfkit.fresh(function)                 one call in a process that is new to TensorFlow
 
 A question of your own is an ``Experiment``: a frozen dataclass whose fields are its
@@ -24,6 +24,7 @@ from perfkit import _verbs
 
 if TYPE_CHECKING:
     from perfkit.charts import chart
+    from perfkit.doctor.examining import doctor
     from perfkit.elsewhere import fresh
     from perfkit.errors import PerfkitError
     from perfkit.experiments import experiment, experiments
@@ -51,6 +52,7 @@ __all__ = [
     "Tick",
     "Verdict",
     "chart",
+    "doctor",
     "every",
     "experiment",
     "experiments",
@@ -79,6 +81,7 @@ _HOME = {
     "Tick": "measure.tick",
     "Verdict": "findings.record",
     "chart": "charts",
+    "doctor": "doctor.examining",
     "every": "measure.tick",
     "experiment": "experiments",
     "experiments": "experiments",
@@ -92,7 +95,7 @@ _HOME = {
     "variant": "experiments.base",
 }
 
-for _name in ("experiments", "export", "findings", "machine", "panel"):
+for _name in ("doctor", "experiments", "export", "findings", "machine", "panel"):
     _verbs.make_callable(f"perfkit.{_name}", f"perfkit.{_HOME[_name]}")
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``perfkit list | run | show | export | lab``."""
+"""The command line: ``perfkit doctor | list | run | show | export | lab``."""
 
 from __future__ import annotations
 
@@ -40,6 +40,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     return code
+
+
+def _doctor(asked: Namespace) -> int:
+    from perfkit.doctor import page
+    from perfkit.doctor.examining import doctor
+
+    found = doctor(probe=asked.probe, folder=asked.folder, display=_display())
+    if asked.json:
+        print(found.to_json())
+        for sentence in found.missed:
+            print(f"perfkit: {sentence}", file=sys.stderr)
+    else:
+        page.write(found, _console())
+    if found.stopped:
+        return INTERRUPTED
+    return FAILED if found.fails else DONE
 
 
 def _list(_: Namespace) -> int:
@@ -100,6 +116,7 @@ def _lab(asked: Namespace) -> int:
 
 
 _COMMANDS = {
+    "doctor": _doctor,
     "list": _list,
     "run": _run,
     "show": _show,

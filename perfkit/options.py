@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from perfkit.experiments.parameters import Parameter
 
 _COMMANDS = {
+    "doctor": "say what this machine is, and what in it slows training",
     "list": "list the questions that can be asked",
     "run": "ask this machine one of them",
     "show": "show a saved finding: its verdict and its table",
@@ -26,6 +27,10 @@ _COMMANDS = {
 _EXIT_CODES = (
     "exit code: 0 done; 1 nothing could be found; 2 bad usage; 130 stopped by Ctrl-C "
     "(what was measured by then is saved and shown)"
+)
+_DOCTORS_CODES = (
+    "exit code: 0 nothing fails (a warning is no failure); 1 something fails; 2 bad "
+    "usage; 130 stopped by Ctrl-C (what was found by then is shown)"
 )
 
 
@@ -77,6 +82,22 @@ def _parsers() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
     for name, what in _COMMANDS.items():
         adding.add_parser(name, help=what, description=what, allow_abbrev=False)
     return parser, dict(adding.choices)
+
+
+def _fill_doctor(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
+    parser.epilog = _DOCTORS_CODES
+    parser.add_argument(
+        "--json", action="store_true", help="write the machine and the checks as JSON"
+    )
+    parser.add_argument(
+        "--probe",
+        action="store_true",
+        help="also start TensorFlow, let every device compute, read the disk and "
+        "measure how fast each part is; under 3 minutes, saved as a finding",
+    )
+    parser.add_argument(
+        "--folder", metavar="FOLDER", help="where your data lie: read its disk as well"
+    )
 
 
 def _fill_run(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
@@ -137,6 +158,7 @@ def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 _FILLERS = {
+    "doctor": _fill_doctor,
     "run": _fill_run,
     "show": _fill_show,
     "export": _fill_export,

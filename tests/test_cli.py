@@ -13,6 +13,7 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.findings import store
+from tests.doctor import looked
 
 ROOT = Path(__file__).parent.parent
 DRIVER = ROOT / "tests" / "guilty" / "command_line.py"
@@ -64,6 +65,70 @@ def test_list_names_every_experiment_with_its_question(napping, capsys):
     assert lines[at + 1] == "  Does a nap between two batches cost anything?"
 
 
+@pytest.mark.parametrize(
+    ("checks", "stopped", "code"),
+    [
+        ([looked.WELL, looked.SLOW, looked.HIDDEN], False, 0),
+        ([looked.WELL, looked.WRONG], False, 1),
+        ([looked.WRONG], True, 130),
+    ],
+)
+def test_doctor_tells_by_its_code_whether_something_fails(
+    monkeypatch, capsys, checks, stopped, code
+):
+    found = looked.examination(*checks, stopped=stopped)
+    monkeypatch.setattr("perfkit.doctor.examining.doctor", lambda **_: found)
+    assert cli.main(["doctor"]) == code
+    assert "Processor: AMD Ryzen 9" in capsys.readouterr().out
+    assert cli.main(["doctor", "--json"]) == code
+    assert capsys.readouterr().out == found.to_json() + "\n"
+
+
+def test_what_a_probe_missed_is_said_beside_the_json(monkeypatch, capsys):
+    found = looked.examination(missed=("No trial ran.",))
+    monkeypatch.setattr("perfkit.doctor.examining.doctor", lambda **_: found)
+    cli.main(["doctor", "--json", "--probe"])
+    said = capsys.readouterr()
+    json.loads(said.out)
+    assert said.err == "perfkit: No trial ran.\n"
+
+
+def test_doctor_looks_at_this_machine_without_importing_tensorflow(tmp_path):
+    code = (
+        "import sys; from perfkit.cli import main; code = main(['doctor', '--json']);"
+        "sys.exit(3 if 'tensorflow' in sys.modules else code)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    told = json.loads(run.stdout)
+    assert run.returncode == any(c["status"] == "fail" for c in told["checks"])
+    assert told["machine"]["cores"] == os.cpu_count()
+    assert run.stderr == ""
+
+
+def test_doctor_says_its_codes_in_its_help(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["doctor", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "0 nothing fails (a warning is no failure); 1 something fails" in shown
+
+
+def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
+    (tmp_path / "tensorflow.py").write_text(
+        "import pathlib, threading; pathlib.Path('here').touch();"
+        "threading.Event().wait()"
+    )
+    run = start("doctor --probe", tmp_path, PYTHONPATH=f"{ROOT}{os.pathsep}{tmp_path}")
+    wait_for(run, (tmp_path / "here").exists)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate()
+    assert run.returncode == 130
+    assert err == ""
+    assert "Processor: " in out
+    assert out.endswith("It was stopped before everything had been looked at.\n")
+
+
 def test_version_is_said(capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["--version"])
@@ -82,6 +147,9 @@ def test_version_is_said(capsys):
         ("run napping --seed 1.5", 2),
         ("run napping --json nowhere/at/all.json", 2),
         ("run napping --bed /no/such/bed", 2),
+        ("doctor --folder nowhere/at/all", 2),
+        ("doctor --prob", 2),
+        ("doctor now", 2),
         ("lst", 2),
         ("", 2),
         ("show nothing.json", 1),

@@ -21,7 +21,7 @@ ORDER = (
     {"findings"},
     {"experiments", "workloads", "diagnosis"},
     {"charts"},
-    {"running", "elsewhere", "progress", "displays", "report", "_verbs"},
+    {"running", "elsewhere", "progress", "displays", "report", "doctor", "_verbs"},
     {"panel", "export", "lab", "fleet", "cli", "options", "__init__", "__main__"},
 )
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}

@@ -27,6 +27,13 @@ def test_options_may_stand_before_the_name(napping):
     assert options.parameters(asked) == {"batch": 4}
 
 
+def test_doctor_probes_only_when_it_is_asked_to():
+    asked = options.parse(["doctor"])
+    assert (asked.json, asked.probe, asked.folder) == (False, False, None)
+    asked = options.parse(shlex.split("doctor --probe --json --folder data"))
+    assert (asked.json, asked.probe, asked.folder) == (True, True, "data")
+
+
 def test_a_value_that_is_no_number_is_left_for_the_experiment_to_refuse(napping):
     given = parameters("run napping --nap-ms long --batch 2.5")
     assert given == {"nap_ms": "long", "batch": "2.5"}

@@ -1,0 +1,142 @@
+"""Look at this machine: ``perfkit.doctor()``."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from perfkit.doctor.examination import Examination
+from perfkit.errors import PerfkitError
+from perfkit.progress import Board
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from perfkit.displays import Display
+    from perfkit.findings.record import Finding
+    from perfkit.machine.record import Machine
+
+LADDER = "machine-ladder"
+# A probe takes under three minutes, and the ladder has its preparing on top.
+_PROBE_S, _PREPARING_S = 165.0, 40.0
+# What a start that hangs may cost, and what the ladder needs at least.
+_START_S, _LADDER_S = 75.0, 45.0
+
+
+def doctor(
+    *,
+    probe: bool = False,
+    folder: str | Path | None = None,
+    display: Display | None = None,
+) -> Examination:
+    """Say what this machine is, and what in it slows training.
+
+    Without a probe it takes a second or two. An interrupt ends a probe, and what was
+    found by then is given back.
+
+    Args:
+        probe: Also start TensorFlow in a process of its own, let every device compute,
+            read the disk, and measure how fast each part of the machine is, all in
+            under 3 minutes. The measurement is saved as a finding.
+        folder: Where the data lie, whose disk is then read in any case.
+        display: Where progress is shown; None for where this runs.
+
+    Raises:
+        BadParameterError: There is no such folder.
+    """
+    from perfkit.displays import display_here
+    from perfkit.experiments.parameters import Folder
+    from perfkit.machine.checks import checks
+    from perfkit.machine.collect import machine
+
+    Folder().check("folder", folder or "")
+    look = _Look(machine(), folder, display or display_here())
+    try:
+        look.around(probe=probe)
+    except KeyboardInterrupt:
+        look.stopped = True
+    return Examination(
+        machine=look.machine,
+        checks=checks(look.machine),
+        ladder=look.ladder,
+        missed=tuple(look.missed),
+        stopped=look.stopped,
+    )
+
+
+@dataclass
+class _Look:
+    """What was seen so far; an interrupt may come at any moment."""
+
+    machine: Machine
+    folder: str | Path | None
+    display: Display
+    ladder: Finding | None = None
+    missed: list[str] = field(default_factory=list)
+    stopped: bool = False
+    began: float = field(default_factory=time.monotonic)
+
+    def around(self, *, probe: bool) -> None:
+        """Look at everything that was asked for."""
+        if self.folder or probe:
+            self._read_disk()
+        if probe:
+            self._start()
+            self._climb()
+
+    def _read_disk(self) -> None:
+        from perfkit.machine.disk import disk
+
+        with self._showing("Reading the disk"):
+            found = disk(self.folder or ".")
+        self.machine = replace(self.machine, disk=found)
+
+    def _start(self) -> None:
+        from perfkit.machine.start import started
+
+        with self._showing("Starting TensorFlow"):
+            found = started(_START_S)
+        self.machine = replace(self.machine, start=found)
+
+    def _climb(self) -> None:
+        try:
+            self.ladder = self._measured()
+            self._fold_back(self.ladder)
+        except PerfkitError as error:
+            self.missed.append(str(error))
+
+    def _measured(self) -> Finding:
+        from perfkit import running
+        from perfkit.experiments import experiment
+
+        spent = time.monotonic() - self.began
+        left = max(_LADDER_S, _PROBE_S - _PREPARING_S - spent)
+        small = running.BUDGET_VARIABLE in os.environ
+        ladder = experiment(LADDER, folder=os.fspath(self.folder or ""))
+        session = running.open_session(ladder, None if small else left)
+        finding = running.watch(session, self.display)
+        if session.unsaved:
+            self.missed.append(session.unsaved)
+        return finding
+
+    def _fold_back(self, ladder: Finding) -> None:
+        """Tell the machine what its GPUs did, and the finding which machine it was."""
+        from perfkit.findings import store
+        from perfkit.machine.observed import observed
+
+        self.stopped = ladder.stopped
+        gpus = observed(self.machine.gpus, ladder.samples)
+        self.machine = replace(self.machine, gpus=gpus)
+        self.ladder = replace(ladder, machine=self.machine)
+        if ladder.path:
+            store.save(self.ladder, path=ladder.path)
+
+    @contextmanager
+    def _showing(self, doing: str) -> Iterator[None]:
+        with self.display:
+            self.display.show(Board(doing=doing), at_once=True)
+            yield

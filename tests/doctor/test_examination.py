@@ -1,0 +1,53 @@
+import json
+from dataclasses import asdict, replace
+
+from perfkit.machine.record import Load
+from tests.doctor import looked
+
+
+def test_what_is_wrong_is_sorted_by_what_it_costs():
+    found = looked.examination(looked.SLOW, looked.WELL, looked.WRONG, looked.HIDDEN)
+    assert found.wrong == (looked.WRONG, looked.SLOW)
+    assert found.fails
+
+
+def test_a_warning_is_no_failure():
+    assert not looked.examination(looked.SLOW, looked.HIDDEN).fails
+
+
+def test_the_summary_counts_what_is_well_and_names_what_is_unknown():
+    found = looked.examination(looked.WELL, looked.WELL, looked.HIDDEN)
+    assert found.summary() == (
+        "2 checks are ok. Not known here: How the GPU is connected."
+    )
+    assert looked.examination(looked.WELL).summary() == "1 check is ok."
+
+
+def test_the_json_has_these_names_and_no_others():
+    document = json.loads(looked.examination(looked.SLOW, looked.WELL).to_json())
+    assert list(document) == ["schema", "machine", "checks"]
+    assert document["schema"] == 1
+    assert document["machine"] == json.loads(json.dumps(asdict(looked.FULL)))
+    names = ("id", "status", "title", "evidence", "why", "remedy")
+    assert document["checks"] == [
+        {name: getattr(check, name) for name in names}
+        for check in (looked.SLOW, looked.WELL)
+    ]
+
+
+def test_a_number_that_json_does_not_have_is_not_known():
+    load = Load(others=float("inf"), steal=float("nan"), seconds=0.3)
+    machine = replace(looked.BARE, load=load)
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    text = looked.examination(machine=machine).to_json()
+    told = json.loads(text, parse_constant=refuse)["machine"]["load"]
+    assert (told["others"], told["steal"], told["seconds"]) == (None, None, 0.3)
+
+
+def test_it_shows_itself_as_text_and_as_html():
+    found = looked.examination(looked.SLOW)
+    assert "WARN: The cores save power" in repr(found)
+    assert "WARN: The cores save power" in found._repr_html_()

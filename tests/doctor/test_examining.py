@@ -1,0 +1,153 @@
+import inspect
+from dataclasses import replace
+
+import made
+import pytest
+
+import perfkit
+from perfkit.displays import Display
+from perfkit.doctor import examining
+from perfkit.errors import BadParameterError, RunError
+from perfkit.findings import store
+from perfkit.machine.record import Disk, Start
+from tests.doctor import looked
+
+FOUND = Start(seconds=1.0, devices=("CPU:0",))
+READ = Disk(cold=1e9)
+
+
+class Stage:
+    """What stands in for the machine; a test may let any of it fail."""
+
+    def __init__(self, folder):
+        self.done, self.folder = [], folder
+        self.faults, self.budgets = {}, []
+        self.finding = made.finding(experiment="machine-ladder")
+        store.save(self.finding, folder)
+
+    def does(self, name, gives):
+        self.done.append(name)
+        if name in self.faults:
+            raise self.faults[name]
+        return gives
+
+    def open_session(self, ladder, budget):
+        self.budgets.append(budget)
+        return self
+
+    unsaved = ""
+
+
+@pytest.fixture
+def stage(monkeypatch, tmp_path):
+    made_up = Stage(tmp_path)
+    machine = replace(looked.BARE, gpus=(looked.CARD,))
+    there = "perfkit.machine.collect.machine"
+    monkeypatch.setattr(there, lambda: made_up.does("machine", machine))
+    there = "perfkit.machine.disk.disk"
+    monkeypatch.setattr(there, lambda folder: made_up.does(f"disk {folder}", READ))
+    there = "perfkit.machine.start.started"
+    monkeypatch.setattr(there, lambda limit: made_up.does("start", FOUND))
+    monkeypatch.setattr("perfkit.running.open_session", made_up.open_session)
+    monkeypatch.setattr(
+        "perfkit.running.watch", lambda *_: made_up.does("ladder", made_up.finding)
+    )
+    return made_up
+
+
+def look(**how):
+    return examining.doctor(display=Display(), **how)
+
+
+def test_without_a_probe_the_machine_is_described_and_nothing_is_started(stage):
+    found = look()
+    assert stage.done == ["machine"]
+    assert found.checks
+    assert (found.machine.start, found.machine.disk, found.ladder) == (None, None, None)
+
+
+def test_a_folder_has_its_disk_read(stage, tmp_path):
+    found = look(folder=tmp_path)
+    assert stage.done == ["machine", f"disk {tmp_path}"]
+    assert found.machine.disk == READ
+
+
+def test_a_folder_that_is_not_there_is_refused_before_anything_is_done(stage):
+    with pytest.raises(BadParameterError, match="folder is 'nowhere'"):
+        look(folder="nowhere")
+    assert stage.done == []
+
+
+def test_a_probe_looks_at_everything(stage):
+    found = look(probe=True)
+    assert stage.done == ["machine", "disk .", "start", "ladder"]
+    assert (found.machine.start, found.machine.disk) == (FOUND, READ)
+    assert not found.stopped
+    assert found.missed == ()
+    assert "no-start" not in {check.id for check in found.checks}
+
+
+def test_what_the_start_showed_is_checked(stage, monkeypatch):
+    broken = Start(problem="Failed while importing TensorFlow.")
+    monkeypatch.setattr("perfkit.machine.start.started", lambda limit: broken)
+    assert look(probe=True).wrong[0].id == "no-start"
+
+
+def test_what_the_gpus_did_goes_into_the_record_and_into_the_saved_finding(stage):
+    busy = {"gpu0_busy": (1.0,) * 9, "gpu0_link_generation": (3.0,) * 9}
+    stage.finding = replace(stage.finding, samples={"t": tuple(range(9))} | busy)
+    path = store.save(stage.finding, stage.folder)
+    found = look(probe=True)
+    assert found.machine.gpus[0].link.busy_generation == 3
+    assert store.load(path).machine == found.machine == found.ladder.machine
+
+
+def test_the_ladder_gets_the_time_that_is_left_or_what_the_environment_says(
+    stage, monkeypatch
+):
+    monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
+    look(probe=True)
+    monkeypatch.setenv("PERFKIT_BUDGET", "2")
+    look(probe=True)
+    first, second = stage.budgets
+    assert 45 <= first <= 125
+    # So the session asks the environment itself.
+    assert second is None
+
+
+def test_a_ladder_that_cannot_be_measured_costs_nothing_else(stage):
+    stage.faults["ladder"] = RunError("No trial could be started.")
+    found = look(probe=True)
+    assert found.missed == ("No trial could be started.",)
+    assert found.machine.start == FOUND
+    assert found.ladder is None
+
+
+def test_a_ladder_that_could_not_be_saved_is_said(stage):
+    stage.unsaved = "The finding could not be saved."
+    found = look(probe=True)
+    assert found.missed == ("The finding could not be saved.",)
+    assert found.ladder is not None
+
+
+@pytest.mark.parametrize(
+    ("at", "kept"),
+    [("disk .", (None, None)), ("start", (READ, None)), ("ladder", (READ, FOUND))],
+)
+def test_an_interrupt_keeps_what_was_found_by_then(stage, at, kept):
+    stage.faults[at] = KeyboardInterrupt()
+    found = look(probe=True)
+    assert found.stopped
+    assert (found.machine.disk, found.machine.start) == kept
+    assert found.checks
+
+
+def test_a_ladder_that_was_stopped_is_kept_and_said_to_be(stage):
+    stage.finding = replace(stage.finding, stopped=True)
+    found = look(probe=True)
+    assert found.stopped
+    assert found.ladder.stopped
+
+
+def test_the_verb_is_the_function():
+    assert inspect.signature(perfkit.doctor) == inspect.signature(examining.doctor)

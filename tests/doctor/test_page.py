@@ -1,0 +1,100 @@
+import io
+from dataclasses import replace
+
+import made
+import pytest
+from rich.console import Console
+
+from perfkit.doctor import page
+from perfkit.machine.record import Said, Start
+from tests.doctor import looked
+
+
+def written(found, width=100, terminal=False):
+    file = io.StringIO()
+    console = Console(
+        file=file, width=width, force_terminal=terminal, color_system=None
+    )
+    page.write(found, console)
+    return file.getvalue()
+
+
+def test_the_parts_come_first_then_what_costs_most():
+    found = looked.examination(looked.SLOW, looked.WRONG, looked.WELL, looked.HIDDEN)
+    text = written(found)
+    said = [
+        "This machine",
+        "Processor: AMD Ryzen 9",
+        "Disk: ext4",
+        "FAIL: GPU:0 computes wrongly",
+        "  seen: The matrix product on GPU:0 is off",
+        "WARN: The cores save power",
+        "  seen: The governor is powersave.",
+        "  why: Cores run at a lower frequency.",
+        "  do: sudo cpupower frequency-set -g performance",
+        "1 check is ok. Not known here: How the GPU is connected.",
+        "What TensorFlow said as it started",
+        "slower: ptxas too old XLA is slower.",
+        "unexplained: the moon is full",
+        "1 other line is harmless.",
+    ]
+    places = [text.index(part) for part in said]
+    assert places == sorted(places)
+
+
+def test_a_machine_with_nothing_wrong_is_told_so():
+    text = written(looked.examination(looked.WELL, machine=looked.BARE))
+    assert "Nothing was found here that costs speed.\n1 check is ok.\n" in text
+    assert "as it started" not in text
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_no_line_but_a_command_is_wider_than_the_terminal(width):
+    long = replace(looked.WRONG, evidence="word " * 80, title="x" * 200)
+    text = written(looked.examination(long, looked.SLOW), width, terminal=True)
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert max(len(line) for line in lines if "do: " not in line) <= width
+
+
+def test_a_command_stays_in_one_piece():
+    long = replace(looked.SLOW, remedy="sudo " + "x" * 90)
+    for terminal in (True, False):
+        text = written(looked.examination(long), 60, terminal=terminal)
+        assert f"  do: {long.remedy}\n" in text
+
+
+def test_what_is_piped_keeps_its_sentences_whole():
+    long = replace(looked.SLOW, evidence="word " * 60 + "end.")
+    lines = written(looked.examination(long), 60).splitlines()
+    assert f"  seen: {long.evidence}" in lines
+
+
+def test_nothing_that_a_terminal_obeys_comes_through():
+    hostile = "\x1b[31mred\x07 [bold]b[/bold] :smile:\u202e"
+    check = replace(
+        looked.SLOW, title=hostile, evidence=hostile, why=hostile, remedy=hostile
+    )
+    start = Start(said=(Said(line=hostile, meaning="", weight="unexplained"),))
+    machine = replace(looked.BARE, cpu=hostile, start=start, no_gpu=hostile)
+    found = looked.examination(check, machine=machine, missed=(hostile,))
+    for terminal in (True, False):
+        text = written(found, terminal=terminal)
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+        assert text.count("[bold]b[/bold] :smile:") == 8
+
+
+def test_a_ladder_is_written_as_any_finding_is():
+    text = written(looked.examination(ladder=made.finding()))
+    assert "prefetched is the fastest way here." in text
+
+
+def test_what_was_missed_and_that_it_was_stopped_is_said_last():
+    found = looked.examination(missed=("No trial ran.",), stopped=True)
+    assert written(found).endswith(
+        "No trial ran.\n\nIt was stopped before everything had been looked at.\n"
+    )
+
+
+def test_the_same_page_is_had_as_text():
+    found = looked.examination(looked.SLOW)
+    assert page.in_text(found) == written(found).rstrip("\n")

@@ -1,0 +1,65 @@
+from dataclasses import replace
+
+import pytest
+
+from perfkit.doctor.parts import parts
+from perfkit.machine.record import Load, Proof, Software, Start
+from tests.doctor import looked
+
+
+def test_every_part_that_is_known_has_its_line():
+    assert dict(parts(looked.FULL)) == {
+        "Processor": "AMD Ryzen 9, 16 of 16 cores, AVX2, governor powersave",
+        "Memory": "60 GB of 64 GB, 50 GB free",
+        "GPU": "NVIDIA RTX 4090, 24 GB, compute capability 8.9, PCIe 4 ×16, 450 W",
+        "Driver": "NVIDIA 570.133.20, for CUDA up to 12.8",
+        "TensorFlow": "2.21.0, built for CUDA 12.5.1 and cuDNN 9, Keras 3.15.1",
+        "Its start": "imported in 4.2 s, GPU:0 computes right: convolution and matrix "
+        "product",
+        "System": "Linux 6.8, Python 3.12.1",
+        "Load": "other programs keep 1.2 of 16 cores busy, on battery",
+        "Disk": "ext4, reads 1.5 GB/s, 6 GB/s from memory",
+    }
+
+
+def test_what_is_not_known_is_left_out():
+    lines = dict(parts(looked.BARE))
+    assert list(lines) == ["Processor", "Memory", "GPU", "TensorFlow", "System"]
+    assert lines["Processor"] == "Intel Xeon Platinum 8481C, 2 of 8 cores"
+    assert lines["GPU"] == "No NVIDIA driver is installed."
+    assert lines["TensorFlow"] == "unknown"
+
+
+def test_two_gpus_are_numbered():
+    two = replace(looked.FULL, gpus=(looked.CARD, looked.CARD))
+    assert [name for name, _ in parts(two) if "GPU" in name] == ["GPU 0", "GPU 1"]
+
+
+def test_a_missing_tensorflow_is_said():
+    without = Software(platform="linux", build="none")
+    assert dict(parts(replace(looked.BARE, software=without)))["TensorFlow"] == (
+        "not installed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("proof", "said"),
+    [
+        ({"error": 0.5}, "GPU:0 computes right: nothing, not all of them"),
+        ({"ran_on": "CPU:0"}, "GPU:0 computes right: nothing, not all of them"),
+        ({}, "GPU:0 computes right: convolution"),
+    ],
+)
+def test_only_what_is_proved_is_called_right(proof, said):
+    one = Proof(device="GPU:0", computation="convolution", **looked.RIGHT | proof)
+    start = Start(devices=("GPU:0",), proofs=(one,))
+    assert dict(parts(replace(looked.BARE, start=start)))["Its start"] == said
+
+
+def test_a_quiet_machine_is_told_from_one_that_does_not_tell():
+    quiet = replace(looked.BARE, load=Load(others=0.0, on_battery=False))
+    silent = replace(looked.BARE, load=Load())
+    assert dict(parts(quiet))["Load"] == (
+        "other programs keep 0 of 8 cores busy, on mains power"
+    )
+    assert dict(parts(silent))["Load"] == "unknown"
