@@ -84,7 +84,9 @@ def gpu_computes(machine: Machine) -> bool:
     """Whether TensorFlow was seen to compute on every GPU that it found."""
     proofs = machine.start.proofs if machine.start else ()
     on_gpu = [proof for proof in proofs if proof.device.startswith("GPU")]
-    return bool(on_gpu) and not any(proof.problem for proof in on_gpu)
+    return bool(on_gpu) and all(
+        not proof.problem and proof.ran_on == proof.device for proof in on_gpu
+    )
 
 
 def at_least(version: str | None, lowest: str) -> bool:

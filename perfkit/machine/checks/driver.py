@@ -148,7 +148,10 @@ def _load(machine: Machine) -> str:
 def _allow(machine: Machine) -> str:
     if asking.platform(machine) == "container":
         return remedies.driver(machine)
-    return "ls -l /dev/nvidia*; sudo chmod a+rw /dev/nvidia*"
+    return (
+        "ls -l /dev/nvidia* shows which group may use them: sudo usermod -aG GROUP "
+        "$USER; then log in anew"
+    )
 
 
 def _reader(machine: Machine) -> str:

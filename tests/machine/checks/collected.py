@@ -112,7 +112,7 @@ FAULTY = (
     ),
     Scripted("driver-mismatch", tower(), "version_mismatch", "sudo reboot"),
     Scripted("driver-not-loaded", tower(), "not_loaded", "sudo modprobe nvidia"),
-    Scripted("driver-refused", tower(), "no_permission", "chmod"),
+    Scripted("driver-refused", tower(), "no_permission", "usermod -aG"),
     Scripted("driver-silent", tower(), "no_card", "nvidia-smi"),
     Scripted("lost-card", tower(), "card_gone", "sudo reboot"),
     Scripted(

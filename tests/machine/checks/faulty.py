@@ -379,7 +379,7 @@ MACHINES = (
     (no_driver_in_wsl, "no-driver", "wsl --shutdown"),
     (mismatch, "driver-mismatch", "sudo reboot"),
     (not_loaded, "driver-not-loaded", "sudo modprobe nvidia"),
-    (refused, "driver-refused", "chmod"),
+    (refused, "driver-refused", "usermod -aG"),
     (old_driver, "driver-too-old", "sudo ubuntu-drivers install"),
     (lost_card, "lost-card", "sudo reboot"),
     (processor_build, "cpu-only-build", GPU_BUILD),

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from perfkit.machine.checks import checks
@@ -38,6 +40,13 @@ def test_what_costs_most_comes_first_and_what_is_well_last():
 def test_a_gpu_that_computes_refutes_that_it_cannot(machine):
     working = changed(machine(), start=started("GPU:0"))
     assert [c.id for c in checks(working) if c.status == "fail"] == []
+
+
+def test_a_gpu_that_leaves_its_work_to_the_processor_refutes_nothing():
+    start = started("GPU:0")
+    passed_on = tuple(replace(proof, ran_on="CPU:0") for proof in start.proofs)
+    machine = changed(faulty.old_driver(), start=replace(start, proofs=passed_on))
+    assert checks(machine)[0].id == "driver-too-old"
 
 
 def test_what_is_well_needs_no_remedy_and_costs_nothing():

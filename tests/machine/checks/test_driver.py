@@ -34,7 +34,7 @@ def test_a_card_on_the_bus_without_a_driver_is_a_fault():
     [
         ("mismatch", "driver-mismatch", "sudo reboot"),
         ("not loaded", "driver-not-loaded", "sudo modprobe nvidia"),
-        ("no permission", "driver-refused", "chmod"),
+        ("no permission", "driver-refused", "usermod -aG"),
         ("no answer", "driver-silent", "nvidia-smi"),
         ("no driver", "no-driver", "ubuntu-drivers"),
         ("", "driver-silent", "nvidia-smi"),
