@@ -9,11 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perfkit.charts.batch_sizes import batch_sizes, has_sizes
 from perfkit.charts.figure import Figure
 from perfkit.charts.ladder import ladder
+from perfkit.charts.learning import learning, trainings
+from perfkit.charts.memory import measured, memory
 from perfkit.charts.plan import has_plan, plan
 from perfkit.charts.rates import rates
 from perfkit.charts.ratios import ratios
+from perfkit.charts.step_costs import step_costs
 from perfkit.charts.timeline import timeline
 from perfkit.charts.waits import waits
 from perfkit.errors import BadParameterError
@@ -26,12 +30,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Figure",
+    "batch_sizes",
     "chart",
     "kinds",
     "ladder",
+    "learning",
+    "memory",
     "plan",
     "rates",
     "ratios",
+    "step_costs",
     "timeline",
     "waits",
 ]
@@ -55,6 +63,7 @@ class Kind:
 # In the order in which a reader wants them.
 _KINDS = {
     "ladder": Kind(ladder, "How fast each part of the machine is", is_ladder),
+    "batches": Kind(batch_sizes, "Which batch is large enough", has_sizes),
     "rates": Kind(rates, "How fast each variant is", lambda f: not is_ladder(f)),
     "ratios": Kind(ratios, "What each change brings", lambda f: bool(f.comparisons)),
     "waits": Kind(
@@ -65,6 +74,9 @@ _KINDS = {
     "timeline": Kind(
         timeline, "What happened when", lambda f: any(t.ticks for t in f.trials)
     ),
+    "steps": Kind(step_costs, "What a step costs", has_sizes),
+    "memory": Kind(memory, "The memory of a batch", lambda f: bool(measured(f))),
+    "learning": Kind(learning, "Speed is not learning", lambda f: bool(trainings(f))),
     "plan": Kind(plan, "What TensorFlow runs for the fastest", has_plan),
 }
 
@@ -74,7 +86,9 @@ def chart(finding: Finding, kind: str = "") -> Figure:
 
     Args:
         finding: What to draw.
-        kind: One of ``kinds(finding)``; "" for the first of them. ``"ladder"`` is
+        kind: One of ``kinds(finding)``; "" for the first of them. ``"batches"``,
+            ``"steps"``, ``"memory"`` and ``"learning"`` show what batch sizes do.
+            ``"ladder"`` is
             how fast each part of the machine is, ``"rates"`` how
             fast each variant is, ``"ratios"`` what each change brings, ``"timeline"``
             what happened when, with the machine's load, ``"waits"`` where the time of a

@@ -205,7 +205,7 @@ def _usual_loop(measured: Measurement) -> Iterator[str]:
     )
     yield (
         f"The usual loop, one network through all sizes, says that {large:,} reaches "
-        f"{' and '.join(said)} the rate of {small:,}{measured_fairly}. Whichever size "
+        f"{' and '.join(said)} the rate of {small:,}{measured_fairly}. The size that "
         "comes first pays for tracing."
     )
 

@@ -39,12 +39,12 @@ class Curve:
     seconds: tuple[float, ...]
     losses: tuple[float, ...]
 
-    def after_samples(self, count: float) -> float:
-        """The loss at the last look that came after so many examples or fewer."""
+    def after_samples(self, count: float) -> float | None:
+        """The loss once so many examples were learnt from; None if none was by then."""
         return _at(self.samples, self.losses, count)
 
-    def after_seconds(self, seconds: float) -> float:
-        """The loss at the last look that came after so many seconds or fewer."""
+    def after_seconds(self, seconds: float) -> float | None:
+        """The loss once so many seconds had passed; None if no step was done yet."""
         return _at(self.seconds, self.losses, seconds)
 
 

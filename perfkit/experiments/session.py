@@ -171,7 +171,9 @@ class Session:
         if measured.comparisons or (measured.timings and not compares):
             return self.experiment.verdict(measured)
         ended = dict.fromkeys(
-            f"{t.variant}: {t.message or t.outcome}." for t in measured.trials
+            f"{t.variant}: {t.message or t.outcome}."
+            for t in measured.trials
+            if not t.is_try
         )
         return Verdict(
             headline="There is no answer yet: no two variants could be compared.",

@@ -1,0 +1,119 @@
+"""Charts with a number along each axis: sizes or seconds below, a measure beside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from perfkit.charts import canvas, scales
+from perfkit.charts.canvas import SMALL, WIDTH
+from perfkit.charts.svg import INK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+HEIGHT = 260
+_LEFT = 96
+# Room for words at the end of a curve.
+RIGHT = 150
+_MOST_SIZES = 8
+_AROUND = 1.35
+
+
+def axes(
+    drawing: Drawing, what: str, *, left: float = _LEFT, right: float = RIGHT
+) -> Axes:
+    """Axes with the name of what is measured above them.
+
+    Args:
+        drawing: Where.
+        what: The name, with its unit.
+        left: Pixels to the left of them.
+        right: Pixels to the right of them.
+    """
+    top = canvas.TOP + 18
+    made = canvas.place(drawing, left, top, WIDTH - left - right, HEIGHT)
+    made.grid(axis="y", alpha=0.15, lw=0.8)
+    made.tick_params(axis="y", labelsize=SMALL)
+    canvas.note(made, what, (0, 1), (-left + 12, 12), fontsize=SMALL)
+    return made
+
+
+def height(lines: Sequence[str]) -> float:
+    """Of a picture with such axes and a caption."""
+    return canvas.TOP + 18 + HEIGHT + 44 + 16 * len(lines) + 8
+
+
+def sizes(axes: Axes, values: Sequence[int]) -> None:
+    """Let batch sizes stand below, on a logarithmic axis."""
+    axes.set_xscale("log")
+    axes.set_xlim(min(values) / _AROUND, max(values) * _AROUND)
+    scales.put(axes, _apart(values), lambda size: f"{size:,.0f}")
+    axes.set_xlabel("examples in a batch (logarithmic)")
+
+
+def _apart(values: Sequence[int]) -> list[float]:
+    """The values whose numbers have room; the last is always there to be read."""
+    low, high = min(values), max(values)
+    least = max((high / low) ** (1 / _MOST_SIZES), _AROUND)
+    shown = list[float]()
+    for value in sorted(values, reverse=True):
+        if not shown or shown[-1] / value >= least * 0.999:
+            shown.append(float(value))
+    return shown
+
+
+def measure(
+    axes: Axes,
+    values: Sequence[float],
+    ends: Sequence[float],
+    write: Callable[[float], str],
+) -> None:
+    """Set the logarithmic axis at the left so that it holds what is to be seen.
+
+    Args:
+        axes: Where.
+        values: What must be seen.
+        ends: Ends of intervals, which are cut where they are far away.
+        write: Writes a number beside the axis.
+    """
+    low, high = scales.limits(values, ends)
+    axes.set_yscale("log")
+    axes.set_ylim(low / _AROUND, high * _AROUND)
+    _ticks(axes, scales.log_ticks(low / _AROUND, high * _AROUND), write)
+
+
+def even(axes: Axes, high: float, write: Callable[[float], str]) -> None:
+    """Set the axis at the left to go from 0 to a little above ``high``."""
+    axes.set_ylim(0, high * 1.06)
+    _ticks(axes, scales.even_ticks(0, high * 1.06), write)
+
+
+def _ticks(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:
+    axes.yaxis.set_major_locator(FixedLocator(ticks))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+
+
+def between(axes: Axes, x: float, low: float, high: float, colour: str) -> None:
+    """A 95 % interval, as far as it lies within the axes."""
+    bottom, top = axes.get_ylim()
+    axes.vlines(x, max(low, bottom), min(high, top), colors=colour, lw=2.2)
+
+
+def label(axes: Axes, words: str, x: float, y: float, *, colour: str = INK) -> None:
+    """Words to the right of a point."""
+    axes.annotate(
+        words,
+        (x, y),
+        xytext=(9, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=SMALL,
+        color=colour,
+        annotation_clip=False,
+    )
