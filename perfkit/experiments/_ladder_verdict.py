@@ -1,7 +1,8 @@
 """What a ladder says of a machine: what its arithmetic reaches, and what is weak.
 
 Nothing is called weak but where a whole interval says so. Limits in theory are reached
-by no real work, so only what stays below half of one counts as weak against it.
+by no real work, so only what stays below half of one counts as weak against it, and
+only where sound machines reach more than that.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.findings.rungs import rungs
-from perfkit.workloads.rungs import disk, dispatch, images, products
+from perfkit.workloads.rungs import (
+    disk,
+    dispatch,
+    gpu,
+    images,
+    products,
+    transfers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,10 +30,13 @@ if TYPE_CHECKING:
 
 # The note that tells how large the files are that are decoded.
 IMAGE_BYTES = "image_bytes"
+# The note of how many whole cores may be used.
+CORES = "cores"
 _WEAK = 0.5
-# All cores together do less than so much of what each does alone: something else has
-# them, or they wait for each other.
-_SHARED = 0.7
+# A library that does less than so much of what another does is not worth its use.
+_WORSE = 0.7
+# What a sound GPU does at more than half of its limit.
+_REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, gpu.CLOCK, *transfers.PINNED)
 _DOCTOR = "`perfkit doctor` says what else keeps the cores busy and what slows them."
 _FURTHER = (
     "`perfkit run data-pipeline` says whether a training here waits for its images."
@@ -73,11 +84,13 @@ def _arithmetic(measured: Measurement) -> str:
     share, low, high = (
         units.percent(rate / rung.limit) for rate in (best.rate, best.low, best.high)
     )
-    cores = rung.limit_from.partition(" at ")[0]
-    return (
-        f"Matrix products in float32 reach {share} ({low} to {high}) of what {cores} "
-        "can do in theory"
-    )
+    possible = f"what {rung.limit_from.partition(' at ')[0]} can do in theory"
+    if best.high > 2 * best.rate:
+        return (
+            "Too noisy to say what matrix products in float32 reach: "
+            f"{low} to {high} of {possible}"
+        )
+    return f"Matrix products in float32 reach {share} ({low} to {high}) of {possible}"
 
 
 def _none_weak(measured: Measurement) -> str:
@@ -100,7 +113,7 @@ def _below_limit(measured: Measurement) -> Iterator[Weak]:
     """
     for name, rung in rungs(measured.notes).items():
         found = measured.timing(name)
-        if rung.group != "GPU" or rung.limit is None or found is None:
+        if name not in _REACHES_HALF or rung.limit is None or found is None:
             continue
         if found.high < _WEAK * rung.limit:
             share = found.rate / rung.limit
@@ -112,24 +125,29 @@ def _below_limit(measured: Measurement) -> Iterator[Weak]:
 
 
 def _not_scaling(measured: Measurement) -> Iterator[Weak]:
-    cores = measured.notes.get("cores", 1)
+    """All cores together do less than half of what each does alone.
+
+    Clocks that are lower when all cores work explain some of it, never that much.
+    """
+    cores = float(measured.notes.get(CORES, 1))
     pairs = (
         (products.TENSORFLOW_ONE, products.TENSORFLOW),
         (images.ONE_CORE, images.ALL_CORES),
     )
     for one, every in pairs:
         found = _ratio(measured, every, one)
-        if found and cores > 1 and found.high < _SHARED * cores:
+        if found and cores > 1 and found.high < _WEAK * cores:
             yield Weak(
                 found.ratio / cores,
-                f'"{every}", on {cores} cores only {units.ratio(found.ratio)} one core',
+                f'"{every}", on {cores:g} cores only {units.ratio(found.ratio)} the '
+                "rate of one",
                 _DOCTOR,
             )
 
 
 def _slow_library(measured: Measurement) -> Iterator[Weak]:
     found = _ratio(measured, products.BASELINE, products.TENSORFLOW)
-    if found and found.high < _SHARED:
+    if found and found.high < _WORSE:
         yield Weak(
             found.ratio,
             f"NumPy's matrix product, {units.ratio(found.ratio)} TensorFlow's",
@@ -169,7 +187,20 @@ def _facts(measured: Measurement, weak: list[Weak]) -> Iterator[str]:
             f"A call of a tf.function costs {units.seconds(1 / call.rate)} ({ends}): a "
             "step that takes not much longer is mostly that."
         )
+    yield from _copies(measured)
     yield from _missing(measured)
+
+
+def _copies(measured: Measurement) -> Iterator[str]:
+    """What the smallest copy to the GPU takes, over the trials that looked."""
+    for name in transfers.TO_GPU:
+        notes = (trial.notes.get(transfers.BY_SIZE) for trial in measured.of(name))
+        spent = [min(told.values()) for told in notes if told]
+        if spent:
+            yield (
+                f'A small copy, "{name}", takes {units.seconds(min(spent))} to '
+                f"{units.seconds(max(spent))}, whatever its size."
+            )
 
 
 def _compared(measured: Measurement) -> Iterator[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from perfkit.errors import PerfkitError
-from perfkit.experiments._ladder_verdict import IMAGE_BYTES, judge
+from perfkit.experiments._ladder_verdict import CORES, IMAGE_BYTES, judge
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Folder
 from perfkit.findings import rungs
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from perfkit.machine.gpu import Gpu
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
+    from perfkit.workloads.peaks import Hardware
     from perfkit.workloads.rungs.probe import Probe
 
 NO_GPU = "GPU rungs"
@@ -100,8 +101,10 @@ class MachineLadder(Experiment):
                 refused |= dict.fromkeys(names, str(error))
         yield Note("progress", "Working out what is possible in theory")
         yield Note(REFUSED, refused | self._out_of_reach())
-        yield Note("cores", cores.granted())
-        yield Note(rungs.NOTE, rungs.note(self._rungs(whats)))
+        card = next(iter(gpus_here()[0]), None)
+        here = peaks.hardware(Path("/"), cores.granted(), clock.hertz(), card)
+        yield Note(CORES, here.cores)
+        yield Note(rungs.NOTE, rungs.note(self._rungs(whats, here)))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what the arithmetic reaches, what is weak, and what to do."""
@@ -155,13 +158,11 @@ class MachineLadder(Experiment):
         why = "TensorFlow can use no GPU here; `perfkit doctor` says why"
         return dict.fromkeys(on_gpu, why)
 
-    def _rungs(self, whats: dict[str, str]) -> dict[str, Rung]:
+    def _rungs(self, whats: dict[str, str], here: Hardware) -> dict[str, Rung]:
         """What each rung counts and what is possible, for the finding."""
-        card = next(iter(gpus_here()[0]), None)
-        found = peaks.hardware(Path("/"), cores.granted(), clock.hertz(), card)
         told = dict[str, Rung]()
         for probe in self._probes:
-            peak = probe.peak(found)
+            peak = probe.peak(here)
             told[probe.name] = Rung(
                 unit=probe.unit,
                 group=probe.group,

@@ -18,7 +18,8 @@ def words(figure):
 
 def bars(figure):
     """Left and right end of each bar."""
-    found = re.findall(r'<path d="M ([\d.]+) [\d.]+ L ([\d.]+) [^"]*z"[^>]*clip', figure.svg)
+    bar = r'<path d="M ([\d.]+) [\d.]+ L ([\d.]+) [^"]*z"[^>]*clip'
+    found = re.findall(bar, figure.svg)
     return [(float(left), float(right)) for left, right in found]
 
 

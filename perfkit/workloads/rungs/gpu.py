@@ -25,6 +25,8 @@ _MEMORY = 1 << 30
 _IMAGES = 256
 _HEAT_S = 20.0
 _KINDS = ("float32", "TF32", "float16", "bfloat16")
+PRODUCTS = tuple(f"GPU product, {kind}" for kind in _KINDS)
+MEMORY, CLOCK = "GPU memory", "GPU clock under load"
 
 
 def sees_one() -> bool:
@@ -150,7 +152,7 @@ def _probe(
 PROBES = (
     _probe("GPU launch", "calls", "adding two numbers and reading the result", launch),
     _probe(
-        "GPU memory",
+        MEMORY,
         "B",
         "writing a block of 1 GB from another; bytes read and written count",
         memory,
@@ -158,13 +160,13 @@ PROBES = (
     ),
     *(
         _probe(
-            f"GPU product, {kind}",
+            name,
             "FLOP",
             f"product of two matrices of {_ROWS:,} by {_ROWS:,}, {kind}",
             functools.partial(product, kind),
             functools.partial(peaks.on_gpu, kind=kind),
         )
-        for kind in _KINDS
+        for name, kind in zip(PRODUCTS, _KINDS, strict=True)
     ),
     *(
         _probe(
@@ -179,7 +181,7 @@ PROBES = (
 )
 HEAT = (
     _probe(
-        "GPU clock under load",
+        CLOCK,
         "Hz",
         "the clock of the multiprocessors after 20 s of float16 products",
         heated,

@@ -33,6 +33,7 @@ _SIZES = (1 << 12, 1 << 16, 1 << 20, 1 << 24, 1 << 28, 1 << 30)
 # The rung itself: large enough that starting a copy does not show.
 _SIZE = 1 << 28
 _COPIES = 5
+BY_SIZE = "seconds by size"
 # From CUDA's cudaMemcpyKind.
 _TO_GPU, _FROM_GPU = 1, 2
 
@@ -59,7 +60,7 @@ def pinned(*, to_gpu: bool) -> Iterator[Yielded]:
 def _swept(
     copier: Callable[[int], Callable[[], object]], sync: Callable[[], object]
 ) -> Iterator[Yielded]:
-    yield Note("seconds by size", {str(n): _once(copier(n), sync) for n in _SIZES})
+    yield Note(BY_SIZE, {str(n): _once(copier(n), sync) for n in _SIZES})
     yield from repeated(copier(_SIZE), _SIZE, sync)
 
 
@@ -133,9 +134,10 @@ def _probe(name: str, *, to_gpu: bool, is_pinned: bool) -> Probe:
     )
 
 
-PROBES = (
-    _probe("to the GPU", to_gpu=True, is_pinned=False),
-    _probe("to the GPU, pinned", to_gpu=True, is_pinned=True),
-    _probe("from the GPU", to_gpu=False, is_pinned=False),
-    _probe("from the GPU, pinned", to_gpu=False, is_pinned=True),
+TO_GPU = ("to the GPU", "to the GPU, pinned")
+_FROM = ("from the GPU", "from the GPU, pinned")
+PINNED = (TO_GPU[1], _FROM[1])
+PROBES = tuple(
+    _probe(name, to_gpu=name in TO_GPU, is_pinned=name in PINNED)
+    for name in (*TO_GPU, *_FROM)
 )

@@ -1,0 +1,72 @@
+import itertools
+
+import pytest
+
+from perfkit.errors import RunError
+from perfkit.measure.tick import READY, Pause, Tick
+from perfkit.workloads.rungs import disk
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner/large").write_bytes(b"x" * 3_000_000)
+    (tmp_path / "small").write_bytes(b"y" * 5000)
+    (tmp_path / "tiny").write_bytes(b"z")
+    return tmp_path
+
+
+def test_the_largest_files_of_a_folder_are_read_whole(folder, run):
+    _, found = run(disk.made(str(folder)))
+    assert [path.rpartition("/")[2] for path in found] == ["large", "small"]
+
+
+def test_no_more_is_read_than_shows_the_speed(folder, monkeypatch, run):
+    monkeypatch.setattr(disk, "_OWN", 2_000_000)
+    _, found = run(disk.made(str(folder)))
+    assert len(found) == 1
+
+
+def test_each_pass_counts_every_byte_and_forgets_before(folder):
+    work = disk.read(str(folder))
+    assert next(work) is READY
+    told = list(itertools.islice(work, 40))
+    ends = [n for n, item in enumerate(told) if item == Pause(disk.FORGETTING)]
+    for start, end in itertools.pairwise(ends):
+        ticks = [item.examples for item in told[start:end] if isinstance(item, Tick)]
+        assert sum(ticks) == 3_005_000
+
+
+def test_a_folder_without_files_is_one_sentence(tmp_path, run):
+    with pytest.raises(RunError, match="no file of 4 KB or more"):
+        run(disk.made(str(tmp_path)))
+
+
+def test_without_a_folder_a_file_is_made_once(tmp_path, monkeypatch, run):
+    monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path))
+    monkeypatch.setattr(disk, "_OWN", 2 * disk._CHUNK)
+    told, (path,) = run(disk.made(""))
+    assert told
+    with open(path, "rb") as file:
+        data = file.read()
+    assert len(data) == 2 * disk._CHUNK
+    # Random: no byte is much more frequent than the rest.
+    assert max(data.count(bytes([n])) for n in range(256)) < 2 * len(data) / 256
+    assert run(disk.made("")) == ([], (path,))
+
+
+@pytest.mark.parametrize(("held", "forgets"), [(0, True), (2, True), (9, False)])
+def test_files_count_as_forgotten_when_memory_holds_next_to_nothing(
+    folder, monkeypatch, held, forgets
+):
+    answers = iter([True] * held + [False] * 100)
+    monkeypatch.setattr(disk, "_is_held", lambda *_: next(answers))
+    assert disk.forgets([str(folder / "inner/large")]) is forgets
+
+
+def test_where_nobody_can_say_nothing_is_claimed(folder, monkeypatch):
+    def refuse(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(disk.os, "preadv", refuse)
+    assert not disk.forgets([str(folder / "inner/large")])

@@ -1,0 +1,70 @@
+import ctypes
+import itertools
+
+import pytest
+
+from perfkit.errors import RunError
+from perfkit.measure.tick import READY, Note
+from perfkit.workloads.rungs import transfers
+
+
+class Cuda:
+    """Answers like CUDA's runtime library, with ordinary memory as the GPU's."""
+
+    def __init__(self, refuses=""):
+        self.refuses, self.kept, self.copied = refuses, [], []
+
+    def cudaMallocHost(self, pointer, size):
+        block = ctypes.create_string_buffer(size.value)
+        self.kept.append(block)
+        pointer._obj.value = ctypes.addressof(block)
+        return 2 if self.refuses == "memory" else 0
+
+    cudaMalloc = cudaMallocHost
+
+    def cudaMemcpy(self, target, source, size, kind):
+        ctypes.memmove(target, source, size.value)
+        self.copied.append((size.value, kind.value))
+        return 0
+
+    def cudaDeviceSynchronize(self):
+        self.copied.append("sync")
+        return 0
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    made = Cuda()
+    monkeypatch.setattr(transfers, "_cuda", lambda: made)
+    monkeypatch.setattr(transfers, "_SIZES", (1 << 12, 1 << 14))
+    monkeypatch.setattr(transfers, "_SIZE", 1 << 14)
+    return made
+
+
+@pytest.mark.parametrize(("to_gpu", "kind"), [(True, 1), (False, 2)])
+def test_pinned_copies_count_their_bytes_and_tell_every_size(cuda, to_gpu, kind):
+    told = list(itertools.islice(transfers.pinned(to_gpu=to_gpu), 4))
+    assert isinstance(told[0], Note)
+    assert list(told[0].value) == ["4096", "16384"]
+    assert all(seconds > 0 for seconds in told[0].value.values())
+    assert told[1] is READY
+    assert all(examples % (1 << 14) == 0 and examples > 0 for examples in told[2:])
+    assert {entry[1] for entry in cuda.copied if entry != "sync"} == {kind}
+    assert cuda.copied[-1] == "sync"
+
+
+def test_what_cuda_refuses_is_one_sentence(cuda):
+    cuda.refuses = "memory"
+    with pytest.raises(RunError, match="its error 2"):
+        next(transfers.pinned(to_gpu=True))
+
+
+def test_a_missing_library_is_one_sentence_with_its_remedy(monkeypatch):
+    monkeypatch.setattr(transfers.importlib.util, "find_spec", lambda _: None)
+
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(transfers.ctypes, "CDLL", missing)
+    with pytest.raises(RunError, match=r"pip install tensorflow\[and-cuda\]"):
+        next(transfers.pinned(to_gpu=True))
