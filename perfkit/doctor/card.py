@@ -57,7 +57,7 @@ def _pieces(examination: Examination) -> Iterator[str]:
     if not examination.wrong:
         yield "<p><b>Nothing was found here that costs speed.</b></p>"
     yield f"<p>{_clean(examination.summary())}</p>"
-    if examination.machine.start:
+    if examination.machine.start and examination.machine.start.said:
         yield _log(examination.machine.start)
     if examination.ladder:
         yield examination.ladder._repr_html_()
@@ -83,7 +83,7 @@ def _log(start: Start) -> str:
     listed = f"<ul>{items}</ul>" if items else ""
     return (
         "<details><summary>What TensorFlow said as it started</summary>"
-        f'{listed}<p class="perfkit-small">{_clean(rest)} harmless.</p></details>'
+        f'{listed}<p class="perfkit-small">{_clean(rest)}</p></details>'
     )
 
 

@@ -140,3 +140,4 @@ class _Look:
         with self.display:
             self.display.show(Board(doing=doing), at_once=True)
             yield
+            self.display.show(Board(doing=doing, over=True), at_once=True)

@@ -40,7 +40,7 @@ def write(examination: Examination, console: Console) -> None:
     if not examination.wrong:
         say("Nothing was found here that costs speed.", style="bold")
     say(examination.summary())
-    if examination.machine.start:
+    if examination.machine.start and examination.machine.start.said:
         _write_log(examination.machine.start, console)
     if examination.ladder:
         say()
@@ -60,13 +60,13 @@ def in_text(examination: Examination) -> str:
 
 
 def log_of(start: Start) -> tuple[tuple[tuple[str, str], ...], str]:
-    """What TensorFlow said that is not harmless, and how much more it said."""
+    """What TensorFlow said that is not harmless, and a word on the rest."""
     told = [said for said in start.said if said.weight != "harmless"]
-    order = list(_WORDS)
-    told.sort(key=lambda said: order.index(said.weight))
-    rows = tuple((_WORDS[s.weight], " ".join((s.line, s.meaning))) for s in told)
-    harmless = len(start.said) - len(told)
-    return rows, f"{harmless} other {'line is' if harmless == 1 else 'lines are'}"
+    told.sort(key=lambda said: list(_WORDS).index(said.weight))
+    rows = tuple((_WORDS[s.weight], f'"{s.line}" {s.meaning}'.rstrip()) for s in told)
+    count = len(start.said) - len(told)
+    other = "other " if rows else ""
+    return rows, f"{count} {other}{'line is' if count == 1 else 'lines are'} harmless."
 
 
 def _write_check(check: Check, console: Console) -> None:
@@ -85,7 +85,7 @@ def _write_log(start: Start, console: Console) -> None:
     say()
     say("What TensorFlow said as it started", style="bold")
     _rows(rows, console)
-    say(f"{rest} harmless.")
+    say(rest)
 
 
 def _notes(examination: Examination) -> Iterator[str]:

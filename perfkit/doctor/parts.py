@@ -139,10 +139,12 @@ def _start(start: Start) -> Iterator[str]:
         yield f"imported in {units.seconds(start.seconds)}"
     for device in start.devices:
         proofs = [proof for proof in start.proofs if proof.device == device]
-        right = [proof.computation for proof in proofs if is_right(proof)]
-        if proofs:
-            wrong = "" if len(right) == len(proofs) else ", not all of them"
-            yield f"{device} computes right: {' and '.join(right) or 'nothing'}{wrong}"
+        right = [p.computation for p in proofs if is_right(p)]
+        wrong = [p.computation for p in proofs if not is_right(p)]
+        if right:
+            yield f"{device} computes right: {' and '.join(right)}"
+        if wrong:
+            yield f"{device} does not compute right: {' and '.join(wrong)}"
 
 
 def _system(machine: Machine) -> Iterator[str]:

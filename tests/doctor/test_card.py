@@ -43,8 +43,8 @@ def test_a_machine_with_nothing_wrong_is_told_so():
 def test_the_log_is_folded_and_its_harmless_lines_are_counted():
     tree = read(looked.examination())
     assert texts(tree, "details/ul/li") == [
-        "slower: ptxas too old XLA is slower.",
-        "unexplained: the moon is full",
+        'slower: "ptxas too old" XLA is slower.',
+        'unexplained: "the moon is full"',
     ]
     assert texts(tree, "details/p") == ["1 other line is harmless."]
 

@@ -34,8 +34,8 @@ def test_the_parts_come_first_then_what_costs_most():
         "  do: sudo cpupower frequency-set -g performance",
         "1 check is ok. Not known here: How the GPU is connected.",
         "What TensorFlow said as it started",
-        "slower: ptxas too old XLA is slower.",
-        "unexplained: the moon is full",
+        'slower: "ptxas too old" XLA is slower.',
+        'unexplained: "the moon is full"',
         "1 other line is harmless.",
     ]
     places = [text.index(part) for part in said]

@@ -45,8 +45,8 @@ def test_a_missing_tensorflow_is_said():
 @pytest.mark.parametrize(
     ("proof", "said"),
     [
-        ({"error": 0.5}, "GPU:0 computes right: nothing, not all of them"),
-        ({"ran_on": "CPU:0"}, "GPU:0 computes right: nothing, not all of them"),
+        ({"error": 0.5}, "GPU:0 does not compute right: convolution"),
+        ({"ran_on": "CPU:0"}, "GPU:0 does not compute right: convolution"),
         ({}, "GPU:0 computes right: convolution"),
     ],
 )
