@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfkit.charts.batch_sizes import batch_sizes, has_sizes
+from perfkit.charts.channels import channels, has_channels
 from perfkit.charts.figure import Figure
 from perfkit.charts.ladder import ladder
 from perfkit.charts.learning import learning, trainings
@@ -17,6 +18,7 @@ from perfkit.charts.memory import measured, memory
 from perfkit.charts.plan import has_plan, plan
 from perfkit.charts.rates import rates
 from perfkit.charts.ratios import ratios
+from perfkit.charts.roofline import has_roofline, roofline
 from perfkit.charts.step_costs import step_costs
 from perfkit.charts.timeline import timeline
 from perfkit.charts.waits import waits
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Figure",
     "batch_sizes",
+    "channels",
     "chart",
     "kinds",
     "ladder",
@@ -39,6 +42,7 @@ __all__ = [
     "plan",
     "rates",
     "ratios",
+    "roofline",
     "step_costs",
     "timeline",
     "waits",
@@ -74,6 +78,8 @@ _KINDS = {
     "timeline": Kind(
         timeline, "What happened when", lambda f: any(t.ticks for t in f.trials)
     ),
+    "roofline": Kind(roofline, "How near to the machine's limits", has_roofline),
+    "channels": Kind(channels, "What each channel count reaches", has_channels),
     "steps": Kind(step_costs, "What a step costs", has_sizes),
     "memory": Kind(memory, "The memory of a batch", lambda f: bool(measured(f))),
     "learning": Kind(learning, "Speed is not learning", lambda f: bool(trainings(f))),
@@ -92,7 +98,9 @@ def chart(finding: Finding, kind: str = "") -> Figure:
             how fast each part of the machine is, ``"rates"`` how
             fast each variant is, ``"ratios"`` what each change brings, ``"timeline"``
             what happened when, with the machine's load, ``"waits"`` where the time of a
-            step goes, ``"plan"`` what TensorFlow runs for the fastest pipeline.
+            step goes, ``"roofline"`` how near each variant comes to the machine's
+            limits, ``"channels"`` what each channel count reaches, ``"plan"`` what
+            TensorFlow runs for the fastest pipeline.
 
     Raises:
         BadParameterError: There is no such kind of chart.

@@ -42,7 +42,8 @@ def windows(images: Array, kernel: Array, problem: Problem) -> Callable[[], Arra
 
     def call() -> Array:
         views = _windows(images, problem)
-        return np.einsum("bhwcij,ijcf->bhwf", views, kernel, optimize=True)
+        answer: Array = np.einsum("bhwcij,ijcf->bhwf", views, kernel, optimize=True)
+        return answer
 
     return call
 

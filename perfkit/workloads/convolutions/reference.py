@@ -6,6 +6,7 @@ timed does it like this.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -64,4 +65,4 @@ def allowed(size: float, terms: int, precision: str) -> float:
             ``"float16"`` or ``"bfloat16"``.
     """
     summed = _SUMMED * _ROUNDING["float32"] * size
-    return summed + _ROUNDED_BEFORE * _ROUNDING[precision] * size / terms**0.5
+    return summed + _ROUNDED_BEFORE * _ROUNDING[precision] * size / math.sqrt(terms)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import psutil
@@ -31,43 +31,51 @@ _TIMED_S, _TIMES = 0.02, 20
 _GROWN = 3.0
 
 
-def why_not(way: Way, problem: Problem, longest_s: float = LONGEST_S) -> str:
-    """Say why a way is not to be timed; "" where it is.
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """What came of trying a way.
+
+    Attributes:
+        why_not: Why it is not to be timed; "" where it is.
+        call_s: Seconds of a call.
+        overhead: The share of a call that one with next to no arithmetic takes; None
+            where it cannot be told.
+    """
+
+    why_not: str = ""
+    call_s: float = 0.0
+    overhead: float | None = None
+
+
+def tried(way: Way, problem: Problem, longest_s: float = LONGEST_S) -> Tried:
+    """Hold a way's answer against the right one, and time a call of it.
 
     Args:
         way: The way.
         problem: What it is to convolve.
         longest_s: Seconds that a call may take.
     """
-    if unfit := way.unfit(problem):
-        return unfit
-    needed = way.scratch(problem)
-    if needed > _MEMORY_SHARE * psutil.virtual_memory().available:
-        return f"it would take {units.size(needed)} of memory besides its numbers"
     try:
-        return (
-            _too_slow_to_try(way, problem, longest_s)
+        why_not = (
+            way.unfit(problem)
+            or _too_large(way, problem)
+            or _too_slow_to_try(way, problem, longest_s)
             or agreement.mistake(way, problem)
-            or _too_slow(call_s(way, problem), longest_s)
         )
+        seconds = 0.0 if why_not else call_s(way, problem)
     # Whatever the author of a function did wrong is theirs to read, not the run's end.
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0][:_MESSAGE]
-        return f"it raised {type(error).__name__}: {first}"
+        return Tried(why_not=f"it raised {type(error).__name__}: {first}")
+    why_not = why_not or _too_slow(seconds, longest_s)
+    if why_not:
+        return Tried(why_not=why_not)
+    return Tried(call_s=seconds, overhead=_overhead(way, problem, seconds))
 
 
 def longest_s(baseline_s: float) -> float:
     """How long a call may take where the baseline's takes ``baseline_s``."""
     return max(LONGEST_S, _OF_BASELINE * baseline_s)
-
-
-def overhead_s(way: Way, problem: Problem) -> float | None:
-    """Seconds of a call with next to no arithmetic; None if it cannot be told."""
-    try:
-        return call_s(way, _smallest(way, problem))
-    # Functions that take no such image exist, and are no less worth timing.
-    except Exception:
-        return None
 
 
 def call_s(way: Way, problem: Problem) -> float:
@@ -82,6 +90,21 @@ def call_s(way: Way, problem: Problem) -> float:
         wait_for_device()
         spent.append(time.perf_counter() - began)
     return min(spent)
+
+
+def _overhead(way: Way, problem: Problem, seconds: float) -> float | None:
+    try:
+        return min(1.0, call_s(way, _smallest(way, problem)) / seconds)
+    # Functions that take no such image exist, and are no less worth timing.
+    except Exception:
+        return None
+
+
+def _too_large(way: Way, problem: Problem) -> str:
+    needed = way.scratch(problem)
+    if needed <= _MEMORY_SHARE * psutil.virtual_memory().available:
+        return ""
+    return f"it would take {units.size(needed)} of memory besides its numbers"
 
 
 def _too_slow_to_try(way: Way, problem: Problem, longest_s: float) -> str:
@@ -110,7 +133,7 @@ def _growing(problem: Problem) -> Iterator[Problem]:
     """The same convolution of one image, from a few pixels on."""
     side = problem.kernel
     while side < problem.side:
-        yield dataclasses.replace(problem, batch=1, side=side)
+        yield replace(problem, batch=1, side=side)
         side *= 2
 
 
@@ -120,8 +143,8 @@ def _smallest(way: Way, problem: Problem) -> Problem:
         count for count in range(1, 17) if not way.unfit(_with(problem, count))
     )
     small = _with(problem, channels)
-    return dataclasses.replace(small, batch=1, side=problem.kernel, padding="valid")
+    return replace(small, batch=1, side=problem.kernel, padding="valid")
 
 
 def _with(problem: Problem, channels: int) -> Problem:
-    return dataclasses.replace(problem, channels=channels, filters=channels)
+    return replace(problem, channels=channels, filters=channels)

@@ -21,13 +21,15 @@ def test_every_group_names_ways_that_there_are():
 
 
 def test_loops_that_would_take_minutes_are_refused_without_being_waited_for():
-    why = trying.why_not(WAYS["python loops"], HUGE)
+    why = trying.tried(WAYS["python loops"], HUGE).why_not
     assert "one call takes about" in why
     assert " min " in why
 
 
 def test_loops_over_few_numbers_are_timed():
-    assert trying.why_not(WAYS["python loops"], SMALL) == ""
+    tried = trying.tried(WAYS["python loops"], SMALL)
+    assert tried.why_not == ""
+    assert 0 < tried.overhead < 1
 
 
 @pytest.fixture
@@ -53,6 +55,13 @@ def test_a_call_that_costs_the_same_at_every_size_is_not_foretold_to_be_long(cos
     assert trying._too_slow_to_try(own(None), HUGE, 0.3) == ""
 
 
+def test_a_call_that_takes_too_long_says_how_long(costs):
+    costs(lambda problem: 1.5)
+    why = trying.tried(WAYS["numpy taps"], SMALL).why_not
+    assert why == "one call takes about 1.5 s, too long to be timed here"
+    assert trying.tried(WAYS["numpy taps"], SMALL, 2.0).why_not == ""
+
+
 def test_a_baseline_that_is_slow_itself_gives_the_others_more_time():
     assert trying.longest_s(0.001) == trying.LONGEST_S
     assert trying.longest_s(2.0) > 2.0
@@ -63,19 +72,23 @@ def test_copies_that_do_not_fit_into_memory_are_not_made(monkeypatch):
         available = 1_000_000
 
     monkeypatch.setattr(trying.psutil, "virtual_memory", Memory)
-    why = trying.why_not(WAYS["numpy im2col"], HUGE)
+    why = trying.tried(WAYS["numpy im2col"], HUGE).why_not
     assert why == "it would take 925 MB of memory besides its numbers"
 
 
 def test_channels_that_cannot_be_grouped_are_said():
-    assert "multiples of 4" in trying.why_not(WAYS["grouped"], Problem(channels=3))
+    assert (
+        "multiples of 4" in trying.tried(WAYS["grouped"], Problem(channels=3)).why_not
+    )
 
 
 def test_what_a_function_raises_is_told_and_nothing_breaks():
     def broken(images, kernel, stride, padding):
         raise ValueError("no such axis\nand more")
 
-    assert trying.why_not(own(broken), SMALL) == "it raised ValueError: no such axis"
+    assert (
+        trying.tried(own(broken), SMALL).why_not == "it raised ValueError: no such axis"
+    )
 
 
 @pytest.mark.parametrize("name", ["conv2d", "numpy taps", "grouped", "depthwise"])
@@ -83,7 +96,7 @@ def test_the_overhead_is_that_of_the_smallest_convolution(name, costs):
     asked = []
     costs(lambda problem: asked.append(problem) or 1e-5)
     problem = Problem(batch=8, side=56, channels=64, filters=64, kernel=5)
-    assert trying.overhead_s(WAYS[name], problem) == 1e-5
+    assert trying._overhead(WAYS[name], problem, 4e-5) == 0.25
     (small,) = asked
     assert (small.batch, small.out, small.kernel) == (1, 1, 5)
     assert small.channels == (4 if name == "grouped" else 1)

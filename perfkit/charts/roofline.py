@@ -1,0 +1,273 @@
+"""How near does each variant come to what this machine can do?
+
+An experiment whose variants do a known amount of arithmetic leaves the note
+``"roofline"``: an object with ``"work"``, which gives for each variant the ``"flops"``
+and the ``"bytes"`` of an example, with ``"arithmetic"``, the variants whose speed is a
+flat roof, and with ``"memory"``, the variant whose speed is the slanted one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.ticker import NullLocator
+
+from perfkit import units
+from perfkit.charts import canvas, rows, scales
+from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL, WIDTH
+from perfkit.charts.svg import INK
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+    from perfkit.charts.figure import Figure
+    from perfkit.findings.record import Finding
+    from perfkit.measure.statistics import Timing
+
+_LEFT, _RIGHT = 64, 250
+_HEIGHT, _LABEL = 300, 19
+# Beyond this a number of a file is no speed and no amount of work.
+_SOUND = 1e18
+_DASHES = ("-", "--", ":")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A variant in the plane of the roofline.
+
+    Attributes:
+        name: The variant.
+        intensity: Arithmetic per byte.
+        low: Lower end of the interval of ``speed``.
+        speed: Arithmetic per second.
+        high: Upper end of it.
+    """
+
+    name: str
+    intensity: float
+    low: float
+    speed: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """What the machine can do.
+
+    Attributes:
+        flat: Arithmetic per second, by the variant that showed it.
+        memory: Bytes per second.
+    """
+
+    flat: dict[str, float]
+    memory: float
+
+    def above(self, point: Point) -> float:
+        """The most that there can be at a point's intensity, in main memory."""
+        return min(next(iter(self.flat.values())), self.memory * point.intensity)
+
+
+def roofline(finding: Finding) -> Figure:
+    """Draw each variant's arithmetic per second under the roofs of the machine."""
+    title = f"{plain(finding.experiment, 40)}: how near to the machine's limits"
+    points, roofs = _points(finding), _roofs(finding)
+    if not points or roofs is None:
+        return canvas.message(title, "No variant tells its arithmetic and its bytes.")
+    lines = canvas.caption_lines(list(_caption(roofs)))
+    inner = max(_HEIGHT, _LABEL * (len(points) + len(roofs.flat)))
+    height = canvas.TOP + inner + 44 + 16 * len(lines) + 8
+
+    def draw(drawing: Drawing) -> None:
+        width = WIDTH - _LEFT - _RIGHT
+        axes = canvas.place(drawing, _LEFT, canvas.TOP, width, inner)
+        _set_scales(axes, points, roofs)
+        _draw_roofs(axes, roofs)
+        for point in points:
+            _draw_point(axes, point, finding)
+        _name_all(axes, points, roofs, _LABEL / inner)
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    return canvas.drawn(height, f"{title}. {_in_words(points, roofs)}", draw)
+
+
+def has_roofline(finding: Finding) -> bool:
+    """Whether a finding holds both roofs and something to put under them."""
+    return bool(_points(finding)) and _roofs(finding) is not None
+
+
+def _points(finding: Finding) -> list[Point]:
+    """What can be drawn, the fastest first; a file may hold anything."""
+    note = _note(finding)
+    roofs = {*_names(note.get("arithmetic")), note.get("memory")}
+    found = [
+        _point(timing, *work)
+        for timing in finding.timings
+        if timing.variant not in roofs and (work := _work(note, timing.variant))
+    ]
+    known = [point for point in found if _is_sound(point.intensity, point.speed)]
+    return sorted(known, key=lambda point: -point.speed)
+
+
+def _point(timing: Timing, flops: float, traffic: float) -> Point:
+    speed = timing.rate * flops
+    # An interval that reaches further says no more than this in a picture.
+    low, high = (
+        max(timing.low * flops, speed / 10),
+        min(timing.high * flops, 10 * speed),
+    )
+    return Point(timing.variant, flops / traffic, min(low, speed), speed, high)
+
+
+def _roofs(finding: Finding) -> Roofs | None:
+    note = _note(finding)
+    timings = {timing.variant: timing.rate for timing in finding.timings}
+    flat = {
+        name: timings[name] * work[0]
+        for name in _names(note.get("arithmetic"))
+        if name in timings and (work := _work(note, name))
+    }
+    memory = note.get("memory")
+    work = _work(note, memory) if isinstance(memory, str) else None
+    wide = timings.get(str(memory), 0.0) * work[1] if work else 0.0
+    if not flat or not _is_sound(wide, *flat.values()):
+        return None
+    return Roofs(flat, wide)
+
+
+def _note(finding: Finding) -> dict[str, Any]:
+    note = finding.notes.get("roofline")
+    return note if isinstance(note, dict) else {}
+
+
+def _names(listed: Any) -> list[str]:
+    names = listed if isinstance(listed, list | tuple) else ()
+    return [name for name in names if isinstance(name, str)]
+
+
+def _work(note: dict[str, Any], variant: str) -> tuple[float, float] | None:
+    """Arithmetic and bytes of one example of a variant; None if they make no sense."""
+    work = note.get("work")
+    entry = work.get(variant) if isinstance(work, dict) else None
+    if not isinstance(entry, dict):
+        return None
+    flops, traffic = entry.get("flops"), entry.get("bytes")
+    if not isinstance(flops, int | float) or not isinstance(traffic, int | float):
+        return None
+    return (float(flops), float(traffic)) if _is_sound(flops, traffic) else None
+
+
+def _is_sound(*values: float) -> bool:
+    return all(1 / _SOUND < value < _SOUND for value in values)
+
+
+def _set_scales(axes: Axes, points: list[Point], roofs: Roofs) -> None:
+    ridges = [flat / roofs.memory for flat in roofs.flat.values()]
+    x = [*(point.intensity for point in points), *ridges]
+    y = [end for point in points for end in (point.low, point.high)]
+    y += roofs.flat.values()
+    left, right, bottom, top = min(x) / 4, max(x) * 4, min(y) / 1.5, max(y) * 1.5
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, top)
+    scales.put(axes, scales.log_ticks(left, right), units.significant)
+    axes.set_xlabel("multiplications and additions per byte (logarithmic)")
+    ticks = scales.log_ticks(bottom, top)
+    axes.set_yticks(ticks, [units.significant(tick / 1e9) for tick in ticks])
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.tick_params(axis="y", labelsize=SMALL)
+    axes.grid(axis="y", alpha=0.15, lw=0.8)
+    axes.set_ylabel("GFLOP/s (logarithmic)")
+
+
+def _draw_roofs(axes: Axes, roofs: Roofs) -> None:
+    left, right = axes.get_xlim()
+    for flat, dashes in zip(roofs.flat.values(), _DASHES, strict=False):
+        ridge = min(max(flat / roofs.memory, left), right)
+        x, y = [left, ridge, right], [roofs.memory * left, flat, flat]
+        axes.plot(x, y, color=INK, lw=1.6, ls=dashes, alpha=0.8)
+
+
+def _draw_point(axes: Axes, point: Point, finding: Finding) -> None:
+    winner = point.name == finding.verdict.winner
+    colour = GREEN if winner else BLUE
+    mark = "D" if winner else "s" if point.name == finding.baseline else "o"
+    axes.vlines(point.intensity, point.low, point.high, colors=colour, lw=2.4)
+    axes.plot(point.intensity, point.speed, mark, color=colour, ms=8, clip_on=False)
+
+
+def _name_all(axes: Axes, points: list[Point], roofs: Roofs, apart: float) -> None:
+    """Names beside the axes, as high as what they name or a little off.
+
+    Args:
+        axes: Where.
+        points: What is named.
+        roofs: What is named as well.
+        apart: How far apart names stand at least, in fractions of the axes' height.
+    """
+    right = axes.get_xlim()[1]
+    named = [(name, right, flat) for name, flat in roofs.flat.items()]
+    named += [(point.name, point.intensity, point.speed) for point in points]
+    named.sort(key=lambda entry: entry[2])
+    inside = axes.transScale + axes.transLimits
+    places = [tuple(inside.transform((x, y))) for _, x, y in named]
+    for (name, *_, speed), (x, y), level in zip(
+        named, places, _spread([y for _, y in places], apart), strict=True
+    ):
+        if x < 1:
+            axes.plot(
+                [x, 1.0, 1.015],
+                [y, level, level],
+                color=GREY,
+                lw=0.8,
+                alpha=0.6,
+                transform=axes.transAxes,
+                clip_on=False,
+                zorder=1,
+            )
+        words = f"{rows.name(name)}  {units.significant(speed / 1e9)}"
+        canvas.note(axes, words, (1.0, level), (10, 0))
+
+
+def _spread(levels: list[float], apart: float) -> list[float]:
+    """Rising levels moved as little as keeps them apart and below 1."""
+    spread = list[float]()
+    for level in levels:
+        spread.append(max(level, spread[-1] + apart) if spread else level)
+    top = 1.0
+    for number in reversed(range(len(spread))):
+        spread[number] = min(spread[number], top)
+        top = spread[number] - apart
+    return spread
+
+
+def _caption(roofs: Roofs) -> Iterator[str]:
+    yield "level line: a large matrix product"
+    if len(roofs.flat) > 1:
+        yield "dashed: on shorter numbers"
+    yield f"slanted line: main memory, {units.size(roofs.memory)}/s"
+    yield "what stays in the caches may lie above it"
+    yield "bar: 95 % interval"
+    yield "■ baseline"
+
+
+def _in_words(points: list[Point], roofs: Roofs) -> str:
+    said = [
+        f"{plain(name, 60)} {units.significant(flat / 1e9)} GFLOP/s"
+        for name, flat in roofs.flat.items()
+    ]
+    said.append(f"Memory {units.size(roofs.memory)}/s")
+    for point in points:
+        share = units.percent(point.speed / roofs.above(point))
+        said.append(
+            f"{plain(point.name, 60)} {units.significant(point.speed / 1e9)} GFLOP/s "
+            f"at {units.significant(point.intensity)} per byte, {share} of what the "
+            "roofs allow"
+        )
+    return ". ".join(said) + "."
