@@ -1,0 +1,117 @@
+"""What does a loop cost, and is "vectorised" one thing?
+
+The suspect: a Python loop pays for every row, or even for every number.
+The test: sum the squares of the rows of one table in several ways and compare rows per
+second. NumPy's ways run on the CPU, however they are written.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from perfkit.experiments._fastest import judge
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.parameters import Range
+from perfkit.measure.measurement import Arm
+from perfkit.measure.tick import READY, REFUSED, Note, every
+from perfkit.workloads import row_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from perfkit.findings.record import Verdict
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+
+# Rows of a step of a loop, which would take too long over the whole table.
+_LOOPED = 100
+_CLOSE = 1e-9
+_CHECKED_ROWS = 1100
+_LINES = {
+    "row loop": "for i in range(len(data)): sums[i] = np.sum(data[i] ** 2)",
+    "number loop": "[sum(number * number for number in row) for row in data]",
+    "at once": "np.sum(data**2, axis=1)",
+    "in chunks": "np.sum(data[at:at + 1000] ** 2, axis=1)",
+    "einsum": 'np.einsum("ij,ij->i", data, data)',
+    "tf": "tf.reduce_sum(tf.square(data), axis=1)",
+    "tf.function": "@tf.function: tf.reduce_sum(tf.square(data), axis=1)",
+}
+_SUMS: dict[str, Callable[..., Any]] = {
+    "row loop": row_sums.by_row,
+    "number loop": row_sums.by_number,
+    "at once": row_sums.at_once,
+    "in chunks": row_sums.in_chunks,
+    "einsum": row_sums.einsum,
+    "tf": row_sums.tensorflow,
+    "tf.function": row_sums.graph,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vectorised(Experiment):
+    """What does a loop cost, and is "vectorised" one thing?"""
+
+    rows: Annotated[int, Range(100, 1_000_000, unit="rows", help="In the table")] = (
+        50_000
+    )
+    columns: Annotated[int, Range(1, 1000, unit="numbers", help="In a row")] = 100
+
+    name = "vectorised"
+    baseline = "row loop"
+
+    def variants(self) -> Mapping[str, Arm]:
+        """All ways, each held against the loop over rows but the graph."""
+        return {
+            name: Arm(
+                name,
+                functools.partial(self._run, name),
+                (inspect.getdoc(sums) or "").partition("\n")[0],
+                "tf" if name == "tf.function" else self.baseline,
+            )
+            for name, sums in _SUMS.items()
+        }
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Refuse ways that give other sums than exact arithmetic does."""
+        import math
+
+        import numpy as np
+        import tensorflow as tf
+
+        # Preparing needs no GPU, and one that is taken here is missed by a trial.
+        tf.config.set_visible_devices([], "GPU")
+        data = row_sums.table(_CHECKED_ROWS, self.columns)
+        exact = [math.fsum(x * x for x in row) for row in data.tolist()]
+        wrong = {
+            name: "gives other sums than exact arithmetic"
+            for name in _SUMS
+            if not np.allclose(_way(name)(data), exact, rtol=_CLOSE)
+        }
+        yield Note(REFUSED, wrong)
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say which way is fastest, by how much, and the line that has it."""
+        return judge(measured, _LINES, "rows")
+
+    def _run(self, name: str) -> Iterator[Yielded]:
+        data = row_sums.table(self.rows, self.columns)
+        part = _LOOPED if name.endswith("loop") else self.rows
+        parts = [data[at : at + part] for at in range(0, self.rows, part)]
+        sums = _way(name)
+        yield READY
+        yield from every(_steps(sums, parts))
+
+
+def _way(name: str) -> Callable[[Any], Any]:
+    # The graph is made where it is run; the others are plain functions.
+    return row_sums.graph() if name == "tf.function" else _SUMS[name]
+
+
+def _steps(sums: Callable[[Any], Any], parts: list[Any]) -> Iterator[int]:
+    for part in itertools.cycle(parts):
+        sums(part)
+        yield len(part)
