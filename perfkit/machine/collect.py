@@ -3,90 +3,29 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
-import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.machine import (
-    cards,
-    environment,
-    libraries,
-    limits,
-    load,
-    packages,
-    software,
-)
+from perfkit.machine import environment, limits, load, packages, software
 from perfkit.machine.files import amounts_of, folders, text_of, word_of
 from perfkit.machine.processor import processor
 from perfkit.machine.record import Load, Machine, Software
+from perfkit.machine.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from perfkit.machine.gpu import Driver, Gpu
     from perfkit.machine.packages import Built
-    from perfkit.machine.record import Library
 
     Names = tuple[str, ...]
-    Trying = Callable[
-        [Built, Mapping[str, str], Names], Callable[[], tuple[Library, ...]]
-    ]
 
-_LONGEST_HOST = 64
+_LONGEST_NAME = 64
 _NVIDIA = "0x10de"
 # Of a card on the bus: it draws, or it computes only.
 _GRAPHICS = ("0x0300", "0x0302")
-# The variables as they were when TensorFlow was first seen in this process.
-_SEEN = dict[str, str]()
-
-
-def _psutil() -> Any:
-    import psutil
-
-    return psutil
-
-
-def _calls_itself() -> str:
-    """Kind and release of a system that has no ``proc``."""
-    mac = platform.mac_ver()[0]
-    return f"macOS {mac}" if mac else f"{platform.system()} {platform.release()}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Surroundings:
-    """What is read besides the files of ``proc`` and ``sys``; a script can stand in.
-
-    Attributes:
-        names: Words that tell whose machine this is, to be left out.
-        kind: What a system without ``proc`` calls itself, and ``system`` with release.
-        cpu: What it calls its processor.
-        counters: What tells its load and memory, as psutil does.
-        python: Version of Python, and ``prefix``: where its environment lies.
-        paths: Where Python looks for packages.
-        loaded: The modules of this process.
-        seen: The variables as they were at the first look with TensorFlow loaded.
-        gpus: Asks the driver: itself, its GPUs, and why there are none.
-        trying: Begins to try the libraries that a GPU needs.
-        wait: Waits between the two looks at the load, for so many seconds.
-    """
-
-    names: tuple[str, ...] = field(default_factory=environment.own_names)
-    kind: str = field(default_factory=platform.system)
-    system: str = field(default_factory=_calls_itself)
-    cpu: str = field(default_factory=lambda: platform.processor() or platform.machine())
-    counters: Any = field(default_factory=_psutil)
-    python: str = field(default_factory=platform.python_version)
-    prefix: str = sys.prefix
-    paths: Sequence[str] = field(default_factory=lambda: tuple(sys.path))
-    loaded: Container[str] = field(default_factory=lambda: sys.modules)
-    seen: dict[str, str] = field(default_factory=lambda: _SEEN)
-    gpus: Callable[[], tuple[Driver | None, tuple[Gpu, ...], str]] = cards.gpus
-    trying: Trying = libraries.tried
-    wait: Callable[[float], object] = time.sleep
 
 
 def machine(
@@ -102,20 +41,20 @@ def machine(
         around: What is read besides; None for what is really there.
     """
     around = around or Surroundings()
-    host = text_of(root / "proc/sys/kernel/hostname")[:_LONGEST_HOST]
+    host = text_of(root / "proc/sys/kernel/hostname")[:_LONGEST_NAME]
     names = (*around.names, *environment.named_in(variables), host)
     built = packages.tensorflow(around.paths)
     answer = around.trying(built, variables, names)
     before = load.look(root, around.counters)
     found = _described(root, variables, around, names)
     made = _software(root, variables, around, names, built)
-    libraries = answer()
+    tried = answer()
     around.wait(max(0.0, load.WINDOW_S - (time.monotonic() - before.taken)))
     after = load.look(root, around.counters)
     return replace(
         found,
         load=_nameless(load.load(before, after, root, around.counters), names),
-        software=replace(made, libraries=libraries),
+        software=replace(made, libraries=tried),
     )
 
 
@@ -194,7 +133,7 @@ def _cpu(root: Path, otherwise: str) -> str:
     text = text_of(root / "proc/cpuinfo")
     # Arm kernels give no model name; some boards give their own instead.
     named = re.search(r"^(?:model name|Hardware|cpu)\s*:\s*(\S.*)$", text, re.MULTILINE)
-    name = named[1] if named else otherwise
+    name = named[1][:_LONGEST_NAME] if named else otherwise
     return (
         " ".join(re.sub(r"\((R|TM|tm)\)|\bCPU\b|@.*", " ", name).split()) or "unknown"
     )
@@ -212,7 +151,7 @@ def _memory(root: Path, counters: Any) -> int:
 
 
 def _system(root: Path, variables: Mapping[str, str], around: Surroundings) -> str:
-    release = text_of(root / "proc/sys/kernel/osrelease")
+    release = text_of(root / "proc/sys/kernel/osrelease")[:_LONGEST_NAME]
     if not release:
         return around.system
     # Vendors append names of their own to a kernel's release; two numbers say enough.

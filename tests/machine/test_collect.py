@@ -6,6 +6,7 @@ import platform
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter
@@ -115,6 +116,19 @@ def test_a_processor_without_a_model_name_has_some_name(tmp_path):
     files = computer() | {"proc/cpuinfo": "processor\t: 0\nCPU part\t: 0xd40\n"}
     found = described(tmp_path, files, cpu="aarch64")
     assert (found.cpu, found.cores) == ("aarch64", 1)
+
+
+def test_a_recorded_virtual_machine_is_what_its_owner_knows_it_to_be(tmp_path):
+    recorded = Path(__file__).parent / "recorded/epyc_virtual.json"
+    found = described(tmp_path, json.loads(recorded.read_text()))
+    assert found.summary == "AMD EPYC, 2 cores, 25.3 GB, no GPU, Linux 6.18"
+    assert {"avx2", "fma", "avx512_bf16"} <= set(found.processor.instructions)
+    assert "amx_tile" not in found.processor.instructions
+    assert (found.processor.physical_cores, found.processor.numa_nodes) == (2, 1)
+    assert (found.processor.virtual, found.processor.governor) == (True, None)
+    assert found.processor.frequency == pytest.approx(2.6e9, rel=0.01)
+    assert (found.load.swap, found.load.swap_present) == (0, 0)
+    assert 0 < found.load.memory_free <= found.memory
 
 
 def test_a_system_without_proc_is_still_described(tmp_path):
