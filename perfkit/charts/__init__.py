@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfkit.charts.batch_sizes import batch_sizes, has_sizes
+from perfkit.charts.break_even import break_even, has_break_even
 from perfkit.charts.channels import channels, has_channels
 from perfkit.charts.figure import Figure
 from perfkit.charts.ladder import ladder
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Figure",
     "batch_sizes",
+    "break_even",
     "channels",
     "chart",
     "kinds",
@@ -83,6 +85,9 @@ _KINDS = {
     "steps": Kind(step_costs, "What a step costs", has_sizes),
     "memory": Kind(memory, "The memory of a batch", lambda f: bool(measured(f))),
     "learning": Kind(learning, "Speed is not learning", lambda f: bool(trainings(f))),
+    "break even": Kind(
+        break_even, "When a dear first call has paid back", has_break_even
+    ),
     "plan": Kind(plan, "What TensorFlow runs for the fastest", has_plan),
 }
 
@@ -99,8 +104,9 @@ def chart(finding: Finding, kind: str = "") -> Figure:
             fast each variant is, ``"ratios"`` what each change brings, ``"timeline"``
             what happened when, with the machine's load, ``"waits"`` where the time of a
             step goes, ``"roofline"`` how near each variant comes to the machine's
-            limits, ``"channels"`` what each channel count reaches, ``"plan"`` what
-            TensorFlow runs for the fastest pipeline.
+            limits, ``"channels"`` what each channel count reaches, ``"break even"``
+            when a dear first call has paid back, ``"plan"`` what TensorFlow runs for
+            the fastest pipeline.
 
     Raises:
         BadParameterError: There is no such kind of chart.

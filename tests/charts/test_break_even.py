@@ -1,0 +1,82 @@
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+from perfkit import charts
+from perfkit.charts.break_even import _apart
+from perfkit.errors import BadFileError
+from perfkit.findings.reading import parsed
+from tests.charts.test_any_finding import check
+from tests.charts.test_kinds import marks, texts, words
+from tests.findings.made import finding, trial
+from tests.findings.spoiled import spoiled
+
+STEPS = {"eager loop": 3200.0, "tf.function": 16_000.0, "fit eagerly": 1600.0}
+FIRSTS = {"eager loop": 0.11, "tf.function": 0.902, "fit eagerly": 0.3}
+
+
+def dear(variant, rate, round, **more):
+    """A trial whose first tick is one step of 32 examples and takes its time."""
+    made = trial(variant, rate, round, noise=0.0, **more)
+    (ready, _), *rest = made.ticks
+    later = [(at + FIRSTS[variant], count) for at, count in rest]
+    return replace(made, ticks=((ready, 0), (ready + FIRSTS[variant], 32), *later))
+
+
+def modes(**more):
+    """Steps of 10, 2 and 20 ms, after first calls that cost what is written above."""
+    trials = [dear(n, rate, r) for r in (1, 2, 3) for n, rate in STEPS.items()]
+    made = finding(STEPS, against="eager loop", experiment="execution-mode")
+    return replace(made, trials=tuple(trials), parameters={"batch": 32}, **more)
+
+
+def test_it_is_offered_for_modes_and_for_nothing_else():
+    assert "break even" in charts.kinds(modes())
+    assert "break even" not in charts.kinds(finding())
+    assert "break even" not in charts.kinds(replace(modes(), baseline="fit unwatched"))
+
+
+def test_the_crossing_is_marked_where_the_steps_add_up_to_it():
+    figure = check(charts.chart(modes(), "break even"))
+    slow = itertools.accumulate([0.11, *[0.010] * 500])
+    fast = itertools.accumulate([0.902, *[0.002] * 500])
+    steps = next(n for n, (s, f) in enumerate(zip(slow, fast, strict=True), 1) if f < s)
+    assert steps in (100, 101)
+    assert "tf.function after 100 steps (100 to 100)" in " ".join(words(figure))
+    at = {text: x for text, x, _ in texts(figure)}
+    assert any(abs(x - at["100"]) < 4 for x, _ in marks(figure, "stroke:#"))
+
+
+def test_what_never_pays_back_is_said_and_not_marked():
+    figure = charts.chart(modes(), "break even")
+    assert "fit eagerly: first call 280 ms, then 20 ms a step, never pays" in figure.alt
+    assert "fit eagerly after" not in " ".join(words(figure))
+
+
+def test_without_a_batch_an_example_is_a_step():
+    figure = charts.chart(replace(modes(), parameters={"batch": "many"}), "break even")
+    assert "then 62.5 µs a step" in figure.alt
+
+
+@pytest.mark.parametrize("made", [finding({}, rounds=0), finding({"naive": 1000.0})])
+def test_one_variant_alone_crosses_nothing(made):
+    assert "No two variants were timed." in check(charts.break_even(made)).alt
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=spoiled(alike=True))
+def test_every_finding_that_can_be_read_can_be_drawn(data):
+    try:
+        found = parsed(data, "x")
+    except BadFileError:
+        assume(False)
+    check(charts.break_even(found))
+
+
+@pytest.mark.parametrize("wanted", [[0.0, 1.0, 2.0], [290.0, 299.0, 300.0], [5.0]])
+def test_labels_stay_apart_in_order_and_in_the_picture(wanted):
+    placed = _apart(wanted, 300.0)
+    assert all(b - a >= 17 - 1e-9 for a, b in itertools.pairwise(placed))
+    assert placed[-1] <= 300
