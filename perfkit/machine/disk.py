@@ -48,12 +48,13 @@ def disk(
     Raises:
         BadParameterError: There is no such folder, or it may not be read.
     """
-    folder = Path(folder).expanduser()
     try:
+        folder = Path(folder).expanduser()
         files = list(islice(_files(os.fspath(folder)), _MOST_FILES))
-    except OSError as error:
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise BadParameterError(
-            f"{folder} cannot be read ({error.strerror}); give a folder that can."
+            f"{str(folder)!r} cannot be read ({reason}); give a folder that can."
         ) from None
     filesystem, options = _mounted(os.path.realpath(folder), root)
     return Disk(
@@ -166,10 +167,10 @@ def _mounted(folder: str, root: Path) -> tuple[str | None, str]:
     for line in text_of(root / "proc/self/mountinfo").splitlines():
         head, _, tail = line.partition(" - ")
         words, kind = head.split(" "), tail.split(" ")
-        if len(words) < 6 or len(kind) < 3:
+        if len(words) < 6 or not re.fullmatch(r"[\w.-]{1,40} \S+ .+", tail):
             continue
         place = re.sub(r"\\([0-7]{3})", lambda o: chr(int(o[1], 8)), words[4])
         inside = folder == place or folder.startswith(place.rstrip("/") + "/")
         if inside and len(place) >= best:
-            best, found = len(place), (kind[0][:40], f"{kind[1]} {kind[2]}")
+            best, found = len(place), (kind[0], f"{kind[1]} {kind[2]}")
     return found

@@ -1,16 +1,19 @@
 """The small files of /proc and /sys: their text and numbers, whatever lies there.
 
 A file that is missing, refused, cut off or full of something else gives no answer; it
-never gives a wrong one and never an error.
+never gives a wrong one and never an error. The same holds for psutil, which is asked
+where there are no such files.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 # What a thousand cores say in /proc/cpuinfo is a tenth of this.
@@ -30,6 +33,14 @@ def text_of(path: Path) -> str:
     except (OSError, ValueError):
         return ""
     return data.decode("utf-8", errors="replace").strip()
+
+
+def asked(call: Callable[[], Any]) -> Any:
+    """What psutil answers where there are no such files; None if it is refused."""
+    try:
+        return call()
+    except (OSError, RuntimeError, AttributeError, psutil.Error):
+        return None
 
 
 def word_of(path: Path) -> str | None:

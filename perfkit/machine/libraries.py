@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # Where the files lie on a slow disk, the answer is not waited for any longer.
 _PATIENCE_S = 2.0
+# Of each library.
+_TOLD = {"name", "file", "package", "words"}
 # The driver, then what TensorFlow opens before it uses a GPU, by CUDA's first number.
 _NEEDED: dict[str, tuple[str, ...]] = {
     "12": (
@@ -66,22 +69,25 @@ def tried(
         )
     except (OSError, ValueError):
         return tuple
+    until = time.monotonic() + _PATIENCE_S
     return lambda: tuple(
-        _library(told, folder, variables, names) for told in _lines(child)
+        _library(told, folder, variables, names) for told in _lines(child, until)
     )
 
 
-def _lines(child: subprocess.Popen[bytes]) -> Iterator[dict[str, str]]:
+def _lines(child: subprocess.Popen[bytes], until: float) -> Iterator[dict[str, str]]:
     """What the process told; all that it had told where it took too long."""
     try:
-        told, _ = child.communicate(timeout=_PATIENCE_S)
+        told, _ = child.communicate(timeout=max(0.0, until - time.monotonic()))
     except subprocess.TimeoutExpired:
         child.kill()
         told, _ = child.communicate()
     for line in told.decode(errors="replace").splitlines():
         # One that was cut off is not an answer.
         with contextlib.suppress(ValueError):
-            yield json.loads(line)
+            said = json.loads(line)
+            if isinstance(said, dict) and said.keys() >= _TOLD:
+                yield said
 
 
 def _library(

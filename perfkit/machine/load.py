@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.machine import limits
-from perfkit.machine.files import amounts_of, folders, text_of, word_of
+from perfkit.machine.files import amounts_of, asked, folders, text_of, word_of
 from perfkit.machine.record import Busy, Load
 
 if TYPE_CHECKING:
@@ -142,22 +142,25 @@ def _processes(root: Path) -> Iterator[tuple[Process, Used]]:
 
 
 def _told(system: Any) -> Look:
-    times = system.cpu_times()
-    processes = {}
-    for process in system.process_iter(["ppid", "name", "cpu_times", "create_time"]):
-        told = process.info
-        if told["cpu_times"] is not None:
-            processes[process.pid, told["create_time"] or 0.0] = Used(
-                program=(told["name"] or "")[:40],
-                parent=told["ppid"] or 0,
-                by_itself=sum(told["cpu_times"][:2]),
-            )
+    times = asked(system.cpu_times)
+    if times is None:
+        return Look()
+    wanted = ["ppid", "name", "cpu_times", "create_time"]
+    programs = asked(lambda: list(system.process_iter(wanted))) or []
     return Look(
         total=sum(times) or None,
         busy=sum(times) - times.idle,
-        cores=system.cpu_count() or 0,
+        cores=asked(system.cpu_count) or 0,
         me=os.getpid(),
-        processes=processes,
+        processes={
+            (program.pid, program.info["create_time"] or 0.0): Used(
+                program=(program.info["name"] or "")[:40],
+                parent=program.info["ppid"] or 0,
+                by_itself=sum(program.info["cpu_times"][:2]),
+            )
+            for program in programs
+            if program.info["cpu_times"] is not None
+        },
     )
 
 
@@ -206,11 +209,11 @@ def _top(
 
 def _memory(root: Path, system: Any) -> dict[str, Any]:
     if not (root / "proc").is_dir():
-        memory, swap = system.virtual_memory(), system.swap_memory()
+        memory, swap = asked(system.virtual_memory), asked(system.swap_memory)
         return {
-            "memory_free": memory.available,
-            "swap": swap.used,
-            "swap_present": swap.total,
+            "memory_free": memory.available if memory else None,
+            "swap": swap.used if swap else None,
+            "swap_present": swap.total if swap else None,
         }
     said = amounts_of(root / "proc/meminfo")
     free, present = said.get("MemAvailable"), said.get("SwapTotal")
@@ -224,9 +227,7 @@ def _memory(root: Path, system: Any) -> dict[str, Any]:
 def _on_battery(root: Path, system: Any) -> bool | None:
     """Whether a battery feeds the machine; one in a mouse does not."""
     if not (root / "proc").is_dir():
-        battery = (
-            system.sensors_battery() if hasattr(system, "sensors_battery") else None
-        )
+        battery = asked(lambda: system.sensors_battery())
         return None if battery is None else not battery.power_plugged
     supplies = list(folders(root / "sys/class/power_supply", r"[^/\0]+"))
     batteries = [s for s in supplies if word_of(s / "type") == "Battery"]

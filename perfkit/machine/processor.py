@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from perfkit.machine.files import folders, listed, number_of, text_of, word_of
+from perfkit.machine.files import asked, folders, listed, number_of, text_of, word_of
 from perfkit.machine.record import Processor
 
 if TYPE_CHECKING:
@@ -49,12 +49,9 @@ def processor(root: Path, system: Any) -> Processor:
 
 
 def _told(system: Any) -> Processor:
-    try:
-        frequency = system.cpu_freq()
-    except (OSError, RuntimeError, AttributeError, NotImplementedError):
-        frequency = None
+    frequency = asked(lambda: system.cpu_freq())
     return Processor(
-        physical_cores=system.cpu_count(logical=False),
+        physical_cores=asked(lambda: system.cpu_count(logical=False)),
         frequency=_hertz(frequency.current, 1e6) if frequency else None,
         frequency_max=_hertz(frequency.max, 1e6) if frequency else None,
     )

@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from perfkit.machine import cards, environment, libraries
 
 if TYPE_CHECKING:
@@ -27,12 +29,6 @@ if TYPE_CHECKING:
 
 # The variables as they were when TensorFlow was first seen in this process.
 _SEEN = dict[str, str]()
-
-
-def _psutil() -> Any:
-    import psutil
-
-    return psutil
 
 
 def _calls_itself() -> str:
@@ -63,7 +59,7 @@ class Surroundings:
     kind: str = field(default_factory=platform.system)
     system: str = field(default_factory=_calls_itself)
     cpu: str = field(default_factory=lambda: platform.processor() or platform.machine())
-    counters: Any = field(default_factory=_psutil)
+    counters: Any = psutil
     python: str = field(default_factory=platform.python_version)
     prefix: str = sys.prefix
     paths: Sequence[str] = field(default_factory=lambda: tuple(sys.path))

@@ -96,9 +96,12 @@ def test_too_little_to_read_says_nothing(tmp_path, sizes):
     assert (found.cold, found.cached) == (None, None)
 
 
-def test_a_folder_that_is_not_there_is_refused_in_a_sentence(tmp_path):
+@pytest.mark.parametrize("name", ["gone", "a file", "\0", "~nobody-of-this-name/x"])
+def test_a_folder_that_is_not_there_is_refused_in_a_sentence(tmp_path, name):
+    (tmp_path / "a file").write_text("")
+    folder = name if name.startswith("~") else tmp_path / name
     with pytest.raises(BadParameterError, match="give a folder that can"):
-        disk(tmp_path / "gone")
+        disk(folder)
 
 
 @pytest.mark.parametrize(

@@ -196,6 +196,26 @@ def test_a_system_without_proc_is_asked(tmp_path):
     assert (found.swap, found.memory_free, found.on_battery) == (10**8, 5 * 10**9, True)
 
 
+@pytest.mark.parametrize(
+    "call",
+    ["cpu_times", "process_iter", "virtual_memory", "swap_memory", "sensors_battery"],
+)
+@pytest.mark.parametrize("error", [OSError, RuntimeError, psutil.AccessDenied])
+def test_what_such_a_system_refuses_is_unknown(tmp_path, call, error):
+    def refuse(*_):
+        raise error
+
+    system = counters(**{call: refuse})
+    found = load(look(tmp_path, system), look(tmp_path, system), tmp_path, system)
+    known = {"memory_free", "swap", "swap_present", "top"}
+    lost = {
+        "virtual_memory": {"memory_free"},
+        "swap_memory": {"swap", "swap_present"},
+    }.get(call, set())
+    told = {n for n in found.__dataclass_fields__ if getattr(found, n) is not None}
+    assert told == known - lost
+
+
 def test_this_computer_is_looked_at():
     first = look(Path("/"), psutil)
     # Work of our own between the looks, until the counters have moved.
