@@ -24,23 +24,24 @@ _LONGEST = 2000
 # or dark, shows through.
 _STYLE = """
 .perfkit-doctor {max-width: 62em}
-.perfkit-doctor h4 {margin: 0 0 .3em; font-size: 1em}
 .perfkit-doctor p {margin: .3em 0}
-.perfkit-doctor .perfkit-parts {display: grid; gap: 8px; margin: .6em 0; padding: 0;
-  grid-template-columns: repeat(auto-fill, minmax(15em, 1fr)); list-style: none}
-.perfkit-doctor .perfkit-parts li {border: 1px solid #80808080; border-radius: 4px;
-  padding: 6px 10px; margin: 0; overflow-wrap: anywhere}
-.perfkit-doctor article {border-left: 4px solid #808080; margin: .7em 0;
+.perfkit-doctor .perfkit-parts {display: grid; gap: 8px; margin: .6em 0;
+  grid-template-columns: repeat(auto-fill, minmax(15em, 1fr))}
+.perfkit-doctor .perfkit-parts div {border: 1px solid #80808080; border-radius: 4px;
+  padding: 6px 10px; overflow-wrap: anywhere}
+.perfkit-doctor .perfkit-parts dd {margin: 0}
+.perfkit-doctor .perfkit-checks {list-style: none; margin: .6em 0; padding: 0}
+.perfkit-doctor .perfkit-checks li {border-left: 4px solid #808080; margin: .7em 0;
   padding: 2px 0 2px 12px; overflow-wrap: anywhere}
-.perfkit-doctor article.perfkit-fail {border-left-color: #d33}
-.perfkit-doctor article.perfkit-warn {border-left-color: #c80}
+.perfkit-doctor .perfkit-checks li.perfkit-fail {border-left-color: #d33}
+.perfkit-doctor .perfkit-checks li.perfkit-warn {border-left-color: #c80}
 .perfkit-doctor .perfkit-do {white-space: pre-wrap}
 .perfkit-doctor .perfkit-small {font-size: .88em; opacity: .85}
 """
 
 
 def in_html(examination: Examination) -> str:
-    """The cards: a part each, then what is wrong, then what else was seen."""
+    """A card for each part, then what is wrong, then what else was seen."""
     return (
         f'<div class="perfkit-doctor"><style>{_STYLE}</style>'
         f"{''.join(_pieces(examination))}</div>"
@@ -49,12 +50,14 @@ def in_html(examination: Examination) -> str:
 
 def _pieces(examination: Examination) -> Iterator[str]:
     cards = (
-        f"<li><h4>{_clean(name)}</h4>{_clean(line)}</li>"
+        f"<div><dt><b>{_clean(name)}</b></dt><dd>{_clean(line)}</dd></div>"
         for name, line in parts(examination.machine)
     )
-    yield f'<ul class="perfkit-parts" aria-label="This machine">{"".join(cards)}</ul>'
-    yield from map(_check, examination.wrong)
-    if not examination.wrong:
+    yield f'<dl class="perfkit-parts">{"".join(cards)}</dl>'
+    if examination.wrong:
+        checks = "".join(map(_check, examination.wrong))
+        yield f'<ul class="perfkit-checks">{checks}</ul>'
+    else:
         yield "<p><b>Nothing was found here that costs speed.</b></p>"
     yield f"<p>{_clean(examination.summary())}</p>"
     if examination.machine.start and examination.machine.start.said:
@@ -72,8 +75,8 @@ def _check(check: Check) -> str:
     remedy = with_code(_clean(check.remedy))
     todo = f'<p class="perfkit-do"><b>Do:</b> {remedy}</p>' if remedy else ""
     return (
-        f'<article class="perfkit-{check.status}">'
-        f"<h4>{check.status.upper()}: {_clean(check.title)}</h4>{lines}{todo}</article>"
+        f'<li class="perfkit-{check.status}">'
+        f"<b>{check.status.upper()}: {_clean(check.title)}</b>{lines}{todo}</li>"
     )
 
 

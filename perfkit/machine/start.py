@@ -113,7 +113,8 @@ def _problem(
 def _how(code: int) -> str:
     if code >= 0:
         return f"ended with exit code {code}"
-    name = signal.Signals(-code).name
+    # Of the signals that a system keeps for programs not every one has a name.
+    name = {s.value: s.name for s in signal.Signals}.get(-code, f"signal {-code}")
     return f"was ended by {name}{_HINTS.get(name, '')}"
 
 

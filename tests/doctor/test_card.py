@@ -17,15 +17,15 @@ def texts(tree, path):
     return ["".join(node.itertext()) for node in tree.findall(path)]
 
 
-def test_each_part_is_a_card_and_each_fault_an_article():
+def test_each_part_is_a_card_and_each_fault_an_item():
     tree = read(looked.examination(looked.SLOW, looked.WRONG, looked.WELL))
-    parts = texts(tree, "ul[@class='perfkit-parts']/li/h4")
+    parts = texts(tree, "dl[@class='perfkit-parts']/div/dt")
     assert parts[:3] == ["Processor", "Memory", "GPU"]
-    assert texts(tree, "article/h4") == [
+    assert texts(tree, "ul[@class='perfkit-checks']/li/b") == [
         "FAIL: GPU:0 computes wrongly",
         "WARN: The cores save power",
     ]
-    assert texts(tree, "article/p[@class='perfkit-do']") == [
+    assert texts(tree, "ul/li/p[@class='perfkit-do']") == [
         "Do: sudo cpupower frequency-set -g performance"
     ]
     assert "1 check is ok." in texts(tree, "p")
@@ -37,7 +37,7 @@ def test_a_machine_with_nothing_wrong_is_told_so():
         "Nothing was found here that costs speed.",
         "1 check is ok.",
     ]
-    assert tree.find("article") is None
+    assert tree.find("ul") is None
 
 
 def test_the_log_is_folded_and_its_harmless_lines_are_counted():
@@ -58,7 +58,7 @@ def test_whatever_a_machine_says_is_shown_and_never_obeyed():
     machine = replace(looked.BARE, cpu=hostile, start=start)
     tree = read(looked.examination(check, machine=machine, missed=(hostile,)))
     assert {node.tag for node in tree.iter()} <= {
-        *("div", "style", "ul", "li", "h4", "p", "b", "article"),
+        *("div", "style", "dl", "dt", "dd", "ul", "li", "p", "b"),
         *("details", "summary"),
     }
     assert "".join(tree.itertext()).count("<script>alert(1)</script>") == 8

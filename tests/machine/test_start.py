@@ -22,8 +22,12 @@ print("2026-11-21 02:28:49.953958: I a.cc:1] Loaded cuDNN version 9", file=sys.s
 print("level", os.environ.get("TF_CPP_MIN_LOG_LEVEL"), "printed by a package")
 if fault == "import":
     raise TypeError("Descriptors cannot be created directly in /home/ada/lib/x.py")
+if fault == "part":
+    raise ImportError("cannot import name 'ops'", name="tensorflow")
 if fault == "crash":
     os.kill(os.getpid(), 4)
+if fault == "odd":
+    os.kill(os.getpid(), 40)
 if fault == "exit":
     print("out of ideas", file=sys.stderr, flush=True)
     os._exit(7)
@@ -177,6 +181,8 @@ def test_one_computation_that_fails_leaves_the_others(scripted):
     [
         ("import", "Failed while importing TensorFlow: TypeError: Descriptors cannot "
          "be created directly in <path>"),
+        ("part", "Failed while importing TensorFlow: ImportError: cannot import name"),
+        ("odd", "TensorFlow's process was ended by signal 40 while importing"),
         ("crash", "TensorFlow's process was ended by SIGILL (this processor lacks"),
         ("exit", "TensorFlow's process ended with exit code 7 while importing "
          "TensorFlow; its last words: out of ideas"),

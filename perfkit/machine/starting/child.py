@@ -32,7 +32,8 @@ def main() -> None:
         told.flush()
 
     def tell_error(_: object, error: BaseException, __: object) -> None:
-        tell(error=_words(error), missing=getattr(error, "name", None))
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        tell(error=_words(error), missing=missing)
 
     # A package that was built for something else may raise whatever it likes.
     sys.excepthook = tell_error
@@ -95,7 +96,7 @@ def _prove(tf: ModuleType, devices: list[str], tell: Any) -> None:
 
 
 def _computed(tf: ModuleType, problem: Problem, device: str) -> tuple[Any, str]:
-    """Compute on a device; give the result and where it lies."""
+    """Compute on a device; give the result and where it was computed."""
     from perfkit.machine.starting.proof import CONVOLUTION
 
     with tf.device(f"/{device}"):
