@@ -6,6 +6,8 @@ import pytest
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment, machine_ladder
 from perfkit.experiments._ladder_verdict import judge
+from perfkit.experiments.session import Session
+from perfkit.findings import store
 from perfkit.findings.rungs import rungs
 from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Measurement
@@ -232,3 +234,17 @@ def test_what_a_call_costs_and_what_was_not_reached_are_told():
     found = judge(Measurement(arms=measured.arms, trials=trials, notes=measured.notes))
     assert any("tf.function costs 2" in reason for reason in found.because)
     assert any("Not measured: operation in a graph." in r for r in found.because)
+
+
+def test_a_whole_run_tells_rates_in_their_units(tmp_path):
+    ladder = experiment("machine-ladder", rungs="interpreter")
+    session = Session(ladder, budget=4, folder=tmp_path)
+    for _ in session.events():
+        pass
+    said = repr(session.finding)
+    assert "steps/s" in said
+    assert "FLOP/s" in said
+    assert "examples" not in said
+    assert session.finding.noise_floor is not None
+    assert session.finding.comparisons == ()
+    assert store.load(session.finding.path).notes == session.finding.notes
