@@ -2,6 +2,7 @@ import pytest
 import tensorflow as tf
 
 from perfkit.measure.tick import Note, Tick
+from perfkit.workloads.execution.fits import prepared
 from perfkit.workloads.execution.job import Job
 from perfkit.workloads.execution.traces import ANEW, NOTE, Traces, described, telling
 from perfkit.workloads.execution.ways import REMEDIES, WAYS
@@ -99,3 +100,13 @@ def test_arguments_are_described_as_tracing_sees_them():
 
 def test_every_guilty_way_has_a_remedy_that_is_a_way():
     assert set(REMEDIES) | set(REMEDIES.values()) <= set(WAYS)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_fit_leaves_the_batch_size_open_and_traces_a_ragged_batch_no_second_time(
+    jit_compile,
+):
+    network = JOB.network()
+    traces = prepared(JOB, network, jit_compile=jit_compile)
+    network.fit(*JOB.examples(20), batch_size=8, epochs=2, verbose=0)
+    assert traces.seen == [{"features": "float32[?, 100]", "labels": "int32[?]"}]
