@@ -216,16 +216,20 @@ def _learning(measured: Measurement) -> Iterator[str]:
         return
     samples = min(curve.samples[-1] for curve in curves)
     seconds = min(curve.seconds[-1] for curve in curves)
-    by_samples = ", ".join(
-        f"{units.significant(c.after_samples(samples))} with {c.batch:,}"
-        for c in curves
-    )
-    by_seconds = ", ".join(
-        f"{units.significant(c.after_seconds(seconds))} with {c.batch:,}"
-        for c in curves
-    )
+    by_samples = {c.batch: c.after_samples(samples) for c in curves}
+    by_seconds = {c.batch: c.after_seconds(seconds) for c in curves}
     yield (
-        f"Speed is not learning. After {samples:,} examples the loss was {by_samples}; "
-        f"after {units.seconds(seconds)} of training {by_seconds}. The batch size "
-        "changes the training itself, here at one learning rate and in one run each."
+        f"Speed is not learning. After {samples:,} examples the loss was "
+        f"{_losses(by_samples)}; after {units.seconds(seconds)} of training "
+        f"{_losses(by_seconds)}. The batch size changes the training itself, here at "
+        "one learning rate and in one run each."
+    )
+
+
+def _losses(by_batch: dict[int, float | None]) -> str:
+    return ", ".join(
+        f"not known with {size:,}, by then without a look"
+        if loss is None
+        else f"{units.significant(loss)} with {size:,}"
+        for size, loss in by_batch.items()
     )

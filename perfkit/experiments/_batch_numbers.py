@@ -75,12 +75,14 @@ class Knee:
         size: That size.
         best: The size with the highest rate.
         against_best: How the best compares with it; None where it is the best.
+        alone: Whether the best is shown to beat all others.
         sizes: All that were timed, in order.
     """
 
     size: int
     best: int
     against_best: Comparison | None
+    alone: bool
     sizes: tuple[int, ...]
 
     @property
@@ -163,7 +165,13 @@ def knee(measured: Measurement) -> Knee | None:
     best = size_of(ranked[0].variant)
     size = min(size_of(timing.variant) for timing in ranked)
     compared = None if size == best else measured.compare(name_of(best), name_of(size))
-    return Knee(size=size, best=best, against_best=compared, sizes=tuple(known))
+    return Knee(
+        size=size,
+        best=best,
+        against_best=compared,
+        alone=len(ranked) == 1,
+        sizes=tuple(known),
+    )
 
 
 def _student(freedom: int) -> float:

@@ -116,11 +116,11 @@ def _curve(trial: Trial) -> Curve | None:
     return Curve(batch=batch, samples=samples_, seconds=seconds_, losses=losses_)
 
 
-def _at(places: Sequence[float], losses: Sequence[float], where: float) -> float:
-    before = [
-        loss for place, loss in zip(places, losses, strict=True) if place <= where
-    ]
-    return before[-1]
+def _at(places: Sequence[float], losses: Sequence[float], end: float) -> float | None:
+    """The last loss up to there; the first look came before any step."""
+    looks = list(zip(places, losses, strict=True))[1:]
+    known = [loss for place, loss in looks if place <= end]
+    return known[-1] if known else None
 
 
 def _count(value: Any) -> int | None:

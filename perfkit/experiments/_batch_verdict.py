@@ -41,7 +41,7 @@ def judge(measured: Measurement, asked: Asked) -> Verdict:
         headline="; ".join(filter(None, said)) + ".",
         because=tuple(facts.because(measured, asked)),
         next=_next(knee, won=won),
-        winner=numbers.name_of(knee.best) if won else "",
+        winner=numbers.name_of(knee.best) if won and knee.alone else "",
     )
 
 

@@ -1,0 +1,128 @@
+"""What the charts of batch sizes say, whatever the finding holds."""
+
+import pytest
+
+from perfkit import charts
+from tests.charts.test_any_finding import ATTACK, check
+from tests.charts.test_kinds import marks, texts, words
+from tests.experiments.batches import FORECAST, learnt, tried
+from tests.findings.made import finding, trial
+
+KINDS = ("batches", "steps", "memory", "learning")
+RATES = {"batch 4": 1000.0, "batch 16": 3000.0, "batch 64": 6000.0, "batch 256": 6010.0}
+HELD = {"batch 4": 15_000_000, "batch 256": 40_000_000}
+TRIED = (
+    tried("fits 512?", batch=512, memory={"resident": 60_000_000}),
+    tried("fits 544?", "out-of-memory", "ran out of memory"),
+    tried("the usual loop", told=[[4, 100.0], [16, 2000.0], [256, 9000.0]]),
+    learnt(4, [2.3, 1.0, 0.4]),
+    learnt(256, [2.3, 2.2, 2.0, 1.9]),
+)
+
+
+def sized(**more):
+    """A finding over batch sizes whose rates are known."""
+    told = [
+        trial(name, 10.0, 9, notes={"memory": {"resident": held}})
+        for name, held in HELD.items()
+    ]
+    defaults = {
+        "experiment": "batch-size",
+        "parameters": {"memory": 256},
+        "notes": {"forecast": FORECAST, "gpus": 0},
+        "extra": (*told, *TRIED),
+    }
+    return finding(RATES, against="batch 4", **(defaults | more))
+
+
+def test_a_finding_over_batch_sizes_is_shown_by_its_own_charts_first():
+    kinds = list(charts.kinds(sized()))
+    assert kinds[0] == "batches"
+    assert set(KINDS) <= set(kinds)
+    assert not set(KINDS) & set(charts.kinds(finding()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "made",
+    [
+        sized(),
+        sized(extra=()),
+        sized(extra=TRIED[:1], notes={}),
+        finding(),
+        finding({"batch 4": 1000.0}, against="batch 4"),
+        finding({}, rounds=0),
+        finding({"batch 1": 1e-3, "batch 999,999,999": 1e9}, against="batch 1"),
+    ],
+)
+def test_every_chart_of_every_finding_is_a_picture(kind, made):
+    assert len(check(charts.chart(made, kind)).svg) < 40_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "note",
+    [ATTACK, -1, 10**29, [[10**29, 1e29]], {"resident": 10**29, "weights": -5}, [1e29]],
+)
+def test_no_note_breaks_a_chart(kind, note):
+    notes = {"told": note, "losses": note, "memory": note, "batch": note}
+    spoiled = tuple(
+        trial(name, 10.0, 0, notes=notes)
+        for name in ("the usual loop", "learning by 4", "fits 4?", "batch 4", ATTACK)
+    )
+    made = sized(extra=(*TRIED, *spoiled), notes={"forecast": note, "gpus": note})
+    figure = check(charts.chart(made, kind))
+    assert "<script" not in figure.svg
+
+
+def test_rates_stand_where_the_axes_say():
+    figure = charts.batch_sizes(sized())
+    assert "examples per second (logarithmic)" in words(figure)
+    at = {text: (x, y) for text, x, y in texts(figure)}
+    # Equal ratios are equal distances.
+    assert at["16"][0] - at["4"][0] == pytest.approx(at["64"][0] - at["16"][0], abs=0.5)
+    (knee,) = {x for x, _ in marks(figure, canvas_green())}
+    assert knee == pytest.approx(at["64"][0], abs=0.5)
+
+
+def canvas_green():
+    from perfkit.charts.canvas import GREEN
+
+    return GREEN
+
+
+def test_the_knee_and_the_usual_loop_are_named():
+    figure = charts.batch_sizes(sized())
+    assert "enough: 64" in words(figure)
+    assert "usual loop, upwards" in words(figure)
+    assert "The usual loop says: 4 100, 16 2,000, 256 9,000" in figure.alt
+
+
+def test_a_rate_that_still_rises_is_not_called_enough():
+    rising = finding({"batch 4": 100.0, "batch 64": 900.0}, against="batch 4")
+    assert "still rising: 64" in words(charts.batch_sizes(rising))
+
+
+def test_the_line_is_drawn_with_both_numbers():
+    rates = {f"batch {n}": n / (0.002 + 1e-4 * n) for n in (4, 16, 64, 256)}
+    figure = charts.step_costs(finding(rates, against="batch 4"))
+    said = words(figure)
+    assert any(text.startswith("overhead ") for text in said)
+    assert any(text.startswith("+ ") and text.endswith(" each") for text in said)
+    assert "Fitted: an overhead of" in figure.alt
+
+
+def test_memory_shows_forecast_limit_and_what_does_not_fit():
+    figure = charts.memory(sized())
+    assert "forecast from shapes" in words(figure)
+    assert "256 examples a batch: 40 MB, forecast 2.62 MB" in figure.alt
+    assert "512 fit. 544 do not fit." in figure.alt
+    assert "512 fit into 256 MB above the start" in " ".join(words(figure))
+
+
+def test_learning_is_drawn_by_examples_and_by_seconds():
+    figure = charts.learning(sized())
+    said = words(figure)
+    assert {"examples learnt from (logarithmic)", "seconds of training"} <= set(said)
+    assert "With 4 examples a batch the loss fell from 2.3 to 0.4" in figure.alt
+    assert "one training at each batch size" in " ".join(said)

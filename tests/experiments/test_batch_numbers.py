@@ -1,0 +1,155 @@
+"""The knee and the line, on machines whose costs are known."""
+
+import itertools
+
+import pytest
+
+from perfkit.experiments import _batch_numbers as numbers
+from perfkit.experiments._batch_load import load
+from perfkit.experiments._batch_numbers import StepTime
+from perfkit.measure.trial import Trial
+from tests.experiments.batches import by_cost, measured, name, played
+from tests.measure.scripted import Weather
+
+
+@pytest.fixture(autouse=True)
+def _roomy(monkeypatch):
+    # The scripted trials have no process whose memory could be looked at.
+    monkeypatch.setattr("perfkit.measure.rounds.Run._room_for_another", lambda *_: True)
+
+
+def fitted(run):
+    return numbers.line(numbers.step_times(run.timings))
+
+
+# The line.
+
+
+@pytest.mark.parametrize("overhead", [0.002, 0.03])
+@pytest.mark.parametrize("cost", [2e-5, 3e-4])
+def test_an_injected_cost_is_found_within_five_percent(overhead, cost):
+    line = fitted(played(by_cost(overhead, cost), budget=60))
+    assert line.overhead.value == pytest.approx(overhead, rel=0.05)
+    assert line.cost.value == pytest.approx(cost, rel=0.05)
+    assert line.bends == ()
+
+
+def test_the_intervals_hold_the_truth_on_a_machine_that_wavers():
+    held = 0
+    for seed in range(20):
+        weather = Weather(seed, 0.15)
+        run = played(by_cost(0.004, 1e-4), budget=40, seed=seed, weather=weather)
+        line = fitted(run)
+        held += line.overhead.low <= 0.004 <= line.overhead.high
+        held += line.cost.low <= 1e-4 <= line.cost.high
+    assert held >= 36
+
+
+def test_no_overhead_is_claimed_where_there_is_none():
+    line = fitted(played(by_cost(0.0, 1e-3, (16, 64, 256)), budget=40))
+    assert not line.shows_overhead
+
+
+def test_a_size_that_falls_out_of_the_cache_is_told():
+    steps = by_cost(0.002, 1e-4)
+    steps[1024] *= 2.5
+    line = fitted(measured(steps))
+    assert line.bends
+    straight = fitted(measured(by_cost(0.002, 1e-4)))
+    assert straight.bends == ()
+
+
+def test_two_sizes_make_no_line():
+    assert fitted(measured(by_cost(0.002, 1e-4, (4, 64)))) is None
+
+
+def test_a_step_takes_its_examples_over_the_rate():
+    (step,) = numbers.step_times(measured({8: 0.02}).timings)
+    assert step.seconds == pytest.approx(0.02, rel=0.02)
+    assert step.low < step.seconds < step.high
+
+
+def test_a_line_through_exact_points_is_exact():
+    steps = [
+        StepTime(size=s, seconds=t, low=t * 0.99, high=t * 1.01)
+        for s, t in by_cost(0.01, 0.001, (1, 10, 100)).items()
+    ]
+    line = numbers.line(steps)
+    assert line.at(50) == pytest.approx(0.06)
+
+
+# The knee.
+
+
+def test_the_knee_is_the_smallest_size_that_is_as_fast_as_the_best():
+    # From 64 on the rate is 10,000 examples per second; below, the step costs 6.4 ms.
+    steps = {size: max(size, 64) / 10_000 for size in (4, 16, 64, 256, 1024)}
+    knee = numbers.knee(measured(steps))
+    assert knee.size == 64
+    assert knee.firm
+
+
+def test_a_rate_that_still_rises_has_its_knee_at_the_end():
+    knee = numbers.knee(measured(by_cost(1.0, 1e-6)))
+    assert (knee.size, knee.best, knee.firm) == (1024, 1024, True)
+
+
+def test_a_rate_that_never_rises_has_its_knee_at_the_start():
+    knee = numbers.knee(measured(by_cost(0.0, 1e-3)))
+    assert knee.size == 4
+
+
+def test_noise_leaves_the_knee_open():
+    knee = numbers.knee(measured(by_cost(0.002, 1e-3), noise=0.4))
+    assert not knee.firm
+
+
+def test_one_round_shows_no_knee():
+    assert not numbers.knee(measured(by_cost(0.0, 1e-3), rounds=1)).firm
+
+
+@pytest.mark.parametrize(
+    ("said", "size"),
+    [("batch 1,024", 1024), ("batch 8", 8), ("batch ,", 0), ("batch", 0), ("x", 0)],
+)
+def test_a_size_is_read_from_a_name(said, size):
+    assert numbers.size_of(said) == size
+    assert numbers.size_of(numbers.name_of(7)) == 7
+
+
+# The load.
+
+
+def test_the_load_of_each_variant_is_told_apart_in_mixed_samples():
+    cores = {name(4): 0.5, name(64): 1.5}
+    begins = {name(4): range(0, 60, 2), name(64): range(1, 60, 2)}
+    turn = 0.15
+    trials = [
+        Trial(
+            variant=variant,
+            round=1,
+            outcome="completed",
+            turns=tuple(turn * n for n in turns),
+            ticks=tuple((turn * (n + part), 1) for n in turns for part in (0.01, 1)),
+        )
+        for variant, turns in begins.items()
+    ]
+    ends = [0.2 * i for i in range(45)]
+
+    def used(at):
+        """Core seconds by then, a turn of each after the other."""
+        pair, rest = divmod(at, 2 * turn)
+        first = min(rest, turn) * cores[name(4)]
+        second = max(0.0, rest - turn) * cores[name(64)]
+        return pair * turn * sum(cores.values()) + first + second
+
+    spans = itertools.pairwise(ends)
+    rates = [None, *((used(end) - used(begin)) / 0.2 for begin, end in spans)]
+    found = load(trials, {"t": ends, "cpu_trial": rates}, "cpu_trial")
+    assert found == pytest.approx(cores, abs=0.02)
+
+
+def test_few_samples_show_no_load():
+    trials = measured(by_cost(0.002, 1e-4)).trials
+    assert load(trials, {"t": (0.0, 1.0), "cpu_trial": (None, 1.0)}, "cpu_trial") == {}
+    assert load(trials, {}, "cpu_trial") == {}

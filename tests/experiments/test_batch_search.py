@@ -1,0 +1,167 @@
+"""The largest batch that fits: on paper, and with real processes and a real limit."""
+
+import functools
+import re
+import sys
+import time
+
+import cloudpickle
+import pytest
+
+from perfkit.experiments import _batch_search as searching
+from perfkit.experiments._batch_search import found, search, step
+from perfkit.experiments._batch_words import why
+from perfkit.measure.launcher import launcher
+from perfkit.measure.live import LiveTrial
+from perfkit.measure.tick import READY
+from perfkit.measure.trial import Limits
+from perfkit.measure.tries import Try
+from tests.experiments.batches import tried
+
+MB = 10**6
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _travels():
+    """Trials are forked from a process that does not know this file."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+def answered(asking, outcome):
+    """Answer each try by its size; gives the trials."""
+    trials, wanted = [], next(asking)
+    while True:
+        size = int(wanted.name.partition(" ")[2].rstrip("?").replace(",", ""))
+        trials.append(tried(wanted.name, outcome(size)))
+        try:
+            wanted = asking.send(trials[-1])
+        except StopIteration:
+            return trials
+
+
+def asked(size):
+    return Try(name=f"fits {size:,}?", work=iter)
+
+
+def up_to(most):
+    return lambda size: "completed" if size <= most else "out-of-memory"
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 100, 1023, 1024, 1025, 77_777, 10**6])
+@pytest.mark.parametrize("first", [1, 5, 1000, 2**20])
+def test_the_largest_is_found_to_a_step_from_wherever_it_begins(most, first):
+    trials = answered(search(first, asked), up_to(most))
+    result = found(trials)
+    assert result.fits <= most < result.fails
+    assert result.fails - result.fits <= step(result.fits)
+    assert result.closed
+    assert len({trial.variant for trial in trials}) == len(trials) <= 32
+
+
+def test_where_nothing_fits_the_search_ends_at_one():
+    trials = answered(search(600, asked), lambda size: "out-of-memory")
+    assert (found(trials).fits, found(trials).fails) == (0, 1)
+
+
+def test_where_all_fits_the_search_ends_all_the_same():
+    trials = answered(search(600, asked), lambda size: "completed")
+    assert found(trials).fails is None
+    assert found(trials).fits <= 2**24
+
+
+def test_a_search_that_is_stopped_tells_what_it_knows():
+    outcomes = iter(["completed", "completed", "stopped"])
+    trials = answered(search(16, asked), lambda size: next(outcomes))
+    result = found(trials)
+    assert (result.fits, result.fails, result.closed) == (32, None, False)
+    assert found([]) is None
+
+
+def test_a_crash_under_the_limit_is_tried_again_without_it():
+    asking = searching.tries("dense", 64, 300 * MB)
+    wanted = next(asking)
+    assert (wanted.name, wanted.memory) == ("fits 64?", 300 * MB)
+    wanted = asking.send(tried(wanted.name, "completed"))
+    while wanted.memory is not None:
+        size = int(wanted.name[5:-1])
+        ended = "completed" if size <= 64 else "crashed"
+        wanted = asking.send(tried(wanted.name, ended, "was ended by SIGSEGV"))
+    assert (wanted.name, wanted.memory) == ("68 without the limit", None)
+
+
+def test_a_crash_counts_for_memory_only_if_it_is_none_without_the_limit():
+    trials = [tried("fits 64?"), tried("fits 68?", "crashed", "was ended by SIGSEGV")]
+    assert not found(trials).by_limit
+    assert found([*trials, tried("68 without the limit")]).by_limit
+    assert not found([*trials, tried("68 without the limit", "crashed")]).by_limit
+
+
+# With real processes.
+
+
+def holds(each, size):
+    """Hold so many bytes for each of so many examples, as a training does."""
+    import numpy as np
+
+    yield READY
+    kept = np.ones(each * size, np.uint8)
+    yield int(kept[-1]) * size
+
+
+def ended(wanted):
+    """Run a try as the engine does."""
+    launcher().wait(60)
+    running = launcher().start(wanted.work, 1, Limits(memory=wanted.memory))
+    clock = time.perf_counter_ns
+    live = LiveTrial(wanted.name, 0, running, zero_ns=clock(), clock=clock, seed=1)
+    while not live.over:
+        live.listen(0.1)
+    return live.record()
+
+
+def searched(asking):
+    trials, wanted = [], next(asking)
+    while True:
+        trials.append(ended(wanted))
+        try:
+            wanted = asking.send(trials[-1])
+        except StopIteration:
+            return trials
+
+
+def test_under_a_real_limit_it_finds_what_brute_force_finds():
+    each, limit = MB, 60 * MB
+
+    def ask(size):
+        held = functools.partial(holds, each, size)
+        return Try(name=f"fits {size:,}?", work=held, memory=limit)
+
+    trials = searched(search(8, ask))
+    result = found(trials)
+    outcomes = {trial.outcome for trial in trials}
+    assert outcomes == {"completed", "out-of-memory"}
+    brute = {size: ended(ask(size)).outcome for size in range(48, 64, 2)}
+    largest = max(size for size, outcome in brute.items() if outcome == "completed")
+    assert abs(result.fits - largest) <= step(largest)
+
+
+# In words.
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("its last words: what():  std::bad_alloc", "asked for memory and was given"),
+        (
+            "ResourceExhausted: OOM when allocating tensor with shape[64,32,32,32] and",
+            r"a tensor of 64 by 32 by 32 by 32 numbers \(8.39 MB in float32\)",
+        ),
+        ("ran out of memory: Unable to allocate 1.2 GiB for an", "array of 1.2 GiB"),
+        ("ran out of memory: it waited for more than its limit leaves", "it waited"),
+        ("was ended by SIGSEGV.", "it was ended by SIGSEGV$"),
+    ],
+)
+def test_why_a_batch_is_too_large_is_said_in_words(message, words):
+    assert re.search(words, why(message))

@@ -1,0 +1,70 @@
+"""Forecasts of networks whose sizes can be worked out by hand."""
+
+import pytest
+
+from perfkit.workloads.memory_forecast import Forecast, forecast
+
+
+class Variable:
+    def __init__(self, *shape, dtype="float32"):
+        self.shape, self.dtype = shape, dtype
+
+
+class Shaped:
+    def __init__(self, *shape):
+        self.shape = shape
+
+
+class Dense:
+    def __init__(self, *shape, dtype="float32"):
+        self.output, self.compute_dtype = Shaped(None, *shape), dtype
+
+
+class Flatten(Dense):
+    pass
+
+
+class Network:
+    input_shape = (None, 28, 28)
+
+    def __init__(self, *layers):
+        self.layers = layers
+        self.trainable_variables = [Variable(784, 10), Variable(10)]
+        self.variables = [*self.trainable_variables, Variable(5)]
+
+
+class Adam:
+    variables = (
+        Variable(dtype="int64"),
+        *(Variable(*s) for s in ((784, 10), (10,)) * 2),
+    )
+
+
+WEIGHTS = 4 * (784 * 10 + 10)
+
+
+def test_weights_gradients_and_what_the_optimizer_keeps_are_there_once():
+    found = forecast(Network(), Adam())
+    assert found.weights == WEIGHTS + 20
+    assert found.gradients == WEIGHTS
+    assert found.slots == 2 * WEIGHTS + 8
+    assert found.fixed == 4 * WEIGHTS + 28
+
+
+def test_activations_are_every_layers_output_and_the_example_itself():
+    found = forecast(Network(Flatten(784), Dense(10)), Adam())
+    assert found.activations == 4 * (28 * 28 + 10)
+    assert found.of(3) == found.fixed + 3 * found.activations
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width"), [("float16", 2), ("bfloat16", 2), ("float64", 8)]
+)
+def test_a_layer_counts_in_the_precision_that_it_computes_in(dtype, width):
+    found = forecast(Network(Dense(10, dtype=dtype)), Adam())
+    assert found.activations == 4 * 28 * 28 + width * 10
+
+
+def test_a_forecast_can_be_kept_as_a_note():
+    made = Forecast(weights=1, gradients=2, slots=3, activations=4)
+    assert Forecast(**made.described()) == made
