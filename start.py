@@ -381,12 +381,24 @@ def explain(text: str, otherwise: str) -> str:
     return otherwise
 
 
+def cuda_folders() -> list[str]:
+    """Where the GPU build's libraries lie in the environment; none in the CPU build."""
+    return sorted(
+        str(folder) for folder in VENV.glob("lib/*/site-packages/nvidia/*/lib")
+    )
+
+
 def become(what: str, rest: list[str]) -> NoReturn:
     """Replace this process by JupyterLab or pytest, run with ``.venv``'s Python."""
     module = {"lab": "perfkit.lab", "test": "pytest"}[what]
     path = [str(VENV / "bin"), *filter(None, [os.environ.get("PATH")])]
     own = {"VIRTUAL_ENV": str(VENV), "PATH": os.pathsep.join(path)}
     settings = {**os.environ, **own}
+    if folders := cuda_folders():
+        # TensorFlow 2.21 does not look into all of them by itself, and a library that
+        # it does not find costs it the GPU.
+        searched = [*folders, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+        settings["LD_LIBRARY_PATH"] = os.pathsep.join(searched)
     settings.pop("PYTHONHOME", None)
     os.chdir(ROOT)
     sys.stdout.flush()

@@ -16,6 +16,7 @@ import start
 REPOSITORY = Path(start.__file__).parent
 BASE_PYTHON = Path(sys.base_prefix) / "bin" / "python3"
 LAB = "import os, sys; print('lab', sys.argv[1:], os.environ['VIRTUAL_ENV'])"
+SEARCHED = "import os; print(os.environ.get('LD_LIBRARY_PATH'))"
 
 
 class Checkout:
@@ -95,6 +96,19 @@ def test_the_lab_starts_with_what_follows_the_dashes(checkout):
     result = checkout.start("--cpu", "--", "--no-browser")
     said = f"lab ['--no-browser'] {checkout.root}/.venv"
     assert result.stdout.splitlines()[-1] == said
+
+
+def test_the_libraries_of_the_gpu_build_are_found_before_others(checkout):
+    main = checkout.root / "perfkit" / "lab" / "__main__.py"
+    main.write_text(SEARCHED)
+    result = checkout.start("--gpu")
+    assert result.stdout.splitlines()[-1] == "None"
+    packages = checkout.root / ".venv" / "lib" / "python3.12" / "site-packages"
+    for name in ("cusolver", "cublas"):
+        (packages / "nvidia" / name / "lib").mkdir(parents=True)
+    result = checkout.start("--gpu", LD_LIBRARY_PATH="/mine")
+    folders = [f"{packages}/nvidia/{name}/lib" for name in ("cublas", "cusolver")]
+    assert result.stdout.splitlines()[-1] == ":".join([*folders, "/mine"])
 
 
 def test_the_tests_need_their_own_lock_once(checkout):
