@@ -104,7 +104,7 @@ def has_roofline(finding: Finding) -> bool:
 def _points(finding: Finding) -> list[Point]:
     """What can be drawn, the fastest first; a file may hold anything."""
     note = _note(finding)
-    roofs = {*_names(note.get("arithmetic")), note.get("memory")}
+    roofs = [*_names(note.get("arithmetic")), note.get("memory")]
     found = [
         _point(timing, *work)
         for timing in finding.timings
@@ -248,6 +248,7 @@ def _spread(levels: list[float], apart: float) -> list[float]:
 
 
 def _caption(roofs: Roofs) -> Iterator[str]:
+    yield "number: GFLOP/s"
     yield "level line: a large matrix product"
     if len(roofs.flat) > 1:
         yield "dashed: on shorter numbers"

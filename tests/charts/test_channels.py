@@ -1,0 +1,80 @@
+"""Cells whose numbers are known, and notes that make no sense."""
+
+import re
+from xml.etree import ElementTree
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from perfkit import charts
+from tests.findings.made import finding
+
+RATES = {
+    "naive": 1000.0,
+    "8 in, 9 out": 900.0,
+    "9 in, 8 out": 500.0,
+    "9 in, 9 out": 400.0,
+}
+NOTE = {
+    "naive": {"in": 8, "out": 8, "flops": 1e6},
+    "8 in, 9 out": {"in": 8, "out": 9, "flops": 2e6},
+    "9 in, 8 out": {"in": 9, "out": 8, "flops": 2e6},
+    "9 in, 9 out": {"in": 9, "out": 9, "flops": 4e6},
+}
+
+
+def drawn(note=NOTE):
+    return charts.chart(finding(RATES, notes={"channels": note}), "channels")
+
+
+def words(figure):
+    root = ElementTree.fromstring(figure.svg)
+    found = (e for e in root.iter() if e.tag.endswith("}text"))
+    return ["".join(e.itertext()) for e in found]
+
+
+def shades(figure):
+    """How dark each cell is, by its place."""
+    root = ElementTree.fromstring(figure.svg)
+    styles = [e.get("style", "") for e in root.iter() if e.tag.endswith("}path")]
+    found = (re.search(r"fill:#0173b2;opacity:([\d.]+)", style) for style in styles)
+    return [float(match[1]) for match in found if match]
+
+
+def test_a_cell_says_arithmetic_per_second_and_how_sure_that_is():
+    alt = drawn().alt
+    assert re.search(r"8 in, 8 out: (1|0\.9\d+|1\.0\d) GFLOP/s ± \d", alt)
+    assert re.search(r"8 in, 9 out: 1\.[78]\d? GFLOP/s ± \d", alt)
+    assert re.search(r"9 in, 9 out: 1\.[56]\d? GFLOP/s ± \d", alt)
+
+
+def test_multiples_of_eight_are_marked_on_both_axes():
+    said = words(drawn())
+    assert said.count("8 = 8 × 1") == 2
+    assert said.count("9") == 2
+
+
+def test_more_arithmetic_is_darker():
+    # Cells are drawn in the order of the variants: 1.0, 1.8, 1.0 and 1.6 GFLOP/s.
+    one, most, same, less = shades(drawn())
+    assert most > less > one
+    assert abs(one - same) < 0.1
+
+
+def test_it_is_offered_only_where_counts_are_known():
+    assert "channels" in charts.kinds(finding(RATES, notes={"channels": NOTE}))
+    assert "channels" not in charts.kinds(finding())
+    assert "No variant tells its channel counts" in drawn(7).alt
+
+
+number = st.floats() | st.integers() | st.none() | st.text(max_size=3)
+odd = st.dictionaries(st.sampled_from(["in", "out", "flops"]), number) | number
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(note=st.dictionaries(st.sampled_from([*RATES]), odd) | odd)
+def test_a_note_from_anywhere_is_a_picture(note):
+    figure = drawn(note)
+    assert figure.alt.endswith(".")
+    assert "nan" not in " ".join(re.findall(r' d="([^"]*)', figure.svg))
+    assert len(figure.svg) < 60_000
