@@ -105,8 +105,9 @@ def _drawable(line: Line) -> bool:
 def _batch(finding: Finding) -> float:
     """Examples in a step; 1 where the experiment has no batches."""
     batch = finding.parameters.get("batch")
-    is_number = isinstance(batch, int | float) and not isinstance(batch, bool)
-    return float(batch) if is_number and 0 < batch <= _LARGEST_BATCH else 1.0
+    if isinstance(batch, int | float) and 0 < batch <= _LARGEST_BATCH:
+        return float(batch)
+    return 1.0
 
 
 def _set_scales(axes: Axes, courses: Sequence[_Course], batch: float) -> None:

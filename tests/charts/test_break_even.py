@@ -46,7 +46,7 @@ def test_the_crossing_is_marked_where_the_steps_add_up_to_it():
     assert steps in (100, 101)
     assert "tf.function after 100 steps (100 to 100)" in " ".join(words(figure))
     at = {text: x for text, x, _ in texts(figure)}
-    assert any(abs(x - at["100"]) < 4 for x, _ in marks(figure, "stroke:#"))
+    assert any(abs(x - at["100"]) < 0.5 for x, _ in marks(figure, "fill:#"))
 
 
 def test_what_never_pays_back_is_said_and_not_marked():

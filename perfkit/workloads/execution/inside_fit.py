@@ -107,7 +107,16 @@ class _OpenTick:
         self._turnstile, self._examples = turnstile, examples
         self._sync, self._stepped = sync, stepped
         self._steps, self._began = 0, time.perf_counter()
-        self._first = True
+        self._first, self._reached = True, 0
+
+    def begin_epoch(self) -> None:
+        """Count the steps of an epoch anew."""
+        self._reached = 0
+
+    def reach(self, step: int) -> None:
+        """Add the steps since the last call: an execution may hold several."""
+        self.add(step - self._reached)
+        self._reached = step
 
     def add(self, steps: int) -> None:
         """Count steps; end the tick if it is the first call or long enough."""
@@ -126,28 +135,15 @@ class _OpenTick:
 
 
 def _counting(open_: _OpenTick, epoch_steps: int) -> Any:
-    import keras
+    from keras.callbacks import LambdaCallback
 
-    class Counting(keras.callbacks.Callback):
-        """Counts the steps of every execution."""
-
-        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-            self._before = 0
-
-        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            open_.add(batch + 1 - self._before)
-            self._before = batch + 1
-
-        def on_train_end(self, logs: Any = None) -> None:
-            open_.end()
-
-    class CountingEpochs(keras.callbacks.Callback):
-        """Counts the steps of an epoch when it has ended, validation included."""
-
-        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-            open_.add(epoch_steps)
-
-        def on_train_end(self, logs: Any = None) -> None:
-            open_.end()
-
-    return CountingEpochs() if epoch_steps else Counting()
+    if epoch_steps:
+        return LambdaCallback(
+            on_epoch_end=lambda epoch, logs: open_.add(epoch_steps),
+            on_train_end=lambda logs: open_.end(),
+        )
+    return LambdaCallback(
+        on_epoch_begin=lambda epoch, logs: open_.begin_epoch(),
+        on_train_batch_end=lambda batch, logs: open_.reach(batch + 1),
+        on_train_end=lambda logs: open_.end(),
+    )

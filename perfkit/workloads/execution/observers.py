@@ -44,7 +44,7 @@ def callback(job: Job, network: keras.Model) -> Iterator[Yielded]:
     """The same with a callback of one's own that keeps the loss of every batch."""
     import keras
 
-    class Keeping(keras.callbacks.Callback):
+    class Keeping(keras.callbacks.Callback):  # type: ignore[misc]
         """Keeps the losses of an epoch."""
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
