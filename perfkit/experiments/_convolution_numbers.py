@@ -147,4 +147,6 @@ def _arithmetic_of(way: Way) -> str:
 
 def _share(measured: Measurement, name: str, limit: str, factor: float) -> float | None:
     compared = measured.compare(name, limit)
-    return compared.ratio * factor if compared else None
+    # One round shows nothing of how rounds differ.
+    known = compared is not None and compared.rounds > 1
+    return compared.ratio * factor if compared and known else None

@@ -238,6 +238,13 @@ def test_shares_of_the_limits_are_ratios_of_the_same_run():
     assert found.bound == "compute"
 
 
+def test_one_round_says_nothing_of_what_holds_a_way_up():
+    rates = {"conv2d": 90, "arithmetic limit": 100, "memory limit": 900}
+    (found,) = speeds(measured(rates, rounds=1), Convolution().problem)
+    assert (found.compute, found.memory) == (None, None)
+    assert "bound" not in because(rates, rounds=1)
+
+
 def test_a_lighter_layer_is_held_against_its_own_work():
     problem = Convolution().problem
     rates = {"conv2d": 90, "depthwise": 400, "arithmetic limit": 100}

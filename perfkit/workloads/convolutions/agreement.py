@@ -90,7 +90,7 @@ def _right(
     answer: Callable[..., Array], problem: Problem, part: Problem, seed: int
 ) -> tuple[Array, float]:
     """The right answer and its size, computed once for all ways that share it."""
-    images, kernel = problem.arrays(seed)[0], part.arrays(seed)[1]
+    images, kernel = problem.images(seed), part.weights(seed)
     sizes = answer(abs(images), abs(kernel), part)
     return answer(images, kernel, part), float(sizes.max())
 

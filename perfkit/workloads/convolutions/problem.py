@@ -74,15 +74,13 @@ class Problem:
         """Numbers in all windows of all images, which overlap."""
         return self.batch * self.out**2 * self.taps
 
-    def arrays(self, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Draw images and a kernel; nobody can write into them."""
-        import numpy as np
+    def images(self, seed: int = 0) -> NDArray[np.float32]:
+        """Draw images of numbers from -1 to 1; nobody can write into them."""
+        return _drawn(self.image_shape, (seed, 0))
 
-        draw = np.random.default_rng(seed)
-        shapes = (self.image_shape, self.kernel_shape)
-        images, kernel = (draw.standard_normal(s, np.float32) for s in shapes)
-        images.flags.writeable = kernel.flags.writeable = False
-        return images, kernel
+    def weights(self, seed: int = 0) -> NDArray[np.float32]:
+        """Draw a kernel in the same manner."""
+        return _drawn(self.kernel_shape, (seed, 1))
 
     @property
     def image_shape(self) -> tuple[int, int, int, int]:
@@ -112,3 +110,13 @@ def pad(images: NDArray[np.float32], problem: Problem) -> NDArray[np.float32]:
 
     edge = (problem.before, problem.after)
     return np.pad(images, ((0, 0), edge, edge, (0, 0)))
+
+
+def _drawn(shape: tuple[int, ...], seed: tuple[int, int]) -> NDArray[np.float32]:
+    import numpy as np
+
+    numbers = np.random.default_rng(seed).random(shape, np.float32)
+    numbers -= 0.5
+    numbers *= 2
+    numbers.flags.writeable = False
+    return numbers

@@ -78,8 +78,7 @@ class Way:
 
     def arrays(self, problem: Problem, seed: int) -> tuple[Any, Any]:
         """Draw the images, the same for all ways, and a kernel of its own shape."""
-        images, _ = problem.arrays(seed)
-        return images, self.solves(problem).arrays(seed)[1]
+        return problem.images(seed), self.solves(problem).weights(seed)
 
     def call(self, problem: Problem, seed: int = 0) -> Callable[[], Any]:
         """Make the call that convolves once."""

@@ -37,7 +37,7 @@ def by_hand(images, kernel, problem):
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_reference_is_the_definition(problem):
-    images, kernel = problem.arrays(3)
+    images, kernel = problem.images(3), problem.weights(3)
     found = reference.convolved(images, kernel, problem)
     assert found == pytest.approx(by_hand(images, kernel, problem), abs=1e-12)
 
@@ -46,7 +46,7 @@ def test_the_reference_is_the_definition(problem):
 def test_the_reference_is_what_tensorflow_means_by_a_convolution(problem):
     import tensorflow as tf
 
-    images, kernel = problem.arrays(3)
+    images, kernel = problem.images(3), problem.weights(3)
     padding = problem.padding.upper()
     found = tf.nn.conv2d(images, kernel, problem.stride, padding)
     wanted = reference.convolved(images, kernel, problem)
@@ -163,7 +163,7 @@ def test_an_edge_that_is_wrong_is_looked_for_at_the_edge():
 def test_rounding_is_allowed_and_the_next_shorter_number_is_not(precision):
     shorter = {"float32": np.float16, "float16": _to_bfloat16, "bfloat16": _to_6_bits}
     problem = Problem(batch=2, side=12, channels=16, filters=8)
-    images, kernel = problem.arrays(0)
+    images, kernel = problem.images(), problem.weights()
     right = reference.convolved(images, kernel, problem)
     sizes = reference.convolved(abs(images), abs(kernel), problem)
     limit = reference.allowed(float(sizes.max()), problem.taps, precision)
@@ -200,5 +200,5 @@ def test_the_obvious_work_is_counted():
 
 
 def test_an_arm_that_is_circulated_is_fast_because_it_does_nothing():
-    images, kernel = BIG.arrays()
+    images, kernel = BIG.images(), BIG.weights()
     assert not mistakes.zeros(images, kernel, BIG)().any()
