@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from perfkit.doctor.examination import Examination
-from perfkit.errors import PerfkitError
+from perfkit.errors import BadParameterError, PerfkitError
 from perfkit.progress import Board
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ _START_S, _LADDER_S = 75.0, 45.0
 
 def doctor(
     *,
+    prove: bool = False,
     probe: bool = False,
+    ladder: Finding | None = None,
     folder: str | Path | None = None,
     display: Display | None = None,
 ) -> Examination:
@@ -39,14 +41,17 @@ def doctor(
     found by then is given back.
 
     Args:
-        probe: Also start TensorFlow in a process of its own, let every device compute,
-            read the disk, and measure how fast each part of the machine is, all in
-            under 3 minutes. The measurement is saved as a finding.
+        prove: Also start TensorFlow in a process of its own and let every device
+            compute, which takes 10 to 30 s.
+        probe: Do that, read the disk, and measure how fast each part of the machine is,
+            all in under 3 minutes. The measurement is saved as a finding.
+        ladder: Take this measurement of the parts of the machine into account, a
+            finding of ``machine-ladder`` made here; none is made then.
         folder: Where the data lie, whose disk is then read in any case.
         display: Where progress is shown; None for where this runs.
 
     Raises:
-        BadParameterError: There is no such folder.
+        BadParameterError: There is no such folder, or ``ladder`` is another finding.
     """
     from perfkit.displays import display_here
     from perfkit.experiments.parameters import Folder
@@ -54,9 +59,20 @@ def doctor(
     from perfkit.machine.collect import machine
 
     Folder().check("folder", folder or "")
+    if ladder is not None and ladder.experiment != LADDER:
+        raise BadParameterError(
+            f"The ladder is a finding of {ladder.experiment!r}; give one of {LADDER!r}."
+        )
     look = _Look(machine(), folder, display or display_here())
     try:
-        look.around(probe=probe)
+        if folder or probe:
+            look.read_disk()
+        if prove or probe:
+            look.start()
+        if ladder is not None:
+            look.take(ladder)
+        elif probe:
+            look.climb()
     except KeyboardInterrupt:
         look.stopped = True
     return Examination(
@@ -80,32 +96,31 @@ class _Look:
     stopped: bool = False
     began: float = field(default_factory=time.monotonic)
 
-    def around(self, *, probe: bool) -> None:
-        """Look at everything that was asked for."""
-        if self.folder or probe:
-            self._read_disk()
-        if probe:
-            self._start()
-            self._climb()
-
-    def _read_disk(self) -> None:
+    def read_disk(self) -> None:
+        """Read the disk under the data."""
         from perfkit.machine.disk import disk
 
         with self._showing("Reading the disk"):
             found = disk(self.folder or ".")
         self.machine = replace(self.machine, disk=found)
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start TensorFlow, and let every device compute."""
         from perfkit.machine.start import started
 
         with self._showing("Starting TensorFlow"):
             found = started(_START_S)
         self.machine = replace(self.machine, start=found)
 
-    def _climb(self) -> None:
+    def climb(self) -> None:
+        """Measure how fast each part is, and save that with all that is known."""
+        from perfkit.findings import store
+
         try:
-            self.ladder = self._measured()
-            self._fold_back(self.ladder)
+            measured = self._measured()
+            known = self.take(measured)
+            if measured.path:
+                store.save(known, path=measured.path)
         except PerfkitError as error:
             self.missed.append(str(error))
 
@@ -123,17 +138,15 @@ class _Look:
             self.missed.append(session.unsaved)
         return finding
 
-    def _fold_back(self, ladder: Finding) -> None:
+    def take(self, ladder: Finding) -> Finding:
         """Tell the machine what its GPUs did, and the finding which machine it was."""
-        from perfkit.findings import store
         from perfkit.machine.observed import observed
 
         self.stopped = ladder.stopped
         gpus = observed(self.machine.gpus, ladder.samples)
         self.machine = replace(self.machine, gpus=gpus)
         self.ladder = replace(ladder, machine=self.machine)
-        if ladder.path:
-            store.save(self.ladder, path=ladder.path)
+        return self.ladder
 
     @contextmanager
     def _showing(self, doing: str) -> Iterator[None]:

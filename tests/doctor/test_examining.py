@@ -87,6 +87,30 @@ def test_a_probe_looks_at_everything(stage):
     assert "no-start" not in {check.id for check in found.checks}
 
 
+def test_devices_prove_themselves_without_a_ladder(stage):
+    found = look(prove=True)
+    assert stage.done == ["machine", "start"]
+    assert found.machine.start == FOUND
+
+
+def test_a_ladder_that_is_there_is_taken_and_its_file_left_alone(stage):
+    busy = {"gpu0_busy": (1.0,) * 9, "gpu0_link_generation": (3.0,) * 9}
+    ladder = replace(stage.finding, samples={"t": tuple(range(9))} | busy)
+    path = store.save(ladder, stage.folder)
+    before = path.read_bytes()
+    found = look(ladder=ladder)
+    assert stage.done == ["machine"]
+    assert found.machine.gpus[0].link.busy_generation == 3
+    assert found.ladder.timings == ladder.timings
+    assert path.read_bytes() == before
+
+
+def test_another_finding_is_no_ladder(stage):
+    with pytest.raises(BadParameterError, match="finding of 'data-pipeline'"):
+        look(ladder=made.finding(experiment="data-pipeline"))
+    assert stage.done == []
+
+
 def test_what_the_start_showed_is_checked(stage, monkeypatch):
     broken = Start(problem="Failed while importing TensorFlow.")
     monkeypatch.setattr("perfkit.machine.start.started", lambda limit: broken)
