@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
+    from perfkit.measure.statistics import Comparison, Timing
 
 # The note that tells how large the files are that are decoded.
 IMAGE_BYTES = "image_bytes"
@@ -38,6 +38,7 @@ _WORSE = 0.7
 # What a sound GPU does at more than half of its limit.
 _REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, gpu.CLOCK, *transfers.PINNED)
 _DOCTOR = "`perfkit doctor` says what else keeps the cores busy and what slows them."
+_QUIETER = "Close other programs or give a larger budget: some rates are hardly known."
 _FURTHER = (
     "`perfkit run data-pipeline` says whether a training here waits for its images."
 )
@@ -63,11 +64,14 @@ def judge(measured: Measurement) -> Verdict:
     if not measured.timings:
         return Verdict(headline="Too little was measured to say anything.")
     weak = sorted(_weak(measured), key=lambda part: part.share)
+    steps = [part.remedy for part in weak]
+    if any(_is_noisy(timing) for timing in measured.timings):
+        steps.insert(0, _QUIETER)
     worst = f"; weakest is {weak[0].words}" if weak else ""
     return Verdict(
         headline=f"{_arithmetic(measured)}{worst or _none_weak(measured)}.",
         because=tuple(_facts(measured, weak)),
-        next="\n".join(dict.fromkeys([*(part.remedy for part in weak), _FURTHER])),
+        next="\n".join(dict.fromkeys([*steps, _FURTHER])),
     )
 
 
@@ -85,12 +89,16 @@ def _arithmetic(measured: Measurement) -> str:
         units.percent(rate / rung.limit) for rate in (best.rate, best.low, best.high)
     )
     possible = f"what {rung.limit_from.partition(' at ')[0]} can do in theory"
-    if best.high > 2 * best.rate:
+    if _is_noisy(best):
         return (
             "Too noisy to say what matrix products in float32 reach: "
             f"{low} to {high} of {possible}"
         )
     return f"Matrix products in float32 reach {share} ({low} to {high}) of {possible}"
+
+
+def _is_noisy(timing: Timing) -> bool:
+    return timing.high > 2 * timing.rate
 
 
 def _none_weak(measured: Measurement) -> str:
@@ -131,6 +139,7 @@ def _not_scaling(measured: Measurement) -> Iterator[Weak]:
     """
     cores = float(measured.notes.get(CORES, 1))
     pairs = (
+        (products.NUMPY_ONE, products.BASELINE),
         (products.TENSORFLOW_ONE, products.TENSORFLOW),
         (images.ONE_CORE, images.ALL_CORES),
     )

@@ -73,3 +73,13 @@ def test_what_was_not_run_says_why():
 
 def test_a_finding_without_rungs_says_so():
     assert "holds no rungs" in charts.ladder(made.finding()).alt
+
+
+def test_nothing_in_the_notes_becomes_markup():
+    attack = '"><script>alert(1)</script>&\x1b]]>$\\frac$'
+    told = {attack: (2e9, attack, attack, 3e9), **ladders.RUNGS}
+    finding = ladders.finding(told)
+    for svg in (charts.ladder(finding).svg, finding._repr_html_()):
+        assert "<script" not in svg
+        assert "\x1b" not in svg
+    ElementTree.fromstring(charts.ladder(finding).svg)

@@ -248,3 +248,13 @@ def test_a_whole_run_tells_rates_in_their_units(tmp_path):
     assert session.finding.noise_floor is not None
     assert session.finding.comparisons == ()
     assert store.load(session.finding.path).notes == session.finding.notes
+
+
+def test_a_busy_machine_is_asked_to_be_quieter():
+    measured = ladder(1)
+    (noisy,) = [t for t in measured.timings if t.variant == products.BASELINE]
+    assert "Close other programs" not in judge(ladder()).next
+    object.__setattr__(noisy, "high", 3 * noisy.rate)
+    found = judge(measured)
+    assert found.headline.startswith("Too noisy to say what matrix products")
+    assert found.next.startswith("Close other programs")

@@ -33,8 +33,8 @@ _SMALLEST = 4096
 _SAMPLE = 16
 NAME = "data disk"
 FORGETTING = "making the system forget the files"
-COLD = "from the disk itself: memory forgot the files before each pass"
-CACHED = "from memory maybe: this system does not forget files"
+COLD = "from the disk: memory had forgotten it"
+CACHED = "maybe from memory: it does not forget here"
 
 
 def files(folder: str) -> tuple[str, ...]:

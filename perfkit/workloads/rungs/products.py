@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from perfkit.measure.tick import Yielded
 
 BASELINE = "NumPy product, float32"
+NUMPY_ONE = "NumPy product, 1 core"
 TENSORFLOW = "TensorFlow product, float32"
 TENSORFLOW_ONE = "TensorFlow product, 1 core"
 BFLOAT16 = "TensorFlow product, bfloat16"
@@ -83,7 +84,7 @@ def _tensorflow(name: str, kind: str, *, one_core: bool = False) -> Probe:
 
 
 NUMPY = (
-    _numpy("NumPy product, 1 core", 32, one_core=True),
+    _numpy(NUMPY_ONE, 32, one_core=True),
     _numpy(BASELINE, 32, one_core=False),
     _numpy("NumPy float64, 1 core", 64, one_core=True),
     _numpy("NumPy product, float64", 64, one_core=False),
