@@ -55,7 +55,9 @@ def in_text(examination: Examination) -> str:
     from rich.console import Console
 
     file = io.StringIO()
-    write(examination, Console(file=file, width=_WIDTH, color_system=None))
+    # In a notebook a console shows what it is given, whatever file it writes to.
+    console = Console(file=file, width=_WIDTH, color_system=None, force_jupyter=False)
+    write(examination, console)
     return file.getvalue().rstrip("\n")
 
 

@@ -98,3 +98,8 @@ def test_what_was_missed_and_that_it_was_stopped_is_said_last():
 def test_the_same_page_is_had_as_text():
     found = looked.examination(looked.SLOW)
     assert page.in_text(found) == written(found).rstrip("\n")
+
+
+def test_in_a_notebook_the_text_is_given_back_and_not_shown(monkeypatch):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert repr(looked.examination()).startswith("This machine")
