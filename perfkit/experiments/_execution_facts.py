@@ -30,7 +30,7 @@ def because(measured: Measurement, *, batch: int, epoch: int) -> tuple[str, ...]
         *_calls(measured, batch),
         *_pay_backs(measured, batch),
         *_by_default(measured),
-        *(retraced(measured, name) for name in of_kind(measured, "retracing")),
+        *_retraced(measured),
         *_remedies(measured),
         *_prices(measured, epoch),
         *failures(measured),
@@ -77,18 +77,6 @@ def traces(measured: Measurement, name: str) -> dict[str, Any]:
     }
 
 
-def retraced(measured: Measurement, name: str) -> str:
-    """Say how often a way's step was traced, and which argument was the cause."""
-    seen = traces(measured, name)
-    times = "once" if seen["traces"] == 1 else f"{seen['traces']} times"
-    in_trials = f"in {seen['trials']} trials" if seen["trials"] > 1 else "in one trial"
-    cause = f" ({seen['because'][0]})" if seen["because"] else ""
-    return (
-        f"{quoted(name)} was traced {times} in {seen['steps']:,} steps {in_trials}"
-        f"{cause}."
-    )
-
-
 def slowdown(compared: Comparison) -> str:
     """A comparison as the time that the variant's work takes, in words."""
     low, high = 1 / compared.high, 1 / compared.low
@@ -132,6 +120,20 @@ def _by_default(measured: Measurement) -> Iterator[str]:
         yield (
             'Left to `jit_compile="auto"`, the default of `compile`, Keras runs '
             f"{means} on this machine."
+        )
+
+
+def _retraced(measured: Measurement) -> Iterator[str]:
+    for name in of_kind(measured, "retracing"):
+        seen = traces(measured, name)
+        if not seen["trials"]:
+            continue
+        times = "once" if seen["traces"] == 1 else f"{seen['traces']} times"
+        trials = f"{seen['trials']} trials" if seen["trials"] > 1 else "one trial"
+        cause = f" ({seen['because'][0]})" if seen["because"] else ""
+        yield (
+            f"{quoted(name)} was traced {times} in {seen['steps']:,} steps in {trials}"
+            f"{cause}."
         )
 
 

@@ -12,19 +12,21 @@ from perfkit import units
 from perfkit.experiments import _execution_facts as facts
 from perfkit.findings.record import Verdict
 from perfkit.measure.pay_back import pay_back
-from perfkit.workloads.execution.ways import (
-    REMEDIES,
-    REMEDY_LINES,
-    UNWATCHED,
-    WAYS,
-)
+from perfkit.workloads.execution.ways import REMEDIES, UNWATCHED, WAYS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison, Timing
 
+# What to write instead of what is traced again and again.
+_TRACED_ONCE = {
+    "Python number": "step(features, labels, tf.constant(number))",
+    "changing shapes": "@tf.function(reduce_retracing=True)",
+    "made anew": "step = tf.function(step)  # once, before the loop",
+    "ragged last batch": "dataset.batch(batch, drop_remainder=True)",
+}
 # What to write where an observer is too dear.
 _CHEAPER = {
     "metrics": "model.compile(..., metrics=None)",
@@ -47,10 +49,11 @@ def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
     because = facts.because(measured, batch=batch, epoch=epoch)
     if len(modes) > 1:
         return _of_modes(measured, modes, because, batch)
-    if facts.of_kind(measured, "retracing"):
-        return _of_retracing(measured, because)
-    if facts.of_kind(measured, "observer"):
-        return _of_observers(measured, because)
+    if guilty := _compared(measured, {name: WAYS[name].against for name in REMEDIES}):
+        return _of_retracing(measured, guilty, because)
+    observers = facts.of_kind(measured, "observer")
+    if watched := _compared(measured, dict.fromkeys(observers, UNWATCHED)):
+        return _of_observers(watched, because)
     return Verdict(
         headline="Nothing could be compared.",
         because=because,
@@ -119,14 +122,19 @@ def _stay(compared: Comparison | None, baseline: str) -> str:
     return f"Keep `{WAYS[baseline].advice}`."
 
 
-def _of_retracing(measured: Measurement, because: tuple[str, ...]) -> Verdict:
-    against = {name: WAYS[name].against for name in REMEDIES}
-    found = {
-        name: compared
-        for name, other in against.items()
-        if (compared := measured.compare(name, other)) is not None
-    }
-    slower = {name: c for name, c in found.items() if c.verdict == "slower"}
+def _compared(
+    measured: Measurement, against: Mapping[str, str]
+) -> tuple[Comparison, ...]:
+    """The comparisons of variants with others, as far as both were timed."""
+    pairs = ((name, other) for name, other in against.items() if name != other)
+    found = (measured.compare(name, other) for name, other in pairs)
+    return tuple(one for one in found if one is not None)
+
+
+def _of_retracing(
+    measured: Measurement, guilty: tuple[Comparison, ...], because: tuple[str, ...]
+) -> Verdict:
+    slower = [found for found in guilty if found.verdict == "slower"]
     if not slower:
         return Verdict(
             headline="No way of having a step traced again is shown to cost anything "
@@ -134,26 +142,22 @@ def _of_retracing(measured: Measurement, because: tuple[str, ...]) -> Verdict:
             because=because,
             next="Look at how often each was traced, and at its first call.",
         )
-    worst = min(slower, key=lambda name: slower[name].ratio)
-    compared, seen = slower[worst], facts.traces(measured, worst)
+    worst = min(slower, key=lambda found: found.ratio)
+    seen = facts.traces(measured, worst.variant)
     return Verdict(
         headline=(
-            f"{facts.quoted(worst)} costs most: {seen['traces']:,} traces in "
-            f"{seen['steps']:,} steps, and {units.ratio(compared.ratio)} the rate of "
-            f"{facts.quoted(compared.baseline)} ({facts.interval(compared)})."
+            f"{facts.quoted(worst.variant)} costs most: {seen['traces']:,} traces in "
+            f"{seen['steps']:,} steps, and {units.ratio(worst.ratio)} the rate of "
+            f"{facts.quoted(worst.baseline)} ({facts.interval(worst)})."
         ),
         because=because,
-        next=f"Change this line: `{REMEDY_LINES[worst]}`.",
+        next=f"Change this line: `{_TRACED_ONCE[worst.variant]}`.",
     )
 
 
-def _of_observers(measured: Measurement, because: tuple[str, ...]) -> Verdict:
-    compared = [
-        found
-        for name in facts.of_kind(measured, "observer")
-        if name != UNWATCHED
-        and (found := measured.compare(name, UNWATCHED)) is not None
-    ]
+def _of_observers(
+    compared: tuple[Comparison, ...], because: tuple[str, ...]
+) -> Verdict:
     slower = [found for found in compared if found.verdict == "slower"]
     if not slower:
         noisy = [c.variant for c in compared if c.verdict == "too noisy to say"]

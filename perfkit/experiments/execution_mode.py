@@ -20,7 +20,7 @@ from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.workloads.execution import agreement
 from perfkit.workloads.execution.job import Job
-from perfkit.workloads.execution.ways import GROUPS, WAYS
+from perfkit.workloads.execution.ways import BASELINES, GROUPS, WAYS
 from perfkit.workloads.models import MODELS
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class ExecutionMode(Experiment):
     def baseline(self) -> str:  # type: ignore[override]
         """The first way of the first group: each question has a baseline of its own."""
         word = self.arms.split(",")[0]
-        return GROUPS[word][0] if word in GROUPS else _root(word)
+        return GROUPS[word][0] if word in GROUPS else BASELINES[WAYS[word].kind]
 
     def variants(self) -> Mapping[str, Arm]:
         """The ways that ``arms`` asks for, the baseline always first."""
@@ -89,12 +89,6 @@ class ExecutionMode(Experiment):
         seed = int(np.random.randint(2**31))
         job = Job(self.model, self.batch, self.epoch, seed)
         return WAYS[name].run(job, job.network())
-
-
-def _root(name: str) -> str:
-    """The way that a single way goes back to, by one change or several."""
-    against = WAYS[name].against
-    return name if against == name else _root(against)
 
 
 def _leave_gpus_alone() -> None:

@@ -102,10 +102,18 @@ def test_every_group_has_a_baseline_of_its_own_and_leads_with_it(group):
     assert all(arm.against in asked.variants() for arm in asked.variants().values())
 
 
-def test_a_single_way_brings_what_it_goes_back_to():
-    asked = ExecutionMode(arms="fit XLA")
-    assert list(asked.variants()) == ["eager loop", "fit XLA"]
-    assert asked.variants()["fit XLA"].against == "eager loop"
+@pytest.mark.parametrize(
+    ("name", "baseline"),
+    [
+        ("fit XLA", "eager loop"),
+        ("Python number", "tf.function"),
+        ("validation", "fit unwatched"),
+    ],
+)
+def test_a_single_way_brings_what_it_is_held_against(name, baseline):
+    asked = ExecutionMode(arms=name)
+    assert list(asked.variants()) == [baseline, name]
+    assert asked.variants()[name].against == asked.baseline == baseline
 
 
 def test_a_remedy_stands_against_what_it_mends():

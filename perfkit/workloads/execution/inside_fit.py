@@ -6,10 +6,10 @@ due this callback hands over and stands still; the generator yields the tick, an
 trial stamps it; then ``fit`` goes on. The two threads never run at the same time.
 
 Why that is fair: it is the user's own ``fit``, with its callbacks, epochs and
-validation, not an imitation of it. What is added is a callback that counts, about a
-microsecond a step, and one hand-over per tick of 25 ms or more, about a tenth of a
-millisecond. Calling ``fit`` again and again for a few steps would add several
-milliseconds each time, for a new iterator and new callbacks.
+validation, not an imitation of it. What is added is one callback that counts, and one
+hand-over per tick of 25 ms or more; a hand-over took 0.04 ms on two busy cores. Calling
+``fit`` again and again for a few steps would add more than 10 ms each time, for a new
+iterator and new callbacks.
 """
 
 from __future__ import annotations

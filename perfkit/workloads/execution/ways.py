@@ -26,7 +26,7 @@ class Way:
         name: In charts, files and on the command line.
         run: Trains the network it is given, without an end, and yields ticks.
         against: The way that it changes one thing of.
-        advice: What to write to have it.
+        advice: What to write to have it; for modes only.
         kind: ``"mode"`` for what may be called the fastest, ``"retracing"`` for what
             shows how a graph is traced again, ``"observer"`` for who watches ``fit``.
         feed: What its batches look like.
@@ -79,104 +79,62 @@ WAYS = {
             "fit 64 steps",
             "model.compile(..., jit_compile=True, steps_per_execution=64)",
         ),
-        Way(
-            "Python number",
-            retracing.python_number,
-            GRAPH,
-            "step(features, labels, number)",
-            "retracing",
-        ),
+        Way("Python number", retracing.python_number, GRAPH, kind="retracing"),
         Way(
             "number as tensor",
             retracing.tensor_number,
             "Python number",
-            "step(features, labels, tf.constant(number))",
-            "retracing",
+            kind="retracing",
         ),
         Way(
             "changing shapes",
             retracing.changing,
             GRAPH,
-            "@tf.function",
-            "retracing",
-            "changing",
+            kind="retracing",
+            feed="changing",
         ),
         Way(
             "shapes left open",
             retracing.left_open,
             "changing shapes",
-            "@tf.function(reduce_retracing=True)",
-            "retracing",
-            "changing",
+            kind="retracing",
+            feed="changing",
         ),
-        Way(
-            "made anew",
-            retracing.made_anew,
-            GRAPH,
-            "tf.function(step)(features, labels)  # inside the loop",
-            "retracing",
-        ),
+        Way("made anew", retracing.made_anew, GRAPH, kind="retracing"),
         Way(
             "ragged last batch",
             retracing.ragged,
             GRAPH,
-            "dataset.batch(batch)",
-            "retracing",
-            "ragged",
+            kind="retracing",
+            feed="ragged",
         ),
-        Way(UNWATCHED, observers.nobody, FIT, "model.fit(..., verbose=0)", "observer"),
-        Way(
-            "metrics",
-            observers.metrics,
-            UNWATCHED,
-            'model.compile(..., metrics=["accuracy"])',
-            "observer",
-        ),
-        Way(
-            "callback",
-            observers.callback,
-            UNWATCHED,
-            "model.fit(..., callbacks=[callback])",
-            "observer",
-        ),
-        Way(
-            "progress bar",
-            observers.progress_bar,
-            UNWATCHED,
-            "model.fit(..., verbose=1)",
-            "observer",
-        ),
-        Way(
-            "validation",
-            observers.validation,
-            UNWATCHED,
-            "model.fit(..., validation_data=held_back)",
-            "observer",
-        ),
+        Way(UNWATCHED, observers.nobody, FIT, kind="observer"),
+        Way("metrics", observers.metrics, UNWATCHED, kind="observer"),
+        Way("callback", observers.callback, UNWATCHED, kind="observer"),
+        Way("progress bar", observers.progress_bar, UNWATCHED, kind="observer"),
+        Way("validation", observers.validation, UNWATCHED, kind="observer"),
         Way(
             "histograms",
             observers.histograms,
             UNWATCHED,
-            "keras.callbacks.TensorBoard(folder, histogram_freq=1)",
-            "observer",
+            kind="observer",
             missing=observers.histograms_missing,
         ),
     )
 }
-# What stops a way from being traced again and again; the way it stands against is it.
+# What is not traced again and again, for each way that is.
 REMEDIES = {
     "Python number": "number as tensor",
     "changing shapes": "shapes left open",
     "made anew": GRAPH,
     "ragged last batch": GRAPH,
 }
-REMEDY_LINES = {
-    "Python number": "step(features, labels, tf.constant(number))",
-    "changing shapes": "@tf.function(reduce_retracing=True)",
-    "made anew": "step = tf.function(step)  # once, before the loop",
-    "ragged last batch": "dataset.batch(batch, drop_remainder=True)",
+# What a single way is held against that is asked alone.
+BASELINES: dict[Kind, str] = {
+    "mode": EAGER,
+    "retracing": GRAPH,
+    "observer": UNWATCHED,
 }
-
 # What is asked together, by the question that it answers; the first of each is what
 # the others are held against, and what is run twice to know the noise.
 GROUPS = {
