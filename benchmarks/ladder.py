@@ -30,6 +30,8 @@ from perfkit.workloads.rungs import products
 from perfkit.workloads.rungs.probe import side
 
 WITHIN = 0.05
+# Cores that others may keep busy before a ratio is to be doubted.
+QUIET = 0.2
 NOTE = "seconds of a product"
 RUNGS = {"NumPy": products.BASELINE, "TensorFlow": products.TENSORFLOW}
 # A product that took so many times the median was stopped in its middle.
@@ -80,7 +82,10 @@ def others(measured):
     """Say how busy other programs were: they disturb both, each at its own moment."""
     known = [v for v in measured.samples.get("cpu_other", ()) if v is not None]
     busy = f"{statistics.mean(known):.1f}" if known else "an unknown number"
-    return f"\nOther programs kept {busy} of the cores busy."
+    told = f"\nOther programs kept {busy} of the cores busy."
+    if known and statistics.mean(known) <= QUIET:
+        return told
+    return f"{told} Nothing can be said of 5 % then: measure again on a quiet machine."
 
 
 def by_hand(name):
