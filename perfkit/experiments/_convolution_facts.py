@@ -90,7 +90,7 @@ def _share(speed: Speed) -> str:
 
 def _first_calls(measured: Measurement, problem: Problem) -> Iterator[str]:
     """What each first call costs, and after how many calls it has paid back."""
-    base, never = measured.timing(BASELINE), []
+    base, costly = measured.timing(BASELINE), []
     for name in numbers.contenders(measured):
         timing, back = measured.timing(name), pay_back(measured, name, BASELINE)
         if name == BASELINE or base is None or timing is None or back is None:
@@ -103,11 +103,11 @@ def _first_calls(measured: Measurement, problem: Problem) -> Iterator[str]:
                 f"back after {_calls(back, problem)}."
             )
         elif timing.first_call_s > _DEAR * base.first_call_s:
-            never.append(f"{quoted(name)} takes {first}")
-    if never:
+            costly.append(f"{quoted(name)} takes {first}")
+    if costly:
         yield (
-            f"{', '.join(never)}: that never pays back here, as no later call is shown "
-            f"to be faster than {quoted(BASELINE)}."
+            f"{', '.join(costly)}: that is not shown to pay back, as no later call is "
+            f"shown to be faster than {quoted(BASELINE)}."
         )
 
 

@@ -48,7 +48,7 @@ def judge(measured: Measurement, problem: Problem) -> Verdict:
             else _not_won(speed, best, ties, compared)
         ),
         because=facts.because(measured, problem, found),
-        next=_next(speed if won else _of(BASELINE, found) or speed, best, won=won),
+        next=_next(speed if won else _of(BASELINE, found) or speed, best, compared),
         winner=best.variant if won else "",
     )
 
@@ -86,8 +86,10 @@ def _gain(compared: Comparison) -> str:
     return f"{times} ({facts.interval(compared)})"
 
 
-def _next(speed: Speed, best: Timing, *, won: bool) -> str:
-    if not won:
+def _next(speed: Speed, best: Timing, compared: Comparison | None) -> str:
+    if compared is not None and compared.verdict == "too noisy to say":
+        return "End what else runs on this machine, or give the run more seconds."
+    if compared is None or compared.verdict != "faster":
         keep = f"Keep {facts.quoted(BASELINE)}."
         return f"{keep} {_NEXT[speed.bound]}".strip()
     if best.variant == OWN:
