@@ -74,6 +74,9 @@ class MachineLadder(Experiment):
     name = "machine-ladder"
     baseline = products.BASELINE
     needs = ("numpy",)
+    # No ratio is wanted that turns would keep clear of the machine's moods, and a rung
+    # that has had its time is kept whatever becomes of the next.
+    in_turns = False
 
     def variants(self) -> Mapping[str, Arm]:
         """The rungs asked for; the product whose twin tells the noise is always one."""
