@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 PERIOD_S = 0.2
+# A trial may start a process that stands for another program. It is set in what such a
+# process is given as environment, and what it does then counts as others'.
+OTHERS_VARIABLE = "PERFKIT_STANDS_FOR_OTHERS"
 # Every so many samples: the pulse, and what costs the system more to tell.
 _PULSE_EVERY = 2
 _SLOW_EVERY = 5
@@ -167,7 +170,8 @@ class _Tree:
 
     def look_for_children(self) -> None:
         with contextlib.suppress(*_READINGS):
-            self._processes[1:] = self._processes[0].children(recursive=True)
+            found = self._processes[0].children(recursive=True)
+            self._processes[1:] = [p for p in found if not _stands_for_others(p)]
 
     def cpu_seconds(self) -> float:
         """User and system time, that of children which have ended included."""
@@ -208,6 +212,13 @@ class _Rates:
             if before is not None and now > before[0] and value >= before[1]:
                 rates[name] = (value - before[1]) / (now - before[0])
         return rates
+
+
+def _stands_for_others(process: psutil.Process) -> bool:
+    try:
+        return OTHERS_VARIABLE in process.environ()
+    except psutil.Error:
+        return False
 
 
 def _memory(process: psutil.Process) -> int:
