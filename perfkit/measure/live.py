@@ -99,6 +99,12 @@ class LiveTrial:
         ]
         return float(np.median(spent)) if spent else 0.0
 
+    @property
+    def since_first_call_s(self) -> float:
+        """Seconds from the end of its first call to its last tick; 0.0 before that."""
+        done = [at for at, examples in self._ticks if examples]
+        return (done[-1] - done[0]) / 1e9 if done else 0.0
+
     def resume(self) -> None:
         """Give it its turn."""
         self._resumed_ns.append(self._clock())
