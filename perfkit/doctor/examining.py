@@ -131,7 +131,7 @@ class _Look:
         spent = time.monotonic() - self.began
         left = max(_LADDER_S, _PROBE_S - _PREPARING_S - spent)
         small = running.BUDGET_VARIABLE in os.environ
-        ladder = experiment(LADDER, folder=os.fspath(self.folder or ""))
+        ladder = experiment(LADDER, data=os.fspath(self.folder or ""))
         session = running.open_session(ladder, None if small else left)
         finding = running.watch(session, self.display)
         if session.unsaved:

@@ -67,7 +67,7 @@ class MachineLadder(Experiment):
             _GROUPS, many=True, help="Parts to try; heat loads the GPU for 20 s a trial"
         ),
     ] = _USUAL
-    folder: Annotated[
+    data: Annotated[
         str, Folder(help="Where your data lie; empty for perfkit's own folder")
     ] = ""
 
@@ -124,7 +124,7 @@ class MachineLadder(Experiment):
             "interpreter": interpreter.PROBES,
             "arrays": (*interpreter.ARRAYS, *products.NUMPY),
             "memory": memory.probes(),
-            "disk": (disk.probe(self.folder),),
+            "disk": (disk.probe(self.data),),
             "images": images.PROBES,
             "pipeline": pipeline.PROBES,
             "tensorflow": (*dispatch.PROBES, *products.CPU, *convolutions.CPU),
@@ -143,9 +143,9 @@ class MachineLadder(Experiment):
 
     def _read(self) -> Generator[Note, None, dict[str, str]]:
         """Make what the disk is read for; give what is then done."""
-        paths = yield from disk.made(self.folder)
+        paths = yield from disk.made(self.data)
         how = disk.COLD if disk.forgets(paths) else disk.CACHED
-        return {disk.NAME: f"{disk.probe(self.folder).what} {how}"}
+        return {disk.NAME: f"{disk.probe(self.data).what} {how}"}
 
     def _decoded(self) -> Generator[Note, None, dict[str, str]]:
         """Draw what is decoded; the notes tell how large its files are."""

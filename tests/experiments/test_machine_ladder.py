@@ -125,7 +125,7 @@ def test_a_disk_says_whether_it_is_read_cold(prepared, tmp_path, monkeypatch):
     (tmp_path / "data").write_bytes(b"x" * 10_000)
     for forgets, how in ((True, disk.COLD), (False, disk.CACHED)):
         monkeypatch.setattr(disk, "forgets", lambda _, found=forgets: found)
-        told = rungs(prepared(rungs="disk", folder=str(tmp_path)))
+        told = rungs(prepared(rungs="disk", data=str(tmp_path)))
         assert told[disk.NAME].what.endswith(how)
 
 
