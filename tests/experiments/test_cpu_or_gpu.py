@@ -1,0 +1,288 @@
+"""What is said of two devices, on scripted machines and once on this one."""
+
+import pickle
+import re
+
+import pytest
+
+import perfkit
+from perfkit.errors import BadParameterError, RunError
+from perfkit.experiments import _crossover_numbers as numbers
+from perfkit.experiments import cpu_or_gpu, experiment
+from perfkit.experiments.cpu_or_gpu import CpuOrGpu
+from perfkit.machine.gpu import Gpu
+from perfkit.measure.measurement import Arm, Measurement
+from perfkit.running import run
+from perfkit.workloads.crossover import devices
+from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
+from tests.findings.made import failed
+
+GPU_PAIR = numbers.PAIRS[1]
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    monkeypatch.setattr(cpu_or_gpu, "gpus_here", lambda: ((), "No NVIDIA driver here."))
+    monkeypatch.setattr(cpu_or_gpu.cores, "granted", lambda: 2)
+
+
+@pytest.fixture
+def with_gpu(monkeypatch):
+    monkeypatch.setattr(cpu_or_gpu, "gpus_here", lambda: ((Gpu(name="A4000"),), ""))
+
+
+def verdict(found, **asked):
+    return experiment("cpu-or-gpu", **asked).verdict(found)
+
+
+def said(found, **asked):
+    return " ".join(verdict(found, **asked).because)
+
+
+# The arms.
+
+
+def test_without_a_gpu_each_size_pairs_one_core_with_all(no_gpu):
+    asked = experiment("cpu-or-gpu")
+    arms = asked.variants()
+    assert next(iter(arms)) == asked.baseline == "one core, width 32, batch 64"
+    runs = [arm for arm in arms.values() if not arm.unavailable]
+    assert [(a.name, a.against) for a in runs][:4] == [
+        ("one core, width 32, batch 64", ""),
+        ("all cores, width 32, batch 64", "one core, width 32, batch 64"),
+        ("one core, width 128, batch 64", ""),
+        ("all cores, width 128, batch 64", "one core, width 128, batch 64"),
+    ]
+    assert runs[-1].name == "all cores, width 512, batch 512"
+    assert len(runs) == 10
+
+
+def test_without_a_gpu_its_variants_say_why_they_are_not_run(no_gpu):
+    missing = [a for a in experiment("cpu-or-gpu").variants().values() if a.unavailable]
+    assert [a.name for a in missing] == [
+        *("GPU", "GPU fed floats", "GPU fed bytes", "GPU fed ahead")
+    ]
+    assert {a.unavailable for a in missing} == {"No NVIDIA driver here."}
+    assert {a.against for a in missing} == {""}
+    only_cores = experiment("cpu-or-gpu", devices="cores").variants().values()
+    assert not any(arm.unavailable for arm in only_cores)
+
+
+def test_with_a_gpu_the_whole_cpu_is_held_against_it(with_gpu):
+    asked = experiment("cpu-or-gpu")
+    arms = asked.variants()
+    assert asked.baseline == "CPU, width 32, batch 64"
+    assert arms["GPU, width 32, batch 64"].against == asked.baseline
+    assert not any(arm.unavailable for arm in arms.values())
+    assert arms["GPU fed floats"].against == "GPU, width 2,048, batch 64"
+    assert arms["GPU fed bytes"].against == "GPU fed floats"
+    cores = experiment("cpu-or-gpu", devices="cores").baseline
+    assert cores == "one core, width 32, batch 64"
+
+
+def test_every_arm_says_what_it_changes_and_travels(with_gpu):
+    for asked in (experiment("cpu-or-gpu"), experiment("cpu-or-gpu", devices="cores")):
+        arms = asked.variants().values()
+        assert all(pickle.loads(pickle.dumps(arm)).changes for arm in arms)
+        names = [arm.name for arm in arms]
+        assert len(names) == len(set(names))
+
+
+def test_one_core_has_nothing_to_be_held_against(no_gpu, monkeypatch):
+    monkeypatch.setattr(cpu_or_gpu.cores, "granted", lambda: 1)
+    arms = experiment("cpu-or-gpu", devices="cores").variants().values()
+    second = [arm for arm in arms if arm.name.startswith("all cores")]
+    assert {a.unavailable for a in second} == {"this process may use one core only"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "widths"),
+    [
+        ({"narrowest": 30, "widest": 100, "widths": 2}, [30, 100]),
+        ({"narrowest": 16, "widest": 1024, "widths": 4}, [16, 64, 256, 1024]),
+        ({"narrowest": 4, "widest": 8, "widths": 8}, [4, 8]),
+    ],
+)
+def test_widths_lie_evenly_between_the_ends(asked, widths):
+    sizes = CpuOrGpu(**asked, batch=8).sizes
+    assert [s.width for s in sizes if s.batch == 8] == widths
+    assert sizes[-1].batch == 64
+
+
+def test_ends_that_are_the_wrong_way_round_are_refused():
+    with pytest.raises(BadParameterError, match="widest above the narrowest"):
+        experiment("cpu-or-gpu", narrowest=64, widest=64)
+
+
+def test_a_gpu_that_tensorflow_cannot_use_is_said_before_anything_is_timed(
+    with_gpu, monkeypatch
+):
+    monkeypatch.setattr(cpu_or_gpu, "sees_one", lambda: False)
+    with pytest.raises(RunError, match="devices=cores"):
+        list(experiment("cpu-or-gpu").prepare())
+
+
+# The verdict.
+
+
+def test_a_crossover_is_told_with_its_interval_and_both_ends():
+    found = verdict(measured(steps(ONE, TWO)))
+    assert found.headline.startswith(
+        "A second core pays (at least 10 % faster) from about width 10"
+    )
+    assert "95 % interval" in found.headline
+    low, high = (
+        r"1\.9\d× the examples per second at width 2,048",
+        r"0\.9\d× at width 32",
+    )
+    assert re.search(f"{low} .*, {high} ", found.headline)
+    assert "steps_per_execution" in found.next
+    assert found.winner == ""
+
+
+def test_what_a_step_costs_is_told_for_both_devices():
+    facts = said(measured(steps(ONE, TWO)))
+    assert 'A step costs "one core", as fitted, ' in facts
+    assert 'A step costs "all cores", as fitted, ' in facts
+    assert "before any work, then" in facts
+    assert "GFLOP/s" in facts
+    assert 'On "all cores" the part before any work is 9' in facts
+
+
+def test_a_larger_batch_is_told_beside_the_usual_one():
+    assert "With 512 instead of 64 examples a batch, width 512 gains" in said(
+        measured(steps(ONE, TWO))
+    )
+
+
+def test_a_gpu_is_called_by_its_name():
+    found = verdict(measured(steps(CPU, GPU, pair=GPU_PAIR)))
+    assert found.headline.startswith("The GPU pays")
+    assert "keep smaller steps on the CPU" in found.next
+
+
+def test_many_cores_are_counted():
+    found = verdict(measured(steps(ONE, TWO), notes={"cores": 16}))
+    assert found.headline.startswith("Training on all 16 cores pays")
+
+
+def test_never_and_always_are_verdicts():
+    never = verdict(measured(steps(ONE, ONE))).headline
+    assert "never pays (at least 10 % faster) within what was tried, up to" in never
+    twice = tuple(part / 2 for part in ONE)
+    always = verdict(measured(steps(ONE, twice)))
+    assert "at every width that was tried, from width 32 on" in always.headline
+    assert "`narrowest` below 32" in always.next
+
+
+def test_noise_is_a_verdict():
+    found = verdict(measured(steps(ONE, TWO), noise=0.8))
+    assert "is not shown to pay at any width: noise hides it at" in found.headline
+    assert "give the run more seconds" in found.next
+
+
+def test_a_gain_that_is_lost_again_is_told():
+    known = steps(ONE, TWO)
+    name = numbers.name_of("all cores", "width 2,048", 64)
+    known[name] = (64, 2 * known[name][1])
+    headline = verdict(measured(known)).headline
+    assert "at width 128, width 512, and not at width 32, width 2,048" in headline
+
+
+def test_one_width_says_nothing():
+    found = verdict(measured(steps(ONE, TWO, SIZES[:1])))
+    assert "Fewer than two widths" in found.headline
+    assert verdict(Measurement(arms=())).winner == ""
+
+
+def test_what_was_not_run_and_what_failed_is_told():
+    missing = Arm("GPU fed floats", list, unavailable="No driver is installed.")
+    crash = failed("all cores, width 8, batch 8", "crashed", "raised ValueError: no.")
+    facts = said(measured(steps(ONE, TWO), arms=(missing,), extra=(crash,)))
+    assert 'Not run: "GPU fed floats" (No driver is installed).' in facts
+    assert '"all cores, width 8, batch 8" raised ValueError: no.' in facts
+
+
+def test_libraries_that_are_switched_off_are_told():
+    assert "TF_ENABLE_ONEDNN_OPTS" in said(
+        measured(steps(ONE, TWO), notes={"held back": True})
+    )
+    assert "TF_ENABLE_ONEDNN_OPTS" not in said(measured(steps(ONE, TWO)))
+
+
+def test_the_wire_is_told_as_a_share_of_the_step():
+    known = steps(CPU, GPU, pair=GPU_PAIR)
+    _, stays = known["GPU, width 2,048, batch 64"]
+    feeds = {"floats": 1.25, "bytes": 1.1, "ahead": 1.0}
+    known |= {f"GPU fed {how}": (64, stays * part) for how, part in feeds.items()}
+    against = {"GPU fed floats": "GPU, width 2,048, batch 64"}
+    facts = said(measured(known, **against))
+    assert "Bringing each batch to the GPU as floats takes 20 % of a step" in facts
+    assert "As bytes instead, the training runs at 1.1" in facts
+    assert "Ahead of the step instead, the training runs at 1.2" in facts
+
+
+# The reader's model.
+
+
+def test_a_model_that_was_measured_stands_where_its_arithmetic_is():
+    known = steps(ONE, TWO)
+    known |= {
+        "one core, dense, batch 64": (64, 0.002),
+        "all cores, dense, batch 64": (64, 0.0016),
+    }
+    flops = SIZES[1].cost.flops
+    facts = said(measured(known, notes={"yours": {"flops": flops}}), yours="dense")
+    assert 'A step of "dense" has as much arithmetic as width 128; it gains' in facts
+    assert "it gains 1.26× (1.25 to 1.26), where the curve has 1.1" in facts
+
+
+def test_a_model_beyond_the_curve_is_not_placed_on_it():
+    known = steps(ONE, TWO)
+    known |= {
+        "one core, dense, batch 64": (64, 0.002),
+        "all cores, dense, batch 64": (64, 0.0016),
+    }
+    notes = {"yours": {"flops": 1.0}}
+    assert '"dense" has as much' not in said(
+        measured(known, notes=notes), yours="dense"
+    )
+
+
+def test_a_number_of_weights_is_read_off_the_curve():
+    # Width 128 has three layers of 128 by 128 and one of 128 by 10.
+    facts = said(measured(steps(ONE, TWO)), weights=3 * 128**2 + 1280)
+    assert "A dense network with 50,432 weights is like width 128" in facts
+    assert "It was not measured itself." in facts
+    assert "like width" not in said(measured(steps(ONE, TWO)), weights=10)
+
+
+# This machine.
+
+
+def test_the_environment_holds_no_core_back(monkeypatch):
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
+    monkeypatch.setattr(devices, "without_gpus", lambda: None)
+    devices.ALL_CORES.take()
+    assert "TF_NUM_INTRAOP_THREADS" not in devices.os.environ
+
+
+def test_a_short_run_ends_with_a_verdict(tmp_path, no_gpu):
+    asked = CpuOrGpu(narrowest=4, widest=64, widths=2, batch=8)
+    found = run(asked, budget=12, folder=tmp_path)
+    completed = {t.variant for t in found.trials if t.outcome == "completed"}
+    runs = {name for name, arm in asked.variants().items() if not arm.unavailable}
+    assert runs <= completed
+    assert found.notes["cores"] == 2
+    assert "core" in found.verdict.headline
+
+
+def test_the_work_of_a_named_model_is_counted_before_the_run(no_gpu):
+    asked = CpuOrGpu(yours="tiny-dense", batch=8)
+    notes = perfkit.fresh(lambda _: {n.name: n.value for n in asked.prepare()})
+    # 100 by 10 and 10 by 2: forward, for the weights, and for what lies between.
+    assert notes["yours"]["flops"] == 2 * 8 * (2 * (1000 + 20) + 20)
+    assert notes["yours"]["traffic"] == 4 * (6 * 1020 + 4 * 8 * 12)
+    assert list(asked.variants())[10:12] == [
+        *("one core, tiny-dense, batch 8", "all cores, tiny-dense, batch 8")
+    ]

@@ -1,0 +1,208 @@
+"""The fitted costs and the crossover, on devices whose costs are known."""
+
+import math
+
+import numpy as np
+import pytest
+
+from perfkit.experiments import _crossover_numbers as numbers
+from perfkit.experiments import _crossover_where as where
+from perfkit.experiments._crossover_fit import Step, fitted
+from perfkit.workloads.crossover.jobs import Size, cost
+from tests.experiments.crossings import (
+    CPU,
+    GPU,
+    ONE,
+    SIZES,
+    TWO,
+    WIDTHS,
+    measured,
+    seconds,
+    steps,
+)
+
+
+def true_crossing(first, second, batch=64):
+    """The width where the second device is a tenth faster, by halving."""
+    low, high = 1.0, 1e5
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        work = cost(middle, batch)
+        pays = seconds(first, work) >= 1.1 * seconds(second, work)
+        low, high = (low, middle) if pays else (middle, high)
+    return middle
+
+
+def timed(costs, sizes=SIZES, noise=0.0, seed=0):
+    draw = np.random.default_rng(seed)
+    for size in sizes:
+        step = seconds(costs, size.cost) * math.exp(noise * draw.standard_normal())
+        ends = math.exp(max(2 * noise, 1e-3))
+        yield Step(cost=size.cost, seconds=step, low=step / ends, high=step * ends)
+
+
+def crossing(first, second, pair=numbers.PAIRS[0], **more):
+    run = measured(steps(first, second, pair=pair), **more)
+    return where.crossing(numbers.curve(run))
+
+
+# The fit.
+
+
+@pytest.mark.parametrize("costs", [ONE, TWO, CPU, GPU])
+def test_injected_costs_are_found_within_five_percent(costs):
+    fit = fitted(list(timed(costs)))
+    found = fit.launch.value, fit.per_byte.value, fit.per_flop.value
+    assert found == pytest.approx(costs, rel=0.05)
+
+
+def test_costs_are_found_from_ticks_too():
+    fits = numbers.fits(measured(steps(ONE, TWO), noise=0.0005))
+    for device, costs in (("one core", ONE), ("all cores", TWO)):
+        fit = fits[device]
+        for size in SIZES:
+            expected = seconds(costs, size.cost)
+            assert fit.at(size.cost) == pytest.approx(expected, rel=0.05)
+        assert fit.launch.value == pytest.approx(costs[0], rel=0.05)
+
+
+def test_the_intervals_hold_the_truth():
+    held = 0
+    for seed in range(40):
+        fit = fitted(list(timed(ONE, noise=0.05, seed=seed)), seed)
+        for part, truth in zip(
+            (fit.launch, fit.per_byte, fit.per_flop), ONE, strict=True
+        ):
+            held += part.low <= truth <= part.high
+    assert held >= 0.9 * 120
+
+
+def test_no_cost_is_below_zero():
+    fit = fitted(list(timed((0.0, 0.0, 1e-10), noise=0.05)))
+    assert min(fit.launch.low, fit.per_byte.low, fit.per_flop.low) >= 0
+    assert fit.launch.low == pytest.approx(0, abs=1e-5)
+
+
+def test_three_sizes_fit_anything_and_are_not_fitted():
+    assert fitted(list(timed(ONE, SIZES[:3]))) is None
+
+
+def test_a_size_that_is_off_is_told():
+    known = list(timed(ONE))
+    odd = Step(
+        cost=known[-2].cost,
+        seconds=2 * known[-2].seconds,
+        low=1.9 * known[-2].seconds,
+        high=2.1 * known[-2].seconds,
+    )
+    assert fitted([*known[:3], odd, known[-1]]).misses > 0.1
+    assert fitted(known).misses < 0.001
+
+
+# The crossover.
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "pair"),
+    [(ONE, TWO, numbers.PAIRS[0]), (CPU, GPU, numbers.PAIRS[1])],
+)
+def test_a_known_crossover_is_found_within_five_percent(first, second, pair):
+    found = crossing(first, second, pair)
+    truth = true_crossing(first, second)
+    assert found.kind == "from"
+    assert found.width == pytest.approx(truth, rel=0.05)
+    assert found.low <= found.width <= found.high
+
+
+def test_the_interval_holds_the_crossover_of_a_noisy_run():
+    truth = true_crossing(ONE, TWO)
+    found = crossing(ONE, TWO, noise=0.05)
+    assert found.low < truth < found.high
+    quiet = crossing(ONE, TWO)
+    assert found.high / found.low > 1.5 * quiet.high / quiet.low
+
+
+def test_devices_that_are_alike_never_cross():
+    assert crossing(ONE, ONE).kind == "never"
+
+
+def test_a_second_device_that_is_slower_never_pays():
+    assert crossing(ONE, tuple(2 * part for part in ONE)).kind == "never"
+
+
+def test_a_device_that_is_twice_as_fast_always_pays():
+    assert crossing(ONE, tuple(part / 2 for part in ONE)).kind == "always"
+
+
+def test_noise_leaves_it_open():
+    assert crossing(ONE, TWO, noise=0.8).kind == "open"
+
+
+def test_one_round_claims_nothing():
+    assert crossing(ONE, TWO, rounds=1).kind == "open"
+    assert crossing(ONE, ONE, rounds=1).kind == "open"
+
+
+def test_a_gain_that_is_lost_again_is_no_crossover():
+    known = steps(ONE, TWO)
+    name = numbers.name_of("all cores", "width 2,048", 64)
+    known[name] = (64, 2 * known[name][1])
+    assert where.crossing(numbers.curve(measured(known))).kind == "mixed"
+
+
+def test_the_curve_goes_through_what_was_measured():
+    run = measured(steps(ONE, TWO), noise=0.02)
+    drawn = numbers.curve(run)
+    for point in drawn.points:
+        gain = point.gain
+        expected = (gain.ratio, gain.low, gain.high)
+        assert drawn.at(point.size.width) == pytest.approx(expected)
+    assert [p.size.width for p in drawn.points] == list(WIDTHS)
+
+
+def test_a_curve_without_a_fit_joins_what_was_measured():
+    run = measured(steps(ONE, TWO, SIZES[:3]))
+    assert numbers.fits(run) == {}
+    drawn = numbers.curve(run)
+    low, high = (p.gain.ratio for p in drawn.points[:2])
+    assert drawn.at(64)[0] == pytest.approx(math.sqrt(low * high))
+
+
+def test_one_width_makes_no_curve():
+    assert numbers.curve(measured(steps(ONE, TWO, SIZES[:1]))) is None
+
+
+@pytest.mark.parametrize("batch", [16, 64, 256])
+def test_the_boundary_at_other_batches_is_where_the_costs_say(batch):
+    run = measured(steps(ONE, TWO), noise=0.0005)
+    (edge,) = where.boundary(run, [batch], 2048)
+    assert edge[0] == pytest.approx(true_crossing(ONE, TWO, batch), rel=0.06)
+    assert edge[1] <= edge[0] <= edge[2]
+
+
+def test_there_is_no_boundary_where_the_second_device_never_pays():
+    run = measured(steps(ONE, ONE), noise=0.0005)
+    assert where.boundary(run, [64], 2048) == [None]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "one core", "one core, width 0, batch 64", "one core, width 8, batch 0"),
+        *("GPU fed floats", "one core, width 99,999,999, batch 8", "x, width 8, batch"),
+    ],
+)
+def test_other_names_are_no_sizes(name):
+    known = steps(ONE, TWO)
+    odd = {name: (64, 0.01), name.replace("one core", "all cores"): (64, 0.01)}
+    found = numbers.points(measured(known | odd))
+    assert all(p.size in SIZES for p in found if p.size)
+    assert len([p for p in found if p.size]) == len(SIZES)
+
+
+def test_work_is_counted_from_shapes():
+    # Three products of 8 by 8 and one of 8 by 10, forward and for the weights; all but
+    # the first once more for what lies before.
+    products = 2 * (3 * 64 + 80) + (2 * 64 + 80)
+    assert Size(8, 5).cost.flops == 2 * 5 * products
+    assert Size(8, 5).cost.traffic == 4 * (6 * (3 * 64 + 80) + 4 * 5 * 24)

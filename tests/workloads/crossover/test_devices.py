@@ -1,0 +1,105 @@
+"""What a training really runs on, asked of the process that it runs in."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import perfkit
+from perfkit.errors import RunError
+from perfkit.measure.tick import READY, Tick
+from perfkit.workloads.crossover import devices, jobs, training, wire
+from perfkit.workloads.crossover.devices import ALL_CORES, CPU, GPU, ONE_CORE, Device
+from perfkit.workloads.rungs.probe import can_keep_to_one_core
+
+one_core = pytest.mark.skipif(
+    not can_keep_to_one_core(), reason="this system gives no process one core"
+)
+linux = pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(), reason="threads are counted on Linux"
+)
+
+
+def trained(device):
+    """Train a little in a new process; give its cores and TensorFlow's threads."""
+
+    def look(_):
+        work = training.resident(device, jobs.dense(64), 16)
+        items = [next(work) for _ in range(3)]
+        names = [
+            task.joinpath("comm").read_text().strip()
+            for task in Path("/proc/self/task").iterdir()
+        ]
+        examples = [item.examples for item in items[1:]]
+        return (
+            items[0] == READY,
+            examples,
+            len(os.sched_getaffinity(0)),
+            names.count("tf_Compute"),
+        )
+
+    return perfkit.fresh(look)
+
+
+@one_core
+@linux
+def test_one_core_is_one_core_and_one_thread_of_tensorflow():
+    ready, examples, cores, threads = trained(ONE_CORE)
+    assert ready
+    assert all(done and done % 16 == 0 for done in examples)
+    assert (cores, threads) == (1, 1)
+
+
+@linux
+def test_all_cores_have_a_thread_each_whatever_the_environment_says(monkeypatch):
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
+    _, _, cores, threads = trained(ALL_CORES)
+    assert cores == threads == len(os.sched_getaffinity(0))
+
+
+def test_a_network_that_lies_elsewhere_is_not_timed():
+    def look(_):
+        try:
+            training.built(Device("GPU", GPU, lambda: None), jobs.dense(4))
+        except (RunError, RuntimeError, ValueError) as error:
+            return type(error).__name__
+        return ""
+
+    assert perfkit.fresh(look) in ("RunError", "InvalidArgumentError")
+
+
+def test_a_gpu_that_is_not_there_is_a_sentence():
+    def look(tf):
+        tf.config.set_visible_devices([], "GPU")
+        try:
+            devices.A_GPU.take()
+        except RunError as error:
+            return str(error)
+        return ""
+
+    assert perfkit.fresh(look) == "TensorFlow can use no GPU here."
+
+
+@pytest.mark.parametrize("feed", [wire.as_floats, wire.as_bytes, wire.ahead])
+def test_every_way_to_feed_trains_on_the_same_numbers(feed):
+    def look(_):
+        device, model = Device("CPU", CPU, lambda: None), jobs.dense(8)
+        pairs = [wire._in_memory(model, 4, seed) for seed in range(2)]
+        batches = iter(feed(device, pairs))
+        seen = [next(batches) for _ in range(3)]
+        work = wire.fed(device, model, 4, feed)
+        items = [next(work) for _ in range(3)]
+        right = [
+            abs(features.numpy() - pixels / 255).max() < 1e-6
+            and (labels.numpy() == known).all()
+            and features.dtype == "float32"
+            for (features, labels), (pixels, known) in zip(
+                seen, [*pairs, pairs[0]], strict=True
+            )
+        ]
+        ticks = [isinstance(item, Tick) and item.examples % 4 == 0 for item in items]
+        return [bool(one) for one in right], ticks
+
+    right, ticks = perfkit.fresh(look)
+    assert right == [True, True, True]
+    assert ticks == [False, True, True]
