@@ -1,0 +1,17 @@
+"""A trial with a load beside it, for tests of what ends with it."""
+
+import threading
+
+from perfkit.measure.tick import READY, Note
+from perfkit.workloads import loads
+
+
+def beside_burners():
+    """Wait between its steps while two processes burn."""
+    with loads.at_work(loads.LOADS[loads.CPU], 2) as working:
+        yield Note("pids", working.pids)
+        yield READY
+        while True:
+            threading.Event().wait(0.02)
+            working.check()
+            yield 1
