@@ -84,16 +84,17 @@ def measure(
     low, high = scales.limits(values, ends)
     axes.set_yscale("log")
     axes.set_ylim(low / _AROUND, high * _AROUND)
-    _ticks(axes, scales.log_ticks(low / _AROUND, high * _AROUND), write)
+    ticks(axes, scales.log_ticks(low / _AROUND, high * _AROUND), write)
 
 
 def even(axes: Axes, high: float, write: Callable[[float], str]) -> None:
     """Set the axis at the left to go from 0 to a little above ``high``."""
     axes.set_ylim(0, high * 1.06)
-    _ticks(axes, scales.even_ticks(0, high * 1.06), write)
+    ticks(axes, scales.even_ticks(0, high * 1.06), write)
 
 
-def _ticks(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:
+def ticks(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:
+    """Let exactly these ticks stand on the axis at the left."""
     axes.yaxis.set_major_locator(FixedLocator(ticks))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))

@@ -74,17 +74,17 @@ def learnt(one: Pairs) -> str:
         else ""
     )
     rounding = ROUNDING.get(one.precision)
-    unit = (
-        f", where one rounding is up to {units.significant(100 * rounding, 2)} %"
-        if rounding
-        else ""
-    )
+    unit = f", where one rounding is up to {_share(rounding)}" if rounding else ""
     return (
         f"Losses of {name} against {FLOAT32}: {one.alike}. In {trainings} from the "
         f"same weights and examples it adds {one.difference:+.4f}{between} to the loss "
         f"by step {one.steps[-1]}, which is {ends} in {FLOAT32}; nowhere do the two "
-        f"differ by more than {units.percent(one.largest)}{unit}."
+        f"differ by more than {_share(one.largest)}{unit}."
     )
+
+
+def _share(value: float) -> str:
+    return f"{units.significant(100 * value, 2)} %"
 
 
 def _noise(measured: Measurement) -> Iterator[str]:

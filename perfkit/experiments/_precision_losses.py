@@ -38,6 +38,7 @@ class Pairs:
 
     Attributes:
         precision: Which.
+        seeds: Of the trainings, one a pair.
         steps: Training steps at each loss that all of them reached.
         losses: One row a seed; each number is the mean of the steps since the last.
         usual: The same of float32, with the same seeds.
@@ -45,6 +46,7 @@ class Pairs:
     """
 
     precision: str
+    seeds: tuple[int, ...]
     steps: tuple[int, ...]
     losses: NDArray[np.float64]
     usual: NDArray[np.float64]
@@ -122,6 +124,7 @@ def _pairs(name: str, known: dict[int, Curve], usual: dict[int, Curve]) -> Pairs
         return None
     return Pairs(
         precision=name,
+        seeds=tuple(seeds),
         steps=tuple(every * look for look in range(1, count + 1)),
         losses=np.array(cut[0]),
         usual=np.array(cut[1]),
