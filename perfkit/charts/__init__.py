@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING
 from perfkit.charts.batch_sizes import batch_sizes, has_sizes
 from perfkit.charts.break_even import break_even, has_break_even
 from perfkit.charts.channels import channels, has_channels
+from perfkit.charts.crossover import crossover, has_crossover
+from perfkit.charts.crossover_plane import crossover_plane, has_plane
 from perfkit.charts.figure import Figure
 from perfkit.charts.ladder import ladder
 from perfkit.charts.learning import learning, trainings
+from perfkit.charts.loss_scale import has_scale, loss_scale
+from perfkit.charts.losses import learnt, losses
 from perfkit.charts.memory import measured, memory
 from perfkit.charts.plan import has_plan, plan
 from perfkit.charts.rates import rates
 from perfkit.charts.ratios import ratios
 from perfkit.charts.roofline import has_roofline, roofline
+from perfkit.charts.signs import has_signs, signs
 from perfkit.charts.step_costs import step_costs
 from perfkit.charts.timeline import timeline
 from perfkit.charts.waits import waits
@@ -37,14 +42,19 @@ __all__ = [
     "break_even",
     "channels",
     "chart",
+    "crossover",
+    "crossover_plane",
     "kinds",
     "ladder",
     "learning",
+    "loss_scale",
+    "losses",
     "memory",
     "plan",
     "rates",
     "ratios",
     "roofline",
+    "signs",
     "step_costs",
     "timeline",
     "waits",
@@ -70,6 +80,10 @@ class Kind:
 _KINDS = {
     "ladder": Kind(ladder, "How fast each part of the machine is", is_ladder),
     "batches": Kind(batch_sizes, "Which batch is large enough", has_sizes),
+    "crossover": Kind(
+        crossover, "From which size on the second device pays", has_crossover
+    ),
+    "signs": Kind(signs, "What the counters and the steps show", has_signs),
     "rates": Kind(rates, "How fast each variant is", lambda f: not is_ladder(f)),
     "ratios": Kind(ratios, "What each change brings", lambda f: bool(f.comparisons)),
     "waits": Kind(
@@ -84,9 +98,14 @@ _KINDS = {
     "channels": Kind(channels, "What each channel count reaches", has_channels),
     "steps": Kind(step_costs, "What a step costs", has_sizes),
     "memory": Kind(memory, "The memory of a batch", lambda f: bool(measured(f))),
+    "losses": Kind(losses, "Does each learn the same", lambda f: bool(learnt(f))),
+    "loss scale": Kind(loss_scale, "How float16 scales its loss", has_scale),
     "learning": Kind(learning, "Speed is not learning", lambda f: bool(trainings(f))),
     "break even": Kind(
         break_even, "When a dear first call has paid back", has_break_even
+    ),
+    "plane": Kind(
+        crossover_plane, "At which widths and batch sizes it pays", has_plane
     ),
     "plan": Kind(plan, "What TensorFlow runs for the fastest", has_plan),
 }
@@ -99,14 +118,17 @@ def chart(finding: Finding, kind: str = "") -> Figure:
         finding: What to draw.
         kind: One of ``kinds(finding)``; "" for the first of them. ``"batches"``,
             ``"steps"``, ``"memory"`` and ``"learning"`` show what batch sizes do.
-            ``"ladder"`` is
+            ``"signs"`` is what the counters show beside a load. ``"ladder"`` is
             how fast each part of the machine is, ``"rates"`` how
-            fast each variant is, ``"ratios"`` what each change brings, ``"timeline"``
-            what happened when, with the machine's load, ``"waits"`` where the time of a
-            step goes, ``"roofline"`` how near each variant comes to the machine's
+            fast each variant is, ``"crossover"`` from which size on a second device
+            pays and ``"plane"`` at which widths and batch sizes,
+            ``"ratios"`` what each change brings, ``"timeline"`` what happened when,
+            with the machine's load, ``"waits"`` where the time of a step goes,
+            ``"roofline"`` how near each variant comes to the machine's
             limits, ``"channels"`` what each channel count reaches, ``"break even"``
-            when a dear first call has paid back, ``"plan"`` what TensorFlow runs for
-            the fastest pipeline.
+            when a dear first call has paid back, ``"losses"`` whether each precision
+            learns the same and ``"loss scale"`` how float16 scales its loss,
+            ``"plan"`` what TensorFlow runs for the fastest pipeline.
 
     Raises:
         BadParameterError: There is no such kind of chart.

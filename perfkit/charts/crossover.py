@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _EXPERIMENT = "cpu-or-gpu"
 _MOST_WEIGHTS = 10**12
+# The words of another batch stand a little above their point, clear of the curve.
+_ABOVE = 1.07
 
 
 def crossover(finding: Finding) -> Figure:
@@ -138,7 +140,7 @@ def _draw_point(axes: Axes, point: Point, words: str = "") -> None:
     inside = "none" if words else colour
     axes.plot(x, point.gain.ratio, mark, color=colour, mfc=inside, ms=8)
     if words:
-        curves.label(axes, words, x, point.gain.ratio)
+        curves.label(axes, words, x, point.gain.ratio * _ABOVE)
 
 
 def _draw_dot(axes: Axes, dot: Dot) -> None:

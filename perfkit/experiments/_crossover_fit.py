@@ -21,6 +21,8 @@ _FEWEST = 4
 # No step time is known better than this share of it.
 _BEST_KNOWN = 1e-3
 _DRAWS = 200
+# Beyond this, in logarithms, a step's time is not known at all.
+_WIDEST = 3.0
 _ENDS = (2.5, 97.5)
 _LEVEL, _NORMAL = 0.975, 1.96
 
@@ -78,7 +80,7 @@ def fitted(steps: Sequence[Step], seed: int = 0) -> Fit | None:
         return None
     rows = np.stack([_row(step.cost) for step in steps])
     seconds = np.array([step.seconds for step in steps])
-    half = np.array([(s.high / s.low) ** 0.5 - 1 for s in steps])
+    half = np.log([step.high / step.low for step in steps]) / 2
     spread = np.maximum(half / _NORMAL, _BEST_KNOWN)
     found = _solved(rows, seconds, spread)
     expected = rows @ found
@@ -87,7 +89,7 @@ def fitted(steps: Sequence[Step], seed: int = 0) -> Fit | None:
     misses = seconds / expected - 1
     freedom = len(steps) - rows.shape[1]
     scale = max(1.0, float(((misses / spread) ** 2).sum() / freedom) ** 0.5)
-    wide = spread * scale * _student(freedom) / _NORMAL
+    wide = np.minimum(spread * scale * _student(freedom) / _NORMAL, _WIDEST)
     random = np.random.default_rng(seed)
     noise = np.exp(wide * random.standard_normal((_DRAWS, len(steps))))
     draws = np.stack([_solved(rows, expected * one, spread) for one in noise])

@@ -14,6 +14,7 @@ from tests.findings.made import failed, finding, samples, trial
 from tests.findings.spoiled import spoiled
 
 KINDS = ["ladder", "rates", "ratios", "timeline", "waits", "plan"]
+KINDS += ["crossover", "plane"]
 ATTACK = '"><script>alert(1)</script>&\x1b\x00\u202e]]>-->$\\frac$'
 
 

@@ -58,7 +58,8 @@ def as_floats(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
     there = [_held(_scaled(pixels), labels) for pixels, labels in pairs]
     for features, labels in itertools.cycle(there):
         with tf.device(device.place):
-            yield tf.identity(features), tf.identity(labels)
+            here = tf.identity(features), tf.identity(labels)
+        yield here
 
 
 def as_bytes(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
@@ -69,7 +70,8 @@ def as_bytes(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
     for pixels, labels in itertools.cycle(there):
         with tf.device(device.place):
             features = tf.cast(tf.identity(pixels), tf.float32) / _LARGEST_BYTE
-            yield features, tf.identity(labels)
+            here = features, tf.identity(labels)
+        yield here
 
 
 def ahead(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
