@@ -215,9 +215,12 @@ def suspect(found: Mapping[Sign, Moved]) -> str:
         return GPU
     if READ in found:
         return DISK
+    # Other programs also grow where a training that waits leaves cores to them.
+    if WAITING in found:
+        return SLOW
     if OTHERS in found:
         return MEMORY if CPU_TIME in found or HELD in found else CPU
-    return SLOW if WAITING in found else ""
+    return ""
 
 
 def _seen(trial: Trial, samples: Samples) -> Seen | None:

@@ -6,6 +6,7 @@ worked out again from what was saved.
 
 from __future__ import annotations
 
+import statistics
 from typing import TYPE_CHECKING
 
 from perfkit import units
@@ -31,9 +32,11 @@ _REMEDIES = {
     "`ionice -c 3 COMMAND`, or keep the data in memory with `dataset.cache()`.",
     GPU: "Where a training shows these signs, see in `nvidia-smi` who uses the GPU, "
     "and end it or take another one with `CUDA_VISIBLE_DEVICES`.",
-    SLOW: "Where a training shows these signs, the machine is free and the pipeline is "
-    "slow: ask `perfkit run data-pipeline`.",
+    SLOW: "Where a training waits for input like this, its pipeline is slow and not the "
+    "machine: ask `perfkit run data-pipeline`.",
 }
+# Other programs that take this many cores are no quiet.
+_BUSY_CORES = 0.3
 _QUIETER = "End what else runs on this machine, or give the run more seconds."
 
 
@@ -42,7 +45,12 @@ def judge(measured: Measurement) -> Verdict:
     compared = [c for c in measured.comparisons if c.baseline == QUIET]
     if any(c.variant == MYSTERY for c in compared):
         return _of_mystery(measured, compared[0])
-    because = (*_noise(measured), *_each(measured, compared), *failures(measured))
+    because = (
+        *_noise(measured),
+        *_not_quiet(measured),
+        *_each(measured, compared),
+        *failures(measured),
+    )
     slower = [c for c in compared if c.verdict == "slower"]
     if not slower:
         return _of_none(compared, because)
@@ -84,7 +92,7 @@ def _of_none(compared: list[Comparison], because: tuple[str, ...]) -> Verdict:
 
 def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
     """The length of a step and nothing else: the rest is for the reader to see."""
-    because = (*_noise(measured), *failures(measured))
+    because = (*_noise(measured), *_not_quiet(measured), *failures(measured))
     if compared.verdict == "slower":
         headline = f"Something slows this training: a step takes {_longer(compared)}."
         following = (
@@ -106,6 +114,17 @@ def _noise(measured: Measurement) -> Iterator[str]:
         )
 
 
+def _not_quiet(measured: Measurement) -> Iterator[str]:
+    read = signs.values(measured.trials, measured.samples, QUIET)
+    others = read.get(signs.OTHERS)
+    if others and (mean := statistics.fmean(others.values())) >= _BUSY_CORES:
+        yield (
+            f"Beside {quoted(QUIET)}, too, other programs kept "
+            f"{signs.OTHERS.write(mean)} busy: on a free machine a load would show "
+            "more clearly."
+        )
+
+
 def _each(measured: Measurement, compared: list[Comparison]) -> Iterator[str]:
     """What each load costs and what it shows, dearest first."""
     for one in sorted(compared, key=lambda c: c.ratio):
@@ -124,7 +143,7 @@ def _apart(measured: Measurement, compared: list[Comparison]) -> Iterator[str]:
     if SLOW not in slower or len(slower) < 2:
         return
     shown = signs.moved(measured.trials, measured.samples, SLOW)
-    if signs.suspect(shown) == SLOW:
+    if signs.suspect(shown) == SLOW and signs.OTHERS not in shown:
         yield (
             f"{quoted(SLOW)} slows it too: its wait for input grew, and no other "
             "program was seen to take more of the machine. That tells it from the rest."
@@ -134,7 +153,7 @@ def _apart(measured: Measurement, compared: list[Comparison]) -> Iterator[str]:
 def _moved(measured: Measurement, variant: str) -> list[signs.Moved]:
     """The signs of a variant, the one that points to something first."""
     shown = signs.moved(measured.trials, measured.samples, variant)
-    first = (signs.READ, signs.BUSY, signs.OTHERS, signs.WAITING)
+    first = (signs.READ, signs.BUSY, signs.WAITING, signs.OTHERS)
     order = [sign for sign in (*first, *signs.SIGNS) if sign in shown]
     return [shown[sign] for sign in dict.fromkeys(order)]
 

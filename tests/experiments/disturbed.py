@@ -1,0 +1,153 @@
+"""Runs beside known loads, made by hand: what every counter shows is known."""
+
+import itertools
+import math
+import random
+
+from perfkit.findings.record import Finding
+from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.trial import Trial
+from tests.findings.made import MACHINE
+
+BATCH = 32
+PERIOD = 0.2
+# How much faster than usual the rounds are, in standard deviations; zero on average.
+ROUNDS = (-1.2, 1.2, -0.4, 0.4)
+# What a quiet training of 20 ms a step shows on two cores.
+QUIET = {
+    "step": 0.020,
+    "wait": 0.05,
+    "cpu_trial": 1.5,
+    "cpu_other": 0.05,
+    "disk_read": 1e4,
+    "disk_read_trial": 0.0,
+    "memory_used": 2.0e9,
+    "memory_trial": 2.5e8,
+}
+# What each slow-down changes: each makes a step take twice as long.
+SHOWS = {
+    "quiet": {},
+    "cpu burners": {"step": 0.040, "cpu_trial": 0.75, "cpu_other": 1.2},
+    "memory bandwidth": {
+        "step": 0.040,
+        "cpu_trial": 1.0,
+        "cpu_other": 0.95,
+        "memory_used": 2.6e9,
+    },
+    "disk reader": {
+        "step": 0.040,
+        "cpu_trial": 1.0,
+        "cpu_other": 0.6,
+        "disk_read": 5e8,
+        "wait": 0.3,
+    },
+    "gpu product": {"step": 0.040, "cpu_trial": 0.8, "cpu_other": 0.8, "gpu0_busy": 1},
+    "slow pipeline": {"step": 0.040, "wait": 0.48, "cpu_trial": 0.75},
+}
+ALL = tuple(SHOWS)
+
+
+def run(names=ALL, *, rounds=4, noise=0.01, shows=None, arms=(), **more):
+    """A measurement in which each variant shows what it is said to show.
+
+    Args:
+        names: The variants, quiet first.
+        rounds: How many trials each.
+        noise: By how much trials differ from round to round.
+        shows: What variants show, over what ``SHOWS`` has.
+        arms: Arms besides.
+        **more: Fields of the measurement.
+    """
+    shown = {
+        name: QUIET | SHOWS.get(name, {}) | (shows or {}).get(name, {})
+        for name in names
+    }
+    gpu = any("gpu0_busy" in one for one in shown.values())
+    trials, rows, at = [], [], 0.0
+    for number in range(1, rounds + 1):
+        for name in (*names, TWIN):
+            one = shown.get(name, shown["quiet"])
+            trials.append(_trial(name, one, number, at, noise))
+            ends = at + trials[-1].wall_s
+            while (now := PERIOD * (len(rows) + 1)) <= ends:
+                rows.append(
+                    {"t": now, "gpu0_busy": 0.6, **one} if gpu else {"t": now, **one}
+                )
+            at = ends
+    columns = {
+        name: tuple(row.get(name) for row in rows)
+        for name in rows[0]
+        if name not in ("step", "wait")
+    }
+    made = tuple(Arm(name, list, against="quiet") for name in names)
+    return Measurement(
+        arms=(*made, *arms),
+        trials=tuple(trials),
+        samples=columns,
+        baseline="quiet",
+        **more,
+    )
+
+
+def found(measured, **parameters):
+    """The finding that a measurement becomes, verdict included."""
+    from perfkit.experiments import experiment
+
+    asked = experiment("contention", **parameters)
+    return Finding(
+        experiment="contention",
+        question=asked.question,
+        parameters=asked.parameters,
+        recorded="2025-03-14T09:26:53+01:00",
+        perfkit="0.1.0",
+        machine=MACHINE,
+        trials=measured.trials,
+        samples=measured.samples,
+        timings=measured.timings,
+        comparisons=measured.comparisons,
+        noise_floor=measured.noise_floor,
+        baseline="quiet",
+        verdict=asked.verdict(measured),
+        budget_s=60.0,
+        seed=7,
+    )
+
+
+def fed_batches(folder):
+    """What the training is given from memory and from the disk, in a process apart."""
+
+    def look(tf):
+        import os
+
+        from perfkit.experiments import _contention_training as training
+
+        os.environ["PERFKIT_CACHE"] = folder
+        training._RECORDS = 40
+        list(training.made())
+        return {
+            fed: str(training._fed(training.Job(BATCH, fed)).element_spec)
+            for fed in ("memory", "disk")
+        }, [
+            [tuple(one.shape), str(one.dtype), float(tf.reduce_max(tf.abs(one)))]
+            for one in next(iter(training._fed(training.Job(BATCH, "disk"))))
+        ]
+
+    return look
+
+
+def _trial(name, shows, number, started, noise):
+    """Eighty steps after a first call."""
+    draw = random.Random(f"{name} {noise}")
+    step = shows["step"] * math.exp(noise * draw.sample(ROUNDS, 4)[number % 4])
+    stamps = list(itertools.accumulate([0.3, 0.4, *[step] * 80]))
+    waited = [0.0, *[step * shows["wait"]] * 80]
+    return Trial(
+        variant=name,
+        round=number,
+        outcome="completed",
+        started_s=started,
+        wall_s=stamps[-1] + 0.05,
+        setup_s=0.3,
+        ticks=tuple((at, BATCH if n else 0) for n, at in enumerate(stamps)),
+        parts={"input": tuple(waited)},
+    )

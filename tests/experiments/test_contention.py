@@ -1,0 +1,348 @@
+import pickle
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from perfkit.elsewhere import fresh
+from perfkit.errors import BadParameterError
+from perfkit.experiments import _contention_signs as signs
+from perfkit.experiments import _contention_training as training
+from perfkit.experiments import experiment
+from perfkit.experiments.contention import Contention, opened
+from perfkit.findings import store
+from perfkit.measure.launcher import launcher
+from perfkit.measure.measurement import Arm
+from perfkit.measure.tick import REFUSED
+from perfkit.measure.trial import Limits, Trial
+from perfkit.workloads.loads import LOADS
+from tests.experiments.disturbed import ALL, SHOWS, fed_batches, found, run
+
+LOADED = ("cpu burners", "memory bandwidth", "disk reader", "gpu product")
+SECRETS = (*LOADED, "slow pipeline")
+
+
+def verdict(measured, **parameters):
+    return Contention(**parameters).verdict(measured)
+
+
+def because(measured):
+    return " ".join(verdict(measured).because)
+
+
+# What is asked.
+
+
+def test_the_default_run_has_every_load_and_a_slow_pipeline_against_quiet():
+    asked = Contention()
+    assert tuple(asked.variants()) == ALL
+    assert {arm.against for arm in asked.variants().values()} == {"quiet"}
+    assert all(arm.changes for arm in asked.variants().values())
+    assert tuple(LOADS) == LOADED
+
+
+def test_one_load_alone_can_be_asked_for():
+    assert list(Contention(arms="disk reader").variants()) == ["quiet", "disk reader"]
+
+
+def test_a_bad_load_is_refused_with_the_known_ones():
+    with pytest.raises(BadParameterError, match="choose from all, cpu burners"):
+        experiment("contention", arms="coffee machine")
+
+
+def test_arms_travel_to_their_trials():
+    for arms in (Contention().variants(), Contention(mystery=5).variants()):
+        for arm in arms.values():
+            assert pickle.loads(pickle.dumps(arm)).name == arm.name
+
+
+def test_no_trial_takes_turns_so_that_a_load_shows_in_the_samples():
+    assert not Contention.in_turns
+
+
+def test_loads_that_this_machine_cannot_have_are_refused_with_a_sentence(monkeypatch):
+    config = SimpleNamespace(list_physical_devices=lambda kind: [])
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
+    monkeypatch.setattr("perfkit.workloads.rungs.disk.made", _nothing_made)
+    monkeypatch.setattr("perfkit.workloads.rungs.disk.forgets", lambda files: False)
+    (note,) = list(Contention().prepare())
+    assert note.name == REFUSED
+    assert set(note.value) == {"gpu product", "disk reader"}
+    assert "GPU" in note.value["gpu product"]
+    assert "does not forget" in note.value["disk reader"]
+
+
+def _nothing_made(folder):
+    yield from ()
+    return ("a file",)
+
+
+# What the counters show.
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_every_slow_down_is_told_by_its_signs(name):
+    measured = run(("quiet", name))
+    shown = signs.moved(measured.trials, measured.samples, name)
+    assert signs.suspect(shown) == name
+
+
+def test_a_training_without_a_load_shows_no_sign():
+    measured = run(("quiet", "mystery"))
+    shown = signs.moved(measured.trials, measured.samples, "mystery")
+    assert shown == {}
+    assert signs.suspect(shown) == ""
+
+
+def test_the_numbers_are_those_of_the_samples_and_the_ticks():
+    measured = run(("quiet", "slow pipeline"), noise=0.0)
+    read = signs.values(measured.trials, measured.samples, "slow pipeline")
+    assert read[signs.STEP][1] == pytest.approx(0.040)
+    assert read[signs.WAITING][1] == pytest.approx(0.48)
+    assert read[signs.OTHERS][1] == pytest.approx(0.05)
+    assert read[signs.CPU_TIME][1] == pytest.approx(0.75 * 0.040)
+    assert read[signs.HELD][1] == pytest.approx(2.0e9 - 2.5e8)
+    assert read[signs.READ][1] == pytest.approx(1e4)
+    assert signs.BUSY not in read
+
+
+def test_what_the_training_itself_reads_is_not_read_by_others():
+    own = {"disk_read": 3e8, "disk_read_trial": 3e8}
+    measured = run(("quiet", "mystery"), shows={"quiet": own, "mystery": own})
+    read = signs.values(measured.trials, measured.samples, "mystery")
+    assert set(read[signs.READ].values()) == {0.0}
+
+
+def test_a_sample_that_reaches_into_another_trial_counts_for_none():
+    measured = run(("quiet", "cpu burners"), rounds=1, noise=0.0)
+    read = signs.values(measured.trials, measured.samples, "quiet")
+    assert read[signs.OTHERS][1] == pytest.approx(0.05)
+
+
+def test_what_came_by_in_one_round_alone_is_no_sign():
+    measured = run(("quiet", "mystery"))
+    first = next(t for t in measured.trials if t.variant == "mystery")
+    until = first.started_s + first.wall_s
+    visited = tuple(
+        4.0 if first.started_s < t < until else busy
+        for t, busy in zip(
+            measured.samples["t"], measured.samples["cpu_other"], strict=True
+        )
+    )
+    samples = measured.samples | {"cpu_other": visited}
+    assert signs.moved(measured.trials, samples, "mystery") == {}
+
+
+def test_what_takes_the_cores_that_a_waiting_training_leaves_is_not_blamed():
+    greedy = {"slow pipeline": {"cpu_other": 1.2}}
+    measured = run(("quiet", "slow pipeline"), shows=greedy)
+    shown = signs.moved(measured.trials, measured.samples, "slow pipeline")
+    assert signs.OTHERS in shown
+    assert signs.suspect(shown) == "slow pipeline"
+
+
+@pytest.mark.parametrize("samples", [{}, {"t": ()}, {"t": (None, None)}])
+def test_without_samples_the_steps_still_tell_their_part(samples):
+    measured = run(("quiet", "slow pipeline"))
+    shown = signs.moved(measured.trials, samples, "slow pipeline")
+    assert set(shown) == {signs.WAITING}
+
+
+# What a run means.
+
+
+def test_the_dearest_load_is_named_with_its_cost_its_sign_and_a_remedy():
+    dear = {"cpu burners": {"step": 0.060}}
+    found = verdict(run(("quiet", "cpu burners", "disk reader"), shows=dear))
+    assert found.headline.startswith(
+        '"cpu burners" costs this training most: a step takes 3.0'
+    )
+    assert "(95 % interval 2.9" in found.headline
+    assert "4 rounds)" in found.headline
+    assert "kept 1.20 cores busy, against 0.05 cores when quiet" in found.headline
+    assert "nice -n 19" in found.next
+    assert found.winner == ""
+
+
+def test_loads_that_may_cost_as_much_are_named_beside_the_dearest():
+    found = verdict(run())
+    assert "costs this training most, and no difference to" in found.headline
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_every_slow_down_has_a_remedy_of_its_own(name):
+    others = {verdict(run(("quiet", other))).next for other in SECRETS if other != name}
+    assert verdict(run(("quiet", name))).next not in others
+
+
+def test_a_slow_pipeline_is_told_from_a_busy_machine():
+    said = because(run(("quiet", "cpu burners", "slow pipeline")))
+    assert "no other program was seen to take more of the machine" in said
+    greedy = {"slow pipeline": {"cpu_other": 1.2}}
+    said = because(run(("quiet", "cpu burners", "slow pipeline"), shows=greedy))
+    assert "no other program was seen" not in said
+
+
+def test_no_cost_is_claimed_where_none_is_shown():
+    same = {"disk reader": {"step": 0.0201, "wait": 0.05}}
+    found = verdict(run(("quiet", "disk reader"), shows=same))
+    assert found.headline == "Nothing is shown to slow this training down."
+    assert "Leave such programs running" in found.next
+    assert "read 500 MB/s from the disk" in " ".join(found.because)
+
+
+def test_noise_is_said_to_be_noise():
+    slow = {"disk reader": {"step": 0.023}}
+    found = verdict(run(("quiet", "disk reader"), shows=slow, noise=0.4))
+    assert 'of "disk reader" it is too noisy to say' in found.headline
+    assert found.next.startswith("End what else runs on this machine")
+
+
+def test_a_machine_that_was_not_quiet_is_said_not_to_have_been():
+    busy = {"quiet": {"cpu_other": 0.7}}
+    assert "0.70 cores busy: on a free machine" in because(run(ALL[:2], shows=busy))
+    assert "on a free machine" not in because(run(ALL[:2]))
+
+
+def test_a_load_that_was_not_run_and_one_that_failed_are_told():
+    gone = Arm("gpu product", list, unavailable="needs a GPU")
+    measured = run(ALL[:3], arms=(gone,))
+    crash = Trial(variant="disk reader", round=1, outcome="crashed", message="broke")
+    measured = type(measured)(**vars_of(measured, trials=(*measured.trials, crash)))
+    said = because(measured)
+    assert '"gpu product" needs a GPU.' in said
+    assert '"disk reader" broke.' in said
+
+
+def vars_of(measured, **more):
+    names = ("arms", "trials", "samples", "notes", "baseline")
+    return {name: getattr(measured, name) for name in names} | more
+
+
+# The mystery.
+
+
+def mystery(secret, number, fed="memory"):
+    shows = {"mystery": SHOWS[secret]}
+    return found(run(("quiet", "mystery"), shows=shows), mystery=number, fed=fed)
+
+
+def told(number, fed):
+    """What the trial of a mystery is made to do, learnt from the arm itself."""
+    arm = Contention(mystery=number, fed=fed).variants()["mystery"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "train", lambda job: job)
+        job = arm.work()
+    return "slow pipeline" if job.slow else job.load.name
+
+
+@pytest.mark.parametrize("fed", ["memory", "disk"])
+def test_a_mystery_opens_to_the_truth_for_every_number(fed):
+    measured = run(("quiet", "mystery"), rounds=2)
+    seen = set()
+    for number in range(1, 200):
+        truth = told(number, fed)
+        assert opened(found(measured, mystery=number, fed=fed)).slowdown == truth
+        seen.add(truth)
+    # Each of them comes up; without a disk to read, no reader can slow anything.
+    expected = {"cpu burners", "memory bandwidth", "slow pipeline"}
+    assert seen == expected | ({"disk reader"} if fed == "disk" else set())
+
+
+def test_no_number_hides_one_slow_down_much_more_often_than_another():
+    hidden = [told(number, "disk") for number in range(1, 400)]
+    assert min(hidden.count(name) for name in set(hidden)) > 60
+
+
+def test_the_file_of_a_mystery_names_no_slow_down(tmp_path):
+    for number in range(1, 12):
+        secret = told(number, "memory")
+        path = store.save(mystery(secret, number), tmp_path)
+        assert opened(store.load(path)).slowdown == secret
+        text = path.read_text() + path.name
+        assert not any(name in text for name in SECRETS)
+
+
+def test_the_files_of_two_mysteries_differ_in_no_word():
+    def words(finding):
+        verdict = finding.verdict
+        return verdict.next, {t.variant for t in finding.trials}, finding.notes
+
+    numbers = {told(number, "memory"): number for number in range(1, 30)}
+    first, *rest = [words(mystery(secret, n)) for secret, n in numbers.items()]
+    assert len(rest) == 2
+    assert all(other == first for other in rest)
+
+
+def test_the_charts_of_a_mystery_name_no_slow_down():
+    from perfkit import charts
+
+    finding = mystery("memory bandwidth", 3)
+    for kind in charts.kinds(finding):
+        figure = charts.chart(finding, kind)
+        assert not any(name in figure.svg + figure.alt for name in SECRETS)
+
+
+def test_the_arm_of_a_mystery_says_nothing_of_what_it_does():
+    arms = Contention(mystery=3).variants()
+    assert list(arms) == ["quiet", "mystery"]
+    assert not any(name in arms["mystery"].changes for name in SECRETS)
+
+
+def test_opening_tells_what_in_the_counters_gave_it_away():
+    number = next(n for n in range(1, 99) if told(n, "memory") == "cpu burners")
+    text = str(opened(mystery("cpu burners", number)))
+    assert text.startswith('It was "cpu burners".\n')
+    assert "Other programs kept 1.20 cores busy, against 0.05 cores when quiet." in text
+    assert "point" not in text
+
+
+def test_counters_that_point_elsewhere_or_nowhere_are_not_talked_away():
+    number = next(n for n in range(1, 99) if told(n, "memory") == "cpu burners")
+    assert 'these point to "slow pipeline"' in str(
+        opened(mystery("slow pipeline", number))
+    )
+    assert "nobody could tell" in str(opened(mystery("quiet", number)))
+
+
+@pytest.mark.parametrize("parameters", [{}, {"mystery": 0}])
+def test_what_holds_no_mystery_cannot_be_opened(parameters):
+    with pytest.raises(BadParameterError, match="holds no mystery"):
+        opened(found(run(ALL[:2]), **parameters))
+
+
+# The training.
+
+
+def test_a_slow_pipeline_takes_twice_the_usual_step_once_that_is_known():
+    pace = training.Pace()
+    assert pace.delay() == 0.0
+    pace.seen.extend([9.0, 0.010, 0.012, 0.011, 0.010, 0.010])
+    assert pace.delay() == pytest.approx(2 * 0.010)
+
+
+@pytest.mark.parametrize("name", ["quiet", "cpu burners", "slow pipeline", "mystery"])
+def test_every_arm_really_trains_and_tells_what_it_waits(name):
+    while not launcher().wait(1):
+        pass
+    arms = Contention().variants() | Contention(mystery=3).variants()
+    running = launcher().start(arms[name].work, 1, Limits())
+    ticks = []
+    while sum(1 for _, examples, *_ in ticks if examples) < 12:
+        assert running.outcome is None, running.message
+        ticks += [t for m in running.poll(0.1) if m[0] == "ticks" for t in m[1]]
+    running.kill("completed", "")
+    assert ticks[0][3] == "set-up"
+    assert {(examples, *parts) for _, examples, parts, _ in ticks[1:]} == {
+        (32, "input")
+    }
+
+
+def test_batches_from_the_disk_look_like_those_from_memory(tmp_path):
+    specs, batch = fresh(fed_batches(str(tmp_path)))
+    assert specs["memory"].count("TensorSpec") == 2
+    images, labels = batch
+    assert images[:2] == [(32, 32, 32, 3), "<dtype: 'float32'>"]
+    assert images[2] <= 1
+    assert labels[:2] == [(32,), "<dtype: 'int32'>"]
+    assert labels[2] <= 9
