@@ -204,6 +204,13 @@ def test_without_turns_each_trial_runs_in_one_go():
     assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)
 
 
+def test_in_one_go_a_first_call_that_takes_long_leaves_time_for_a_rate():
+    scripts = {"base": Script(first_s=5.0), "slow": Script(0.06, first_s=5.0)}
+    found = measured(scripts, in_turns=False)
+    assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)
+    assert {t.outcome for t in found.trials} == {"completed"}
+
+
 def test_short_memory_makes_the_trials_run_in_one_go(monkeypatch):
     monkeypatch.setattr(
         "perfkit.measure.rounds.Run._room_for_another", lambda *_: False
