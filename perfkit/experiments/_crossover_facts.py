@@ -25,6 +25,8 @@ FLOATS, BYTES, AHEAD = "GPU fed floats", "GPU fed bytes", "GPU fed ahead"
 # What preparing told.
 CORES, YOURS, HELD_BACK = "cores", "yours", "held back"
 _SOUND = 1e18
+# A fit that misses a step by more does not say where the time of a step goes.
+_TRUSTED = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +138,8 @@ def between(part: Between, write: Any) -> str:
 
 def _overhead(measured: Measurement, drawn: Curve) -> Iterator[str]:
     _, second = numbers.devices(measured)
-    fit, smallest = numbers.fits(measured).get(second), drawn.points[0].size
-    if fit is None or smallest is None or fit.launch.low <= 0:
+    fit = numbers.fits(measured).get(second)
+    if fit is None or fit.launch.low <= 0 or fit.misses > _TRUSTED:
         return
     shares = [
         f"{units.percent(fit.launch_share(p.size.cost))} of a step at {p.what}"

@@ -114,17 +114,30 @@ def _width(width: float) -> str:
 def _next(found: Crossing, drawn: Curve, measured: Measurement) -> str:
     first, _ = numbers.devices(measured)
     keep = "the CPU" if first == "CPU" else "one core, and give the others other work"
-    larger = (
-        "make a step larger, with a larger `batch_size`, or make more steps at a time "
-        "with `model.compile(..., steps_per_execution=16)`"
-    )
     if found.kind == "open":
         return _QUIETER
     if found.kind == "always":
         return f"Train with it; ask again with a `narrowest` below {_narrowest(drawn)}."
+    larger = _larger(measured, drawn)
     if found.kind == "never":
-        return f"Keep such networks on {keep}, or {larger}."
-    return f"Train on it what lies beyond; keep smaller steps on {keep}, or {larger}."
+        return f"Keep such networks on {keep}{larger}."
+    return f"Train on it what lies beyond; keep smaller steps on {keep}{larger}."
+
+
+def _larger(measured: Measurement, drawn: Curve) -> str:
+    """What makes a step larger, where the run has shown that it helps."""
+    paying = [
+        point
+        for point in numbers.points(measured)
+        if point.size and point.batch > drawn.batch and where.says(point) == "pays"
+    ]
+    if not paying:
+        return ""
+    batch = f"`batch_size={paying[-1].batch}`, with which {paying[-1].what} pays"
+    return (
+        f", or make a step larger: try {batch}, and `steps_per_execution=16` in "
+        "`model.compile`, whose gain `perfkit run execution-mode` measures"
+    )
 
 
 def _narrowest(drawn: Curve) -> str:

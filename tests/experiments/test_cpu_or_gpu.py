@@ -175,6 +175,20 @@ def test_never_and_always_are_verdicts():
     assert "`narrowest` below 32" in always.next
 
 
+def test_a_larger_batch_is_only_advised_where_it_was_seen_to_pay():
+    assert "`batch_size=512`" in verdict(measured(steps(ONE, TWO))).next
+    never = verdict(measured(steps(ONE, ONE))).next
+    assert "batch_size" not in never
+    assert never == "Keep such networks on one core, and give the others other work."
+
+
+def test_a_fit_that_misses_says_nothing_of_where_the_time_goes():
+    known = steps(ONE, TWO)
+    name = numbers.name_of("all cores", "width 128", 64)
+    known[name] = (64, 2.5 * known[name][1])
+    assert "the part before any work is" not in said(measured(known))
+
+
 def test_noise_is_a_verdict():
     found = verdict(measured(steps(ONE, TWO), noise=0.8))
     assert "is not shown to pay at any width: noise hides it at" in found.headline
