@@ -8,7 +8,10 @@ seen after. Then each precision learns for real, from the same weights and examp
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -128,4 +131,19 @@ def foresee(model: str = "small-cnn") -> Callable[[object], tuple[str, ...]]:
 
 
 def _foreseen(model: str, _: object) -> tuple[str, ...]:
-    return tuple(beforehand(known(model, tuple(PRECISIONS.values()))))
+    with _without_log():
+        return tuple(beforehand(known(model, tuple(PRECISIONS.values()))))
+
+
+@contextlib.contextmanager
+def _without_log() -> Iterator[None]:
+    """Leave out what TensorFlow logs as it starts, which is about other things."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
