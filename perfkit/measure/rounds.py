@@ -191,10 +191,11 @@ class Run:
 
     def _one_go(self, live: LiveTrial) -> Callable[[float, int], bool]:
         # The first call shows no rate, and may take longer than all that follows.
-        return lambda *_: (
-            live.since_first_call_s
-            >= max(spending.ONE_GO_S, 2 * spending.TICKS_A_TURN * live.tick_s)
-        )
+        def enough(*_: float) -> bool:
+            long_enough = live.since_first_call_s >= spending.one_go_s(live.tick_s)
+            return long_enough and len(live.costs) > 2
+
+        return enough
 
     def _round_in_turns(self, names: list[str]) -> Iterator[Event]:
         began = self._now()

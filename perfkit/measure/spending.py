@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 # A turn is long enough for a few ticks and short against what disturbs a machine.
 TURN_S = 0.15
 TICKS_A_TURN = 5
-# Trials in one go work this long.
+# Trials in one go work this long, or up to so long where their ticks take long.
 ONE_GO_S = 1.5
+_LONGEST_ONE_GO_S = 5.0
 # Warm-up ends when the ticks look settled, or after so many seconds.
 SHORTEST_WARM_UP_S = 0.3
 _LONGEST_WARM_UP_S = 3.0
@@ -54,6 +55,11 @@ def turns(budget: float, left: float, set_up: float, a_turn: float) -> int:
     if fitting - wanted < set_up / a_turn + _FEWEST_TURNS:
         wanted = fitting
     return max(1, min(wanted, fitting))
+
+
+def one_go_s(tick_s: float) -> float:
+    """Seconds that a trial in one go works after its first call."""
+    return max(ONE_GO_S, min(_LONGEST_ONE_GO_S, 2 * TICKS_A_TURN * tick_s))
 
 
 def longest_warm_up_s(budget: float, arms: int) -> float:

@@ -211,6 +211,13 @@ def test_in_one_go_a_first_call_that_takes_long_leaves_time_for_a_rate():
     assert {t.outcome for t in found.trials} == {"completed"}
 
 
+def test_in_one_go_ticks_that_take_long_still_make_a_rate_within_the_budget():
+    scripts = {"base": Script(2.0), "slow": Script(4.0)}
+    found = measured(scripts, in_turns=False, budget=60)
+    assert found.compare("slow", "base").ratio == pytest.approx(0.5, rel=0.02)
+    assert max(t.wall_s for t in found.trials) < 15
+
+
 def test_short_memory_makes_the_trials_run_in_one_go(monkeypatch):
     monkeypatch.setattr(
         "perfkit.measure.rounds.Run._room_for_another", lambda *_: False
