@@ -38,8 +38,9 @@ class Opened:
             yield "In this run no counter pointed to anything: nobody could tell."
         elif self.suspect != self.slowdown:
             yield (
-                f'In this run these point to "{self.suspect}": what else ran here was '
-                "in the way. Run it again when the machine is quiet."
+                f'In this run these point to "{self.suspect}": the counters do not '
+                "tell the two apart here. On a quieter machine, or in more seconds, "
+                "they may."
             )
 
 

@@ -1,53 +1,27 @@
 """What the counters and the steps of a trial show, and what has moved against quiet.
 
-A sign is read once per trial, from the samples that lie whole in its steady work, and
-compared with that of the quiet trial of the same round.
+A sign is read once per trial and compared with that of the quiet trial of the same
+round.
 """
 
 from __future__ import annotations
 
-import itertools
 import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments._contention_mystery import QUIET, SLOW
+from perfkit.experiments._contention_seen import seen_in
 from perfkit.workloads.loads import CPU, DISK, GPU, MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from perfkit.experiments._contention_seen import Samples, Seen
     from perfkit.measure.trial import Trial
 
-    Samples = Mapping[str, Sequence[float | None]]
-
 _GPUS = 16
-
-
-@dataclass(frozen=True)
-class Seen:
-    """One trial's steady work: its steps and the samples taken meanwhile.
-
-    Attributes:
-        steps: Seconds of each step.
-        waited: Seconds of them that it waited for input.
-        samples: What was sampled, by name.
-    """
-
-    steps: tuple[float, ...]
-    waited: float
-    samples: dict[str, list[float]]
-
-    def mean(self, name: str) -> float | None:
-        """The mean of a reading; None where there is none."""
-        values = self.samples.get(name)
-        return statistics.fmean(values) if values else None
-
-    def last(self, name: str) -> float | None:
-        """The last value of a reading that is taken once in a while."""
-        values = self.samples.get(name)
-        return values[-1] if values else None
 
 
 @dataclass(frozen=True)
@@ -169,7 +143,7 @@ def values(
     for trial in trials:
         if trial.variant != variant or trial.outcome != "completed" or trial.is_try:
             continue
-        if (seen := _seen(trial, samples)) is None:
+        if (seen := seen_in(trial, samples)) is None:
             continue
         for sign in SIGNS:
             if (value := sign.read(seen)) is not None:
@@ -221,45 +195,6 @@ def suspect(found: Mapping[Sign, Moved]) -> str:
     if OTHERS in found:
         return MEMORY if CPU_TIME in found or HELD in found else CPU
     return ""
-
-
-def _seen(trial: Trial, samples: Samples) -> Seen | None:
-    """A trial without its first call; None where nothing is left."""
-    lengths = [
-        (now - before, now)
-        for (before, _), (now, examples) in itertools.pairwise(trial.ticks)
-        if examples and now > before
-    ]
-    if len(lengths) < 3:
-        return None
-    began = trial.started_s + lengths[0][1]
-    ended = trial.started_s + lengths[-1][1]
-    return Seen(
-        steps=tuple(length for length, _ in lengths[1:]),
-        waited=sum(trial.parts.get("input", ())[1:]),
-        samples=_within(samples, began, ended),
-    )
-
-
-def _within(samples: Samples, began: float, ended: float) -> dict[str, list[float]]:
-    """The samples whose whole time, back to the one before, lies in the span."""
-    times = samples.get("t", ())
-    inside = [
-        at
-        for at, (before, now) in enumerate(itertools.pairwise(times), start=1)
-        if before is not None and now is not None and began <= before and now <= ended
-    ]
-    return {
-        name: found
-        for name, column in samples.items()
-        if (
-            found := [
-                value
-                for at in inside
-                if at < len(column) and (value := column[at]) is not None
-            ]
-        )
-    }
 
 
 def _tail(steps: Sequence[float]) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import statistics
 import time
@@ -59,7 +58,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Pace:
-    """How long a step takes by itself, told by the training and heard by a pipeline."""
+    """How long a step takes by itself, told by the training and heard by a pipeline.
+
+    Attributes:
+        seen: Seconds of the last few steps; the median passes over the one that traces.
+    """
 
     seen: deque[float] = field(default_factory=lambda: deque(maxlen=_SEEN))
 
@@ -75,12 +78,11 @@ def train(job: Job) -> Iterator[Yielded]:
     Raises:
         RunError: The load ended before the training did.
     """
-    with contextlib.ExitStack() as stack:
-        check: Callable[[], None] = lambda: None  # noqa: E731
-        if job.load is not None:
-            working = loads.at_work(job.load, job.processes)
-            check = stack.enter_context(working).check
-        yield from _trained(job, check)
+    if job.load is None:
+        yield from _trained(job, lambda: None)
+        return
+    with loads.at_work(job.load, job.processes) as working:
+        yield from _trained(job, working.check)
 
 
 def made() -> Generator[Note, None, Path]:
@@ -110,16 +112,14 @@ def _trained(job: Job, check: Callable[[], None]) -> Iterator[Yielded]:
 def _steps(
     job: Job, batches: tf.data.Dataset, step: Callable[[Any, Any], float], pace: Pace
 ) -> Iterator[Tick | Pause]:
-    made, first = iter(batches), True
+    made = iter(batches)
     while True:
         for _ in range(_RECORDS // job.batch or 1):
             began = time.perf_counter()
             images, labels = next(made)
             ready = time.perf_counter()
             step(images, labels)
-            # The first call traces the step and is no pace.
-            pace.seen.extend([] if first else [time.perf_counter() - ready])
-            first = False
+            pace.seen.append(time.perf_counter() - ready)
             yield Tick(job.batch, {"input": ready - began})
         if job.fed == "disk":
             _forget(cache.folder() / _FOLDER / _FILE)

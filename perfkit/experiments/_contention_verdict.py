@@ -32,7 +32,7 @@ _REMEDIES = {
     "`ionice -c 3 COMMAND`, or keep the data in memory with `dataset.cache()`.",
     GPU: "Where a training shows these signs, see in `nvidia-smi` who uses the GPU, "
     "and end it or take another one with `CUDA_VISIBLE_DEVICES`.",
-    SLOW: "Where a training waits for input like this, its pipeline is slow and not the "
+    SLOW: "Where a training waits for input like this, its pipeline is slow, not its "
     "machine: ask `perfkit run data-pipeline`.",
 }
 # Other programs that take this many cores are no quiet.
