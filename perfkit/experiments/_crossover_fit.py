@@ -90,14 +90,10 @@ def fitted(steps: Sequence[Step], seed: int = 0) -> Fit | None:
     freedom = len(steps) - rows.shape[1]
     scale = max(1.0, float(((misses / spread) ** 2).sum() / freedom) ** 0.5)
     wide = np.minimum(spread * scale * _student(freedom) / _NORMAL, _WIDEST)
-    random = np.random.default_rng(seed)
-    noise = np.exp(wide * random.standard_normal((_DRAWS, len(steps))))
-    draws = np.stack([_solved(rows, expected * one, spread) for one in noise])
-    ends = np.percentile(draws, _ENDS, axis=0)
-    launch, per_byte, per_flop = (
-        Between(value=float(v), low=float(min(low, v)), high=float(max(high, v)))
-        for v, low, high in zip(found, *ends, strict=True)
-    )
+    noise = np.random.default_rng(seed).standard_normal((_DRAWS, len(steps)))
+    anew = expected * np.exp(wide * noise)
+    draws = np.stack([_solved(rows, drawn, spread) for drawn in anew])
+    launch, per_byte, per_flop = _between(found, draws)
     return Fit(
         launch=launch,
         per_byte=per_byte,
@@ -105,6 +101,15 @@ def fitted(steps: Sequence[Step], seed: int = 0) -> Fit | None:
         misses=float(np.abs(misses).max()),
         draws=draws,
     )
+
+
+def _between(found: NDArray[np.float64], draws: NDArray[np.float64]) -> list[Between]:
+    """Each fitted number between the ends of its draws."""
+    ends = np.percentile(draws, _ENDS, axis=0)
+    return [
+        Between(value=float(v), low=float(min(low, v)), high=float(max(high, v)))
+        for v, low, high in zip(found, *ends, strict=True)
+    ]
 
 
 def _row(cost: Cost) -> NDArray[np.float64]:
