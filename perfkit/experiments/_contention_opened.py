@@ -35,7 +35,7 @@ class Opened:
 
     def _judged(self) -> Iterator[str]:
         if not self.suspect:
-            yield "In this run no counter pointed to anything: nobody could tell."
+            yield "In this run no counter moved far enough to point to anything."
         elif self.suspect != self.slowdown:
             yield (
                 f'In this run these point to "{self.suspect}": the counters do not '

@@ -114,7 +114,7 @@ HELD = Sign(
     "other programs held {} of memory",
     _memory,
     units.size,
-    200e6,
+    300e6,
 )
 READ = Sign(
     "others read",

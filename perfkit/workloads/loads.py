@@ -14,6 +14,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import psutil
+
 from perfkit.errors import RunError
 from perfkit.measure.monitor import OTHERS_VARIABLE
 from perfkit.workloads import cores
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
 # Far longer than a round of trials, and short for whoever would wait for it.
 LIMIT_S = 300.0
-_LEAST_BYTES = 16 << 20
+# What all copies of a load hold together, half in the arrays they copy from, or as
+# much of what is free: enough to be seen among what other programs hold.
+_HELD_BYTES, _HELD_SHARE = 1 << 30, 8
 # Before the verdict is known, this must not tell which load it was.
 _ENDED = "what was to disturb this training ended before it did, so nothing is said"
 
@@ -145,5 +149,6 @@ def _end(running: list[subprocess.Popen[bytes]]) -> None:
 
 def _needs(load: Load, count: int) -> str:
     if load.name == MEMORY:
-        return str(max(_LEAST_BYTES, array_bytes() // count))
+        held = min(_HELD_BYTES, psutil.virtual_memory().available // _HELD_SHARE)
+        return str(max(array_bytes(), held // 2) // count)
     return disk.files("")[0] if load.name == DISK else ""
