@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def _band(
     steps: Sequence[int],
     rows: NDArray[np.float64],
     colour: str,
-    dashes: object,
+    dashes: Any,
 ) -> None:
     axes.fill_between(
         steps, rows.min(axis=0), rows.max(axis=0), color=colour, alpha=0.15, lw=0

@@ -12,7 +12,12 @@ from perfkit.workloads.models import MODELS
 from perfkit.workloads.precisions import hardware
 from perfkit.workloads.precisions.eligibility import layers
 from perfkit.workloads.precisions.expectations import expected, unavailable
-from perfkit.workloads.precisions.precision import BFLOAT16, FLOAT32, PRECISIONS
+from perfkit.workloads.precisions.precision import (
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    PRECISIONS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 
 # A step that takes longer than this, and than so many of float32, is not timed: a few
 # of them would be the whole run.
-_LONGEST_STEP_S, _TIMES = 0.5, 3.0
+_LONGEST_STEP_S, _TIMES = 0.5, 10.0
 _NOT_HERE = "not here"
 
 
@@ -127,6 +132,6 @@ def _tried(
 ) -> Iterator[tuple[str, float]]:
     for one in able:
         expect = expectations.get(one.name, {}).get("expect")
-        doubtful = expect == "slower" and one.kind == "precision"
+        doubtful = expect == "slower" and one.name in (BFLOAT16, FLOAT16)
         if one.name == FLOAT32 or doubtful:
             yield one.name, work.seconds_of_step(model, one, batch)
