@@ -220,10 +220,12 @@ def test_a_run_reports_saves_and_succeeds(tmp_path):
     (kept,) = (tmp_path / "kept").glob("*.json")
     assert f"Saved as: kept/{kept.name}\n" in out
     assert "Napping is " in out
-    # The oracle: a nap of 5 ms after 10 ms of work.
+    # The oracle: a nap of 5 ms after 10 ms of work. However busy this machine is: the
+    # truth, or too noisy to say, never the opposite.
     written = json.loads((tmp_path / "out.json").read_text())
     (comparison,) = written["comparisons"]
-    assert 0.5 < comparison["ratio"] < 0.9
+    assert comparison["verdict"] in ("slower", "too noisy to say")
+    assert comparison["low"] < 10 / 15
     assert json.loads(kept.read_text()) == written
 
 
