@@ -55,8 +55,9 @@ def eligible(notes: Mapping[str, Any]) -> Iterator[str]:
     hindered = [f"{quoted(la.name)} {la.hindrance}" for la in layers if la.hindrance]
     but = f"; {', '.join(hindered)}" if hindered else ""
     yield (
-        f"By shapes, {units.percent(share)} of the multiplications are in layers that "
-        f"compute in 16 bits with sides that are multiples of {eligibility.BLOCK}{but}."
+        f"By shapes, {units.significant(100 * share)} % of the multiplications are in "
+        "layers that compute in 16 bits with sides that are multiples of "
+        f"{eligibility.BLOCK}{but}."
     )
 
 

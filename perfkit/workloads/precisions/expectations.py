@@ -49,10 +49,7 @@ def unavailable(precision: Precision, hardware: Hardware) -> str:
     if hardware.gpu:
         return "limits the processor, and here the GPU computes"
     if precision.leaves_out not in (hardware.instructions or ()):
-        return (
-            f"is this machine as it is: its processor is not known to have "
-            f"{precision.leaves_out}, so there is nothing to leave out"
-        )
+        return f"is this machine as it is: no {precision.leaves_out} is known of it"
     if hardware.allowed:
         return f"needs {INSTRUCTIONS} for itself, and it is set already"
     return ""
