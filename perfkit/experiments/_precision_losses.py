@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 Alike = Literal[
     "equal within rounding",
-    "no difference shown",
+    "less apart than two seeds",
     "differs",
+    "too noisy to say",
     "too few trainings to say",
     "lost",
 ]
@@ -93,8 +94,10 @@ class Pairs:
             return "equal within rounding"
         if self.half_width is None:
             return "too few trainings to say"
+        if abs(self.difference) + self.half_width <= self.seeds_differ:
+            return "less apart than two seeds"
         shown = abs(self.difference) > max(self.half_width, self.seeds_differ)
-        return "differs" if shown else "no difference shown"
+        return "differs" if shown else "too noisy to say"
 
 
 def pairs(curves: Iterable[Curve]) -> tuple[Pairs, ...]:

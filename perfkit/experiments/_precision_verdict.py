@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 _QUIETER = "End what else runs on this machine, or give the run more seconds."
 _LOSSES = {
     "equal within rounding": "; its losses equal those of float32 within rounding",
-    "no difference shown": "; its losses are not shown to differ from those of float32",
+    "less apart than two seeds": (
+        "; its losses are less apart from those of float32 than two seeds are"
+    ),
+    "too noisy to say": "; whether its losses differ is too noisy to say",
     "differs": "; but its losses differ from those of float32",
     "lost": "; but its loss became something that is no number",
 }
