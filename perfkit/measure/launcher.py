@@ -12,6 +12,7 @@ import contextlib
 import functools
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -176,7 +177,7 @@ class Launcher:
         self._ready = threading.Event()
         self._failure = ""
         self._warming: threading.Thread | None = None
-        self._log = ""
+        self._folder = ""
 
     def warm(self) -> None:
         """Begin to load TensorFlow in the background; returns at once."""
@@ -226,12 +227,11 @@ class Launcher:
     def _start_server(self) -> None:
         from multiprocessing import forkserver
 
-        descriptor, self._log = tempfile.mkstemp(prefix="perfkit-launcher-")
-        os.close(descriptor)
-        atexit.register(_forget, self._log)
+        self._folder = tempfile.mkdtemp(prefix="perfkit-launcher-")
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._context.set_forkserver_preload([preload.__name__])
         told = {
-            preload.LOG_VARIABLE: self._log,
+            preload.FOLDER_VARIABLE: self._folder,
             preload.PARENT_VARIABLE: str(os.getpid()),
         }
         os.environ.update(told)
@@ -244,7 +244,8 @@ class Launcher:
 
     def _last_words(self) -> str:
         try:
-            with open(self._log, errors="replace") as log:
+            path = os.path.join(self._folder, preload.LOG)
+            with open(path, errors="replace") as log:
                 lines = log.read()[-_TAIL:].strip().splitlines()
         except OSError:
             return ""
@@ -259,11 +260,6 @@ def launcher() -> Launcher:
 
 def _nothing() -> None:
     """Run in a trial's place to learn whether trials can start."""
-
-
-def _forget(path: str) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(path)
 
 
 @contextlib.contextmanager

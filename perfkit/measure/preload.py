@@ -12,10 +12,14 @@ import atexit
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
+import tempfile
 
-# The path of the file that takes what the import prints; kept for when it fails.
-LOG_VARIABLE = "PERFKIT_LAUNCHER_LOG"
+# A folder of our own: what the import prints, and whatever trials leave behind. They
+# are killed in the middle of their work, so nobody else would ever tidy up.
+FOLDER_VARIABLE = "PERFKIT_LAUNCHER_FOLDER"
+LOG = "log"
 PARENT_VARIABLE = "PERFKIT_LAUNCHER_PARENT"
 # From <linux/prctl.h>; Python has no name for it.
 _PR_SET_PDEATHSIG = 1
@@ -26,7 +30,7 @@ def _end_with_parent(number: int) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
-def _import_everything(parent: int) -> None:
+def _import_everything(parent: int, folder: str) -> None:
     _end_with_parent(signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -41,17 +45,22 @@ def _import_everything(parent: int) -> None:
     with contextlib.suppress(ImportError):
         import keras  # noqa: F401
         import tensorflow  # noqa: F401
-    # Taking TensorFlow apart takes seconds, and this process has nothing to tidy up.
-    atexit.register(os._exit, 0)
+    atexit.register(_leave, folder)
     # The thread that started this process ends now, and its process does not.
     _end_with_parent(0)
 
 
-if log := os.environ.get(LOG_VARIABLE):
-    _fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+def _leave(folder: str) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    # Taking TensorFlow apart takes seconds, and serves nobody.
+    os._exit(0)
+
+
+if _folder := os.environ.get(FOLDER_VARIABLE):
+    _log = os.path.join(_folder, LOG)
+    _fd = os.open(_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(_fd, 1)
     os.dup2(_fd, 2)
     os.close(_fd)
-    _import_everything(int(os.environ[PARENT_VARIABLE]))
-    # It ended well, and a parent that is killed leaves no file behind.
-    os.unlink(log)
+    os.environ["TMPDIR"] = tempfile.tempdir = _folder
+    _import_everything(int(os.environ[PARENT_VARIABLE]), _folder)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import psutil
 import pytest
@@ -241,3 +242,40 @@ def test_a_launcher_that_cannot_start_says_so():
     )
     assert "ended before it was ready" in done.stdout
     assert "python -c 'import tensorflow'" in done.stdout
+
+
+_LEAVES = """
+    import os, signal, sys, tempfile
+    from perfkit.measure.launcher import launcher
+    from perfkit.measure.trial import Limits
+
+    def leave():
+        print(tempfile.mkstemp()[1])
+        yield 1
+
+    while not launcher().wait(1):
+        pass
+    running = launcher().start(leave, 0, Limits())
+    while running.outcome is None:
+        running.poll(1)
+    print(running.tail, flush=True)
+    if sys.argv[1] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("end", ["over", "killed"])
+def test_what_a_trial_leaves_behind_goes_with_the_launcher(end, tmp_path):
+    without = Path(__file__).parents[1] / "guilty" / "without_tensorflow"
+    mine = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(without)}
+    mine["PERFKIT_TEST_FAMILY"] = str(os.getpid())
+    started = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(_LEAVES), end],
+        env=os.environ | mine,
+        capture_output=True,
+        text=True,
+    )
+    assert f"{tmp_path}/perfkit-launcher-" in started.stdout, started.stderr
+    # The fork server ends a moment later, once it sees that nobody needs it.
+    psutil.wait_procs(_family(0), timeout=10)
+    assert list(tmp_path.glob("perfkit-launcher-*")) == []
