@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError, RunError
+from perfkit.machine.starting.log import unlogged
 from perfkit.measure.launcher import launcher
 from perfkit.measure.tick import Note
 from perfkit.measure.trial import Limits
@@ -25,7 +26,7 @@ _RESULT = "result"
 def fresh(function: Callable[[Any], Any], /, *, timeout: float = 60.0) -> Any:
     """Call a function in a process that has TensorFlow loaded and has not used it.
 
-    What it prints is printed here. An interrupt ends the process.
+    What it prints is printed here, without TensorFlow's log. An interrupt ends the process.
 
     Args:
         function: Takes the module ``tensorflow``. What it returns has to be picklable:
@@ -60,7 +61,7 @@ def fresh(function: Callable[[Any], Any], /, *, timeout: float = 60.0) -> Any:
             found |= {m[1]: m[2] for m in messages if m[0] == "note"}
     finally:
         running.kill("stopped", "was interrupted")
-    sys.stdout.write(running.tail)
+    sys.stdout.write(unlogged(running.tail))
     if running.outcome != "completed":
         raise RunError(f"The function {running.message.rstrip('.')}.")
     return found.get(_RESULT)

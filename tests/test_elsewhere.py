@@ -19,6 +19,12 @@ def test_what_the_function_prints_is_printed_here(capsys):
     assert capsys.readouterr().out == "seen 3\n"
 
 
+def test_what_tensorflow_logs_is_left_out(capfd):
+    shown = perfkit.fresh(lambda tf: tf.config.list_logical_devices()[0].device_type)
+    assert shown == "CPU"
+    assert capfd.readouterr() == ("", "")
+
+
 def test_settings_hold_in_that_process_alone():
     def logical_devices(tf):
         (cpu,) = tf.config.list_physical_devices("CPU")

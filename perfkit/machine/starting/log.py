@@ -17,6 +17,8 @@ _HEAD = re.compile(
     r"^\s*(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: )?[IWEF]"
     r"(?:\d{4} \d\d:\d\d:[\d.]+\s+\d+)? \S+?:\d+\] ?"
 )
+# What absl says once, without a head, before its first line.
+_BEFORE = "All log messages before absl::InitializeLog() is called"
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _POINTER = re.compile(r"\b0x[0-9a-fA-F]{3,}\b")
 _NUMBER = re.compile(r"\d+")
@@ -44,6 +46,14 @@ def said(log: str, names: Iterable[str] = ()) -> tuple[Said, ...]:
         if key not in known and _has_room(tuple(known.values()), one):
             known[key] = one
     return tuple(known.values())
+
+
+def unlogged(output: str) -> str:
+    """What a process printed itself: its output without TensorFlow's log."""
+    lines = output.splitlines(keepends=True)
+    return "".join(
+        line for line in lines if not _HEAD.match(line) and _BEFORE not in line
+    )
 
 
 def _messages(log: str) -> Iterator[str]:
