@@ -26,7 +26,8 @@ _RESULT = "result"
 def fresh(function: Callable[[Any], Any], /, *, timeout: float = 60.0) -> Any:
     """Call a function in a process that has TensorFlow loaded and has not used it.
 
-    What it prints is printed here, without TensorFlow's log. An interrupt ends the process.
+    What it prints is printed here, without TensorFlow's log. An interrupt ends the
+    process.
 
     Args:
         function: Takes the module ``tensorflow``. What it returns has to be picklable:
