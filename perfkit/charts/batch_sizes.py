@@ -8,11 +8,10 @@ from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY
 from perfkit.charts.svg import INK
-from perfkit.experiments import _batch_loop as usual
-from perfkit.experiments import _batch_numbers as numbers
-from perfkit.experiments import _batch_told as told
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
+from perfkit.verdicts.batch import numbers, told
+from perfkit.workloads import usual_loop as usual
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
-    from perfkit.experiments._batch_numbers import Knee
     from perfkit.findings.record import Finding
     from perfkit.measure.statistics import Timing
+    from perfkit.verdicts.batch.numbers import Knee
 
 _LOOPS = (
     (usual.UPWARDS, "x", "upwards"),

@@ -12,11 +12,9 @@ from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.svg import INK
-from perfkit.experiments import _crossover_facts as facts
-from perfkit.experiments import _crossover_numbers as numbers
-from perfkit.experiments import _crossover_where as where
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
+from perfkit.verdicts.crossover import facts, numbers, where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,11 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
-    from perfkit.experiments._crossover_facts import Dot
-    from perfkit.experiments._crossover_numbers import Curve, Point
-    from perfkit.experiments._crossover_where import Crossing
     from perfkit.findings.record import Finding
     from perfkit.measure.measurement import Measurement
+    from perfkit.verdicts.crossover.facts import Dot
+    from perfkit.verdicts.crossover.numbers import Curve, Point
+    from perfkit.verdicts.crossover.where import Crossing
 
 _EXPERIMENT = "cpu-or-gpu"
 _MOST_WEIGHTS = 10**12

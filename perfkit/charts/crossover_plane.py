@@ -11,10 +11,9 @@ from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import GREEN
 from perfkit.charts.crossover import has_crossover, mark_of, stamped
-from perfkit.experiments import _crossover_numbers as numbers
-from perfkit.experiments import _crossover_where as where
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
+from perfkit.verdicts.crossover import numbers, where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
-    from perfkit.experiments._crossover_fit import Fit
-    from perfkit.experiments._crossover_numbers import Point
     from perfkit.findings.record import Finding
+    from perfkit.verdicts.crossover.fit import Fit
+    from perfkit.verdicts.crossover.numbers import Point
 
     Edge = tuple[float, float, float]
 

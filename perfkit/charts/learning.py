@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.charts import canvas, curves, scales
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.experiments import _batch_told as told
 from perfkit.findings.text import plain
+from perfkit.verdicts.batch import told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
-    from perfkit.experiments._batch_told import Curve
     from perfkit.findings.record import Finding
+    from perfkit.verdicts.batch.told import Curve
 
 # Told apart by their dashes as well.
 _LOOKS = ((BLUE, "-"), (GREEN, (0, (5, 2))), (RED, (0, (1, 1.5))), (GREY, (0, (4, 2))))

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.charts import canvas, curves, scales
 from perfkit.charts.canvas import BLUE, RED
-from perfkit.experiments import _precision_told as told
 from perfkit.findings.text import plain
+from perfkit.verdicts.precision import told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
-    from perfkit.experiments._precision_told import Scale
     from perfkit.findings.record import Finding
+    from perfkit.verdicts.precision.told import Scale
 
 
 def loss_scale(finding: Finding) -> Figure:

@@ -10,9 +10,9 @@ from perfkit import units
 from perfkit.charts import canvas, curves, scales
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.svg import INK
-from perfkit.experiments import _precision_losses as losses_of
-from perfkit.experiments import _precision_told as told
 from perfkit.findings.text import plain
+from perfkit.verdicts.precision import losses as losses_of
+from perfkit.verdicts.precision import told
 from perfkit.workloads.precisions.precision import FLOAT32
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perfkit.charts.figure import Figure
-    from perfkit.experiments._precision_losses import Pairs
     from perfkit.findings.record import Finding
+    from perfkit.verdicts.precision.losses import Pairs
 
 # Told apart by their dashes as well; float32 is a plain line.
 _LOOKS = ((BLUE, (0, (5, 2))), (GREEN, (0, (1, 1.5))), (RED, (0, (4, 2, 1, 2))))

@@ -10,9 +10,8 @@ from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, RED
 from perfkit.charts.svg import INK
-from perfkit.experiments import _batch_search as search
-from perfkit.experiments import _batch_told as told
 from perfkit.findings.text import plain
+from perfkit.verdicts.batch import search, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
-    from perfkit.experiments._batch_search import Found
     from perfkit.findings.record import Finding
+    from perfkit.verdicts.batch.search import Found
     from perfkit.workloads.memory_forecast import Forecast
 
 

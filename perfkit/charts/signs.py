@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 from perfkit.charts import canvas, rows
 from perfkit.charts.canvas import BLUE, GREY, SMALL, WIDTH
 from perfkit.charts.svg import INK
-from perfkit.experiments._contention_mystery import QUIET
-from perfkit.experiments._contention_signs import SIGNS, values
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
+from perfkit.verdicts.contention.mystery import QUIET
+from perfkit.verdicts.contention.signs import SIGNS, values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
-    from perfkit.experiments._contention_signs import Sign
     from perfkit.findings.record import Finding
+    from perfkit.verdicts.contention.signs import Sign
 
     Read = dict[str, dict[Sign, dict[int, float]]]
 

@@ -11,8 +11,8 @@ from perfkit.charts import canvas, curves
 from perfkit.charts.batch_sizes import timed
 from perfkit.charts.canvas import BLUE, RED
 from perfkit.charts.svg import INK
-from perfkit.experiments import _batch_numbers as numbers
 from perfkit.findings.text import plain
+from perfkit.verdicts.batch import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
-    from perfkit.experiments._batch_numbers import Between, Line, StepTime
     from perfkit.findings.record import Finding
+    from perfkit.verdicts.batch.numbers import Between, Line, StepTime
 
 
 def step_costs(finding: Finding) -> Figure:

@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from perfkit.errors import BadParameterError
-from perfkit.experiments import _batch_loop as usual
-from perfkit.experiments import _batch_numbers as numbers
-from perfkit.experiments import _batch_search as search
-from perfkit.experiments import _batch_told as told
-from perfkit.experiments import _batch_work as work
-from perfkit.experiments._batch_facts import Asked
-from perfkit.experiments._batch_verdict import judge
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tries import Try
+from perfkit.verdicts.batch import numbers, search, told
+from perfkit.verdicts.batch.facts import Asked
+from perfkit.verdicts.batch.verdict import judge
+from perfkit.workloads import batches as work
+from perfkit.workloads import usual_loop as usual
 from perfkit.workloads.models import MODELS
 
 if TYPE_CHECKING:

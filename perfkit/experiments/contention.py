@@ -13,16 +13,16 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from perfkit.experiments import _contention_mystery as mysteries
-from perfkit.experiments import _contention_training as training
-from perfkit.experiments._contention_mystery import MYSTERY, QUIET, SLOW
-from perfkit.experiments._contention_opened import Opened, opened
-from perfkit.experiments._contention_training import Job
-from perfkit.experiments._contention_verdict import judge
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
+from perfkit.verdicts.contention import mystery as mysteries
+from perfkit.verdicts.contention.mystery import MYSTERY, QUIET, SLOW
+from perfkit.verdicts.contention.opened import Opened, opened
+from perfkit.verdicts.contention.verdict import judge
+from perfkit.workloads import disturbed_training as training
+from perfkit.workloads.disturbed_training import Job
 from perfkit.workloads.loads import DISK, GPU, LOADS
 from perfkit.workloads.rungs import disk
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from perfkit import units
 from perfkit.errors import BadParameterError
-from perfkit.experiments import _convolution_channels as counts
-from perfkit.experiments._convolution_verdict import judge
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
+from perfkit.verdicts.convolution import channels as counts
+from perfkit.verdicts.convolution.verdict import judge
 from perfkit.workloads.convolutions import ceilings, trying, working
 from perfkit.workloads.convolutions.ceilings import ARITHMETIC, BFLOAT16, MEMORY
 from perfkit.workloads.convolutions.problem import FLOAT, Problem

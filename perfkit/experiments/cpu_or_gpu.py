@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from perfkit.errors import BadParameterError, RunError
-from perfkit.experiments import _crossover_facts as facts
-from perfkit.experiments import _crossover_numbers as numbers
-from perfkit.experiments._crossover_facts import AHEAD, BYTES, FLOATS, Asked
-from perfkit.experiments._crossover_verdict import judge
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.machine_ladder import gpus_here
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import Note
+from perfkit.verdicts.crossover import facts, numbers
+from perfkit.verdicts.crossover.facts import AHEAD, BYTES, FLOATS, Asked
+from perfkit.verdicts.crossover.verdict import judge
 from perfkit.workloads import cores
 from perfkit.workloads.crossover import devices, jobs, training, wire
 from perfkit.workloads.crossover.jobs import Size

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Annotated
 import psutil
 
 from perfkit.errors import BadParameterError, RunError
-from perfkit.experiments._claims import Claim, claims
-from perfkit.experiments._feeding_numbers import ALONE
-from perfkit.experiments._feeding_verdict import judge
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Folder, Range
 from perfkit.machine import limits
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import Note
+from perfkit.verdicts.feeding.claims import Claim, claims
+from perfkit.verdicts.feeding.numbers import ALONE
+from perfkit.verdicts.feeding.verdict import judge
 from perfkit.workloads import agreement, cache, decoding, feeding, records, sources
 from perfkit.workloads.images import kept, look_at
 from perfkit.workloads.reading import Task

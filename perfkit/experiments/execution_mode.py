@@ -13,11 +13,11 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from perfkit.experiments._execution_verdict import judge
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
+from perfkit.verdicts.execution.verdict import judge
 from perfkit.workloads.execution import agreement
 from perfkit.workloads.execution.job import Job
 from perfkit.workloads.execution.ways import BASELINES, GROUPS, WAYS

@@ -15,16 +15,15 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from perfkit.experiments import _precision_work as work
-from perfkit.experiments._precision_facts import beforehand
-from perfkit.experiments._precision_foreseen import foreseen, known
-from perfkit.experiments._precision_verdict import judge
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tries import Try
+from perfkit.verdicts.precision.facts import beforehand
+from perfkit.verdicts.precision.foreseen import foreseen, known
+from perfkit.verdicts.precision.verdict import judge
 from perfkit.workloads.models import MODELS
-from perfkit.workloads.precisions import hardware
+from perfkit.workloads.precisions import hardware, work
 from perfkit.workloads.precisions.expectations import unavailable
 from perfkit.workloads.precisions.precision import (
     FLOAT16,

@@ -13,11 +13,11 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from perfkit.experiments._fastest import judge
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import READY, REFUSED, Note, every
+from perfkit.verdicts.fastest import judge
 from perfkit.workloads import row_sums
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Runs on two devices whose costs are known."""
 
-from perfkit.experiments import _crossover_numbers as numbers
 from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.verdicts.crossover import numbers
 from perfkit.workloads.crossover.jobs import Size
 from tests.experiments.batches import trial
 

@@ -119,7 +119,7 @@ def fed_batches(folder):
     def look(tf):
         import os
 
-        from perfkit.experiments import _contention_training as training
+        from perfkit.workloads import disturbed_training as training
 
         os.environ["PERFKIT_CACHE"] = folder
         training._RECORDS = 40

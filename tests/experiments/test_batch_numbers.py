@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from perfkit.experiments import _batch_numbers as numbers
-from perfkit.experiments._batch_load import load
-from perfkit.experiments._batch_numbers import StepTime
 from perfkit.measure.trial import Trial
+from perfkit.verdicts.batch import numbers
+from perfkit.verdicts.batch.load import load
+from perfkit.verdicts.batch.numbers import StepTime
 from tests.experiments.batches import by_cost, measured, name, played
 from tests.measure.scripted import Weather
 

@@ -7,11 +7,11 @@ import re
 import pytest
 
 from perfkit.errors import BadParameterError
-from perfkit.experiments import _batch_told as told
 from perfkit.experiments.batch_size import BatchSize
 from perfkit.findings import store
 from perfkit.measure.measurement import TWIN
 from perfkit.running import run
+from perfkit.verdicts.batch import told
 from perfkit.workloads.models import MODELS
 from tests.experiments.batches import by_cost, learnt, measured, name, tried
 

@@ -6,8 +6,6 @@ import pytest
 
 from perfkit.elsewhere import fresh
 from perfkit.errors import BadParameterError
-from perfkit.experiments import _contention_signs as signs
-from perfkit.experiments import _contention_training as training
 from perfkit.experiments import experiment
 from perfkit.experiments.contention import Contention, opened
 from perfkit.findings import store
@@ -15,6 +13,8 @@ from perfkit.measure.launcher import launcher
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED
 from perfkit.measure.trial import Limits, Trial
+from perfkit.verdicts.contention import signs
+from perfkit.workloads import disturbed_training as training
 from perfkit.workloads.loads import LOADS
 from tests.experiments.disturbed import ALL, SHOWS, fed_batches, found, run
 

@@ -11,7 +11,6 @@ import pytest
 
 from perfkit import charts
 from perfkit.errors import BadParameterError
-from perfkit.experiments._convolution_numbers import at_equal_work, speeds, widened
 from perfkit.experiments.convolution import Convolution, convolution_with
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.statistics import Comparison
@@ -19,6 +18,7 @@ from perfkit.measure.steady import steady
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.measure.trial import Trial
 from perfkit.running import run
+from perfkit.verdicts.convolution.numbers import at_equal_work, speeds, widened
 from perfkit.workloads.convolutions.ways import GROUPS, WAYS
 
 LIMITS = ["arithmetic limit", "memory limit"]

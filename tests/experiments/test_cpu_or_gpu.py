@@ -7,12 +7,12 @@ import pytest
 
 import perfkit
 from perfkit.errors import BadParameterError, RunError
-from perfkit.experiments import _crossover_numbers as numbers
 from perfkit.experiments import cpu_or_gpu, experiment
 from perfkit.experiments.cpu_or_gpu import CpuOrGpu
 from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Arm, Measurement
 from perfkit.running import run
+from perfkit.verdicts.crossover import numbers
 from perfkit.workloads.crossover import devices
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 from tests.findings.made import failed

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from perfkit.experiments import _crossover_numbers as numbers
-from perfkit.experiments import _crossover_where as where
-from perfkit.experiments._crossover_fit import Step, fitted
+from perfkit.verdicts.crossover import numbers, where
+from perfkit.verdicts.crossover.fit import Step, fitted
 from perfkit.workloads.crossover.jobs import Size, cost
 from tests.experiments.crossings import (
     CPU,

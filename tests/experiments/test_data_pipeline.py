@@ -7,13 +7,13 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments._feeding_numbers import waiting
 from perfkit.experiments.data_pipeline import DataPipeline, claims
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.record import Machine
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.trial import Trial
 from perfkit.running import run
+from perfkit.verdicts.feeding.numbers import waiting
 from perfkit.workloads import photographs
 from perfkit.workloads.feeding import DROPPED, RESTARTED
 from perfkit.workloads.ways import WAYS

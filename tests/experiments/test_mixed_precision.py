@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 
 from perfkit.errors import BadParameterError
-from perfkit.experiments import _precision_told as told
-from perfkit.experiments import _precision_work as work
 from perfkit.experiments import experiment
-from perfkit.experiments._precision_facts import beforehand
-from perfkit.experiments._precision_foreseen import computing, expectations, too_slow
-from perfkit.experiments._precision_losses import pairs
 from perfkit.experiments.mixed_precision import MixedPrecision, foresee
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.tick import REFUSED
 from perfkit.measure.trial import Trial
 from perfkit.running import run
-from perfkit.workloads.precisions import hardware
+from perfkit.verdicts.precision import told
+from perfkit.verdicts.precision.facts import beforehand
+from perfkit.verdicts.precision.foreseen import computing, expectations, too_slow
+from perfkit.verdicts.precision.losses import pairs
+from perfkit.workloads.precisions import hardware, work
 from perfkit.workloads.precisions.hardware import Hardware
 from perfkit.workloads.precisions.precision import GROUPS, NO_TF32, PRECISIONS
 
@@ -436,7 +435,7 @@ def test_all_precisions_begin_with_the_same_weights_and_see_the_same_examples():
 
     def losses(name):
         def look(tf):
-            from perfkit.experiments import _precision_work as work
+            from perfkit.workloads.precisions import work
 
             notes = [n.value for n in work.learning("tiny-dense", name, 5) if has(n)]
             return notes[-1]["losses"]

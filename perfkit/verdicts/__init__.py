@@ -1,0 +1,1 @@
+"""What do the timings of each experiment mean? Numbers, facts and the sentence."""

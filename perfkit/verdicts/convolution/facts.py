@@ -1,0 +1,180 @@
+"""What a run of convolutions shows besides the rates: facts, a sentence each."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.measure.pay_back import pay_back
+from perfkit.verdicts.convolution import numbers
+from perfkit.workloads.convolutions.ceilings import ARITHMETIC, MEMORY
+from perfkit.workloads.convolutions.ways import BASELINE, GROUPS, WAYS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.pay_back import PayBack
+    from perfkit.measure.statistics import Comparison
+    from perfkit.verdicts.convolution.numbers import Bound, Speed
+    from perfkit.workloads.convolutions.problem import Problem
+
+# A first call is worth a sentence from so many times that of the baseline on.
+_DEAR = 2
+_HELD_UP: dict[Bound, str] = {
+    "compute": "Compute-bound, by their share of the matrix product's speed",
+    "memory": "Memory-bound, by their share of the memory's speed",
+    "overhead": "Overhead-bound, by the share of a call that is left without work",
+    "none": "Held up by none of these but by steps of their own, such as copies",
+}
+
+
+def because(
+    measured: Measurement, problem: Problem, found: list[Speed]
+) -> tuple[str, ...]:
+    """The facts that a verdict rests on.
+
+    Args:
+        measured: The run.
+        problem: What was convolved.
+        found: How near each way comes to the limits.
+    """
+    return (
+        *_limits(measured, problem),
+        *_held_up(found),
+        *_first_calls(measured, problem),
+        *_shorter(measured),
+        *_lighter(measured, problem),
+        *untimed(measured),
+    )
+
+
+def _limits(measured: Measurement, problem: Problem) -> Iterator[str]:
+    """What the machine can do, and where this convolution lies between its limits."""
+    peak, memory = measured.timing(ARITHMETIC), measured.timing(MEMORY)
+    if peak is None or memory is None:
+        return
+    way = WAYS[BASELINE]
+    flops, traffic = way.flops(problem), way.traffic(problem)
+    fast, wide = peak.rate * flops, memory.rate * traffic
+    intensity, ridge = flops / traffic, fast / wide
+    limit = "arithmetic" if intensity > ridge else "memory"
+    yield (
+        f"In this run a large matrix product reached {gflops(fast / 1e9)}, and memory "
+        f"{units.size(wide)}/s. This convolution has {units.significant(intensity)} "
+        f"multiplications and additions for each byte; from {units.significant(ridge)} "
+        f"on arithmetic is the limit, so of the two it is {limit}."
+    )
+
+
+def _held_up(found: list[Speed]) -> Iterator[str]:
+    """The ways by what holds them up, each with the share that says so."""
+    for bound, words in _HELD_UP.items():
+        ways = [s for s in found if s.bound == bound and s.compute is not None]
+        if ways:
+            named = ", ".join(f"{quoted(s.variant)}{_share(s)}" for s in ways)
+            yield f"{words}: {named}."
+
+
+def _share(speed: Speed) -> str:
+    """The share that says what holds a way up; "" where none does."""
+    shares: dict[Bound, float | None] = {
+        "compute": speed.compute,
+        "memory": speed.memory,
+        "overhead": speed.overhead,
+    }
+    share = shares.get(speed.bound)
+    return "" if share is None else f" {units.percent(share)}"
+
+
+def _first_calls(measured: Measurement, problem: Problem) -> Iterator[str]:
+    """What each first call costs, and after how many calls it has paid back."""
+    base, costly = measured.timing(BASELINE), []
+    for name in numbers.contenders(measured):
+        timing, back = measured.timing(name), pay_back(measured, name, BASELINE)
+        if name == BASELINE or base is None or timing is None or back is None:
+            continue
+        first = f"{units.seconds(timing.first_call_s)} for its first call"
+        if back.paying == "pays back":
+            later = units.seconds(problem.batch / timing.rate)
+            yield (
+                f"{quoted(name)} takes {first} and {later} for a later one: it pays "
+                f"back after {_calls(back, problem)}."
+            )
+        elif timing.first_call_s > _DEAR * base.first_call_s:
+            costly.append(f"{quoted(name)} takes {first}")
+    if costly:
+        yield (
+            f"{', '.join(costly)}: that is not shown to pay back, as no later call is "
+            f"shown to be faster than {quoted(BASELINE)}."
+        )
+
+
+def _calls(back: PayBack, problem: Problem) -> str:
+    calls, low, high = (
+        None if examples is None else math.ceil(examples / problem.batch)
+        for examples in (back.examples, back.low, back.high)
+    )
+    most = "no known end" if high is None else f"{high:,}"
+    return f"{calls:,} call{'s' * (calls != 1)} (95 % interval {low:,} to {most})"
+
+
+def _shorter(measured: Measurement) -> Iterator[str]:
+    for name, way in WAYS.items():
+        compared = measured.compare(name, BASELINE)
+        if way.precision != "float32" and compared:
+            yield (
+                f"{quoted(name)} runs at {units.ratio(compared.ratio)} "
+                f"{quoted(BASELINE)} ({interval(compared)}; {compared.verdict}). Its "
+                "answer is right to 2 or 3 digits only, so it does not compete."
+            )
+
+
+def _lighter(measured: Measurement, problem: Problem) -> Iterator[str]:
+    whole = WAYS[BASELINE].flops(problem)
+    for name in GROUPS["lighter"]:
+        compared = measured.compare(name, BASELINE)
+        if compared:
+            part = WAYS[name].flops(problem) / whole
+            yield (
+                f"{quoted(name)} is another layer with {units.percent(part)} of the "
+                f"arithmetic; it runs at {units.ratio(compared.ratio)} "
+                f"{quoted(BASELINE)} ({interval(compared)})."
+            )
+
+
+def untimed(measured: Measurement) -> Iterator[str]:
+    """What was not timed, and how trials ended that did not complete."""
+    for arm in measured.arms:
+        if arm.unavailable:
+            yield f"{quoted(arm.name)} is not timed: {arm.unavailable}."
+    ended = {
+        trial.variant: trial.message or trial.outcome
+        for trial in measured.trials
+        if trial.outcome not in ("completed", "stopped")
+    }
+    for name, how in ended.items():
+        yield f"{quoted(name)} {how}."
+
+
+def gflops(value: float) -> str:
+    """Write arithmetic per second, given in thousand millions."""
+    return f"{units.significant(value)} GFLOP/s"
+
+
+def interval(compared: Comparison) -> str:
+    """Write how sure a ratio is."""
+    rounds = f"{compared.rounds} round{'s' * (compared.rounds != 1)}"
+    return f"95 % interval {compared.low:.2f} to {compared.high:.2f}, {rounds}"
+
+
+def quoted(name: str) -> str:
+    """A variant's name as it stands in a sentence."""
+    return f'"{name}"'
+
+
+def listed(names: Iterable[str]) -> str:
+    """Some variants' names, at least one, as they stand in a sentence."""
+    *others, last = [quoted(name) for name in names]
+    return f"{', '.join(others)} and {last}" if others else last

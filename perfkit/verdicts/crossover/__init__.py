@@ -1,0 +1,1 @@
+"""From which size on a second device pays."""

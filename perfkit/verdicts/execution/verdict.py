@@ -1,0 +1,192 @@
+"""What the timings of several ways to execute a training mean, in words.
+
+Everything is read from a ``Measurement`` and nothing else, so that a verdict can be
+worked out again from what was saved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.findings.record import Verdict
+from perfkit.measure.pay_back import pay_back
+from perfkit.verdicts.execution import facts
+from perfkit.workloads.execution.ways import REMEDIES, UNWATCHED, WAYS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Comparison, Timing
+
+# What to write instead of what is traced again and again.
+_TRACED_ONCE = {
+    "Python number": "step(features, labels, tf.constant(number))",
+    "changing shapes": "@tf.function(reduce_retracing=True)",
+    "made anew": "step = tf.function(step)  # once, before the loop",
+    "ragged last batch": "dataset.batch(batch, drop_remainder=True)",
+}
+# What to write where an observer is too dear.
+_CHEAPER = {
+    "metrics": "model.compile(..., metrics=None)",
+    "callback": "def on_epoch_end(self, epoch, logs=None): ...  # not after each batch",
+    "progress bar": "model.fit(..., verbose=2)",
+    "validation": "model.fit(..., validation_data=held_back, validation_freq=5)",
+    "histograms": "keras.callbacks.TensorBoard(folder, histogram_freq=0)",
+}
+
+
+def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
+    """Say what a run shows: of its modes, or else of retracing, or else of observers.
+
+    Args:
+        measured: The run.
+        batch: Examples in a batch.
+        epoch: Steps in an epoch that observers watch.
+    """
+    modes = facts.of_kind(measured, "mode")
+    because = facts.because(measured, batch=batch, epoch=epoch)
+    if len(modes) > 1:
+        return _of_modes(measured, modes, because, batch)
+    if guilty := _compared(measured, {name: WAYS[name].against for name in REMEDIES}):
+        return _of_retracing(measured, guilty, because)
+    observers = facts.of_kind(measured, "observer")
+    if watched := _compared(measured, dict.fromkeys(observers, UNWATCHED)):
+        return _of_observers(watched, because)
+    return Verdict(
+        headline="Nothing could be compared.",
+        because=because,
+        next="Look at how the trials ended, or give the run more seconds.",
+    )
+
+
+def _of_modes(
+    measured: Measurement, modes: tuple[str, ...], because: tuple[str, ...], batch: int
+) -> Verdict:
+    best, *ties = measured.fastest(modes)
+    baseline = measured.baseline
+    compared = measured.compare(best.variant, baseline)
+    if compared is None or compared.verdict != "faster" or best.variant == baseline:
+        return Verdict(
+            headline=_not_won(best, ties, compared, baseline, batch),
+            because=because,
+            next=_stay(compared, baseline),
+        )
+    paid = pay_back(measured, best.variant, baseline)
+    pays = f"; it {facts.paying(paid, batch)}" if paid else ""
+    return Verdict(
+        headline=(
+            f"{facts.quoted(best.variant)} trains fastest here{_tied(ties)}: "
+            f"{_step(best, batch)}, {units.ratio(compared.ratio)} the examples per "
+            f"second of {facts.quoted(baseline)} ({facts.interval(compared)}){pays}."
+        ),
+        because=because,
+        next=f"Change this line: `{WAYS[best.variant].advice}`.",
+        winner=best.variant,
+    )
+
+
+def _not_won(
+    best: Timing,
+    ties: Sequence[Timing],
+    compared: Comparison | None,
+    baseline: str,
+    batch: int,
+) -> str:
+    name = facts.quoted(baseline)
+    if best.variant == baseline:
+        if ties:
+            return (
+                f"No mode is shown to be faster than {name}, which takes "
+                f"{_step(best, batch)}."
+            )
+        return f"{name} is the fastest mode here: {_step(best, batch)}."
+    if compared is None:
+        return (
+            f"{facts.quoted(best.variant)} takes {_step(best, batch)}; no round "
+            f"compares it with {name}."
+        )
+    reached = (
+        f"the best, {facts.quoted(best.variant)}, reaches {units.ratio(compared.ratio)}"
+        f" ({facts.interval(compared)})"
+    )
+    if compared.verdict == "too noisy to say":
+        return f"Too noisy to say whether any mode is faster than {name}: {reached}."
+    return f"No mode is shown to be faster than {name}: {reached}."
+
+
+def _stay(compared: Comparison | None, baseline: str) -> str:
+    if compared is not None and compared.verdict == "too noisy to say":
+        return "End what else runs on this machine, or give the run more seconds."
+    return f"Keep `{WAYS[baseline].advice}`."
+
+
+def _compared(
+    measured: Measurement, against: Mapping[str, str]
+) -> tuple[Comparison, ...]:
+    """The comparisons of variants with others, as far as both were timed."""
+    pairs = ((name, other) for name, other in against.items() if name != other)
+    found = (measured.compare(name, other) for name, other in pairs)
+    return tuple(one for one in found if one is not None)
+
+
+def _of_retracing(
+    measured: Measurement, guilty: tuple[Comparison, ...], because: tuple[str, ...]
+) -> Verdict:
+    slower = [found for found in guilty if found.verdict == "slower"]
+    if not slower:
+        return Verdict(
+            headline="No way of having a step traced again is shown to cost anything "
+            "in the steady state here.",
+            because=because,
+            next="Look at how often each was traced, and at its first call.",
+        )
+    worst = min(slower, key=lambda found: found.ratio)
+    seen = facts.traces(measured, worst.variant)
+    return Verdict(
+        headline=(
+            f"{facts.quoted(worst.variant)} costs most: {seen['traces']:,} traces in "
+            f"{seen['steps']:,} steps, and {units.ratio(worst.ratio)} the rate of "
+            f"{facts.quoted(worst.baseline)} ({facts.interval(worst)})."
+        ),
+        because=because,
+        next=f"Change this line: `{_TRACED_ONCE[worst.variant]}`.",
+    )
+
+
+def _of_observers(
+    compared: tuple[Comparison, ...], because: tuple[str, ...]
+) -> Verdict:
+    slower = [found for found in compared if found.verdict == "slower"]
+    if not slower:
+        noisy = [c.variant for c in compared if c.verdict == "too noisy to say"]
+        doubt = f"; of {facts.listed(noisy)} it is too noisy to say" if noisy else ""
+        return Verdict(
+            headline=f"No observer is shown to slow this training down{doubt}.",
+            because=because,
+            next="End what else runs on this machine, or give the run more seconds."
+            if noisy
+            else "Watch as much as you like.",
+        )
+    dearest = min(slower, key=lambda found: found.ratio)
+    return Verdict(
+        headline=(
+            f"{facts.quoted(dearest.variant)} is the dearest observer here: with it "
+            f"the same training takes {facts.slowdown(dearest)}, over "
+            f"{dearest.rounds} rounds."
+        ),
+        because=because,
+        next=f"Change this line: `{_CHEAPER[dearest.variant]}`.",
+    )
+
+
+def _tied(ties: Sequence[Timing]) -> str:
+    if not ties:
+        return ""
+    others = facts.listed([tie.variant for tie in ties])
+    return f", and no difference to {others} is shown"
+
+
+def _step(timing: Timing, batch: int) -> str:
+    return f"{units.seconds(batch / timing.rate)} a step"

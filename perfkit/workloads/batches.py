@@ -1,0 +1,185 @@
+"""What a trial of a batch size does: train, see whether it fits, or learn for real."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from perfkit.measure.tick import READY, Note, Pause, every
+from perfkit.workloads import held_memory as memory
+from perfkit.workloads.memory_forecast import forecast
+from perfkit.workloads.models import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import keras
+    import tensorflow as tf
+
+    from perfkit.measure.tick import Yielded
+    from perfkit.workloads.models import Model
+
+    Step = Callable[[Any, Any], object]
+
+# Steps after which a training holds all that it will ever hold.
+STEPS_TO_FILL = 3
+# A batch is filled with copies of so many examples: their values cost no time, and
+# making them all would take more memory than training on them.
+_DIFFERENT = 64
+# Examples to learn from, and others to see what was learnt.
+_LEARNT, _HELD_OUT = 2048, 512
+# The loss is looked at after so many examples, and so often at most.
+_BETWEEN_LOOKS, _LOOKS = 512, 200
+
+
+def training(name: str, batch: int) -> Iterator[Yielded]:
+    """Train a fresh network on one batch, which is in memory, without an end."""
+    import tensorflow as tf
+
+    at_start = memory.start()
+    step = _step(*_built(MODELS[name]))
+    examples, labels = _filled(MODELS[name], batch)
+    yield READY
+
+    def steps() -> Iterator[int | Note]:
+        for done in itertools.count(1):
+            step(examples, labels)
+            yield batch
+            if done == STEPS_TO_FILL:
+                yield Note("memory", _memory(at_start))
+
+    yield from every(steps(), sync=tf.test.experimental.sync_devices)
+
+
+def fitting(name: str, batch: int) -> Iterator[Yielded]:
+    """Train a few steps and end: a batch that gets so far fits."""
+    import tensorflow as tf
+
+    at_start = memory.start()
+    yield Note("batch", batch)
+    step = _step(*_built(MODELS[name]))
+    examples, labels = _filled(MODELS[name], batch)
+    yield READY
+    for _ in range(STEPS_TO_FILL):
+        step(examples, labels)
+        tf.test.experimental.sync_devices()
+        yield batch
+    yield Note("memory", _memory(at_start))
+
+
+def learning(name: str, batch: int) -> Iterator[Yielded]:
+    """Train for real, and look at the loss of examples that were held out."""
+    import tensorflow as tf
+
+    model = MODELS[name]
+    network, optimizer = _built(model)
+    step, loss_of = _step(network, optimizer), _loss()
+    examples, labels = _learnable(model, max(_LEARNT, batch) + _HELD_OUT)
+    seen, answers = examples[-_HELD_OUT:], labels[-_HELD_OUT:]
+    count = len(labels) - _HELD_OUT
+    _call_first(step, network, optimizer, (examples[:batch], labels[:batch]))
+    losses = [float(loss_of(answers, network(seen, training=False)))]
+    yield Note("batch", batch)
+    yield Note("losses", losses)
+    yield READY
+    done = since = 0
+    while len(losses) < _LOOKS:
+        chosen = (done + tf.range(batch)) % count
+        step(tf.gather(examples, chosen), tf.gather(labels, chosen))
+        done, since = done + batch, since + batch
+        if since >= _BETWEEN_LOOKS:
+            tf.test.experimental.sync_devices()
+            yield since
+            losses.append(float(loss_of(answers, network(seen, training=False))))
+            yield Note("losses", list(losses))
+            yield Pause("looking at the loss")
+            since = 0
+
+
+def prepare(name: str) -> Iterator[Yielded]:
+    """Tell what a step will hold, and on what it will run; takes no GPU."""
+    import tensorflow as tf
+
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    tf.config.set_visible_devices([], "GPU")
+    network, optimizer = _built(MODELS[name])
+    yield Note("gpus", gpus)
+    yield Note("forecast", forecast(network, optimizer).described())
+
+
+def _built(model: Model) -> tuple[keras.Model, keras.Optimizer]:
+    import keras
+
+    network, optimizer = model.build(), keras.optimizers.Adam()
+    optimizer.build(network.trainable_variables)
+    return network, optimizer
+
+
+def _loss() -> Any:
+    import keras
+
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def _step(network: keras.Model, optimizer: keras.Optimizer) -> Step:
+    """Give a function that trains on one batch; it does not wait for the device."""
+    import tensorflow as tf
+
+    loss_of, weights = _loss(), network.trainable_variables
+
+    def step(examples: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            loss = loss_of(labels, network(examples, training=True))
+        optimizer.apply(tape.gradient(loss, weights), weights)
+        return loss
+
+    compiled: Step = tf.function(step, autograph=False)
+    return compiled
+
+
+def _filled(model: Model, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
+    import tensorflow as tf
+
+    examples, labels = model.batch(min(batch, _DIFFERENT))
+    chosen = tf.range(batch) % len(labels)
+    return tf.gather(examples, chosen), tf.gather(labels, chosen)
+
+
+def _learnable(model: Model, count: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Examples that lie around a pattern of their class, so that there is a rule."""
+    import numpy as np
+    import tensorflow as tf
+
+    noise, labels = model.batch(count)
+    random = np.random.default_rng(1)
+    side, *rest = model.shape
+    # Coarse patterns: what is pooled or strided over still shows them.
+    coarse = 4 if rest else side
+    shape = (model.classes, coarse, *([coarse, *rest[1:]] if rest else []))
+    patterns = random.standard_normal(shape, np.float32)
+    for axis, of in enumerate(model.shape[:2] if rest else (), start=1):
+        patterns = np.repeat(patterns, of // coarse, axis=axis)
+    strength = 4.0 / np.sqrt(np.prod(model.shape))
+    return tf.constant(noise + strength * patterns[labels]), tf.constant(labels)
+
+
+def _call_first(
+    step: Step, network: keras.Model, optimizer: keras.Optimizer, batch: tuple[Any, Any]
+) -> None:
+    """Trace the step without having learnt anything from it."""
+    variables = [*network.variables, *optimizer.variables]
+    before = [variable.numpy() for variable in variables]
+    step(*batch)
+    for variable, value in zip(variables, before, strict=True):
+        variable.assign(value)
+
+
+def _memory(at_start: memory.Start) -> dict[str, int]:
+    """Bytes above the start in this process and, where there is one, on its GPU."""
+    import tensorflow as tf
+
+    told = memory.above(at_start)
+    for device in tf.config.list_logical_devices("GPU")[:1]:
+        name = device.name.partition("device:")[2]
+        told["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
+    return told
