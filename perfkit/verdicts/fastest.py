@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.findings.record import Verdict
-from perfkit.verdicts.feeding.facts import failures, listed, quoted
+from perfkit.verdicts.words import failures, listed, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.measure.tick import READY, Note, Pause, every
 from perfkit.workloads import held_memory as memory
+from perfkit.workloads.learnable import learnable
 from perfkit.workloads.memory_forecast import forecast
 from perfkit.workloads.models import MODELS
 
@@ -74,7 +75,8 @@ def learning(name: str, batch: int) -> Iterator[Yielded]:
     model = MODELS[name]
     network, optimizer = _built(model)
     step, loss_of = _step(network, optimizer), _loss()
-    examples, labels = _learnable(model, max(_LEARNT, batch) + _HELD_OUT)
+    made = learnable(model, max(_LEARNT, batch) + _HELD_OUT, seed=0)
+    examples, labels = (tf.constant(part) for part in made)
     seen, answers = examples[-_HELD_OUT:], labels[-_HELD_OUT:]
     count = len(labels) - _HELD_OUT
     _call_first(step, network, optimizer, (examples[:batch], labels[:batch]))
@@ -143,24 +145,6 @@ def _filled(model: Model, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
     examples, labels = model.batch(min(batch, _DIFFERENT))
     chosen = tf.range(batch) % len(labels)
     return tf.gather(examples, chosen), tf.gather(labels, chosen)
-
-
-def _learnable(model: Model, count: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Examples that lie around a pattern of their class, so that there is a rule."""
-    import numpy as np
-    import tensorflow as tf
-
-    noise, labels = model.batch(count)
-    random = np.random.default_rng(1)
-    side, *rest = model.shape
-    # Coarse patterns: what is pooled or strided over still shows them.
-    coarse = 4 if rest else side
-    shape = (model.classes, coarse, *([coarse, *rest[1:]] if rest else []))
-    patterns = random.standard_normal(shape, np.float32)
-    for axis, of in enumerate(model.shape[:2] if rest else (), start=1):
-        patterns = np.repeat(patterns, of // coarse, axis=axis)
-    strength = 4.0 / np.sqrt(np.prod(model.shape))
-    return tf.constant(noise + strength * patterns[labels]), tf.constant(labels)
 
 
 def _call_first(

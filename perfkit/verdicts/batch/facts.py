@@ -9,6 +9,7 @@ from perfkit import units
 from perfkit.verdicts.batch import numbers, search, told
 from perfkit.verdicts.batch.load import load
 from perfkit.verdicts.batch.words import why
+from perfkit.verdicts.words import noise
 from perfkit.workloads import usual_loop as usual
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Asked:
 
 def because(measured: Measurement, asked: Asked) -> Iterator[str]:
     """The facts that a verdict rests on."""
-    yield from _noise(measured)
+    yield from noise(measured)
     yield from _line(measured)
     yield from _fits(measured, asked)
     yield from _memory(measured)
@@ -63,15 +64,6 @@ def room(measured: Measurement, asked: Asked) -> str:
     if measured.notes.get("gpus"):
         return "the GPU's memory"
     return f"{units.size(asked.memory)} above the start"
-
-
-def _noise(measured: Measurement) -> Iterator[str]:
-    if measured.noise_floor is not None:
-        yield (
-            f'"{measured.baseline}" measured against itself differs by up to '
-            f"{units.percent(measured.noise_floor - 1)} in this run; no smaller "
-            "difference is claimed."
-        )
 
 
 def _line(measured: Measurement) -> Iterator[str]:

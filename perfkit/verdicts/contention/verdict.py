@@ -9,11 +9,10 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.verdicts.contention import signs
 from perfkit.verdicts.contention.mystery import MYSTERY, QUIET, SLOW
-from perfkit.verdicts.feeding.facts import failures, listed, quoted
+from perfkit.verdicts.words import failures, listed, noise, quoted
 from perfkit.workloads.loads import CPU, DISK, GPU, MEMORY
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def judge(measured: Measurement) -> Verdict:
     if any(c.variant == MYSTERY for c in compared):
         return _of_mystery(measured, compared[0])
     because = (
-        *_noise(measured),
+        *noise(measured),
         *_not_quiet(measured),
         *_each(measured, compared),
         *failures(measured),
@@ -92,7 +91,7 @@ def _of_none(compared: list[Comparison], because: tuple[str, ...]) -> Verdict:
 
 def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
     """The length of a step and nothing else: the rest is for the reader to see."""
-    because = (*_noise(measured), *_not_quiet(measured), *failures(measured))
+    because = (*noise(measured), *_not_quiet(measured), *failures(measured))
     if compared.verdict == "slower":
         headline = f"Something slows this training: a step takes {_longer(compared)}."
         following = (
@@ -103,15 +102,6 @@ def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
         headline = f"The mystery: {compared.verdict}; a step takes {_longer(compared)}."
         following = _QUIETER
     return Verdict(headline=headline, because=because, next=following)
-
-
-def _noise(measured: Measurement) -> Iterator[str]:
-    if measured.noise_floor is not None:
-        yield (
-            f"{quoted(QUIET)} measured against itself differs by up to "
-            f"{units.percent(measured.noise_floor - 1)} in this run; no smaller "
-            "difference is claimed."
-        )
 
 
 def _not_quiet(measured: Measurement) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.measure.pay_back import pay_back
 from perfkit.verdicts.convolution import numbers
+from perfkit.verdicts.words import interval, quoted
 from perfkit.workloads.convolutions.ceilings import ARITHMETIC, MEMORY
 from perfkit.workloads.convolutions.ways import BASELINE, GROUPS, WAYS
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.pay_back import PayBack
-    from perfkit.measure.statistics import Comparison
     from perfkit.verdicts.convolution.numbers import Bound, Speed
     from perfkit.workloads.convolutions.problem import Problem
 
@@ -161,17 +161,6 @@ def untimed(measured: Measurement) -> Iterator[str]:
 def gflops(value: float) -> str:
     """Write arithmetic per second, given in thousand millions."""
     return f"{units.significant(value)} GFLOP/s"
-
-
-def interval(compared: Comparison) -> str:
-    """Write how sure a ratio is."""
-    rounds = f"{compared.rounds} round{'s' * (compared.rounds != 1)}"
-    return f"95 % interval {compared.low:.2f} to {compared.high:.2f}, {rounds}"
-
-
-def quoted(name: str) -> str:
-    """A variant's name as it stands in a sentence."""
-    return f'"{name}"'
 
 
 def listed(names: Iterable[str]) -> str:

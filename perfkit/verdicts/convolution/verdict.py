@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.verdicts.convolution import facts, numbers
+from perfkit.verdicts.words import interval, quoted
 from perfkit.workloads.convolutions.ways import BASELINE, OWN, WAYS
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _won(speed: Speed, best: Timing, ties: list[Timing], compared: Comparison) -
         names = facts.listed(tie.variant for tie in ties)
         shared = f", and no difference to {names} is shown"
     return (
-        f"{facts.quoted(best.variant)} computes this convolution fastest here{shared}: "
+        f"{quoted(best.variant)} computes this convolution fastest here{shared}: "
         f"{_reached(best, speed)}, {_gain(compared)}."
     )
 
@@ -66,7 +67,7 @@ def _won(speed: Speed, best: Timing, ties: list[Timing], compared: Comparison) -
 def _not_won(
     speed: Speed, best: Timing, ties: list[Timing], compared: Comparison | None
 ) -> str:
-    name, base = facts.quoted(best.variant), facts.quoted(BASELINE)
+    name, base = quoted(best.variant), quoted(BASELINE)
     reached = _reached(best, speed)
     if best.variant == BASELINE:
         if ties:
@@ -81,20 +82,20 @@ def _not_won(
 
 
 def _gain(compared: Comparison) -> str:
-    times = f"{units.ratio(compared.ratio)} {facts.quoted(compared.baseline)}"
-    return f"{times} ({facts.interval(compared)})"
+    times = f"{units.ratio(compared.ratio)} {quoted(compared.baseline)}"
+    return f"{times} ({interval(compared)})"
 
 
 def _next(speed: Speed, best: Timing, compared: Comparison | None) -> str:
     if compared is not None and compared.verdict == "too noisy to say":
         return "End what else runs on this machine, or give the run more seconds."
     if compared is None or compared.verdict != "faster":
-        keep = f"Keep {facts.quoted(BASELINE)}."
+        keep = f"Keep {quoted(BASELINE)}."
         return f"{keep} {_NEXT[speed.bound]}".strip()
     if best.variant == OWN:
         return "Use your own function, and measure it inside your model."
     change = WAYS[best.variant].changes.rstrip(".")
-    return f"Use {facts.quoted(best.variant)}: {change}. {_NEXT[speed.bound]}".strip()
+    return f"Use {quoted(best.variant)}: {change}. {_NEXT[speed.bound]}".strip()
 
 
 def _of(name: str, found: list[Speed]) -> Speed | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from perfkit import units
 from perfkit.verdicts.crossover import numbers
-from perfkit.verdicts.feeding.facts import quoted
+from perfkit.verdicts.words import noise, quoted
 from perfkit.workloads.crossover import jobs
 
 if TYPE_CHECKING:
@@ -65,12 +65,7 @@ class Dot:
 
 def because(measured: Measurement, asked: Asked) -> Iterator[str]:
     """The facts that a verdict rests on."""
-    if measured.noise_floor is not None:
-        yield (
-            f"{quoted(measured.baseline)} measured against itself differs by up to "
-            f"{units.percent(measured.noise_floor - 1)} in this run; no smaller "
-            "difference is claimed."
-        )
+    yield from noise(measured)
     drawn = numbers.curve(measured)
     if drawn:
         gains = "; ".join(f"{p.what} {gain(p.gain)}" for p in drawn.points)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.measure.pay_back import pay_back, typical
-from perfkit.verdicts.feeding.facts import failures, listed, quoted
+from perfkit.verdicts.words import failures, interval, noise, quoted
 from perfkit.workloads.execution.fits import BY_DEFAULT
 from perfkit.workloads.execution.observers import VALIDATION_SHARE
 from perfkit.workloads.execution.traces import NOTE
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from perfkit.measure.statistics import Comparison
     from perfkit.workloads.execution.ways import Kind
 
-__all__ = ["failures", "listed", "quoted"]
-
 
 def because(measured: Measurement, *, batch: int, epoch: int) -> tuple[str, ...]:
     """The facts that a verdict rests on."""
     return (
-        *_noise(measured),
+        *noise(measured),
         *_calls(measured, batch),
         *_pay_backs(measured, batch),
         *_by_default(measured),
@@ -41,15 +39,6 @@ def of_kind(measured: Measurement, kind: Kind) -> tuple[str, ...]:
     """The timed ways of a kind, in their usual order."""
     timed = {timing.variant for timing in measured.timings}
     return tuple(w.name for w in WAYS.values() if w.kind == kind and w.name in timed)
-
-
-def interval(compared: Comparison) -> str:
-    """How sure a comparison is."""
-    rounds = f"{compared.rounds} round{'s' if compared.rounds != 1 else ''}"
-    return (
-        f"95 % interval {units.significant(compared.low)} to "
-        f"{units.significant(compared.high)}, {rounds}"
-    )
 
 
 def paying(paid: PayBack, batch: int) -> str:
@@ -81,15 +70,6 @@ def slowdown(compared: Comparison) -> str:
     """A comparison as the time that the variant's work takes, in words."""
     low, high = 1 / compared.high, 1 / compared.low
     return f"{1 / compared.ratio:.2f} times as long ({low:.2f} to {high:.2f})"
-
-
-def _noise(measured: Measurement) -> Iterator[str]:
-    if measured.noise_floor is not None:
-        yield (
-            f"{quoted(measured.baseline)} measured against itself differs by up to "
-            f"{units.percent(measured.noise_floor - 1)} in this run; no smaller "
-            "difference is claimed."
-        )
 
 
 def _calls(measured: Measurement, batch: int) -> Iterator[str]:

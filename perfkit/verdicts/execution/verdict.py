@@ -12,6 +12,7 @@ from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.measure.pay_back import pay_back
 from perfkit.verdicts.execution import facts
+from perfkit.verdicts.words import interval, listed, quoted
 from perfkit.workloads.execution.ways import REMEDIES, UNWATCHED, WAYS
 
 if TYPE_CHECKING:
@@ -77,9 +78,9 @@ def _of_modes(
     pays = f"; it {facts.paying(paid, batch)}" if paid else ""
     return Verdict(
         headline=(
-            f"{facts.quoted(best.variant)} trains fastest here{_tied(ties)}: "
+            f"{quoted(best.variant)} trains fastest here{_tied(ties)}: "
             f"{_step(best, batch)}, {units.ratio(compared.ratio)} the examples per "
-            f"second of {facts.quoted(baseline)} ({facts.interval(compared)}){pays}."
+            f"second of {quoted(baseline)} ({interval(compared)}){pays}."
         ),
         because=because,
         next=f"Change this line: `{WAYS[best.variant].advice}`.",
@@ -94,7 +95,7 @@ def _not_won(
     baseline: str,
     batch: int,
 ) -> str:
-    name = facts.quoted(baseline)
+    name = quoted(baseline)
     if best.variant == baseline:
         if ties:
             return (
@@ -104,12 +105,12 @@ def _not_won(
         return f"{name} is the fastest mode here: {_step(best, batch)}."
     if compared is None:
         return (
-            f"{facts.quoted(best.variant)} takes {_step(best, batch)}; no round "
+            f"{quoted(best.variant)} takes {_step(best, batch)}; no round "
             f"compares it with {name}."
         )
     reached = (
-        f"the best, {facts.quoted(best.variant)}, reaches {units.ratio(compared.ratio)}"
-        f" ({facts.interval(compared)})"
+        f"the best, {quoted(best.variant)}, reaches {units.ratio(compared.ratio)}"
+        f" ({interval(compared)})"
     )
     if compared.verdict == "too noisy to say":
         return f"Too noisy to say whether any mode is faster than {name}: {reached}."
@@ -146,9 +147,9 @@ def _of_retracing(
     seen = facts.traces(measured, worst.variant)
     return Verdict(
         headline=(
-            f"{facts.quoted(worst.variant)} costs most: {seen['traces']:,} traces in "
+            f"{quoted(worst.variant)} costs most: {seen['traces']:,} traces in "
             f"{seen['steps']:,} steps, and {units.ratio(worst.ratio)} the rate of "
-            f"{facts.quoted(worst.baseline)} ({facts.interval(worst)})."
+            f"{quoted(worst.baseline)} ({interval(worst)})."
         ),
         because=because,
         next=f"Change this line: `{_TRACED_ONCE[worst.variant]}`.",
@@ -161,7 +162,7 @@ def _of_observers(
     slower = [found for found in compared if found.verdict == "slower"]
     if not slower:
         noisy = [c.variant for c in compared if c.verdict == "too noisy to say"]
-        doubt = f"; of {facts.listed(noisy)} it is too noisy to say" if noisy else ""
+        doubt = f"; of {listed(noisy)} it is too noisy to say" if noisy else ""
         return Verdict(
             headline=f"No observer is shown to slow this training down{doubt}.",
             because=because,
@@ -172,7 +173,7 @@ def _of_observers(
     dearest = min(slower, key=lambda found: found.ratio)
     return Verdict(
         headline=(
-            f"{facts.quoted(dearest.variant)} is the dearest observer here: with it "
+            f"{quoted(dearest.variant)} is the dearest observer here: with it "
             f"the same training takes {facts.slowdown(dearest)}, over "
             f"{dearest.rounds} rounds."
         ),
@@ -184,7 +185,7 @@ def _of_observers(
 def _tied(ties: Sequence[Timing]) -> str:
     if not ties:
         return ""
-    others = facts.listed([tie.variant for tie in ties])
+    others = listed([tie.variant for tie in ties])
     return f", and no difference to {others} is shown"
 
 

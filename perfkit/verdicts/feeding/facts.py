@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.verdicts.feeding import numbers
+from perfkit.verdicts.words import failures, noise, quoted
 from perfkit.workloads.ways import (
     BASELINE,
     DECODE_LIMIT,
@@ -15,7 +16,7 @@ from perfkit.workloads.ways import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
@@ -28,7 +29,7 @@ _LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightenin
 def because(measured: Measurement, best: str) -> tuple[str, ...]:
     """The facts that a verdict naming ``best`` rests on."""
     return (
-        *_noise(measured),
+        *noise(measured),
         *_by_default(measured),
         *_waits(measured, best),
         *_ceiling(measured, best),
@@ -40,41 +41,6 @@ def because(measured: Measurement, best: str) -> tuple[str, ...]:
         *_images(measured),
         *failures(measured),
     )
-
-
-def failures(measured: Measurement) -> tuple[str, ...]:
-    """How trials ended that did not complete, once for each variant."""
-    ended = {
-        trial.variant: trial.message or trial.outcome
-        for trial in measured.trials
-        if trial.outcome not in ("completed", "stopped")
-    }
-    unavailable = {
-        arm.name: arm.unavailable for arm in measured.arms if arm.unavailable
-    }
-    return tuple(
-        f"{quoted(name)} {how}." for name, how in (ended | unavailable).items()
-    )
-
-
-def quoted(name: str) -> str:
-    """A variant's name as it stands in a sentence."""
-    return f'"{name}"'
-
-
-def listed(names: Sequence[str]) -> str:
-    """Several names in a sentence."""
-    *first, last = [quoted(name) for name in names]
-    return f"{', '.join(first)} or {last}" if first else last
-
-
-def _noise(measured: Measurement) -> Iterator[str]:
-    floor = measured.noise_floor
-    if floor is not None:
-        yield (
-            f"{quoted(BASELINE)} measured against itself differs by up to "
-            f"{units.percent(floor - 1)} in this run; no smaller difference is claimed."
-        )
 
 
 def _by_default(measured: Measurement) -> Iterator[str]:

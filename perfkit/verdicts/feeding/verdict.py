@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.verdicts.feeding import facts, numbers
+from perfkit.verdicts.words import failures, listed, quoted
 from perfkit.workloads.ways import BASELINE, WAYS
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def judge(measured: Measurement, *, alone: bool) -> Verdict:
     if not contenders:
         return Verdict(
             headline="No way of feeding images could be timed.",
-            because=facts.failures(measured),
+            because=failures(measured),
             next="Look at how the trials ended, or give the run more seconds.",
         )
     best, *ties = measured.fastest(contenders)
@@ -58,39 +59,39 @@ def _won(
 ) -> str:
     doing = "delivers images fastest" if alone else "feeds this training fastest"
     gain = (
-        f"{units.ratio(compared.ratio)} {facts.quoted(BASELINE)} "
+        f"{units.ratio(compared.ratio)} {quoted(BASELINE)} "
         f"({_interval(compared)}, {_rounds(compared)})"
     )
     if not ties:
-        return f"{facts.quoted(best.variant)} {doing} here: {_rate(best)}, {gain}."
-    others = facts.listed([tie.variant for tie in ties])
+        return f"{quoted(best.variant)} {doing} here: {_rate(best)}, {gain}."
+    others = listed([tie.variant for tie in ties])
     return (
-        f"{facts.quoted(best.variant)} {doing} here, and no difference to {others} "
+        f"{quoted(best.variant)} {doing} here, and no difference to {others} "
         f"is shown: {_rate(best)}, {gain}."
     )
 
 
 def _not_won(best: Timing, ties: Sequence[Timing], compared: Comparison | None) -> str:
     if best.variant == BASELINE:
-        name, rate = facts.quoted(BASELINE), _rate(best)
+        name, rate = quoted(BASELINE), _rate(best)
         if ties:
             return f"No way is shown to be faster than {name}, which reaches {rate}."
         return f"{name} is the fastest way here: {rate}."
     if compared is None:
         return (
-            f"{facts.quoted(best.variant)} reaches {_rate(best)}; no round compares "
-            f"it with {facts.quoted(BASELINE)}."
+            f"{quoted(best.variant)} reaches {_rate(best)}; no round compares "
+            f"it with {quoted(BASELINE)}."
         )
     reached = (
-        f"the best, {facts.quoted(best.variant)}, reaches "
+        f"the best, {quoted(best.variant)}, reaches "
         f"{units.ratio(compared.ratio)} ({_interval(compared)}, {_rounds(compared)})"
     )
     if compared.verdict == "too noisy to say":
         return (
             "Too noisy to say whether any way is faster than "
-            f"{facts.quoted(BASELINE)}: {reached}."
+            f"{quoted(BASELINE)}: {reached}."
         )
-    return f"No way is shown to be faster than {facts.quoted(BASELINE)}: {reached}."
+    return f"No way is shown to be faster than {quoted(BASELINE)}: {reached}."
 
 
 def _next(measured: Measurement, best: str, compared: Comparison | None) -> str:

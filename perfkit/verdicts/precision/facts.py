@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.verdicts.feeding.facts import failures, quoted
 from perfkit.verdicts.precision import told
 from perfkit.verdicts.precision.losses import ROUNDING, pairs
+from perfkit.verdicts.words import failures, interval, noise, quoted
 from perfkit.workloads.precisions import eligibility
 from perfkit.workloads.precisions.precision import FLOAT32, NO_TF32, PRECISIONS
 from perfkit.workloads.precisions.work import GROWTH
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def because(measured: Measurement) -> Iterator[str]:
     """The facts that a verdict rests on."""
-    yield from _noise(measured)
+    yield from noise(measured)
     yield from _expected_and_seen(measured)
     yield from _full_float32(measured)
     yield from eligible(measured.notes)
@@ -30,13 +30,6 @@ def because(measured: Measurement) -> Iterator[str]:
     yield from _scale(measured)
     yield from _memory(measured)
     yield from failures(measured)
-
-
-def interval(compared: Comparison) -> str:
-    """How sure a comparison is."""
-    rounds = f"{compared.rounds} round{'s' if compared.rounds != 1 else ''}"
-    low, high = units.significant(compared.low), units.significant(compared.high)
-    return f"95 % interval {low} to {high}, {rounds}"
 
 
 def beforehand(notes: Mapping[str, Any]) -> Iterator[str]:
@@ -86,15 +79,6 @@ def learnt(one: Pairs) -> str:
 
 def _share(value: float) -> str:
     return f"{units.significant(100 * value, 2)} %"
-
-
-def _noise(measured: Measurement) -> Iterator[str]:
-    if measured.noise_floor is not None:
-        yield (
-            f"{quoted(measured.baseline)} measured against itself differs by up to "
-            f"{units.percent(measured.noise_floor - 1)} in this run; no smaller "
-            "difference is claimed."
-        )
 
 
 def _expected_and_seen(measured: Measurement) -> Iterator[str]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.findings.record import Verdict
-from perfkit.verdicts.feeding.facts import listed, quoted
 from perfkit.verdicts.precision import facts, told
 from perfkit.verdicts.precision.losses import pairs
+from perfkit.verdicts.words import interval, listed, quoted
 from perfkit.workloads.precisions.precision import FLOAT32, PRECISIONS
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def judge(measured: Measurement, *, batch: int) -> Verdict:
         headline=(
             f"{quoted(best.variant)} trains fastest here{_tied(ties)}: "
             f"{_step(best, batch)}, {units.ratio(compared.ratio)} the examples per "
-            f"second of {quoted(FLOAT32)} ({facts.interval(compared)})"
+            f"second of {quoted(FLOAT32)} ({interval(compared)})"
             f"{_losses(measured, best.variant)}."
         ),
         because=because,
@@ -80,7 +80,7 @@ def _not_won(
     if best.variant != FLOAT32 and compared is not None:
         reached = (
             f"the best, {quoted(best.variant)}, reaches {units.ratio(compared.ratio)} "
-            f"of it ({facts.interval(compared)})"
+            f"of it ({interval(compared)})"
         )
         if compared.verdict == "too noisy to say":
             return f"Too noisy to say what is faster than {quoted(FLOAT32)}: {reached}."
