@@ -311,6 +311,53 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     assert run.stderr.read() == ""
 
 
+def test_an_output_of_ascii_alone_shows_the_rest_as_question_marks(tmp_path):
+    code = (
+        "import sys; from tests.doctor import looked; from perfkit import cli;"
+        "from perfkit.doctor import examining;"
+        "examining.doctor = lambda **_: looked.examination();"
+        "sys.exit(cli.main(['doctor']))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "PCIe 4 ?16" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [("&-", "standard output is closed"), ("/dev/full", "No space left on device")],
+)
+def test_an_output_that_takes_nothing_is_said_in_one_line(tmp_path, where, said):
+    run = subprocess.run(
+        ["sh", "-c", f'"$0" -m perfkit list >{where}', sys.executable],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 1
+    assert run.stderr.count("\n") == 1
+    assert said in run.stderr
+
+
+def test_the_doctor_works_in_a_folder_that_was_deleted(tmp_path):
+    (tmp_path / "gone").mkdir()
+    run = subprocess.run(
+        ["sh", "-c", 'rmdir "$PWD"; exec "$0" -m perfkit doctor', sys.executable],
+        cwd=tmp_path / "gone",
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert "This machine" in run.stdout
+    assert run.stderr == ""
+
+
 def test_a_run_in_a_terminal_shows_a_bar_and_then_the_verdict(tmp_path):
     parent, child = pty.openpty()
     run = subprocess.Popen(

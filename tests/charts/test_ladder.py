@@ -83,3 +83,22 @@ def test_nothing_in_the_notes_becomes_markup():
         assert "<script" not in svg
         assert "\x1b" not in svg
     ElementTree.fromstring(charts.ladder(finding).svg)
+
+
+def test_what_happened_when_is_told_in_each_rungs_own_unit():
+    finding = ladders.finding(samples=made.samples([0.0, 1.0, 2.0]))
+    figure = charts.timeline(finding)
+    said = " ".join([*(text for text, _ in words(figure)), figure.alt])
+    assert "GFLOP/s" in said
+    assert "calls/s" in said
+    assert "examples" not in said
+
+
+def test_no_ladder_is_said_to_train():
+    load = {"t": (0.0, 1.0), "cpu_trial": (0.5, 0.5)}
+    assert "the trial 0.5 cores" in dict(
+        words(charts.timeline(ladders.finding(samples=load)))
+    )
+    assert "the training 0.5 cores" in dict(
+        words(charts.timeline(made.finding(samples=load)))
+    )

@@ -78,6 +78,13 @@ def test_a_folder_that_is_not_there_is_refused_before_anything_is_done(stage):
     assert stage.done == []
 
 
+@pytest.mark.parametrize("bad", [{"folder": 3}, {"ladder": "x"}])
+def test_what_is_no_folder_and_no_finding_is_refused_in_a_sentence(stage, bad):
+    with pytest.raises(BadParameterError, match=r"give (its path|a finding)\.$"):
+        look(**bad)
+    assert stage.done == []
+
+
 def test_a_probe_looks_at_everything(stage):
     found = look(probe=True)
     assert stage.done == ["machine", "disk .", "start", "ladder"]
