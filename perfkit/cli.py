@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,10 @@ DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line asks; return the exit code."""
+    if sys.stdout is None:
+        print("perfkit: standard output is closed; send it somewhere.", file=sys.stderr)
+        return FAILED
+    _print_anything()
     try:
         asked = options.parse(sys.argv[1:] if arguments is None else arguments)
         code = _COMMANDS[asked.command](asked)
@@ -36,10 +41,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"perfkit: {str(interrupt) or 'interrupted.'}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # Python would complain once more when it flushes standard output at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()
+        return FAILED
+    except OSError as error:
+        _give_up_stdout()
+        print(f"perfkit: the system refused: {error}.", file=sys.stderr)
         return FAILED
     return code
+
+
+def _print_anything() -> None:
+    """Let a character that the terminal cannot show be a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _give_up_stdout() -> None:
+    # Python would complain once more when it flushes standard output at the end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _doctor(asked: Namespace) -> int:

@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfkit.doctor.examination import Examination
@@ -14,7 +15,6 @@ from perfkit.progress import Board
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from perfkit.displays import Display
     from perfkit.findings.record import Finding
@@ -55,10 +55,15 @@ def doctor(
     """
     from perfkit.displays import display_here
     from perfkit.experiments.parameters import Folder
+    from perfkit.findings.record import Finding
     from perfkit.machine.checks import checks
     from perfkit.machine.collect import machine
 
+    if not isinstance(folder, str | Path | None):
+        raise BadParameterError(f"The folder is {folder!r}; give its path.")
     Folder().check("folder", folder or "")
+    if not isinstance(ladder, Finding | None):
+        raise BadParameterError(f"The ladder is {ladder!r}; give a finding.")
     if ladder is not None and ladder.experiment != LADDER:
         raise BadParameterError(
             f"The ladder is a finding of {ladder.experiment!r}; give one of {LADDER!r}."

@@ -123,6 +123,8 @@ def _origin(file: str, folder: Path, variables: Mapping[str, str]) -> str:
 
 def _version(file: str, folder: Path) -> str | None:
     """Of the package that a file belongs to, else what the file's own name says."""
+    if not file:
+        return None
     part = re.search(r"/nvidia/(\w+)/lib/[^/]+$", file)
     if part and Path(file).is_relative_to(folder):
         name = part[1].replace("_", "-")
