@@ -54,12 +54,16 @@ def _pieces(examination: Examination) -> Iterator[str]:
         for name, line in parts(examination.machine)
     )
     yield f'<dl class="perfkit-parts">{"".join(cards)}</dl>'
+    yield f"<p><b>{_clean(examination.answer())}</b></p>"
     if examination.wrong:
         checks = "".join(map(_check, examination.wrong))
         yield f'<ul class="perfkit-checks">{checks}</ul>'
     else:
         yield "<p><b>Nothing was found here that costs speed.</b></p>"
     yield f"<p>{_clean(examination.summary())}</p>"
+    if examination.well:
+        items = "".join(f"<li>{_clean(title)}</li>" for title in examination.well)
+        yield f"<details><summary>What is ok</summary><ul>{items}</ul></details>"
     if examination.machine.start and examination.machine.start.said:
         yield _log(examination.machine.start)
     if examination.ladder:

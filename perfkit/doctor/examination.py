@@ -45,11 +45,24 @@ class Examination:
         """Whether TensorFlow cannot use what is there; a warning is no failure."""
         return any(check.status == "fail" for check in self.checks)
 
+    @property
+    def well(self) -> tuple[str, ...]:
+        """The titles of the checks that are ok, each once."""
+        titles = (check.title for check in self.checks if check.status == "ok")
+        return tuple(dict.fromkeys(titles))
+
+    def answer(self) -> str:
+        """Whether TensorFlow can use a GPU here, in a sentence."""
+        from perfkit.doctor.answer import answer
+
+        return answer(self.machine, self.checks)
+
     def summary(self) -> str:
         """How many checks are well, and which the machine gives no answer to."""
         well = sum(check.status == "ok" for check in self.checks)
         said = f"{well} {'check is' if well == 1 else 'checks are'} ok."
-        unknown = [c.title for c in self.checks if c.status == "unknown"]
+        titles = (c.title for c in self.checks if c.status == "unknown")
+        unknown = dict.fromkeys(titles)
         return f"{said} Not known here: {'; '.join(unknown)}." if unknown else said
 
     def to_json(self) -> str:

@@ -33,6 +33,8 @@ def write(examination: Examination, console: Console) -> None:
     say = report.sayer(console)
     say("This machine", style="bold")
     _rows(parts(examination.machine), console)
+    say()
+    say(examination.answer(), style="bold")
     for check in examination.wrong:
         say()
         _write_check(check, console)
@@ -40,6 +42,8 @@ def write(examination: Examination, console: Console) -> None:
     if not examination.wrong:
         say("Nothing was found here that costs speed.", style="bold")
     say(examination.summary())
+    if examination.well:
+        say(f"ok: {'; '.join(examination.well)}")
     if examination.machine.start and examination.machine.start.said:
         _write_log(examination.machine.start, console)
     if examination.ladder:

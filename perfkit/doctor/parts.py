@@ -10,7 +10,7 @@ from perfkit.machine.starting.proof import is_right
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfkit.machine.gpu import Gpu
+    from perfkit.machine.gpu import Gpu, Link
     from perfkit.machine.record import (
         Disk,
         Load,
@@ -95,14 +95,22 @@ def _gpu(gpu: Gpu) -> Iterator[str]:
         yield units.size(gpu.memory)
     if gpu.compute_capability:
         yield f"compute capability {gpu.compute_capability}"
-    generation = gpu.link.busy_generation or gpu.link.generation_max
-    width = gpu.link.busy_width or gpu.link.width_max
-    if generation and width:
-        yield f"PCIe {generation} ×{width}"
+    yield from _link(gpu.link)
     if gpu.power.limit is not None:
         yield f"{units.significant(gpu.power.limit)} W"
     if gpu.power.temperature is not None:
         yield f"{units.significant(gpu.power.temperature)} °C"
+
+
+def _link(link: Link) -> Iterator[str]:
+    """What is in use, and what is possible; an idle link says nothing of its speed."""
+    best = (link.generation_max, link.width_max)
+    generation = link.busy_generation or link.generation_max
+    width = link.busy_width or link.width or link.width_max
+    if generation and width:
+        of = f" of {best[0]} ×{best[1]}" if all(best) else ""
+        in_use = (generation, width)
+        yield f"PCIe {generation} ×{width}{of if in_use != best else ''}"
 
 
 def _driver(version: str, cuda: str | None) -> Iterator[str]:

@@ -34,10 +34,12 @@ def test_each_part_is_a_card_and_each_fault_an_item():
 def test_a_machine_with_nothing_wrong_is_told_so():
     tree = read(looked.examination(looked.WELL, machine=looked.BARE))
     assert texts(tree, "p") == [
+        "TensorFlow trains on the processor: there is no NVIDIA GPU here.",
         "Nothing was found here that costs speed.",
         "1 check is ok.",
     ]
     assert tree.find("ul") is None
+    assert texts(tree, "details/ul/li") == ["All cores may be used"]
 
 
 def test_the_log_is_folded_and_its_harmless_lines_are_counted():

@@ -30,6 +30,12 @@ def test_what_is_not_known_is_left_out():
     assert lines["TensorFlow"] == "unknown"
 
 
+def test_a_link_that_lacks_lanes_is_told_with_what_it_could_have():
+    narrow = replace(looked.CARD, link=replace(looked.CARD.link, width=8))
+    line = dict(parts(replace(looked.FULL, gpus=(narrow,))))["GPU"]
+    assert "PCIe 4 ×8 of 4 ×16" in line
+
+
 def test_two_gpus_are_numbered():
     two = replace(looked.FULL, gpus=(looked.CARD, looked.CARD))
     assert [name for name, _ in parts(two) if "GPU" in name] == ["GPU 0", "GPU 1"]

@@ -29,7 +29,7 @@ def throttled(machine: Machine) -> Iterator[Check]:
         if reasons is None:
             continue
         bad = [r for r in reasons if r not in _BY_DESIGN and not _unknown(r)]
-        evidence = f"{name}, {when}: {', '.join(reasons) or 'nothing'}{_state(gpu)}."
+        evidence = f"{name}, {when}: {'; '.join(reasons) or 'nothing'}{_state(gpu)}."
         if not bad:
             title = "Nothing but its design slows the GPU"
             yield fine("throttled", title, evidence)

@@ -39,6 +39,17 @@ def no_card(machine: Machine) -> Iterator[Check]:
             remedy="If it has one: " + remedies.newer_driver(machine),
         )
         return
+    if machine.driver is not None:
+        yield Check(
+            id="driver-not-loaded",
+            status="unknown",
+            title="A driver is installed, not loaded, and no card is on the bus",
+            evidence=machine.no_gpu or "No GPU is reported.",
+            why="If this machine has no card, nothing is wrong. If it has one: the "
+            "system does not see it.",
+            remedy="If it has a card: " + _load(machine),
+        )
+        return
     none = "No NVIDIA card is on the bus." if machine.nvidia_cards == 0 else ""
     mac = "TensorFlow has no GPU build for macOS." if platform == "macos" else ""
     yield Check(
@@ -126,10 +137,13 @@ def lost(machine: Machine) -> Iterator[Check]:
 
 def _wanted(machine: Machine) -> bool:
     """Whether a GPU that is not reported is a fault."""
+    # One that runs, or ran, has a card, which the bus of a container may hide. Images
+    # of clouds bring one that is never loaded.
+    if machine.driver is not None and _problem(machine) != "not loaded":
+        return True
     if machine.nvidia_cards is not None:
         return machine.nvidia_cards > 0
-    # A driver that no longer fits, or is not loaded, is there for a card.
-    return _problem(machine) in _WITH_CARD or asking.cuda_libraries(machine)
+    return machine.driver is not None or asking.cuda_libraries(machine)
 
 
 def _problem(machine: Machine) -> Problem:
@@ -162,7 +176,6 @@ def _look(machine: Machine) -> str:
     return f"nvidia-smi; if it shows no GPU either: {remedies.restart(machine)}"
 
 
-_WITH_CARD: tuple[Problem, ...] = ("mismatch", "not loaded", "no permission")
 _SILENCES: dict[Problem, _Silence] = {
     "mismatch": _Silence(
         "driver-mismatch",

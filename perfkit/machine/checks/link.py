@@ -68,7 +68,7 @@ def _unseen(name: str, link: Link, width: int) -> Check:
     return Check(
         id="link",
         status="unknown",
-        title="The link's speed under load was not looked at",
+        title=f"The speed of the link to {name} under load was not looked at",
         evidence=f"{name}: {_words(link.generation, width)} now; card and slot can do "
         f"{_words(link.generation_max, link.width_max)}.",
         why="An idle link slows down to save power; only a copy shows its speed.",
@@ -79,7 +79,7 @@ def _unseen(name: str, link: Link, width: int) -> Check:
 def _words(generation: int | None, width: int | None) -> str:
     known = "PCIe" if generation is None else f"PCIe {generation}"
     speed = _speed((generation, width))
-    return f"{known} x{width}" + (
+    return f"{known} ×{width}" + (
         f" ({units.rate(speed / 1e9, 'GB')})" if speed else ""
     )
 

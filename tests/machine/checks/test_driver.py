@@ -55,17 +55,23 @@ def test_a_missing_reader_is_not_taken_for_a_missing_driver():
     assert found.remedy == "python -m pip install nvidia-ml-py"
 
 
-@pytest.mark.parametrize("problem", ["mismatch", "not loaded", "no permission"])
-def test_a_driver_that_has_trouble_means_a_card_where_no_bus_is_listed(problem):
-    unknown = changed(without_card(), nvidia_cards=None)
+@pytest.mark.parametrize("cards", [None, 0])
+@pytest.mark.parametrize("problem", ["mismatch", "no permission", "no answer", ""])
+def test_a_driver_that_is_there_is_believed_whatever_the_bus_says(problem, cards):
+    unknown = changed(without_card(), nvidia_cards=cards)
     broken = changed(unknown, driver=Driver(problem=problem))
     assert list(driver.silent(unknown)) == []
     assert [check.status for check in driver.silent(broken)] == ["fail"]
+    assert list(driver.no_card(broken)) == []
 
 
-def test_an_unused_driver_on_a_machine_without_a_card_is_no_fault():
-    machine = changed(without_card(), driver=Driver(problem="not loaded"))
-    assert ids(driver.no_card, machine) == [("no-gpu", "ok")]
+def test_a_driver_that_is_not_loaded_is_a_fault_unless_the_bus_shows_no_card():
+    unloaded = Driver(problem="not loaded")
+    hidden = changed(without_card(), driver=unloaded, nvidia_cards=None)
+    assert ids(driver.silent, hidden) == [("driver-not-loaded", "fail")]
+    none = changed(without_card(), driver=unloaded)
+    assert ids(driver.silent, none) == []
+    assert ids(driver.no_card, none) == [("driver-not-loaded", "unknown")]
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ def judged(**link):
 def test_an_idle_link_is_unknown_and_never_a_fault():
     (found,) = judged(generation=1, width=16)
     assert (found.status, found.cost) == ("unknown", 0)
-    assert "PCIe 1 x16 (4 GB/s) now" in found.evidence
-    assert "PCIe 4 x16 (31.5 GB/s)" in found.evidence
+    assert "PCIe 1 ×16 (4 GB/s) now" in found.evidence
+    assert "PCIe 4 ×16 (31.5 GB/s)" in found.evidence
 
 
 def test_an_idle_link_that_has_not_slowed_down_is_fine():
@@ -36,7 +36,7 @@ def test_under_load_the_link_is_held_against_card_and_slot(generation, width, st
 def test_missing_lanes_may_be_told_without_a_load():
     (found,) = judged(generation=1, width=8)
     assert found.status == "warn"
-    assert "PCIe 4 x8 (15.8 GB/s) now" in found.evidence
+    assert "PCIe 4 ×8 (15.8 GB/s) now" in found.evidence
 
 
 def test_a_slot_that_is_older_than_the_card_is_no_fault_and_is_told():
@@ -60,3 +60,8 @@ def test_an_instance_has_no_link_of_its_own():
     narrow = Link(generation=1, width=1, generation_max=5, width_max=16)
     machine = with_card(workstation(), link=narrow, state={"instance": True})
     assert list(rules.narrow(machine)) == []
+
+
+def test_a_link_that_nobody_looked_at_is_named_by_its_gpu():
+    (found,) = judged(generation=1, width=16)
+    assert "NVIDIA RTX A4000" in found.title
