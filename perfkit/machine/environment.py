@@ -19,9 +19,21 @@ _MATTERS = re.compile(
 # Terraform's variables begin with TF_ too and hold secrets; TF_CONFIG holds addresses.
 _PRIVATE = re.compile(
     r"TF_(VAR|TOKEN|CLI|HTTP|CONFIG|WORKSPACE|REGISTRY|DATA_DIR|LOG|REATTACH|STATE)"
-    r"|TOKEN|SECRET|PASSW|CREDENTIAL|_KEY\b"
+    r"|TOKEN|SECRET|PASSW|CREDENTIAL|_KEY\b|_API\b|_AUTH\b"
 )
 _ADDRESS = re.compile(r"\w+://\S*")
+# The same without a scheme: a number of the network, or a name with dots and a port.
+# A version has no fourth number, a library no port.
+_HOST = re.compile(
+    r"(?<![\w.])(?:\d{1,3}(?:\.\d{1,3}){3}|[A-Za-z][\w-]*(?:\.[\w-]+)+(?=:\d))"
+    r"(?::\d{1,5})?(?![\w.])"
+    r"|\[[0-9a-fA-F:]*:[0-9a-fA-F:.]*\](?::\d{1,5})?"
+)
+# Long, of letters and digits mixed, without the marks that part words: a secret.
+_SECRET = re.compile(
+    r"(?<![\w-])(?:sk-|hf_|gh[pousr]_|xox\w-)[\w-]{8,}"
+    r"|(?<![\w-])(?=[A-Za-z0-9]*\d)(?=[A-Za-z0-9]*[A-Za-z])[A-Za-z0-9]{20,}(?![\w-])"
+)
 # A space belongs to the path unless a flag or another path follows it.
 _PATH = re.compile(r"(?:~|\.{0,2}|\b[A-Za-z]:)[/\\](?:[^\s,:;=\"']| (?![-/\\]))*")
 _HARDWARE_ID = re.compile(
@@ -41,7 +53,7 @@ def that_matter(environment: Mapping[str, str], names: Iterable[str]) -> dict[st
     """
     hidden = tuple(names)
     return {
-        name: cleaned(value, hidden)
+        name: _SECRET.sub("<secret>", _HOST.sub("<address>", cleaned(value, hidden)))
         for name, value in sorted(environment.items())
         if _matters(name)
     }

@@ -39,6 +39,7 @@ def test_only_what_matters_for_speed_is_kept():
         "TF_CONFIG",
         "CUDA_SECRET",
         "MKL_API_KEY",
+        "CUDA_API",
     ],
 )
 def test_variables_that_may_hold_secrets_are_left_out(name):
@@ -63,6 +64,16 @@ def test_variables_that_may_hold_secrets_are_left_out(name):
         ("/usr/lib/libtcmalloc.so:/home/ada/x.so", "<path>/libtcmalloc.so:<path>"),
         ("https://ada:pw@example.org/x y", "<address> y"),
         ("GPU-8f3c1d2e-aaaa-bbbb-cccc-0123456789ab", "GPU-8f3c..."),
+        ("10.1.2.3:4567", "<address>"),
+        ("gpu01.corp.example:2222,b", "<address>,b"),
+        ("[fe80::1]:80", "<address>"),
+        ("sk-abcdefgh12345678", "<secret>"),
+        ("9f86d081884c7d659a2feaa0c55ad015", "<secret>"),
+        ("MIG-GPU-0,1:2", "MIG-GPU-0,1:2"),
+        ("12.4.127", "12.4.127"),
+        ("libtcmalloc.so.4", "libtcmalloc.so.4"),
+        ("4294967296", "4294967296"),
+        ("background_thread:true,narenas:4", "background_thread:true,narenas:4"),
         ("granularity=fine,compact,1,0", "granularity=fine,compact,1,0"),
         (
             "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit",

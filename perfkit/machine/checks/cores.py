@@ -19,6 +19,7 @@ _NEARLY_ALL = 0.95
 _MUCH = 0.1
 # A quiet virtual machine loses well below one per cent.
 _STOLEN = 0.05
+_QUOTA = " A quota also stops all threads for the rest of each period."
 
 
 def granted(machine: Machine) -> Iterator[Check]:
@@ -35,7 +36,7 @@ def granted(machine: Machine) -> Iterator[Check]:
         title=f"Only {words} may be used",
         evidence=evidence,
         why="Decoding and augmenting images, and a training on the processor, get that "
-        "much slower. A quota also stops all threads for the rest of each period.",
+        f"much slower.{_QUOTA if _by_quota(machine) else ''}",
         remedy=_more_cores(machine),
         cost=0.6 * (1 - share),
     )
@@ -89,13 +90,20 @@ def stolen(machine: Machine) -> Iterator[Check]:
 def _more_cores(machine: Machine) -> str:
     if asking.platform(machine) == "container":
         return (
-            f"On the host: docker update --cpus {machine.cores} CONTAINER; in "
-            "Kubernetes raise resources.limits.cpu; under Slurm --cpus-per-task"
+            f"On the host: docker update --cpus {machine.cores} CONTAINER; or, in "
+            "Kubernetes: raise resources.limits.cpu"
         )
+    if _by_quota(machine):
+        return "systemctl set-property UNIT CPUQuota=; or, under Slurm: --cpus-per-task"
     return (
-        f"taskset -cp 0-{machine.cores - 1} $$ before Python starts; under Slurm: "
-        "sbatch --cpus-per-task; under systemd: CPUQuota="
+        f"taskset -cp 0-{machine.cores - 1} $$ before Python starts; or, under Slurm: "
+        "sbatch --cpus-per-task"
     )
+
+
+def _by_quota(machine: Machine) -> bool:
+    """Whether it is known that time is rationed: an affinity grants whole cores."""
+    return not float(machine.cores_granted).is_integer()
 
 
 def _quiet(machine: Machine) -> str:

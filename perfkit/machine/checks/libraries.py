@@ -53,7 +53,9 @@ def absent(machine: Machine) -> Iterator[Check]:
         yield fine("libraries", "The CUDA libraries are there", evidence)
         return
     names = ", ".join(library.name for library in lacking)
-    words = "; ".join(dict.fromkeys(library.problem for library in lacking))
+    # The loader begins with the name, which makes one cause look like several.
+    said = (one.problem.removeprefix(f"{one.name}: ") for one in lacking)
+    words = "; ".join(dict.fromkeys(said))
     yield Check(
         id="missing-library",
         status="fail",

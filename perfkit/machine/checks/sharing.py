@@ -11,7 +11,7 @@ from perfkit.machine.checks import asking, remedies
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfkit.machine.gpu import Gpu
+    from perfkit.machine.gpu import Gpu, Holder
     from perfkit.machine.record import Machine
 
 # A desktop and its browser hold a tenth of a small card and rarely work on it.
@@ -26,6 +26,9 @@ def others(machine: Machine) -> Iterator[Check]:
     for place, name, gpu in asking.seen(machine):
         taken, who = _taken(gpu)
         if taken is None and not _worked_on(gpu):
+            continue
+        if _is_exclusive(gpu) and _computing(gpu):
+            # That keeps others out altogether, and is said for itself.
             continue
         evidence = _sentence(name, gpu, taken, who)
         limit = _MUCH if gpu.holders is not None else _MUCH_OF_UNKNOWN
@@ -86,12 +89,12 @@ def mode(machine: Machine) -> Iterator[Check]:
                 remedy=remedy,
                 cost=1.0,
             )
-        elif chosen.startswith("exclusive"):
+        elif _is_exclusive(gpu):
             yield _exclusive(gpu, evidence, remedy)
 
 
 def _exclusive(gpu: Gpu, evidence: str, remedy: str) -> Check:
-    strangers = [one for one in gpu.holders or () if one.computes and not one.own]
+    strangers = _computing(gpu)
     by = f" {strangers[0].program} has it now." if strangers else ""
     return Check(
         id="exclusive-gpu",
@@ -102,6 +105,15 @@ def _exclusive(gpu: Gpu, evidence: str, remedy: str) -> Check:
         remedy=remedy,
         cost=0.97 if strangers else 0.3,
     )
+
+
+def _is_exclusive(gpu: Gpu) -> bool:
+    return (gpu.state.compute_mode or "").startswith("exclusive")
+
+
+def _computing(gpu: Gpu) -> list[Holder]:
+    """The programs of others that compute on it."""
+    return [one for one in gpu.holders or () if one.computes and not one.own]
 
 
 def _taken(gpu: Gpu) -> tuple[float | None, tuple[str, ...]]:

@@ -79,3 +79,9 @@ def test_each_card_is_told_by_its_number():
     assert (well.status, hot.status) == ("ok", "warn")
     assert hot.evidence.startswith("GPU 1 (NVIDIA RTX A4000), under load: hot")
     assert "-i 1 " in hot.remedy
+
+
+def test_reasons_that_hold_commas_are_told_apart():
+    hot = ("too warm, slowed by the driver", "too hot, slowed by the hardware")
+    (found,) = clocks.throttled(slowed(*hot))
+    assert f"{hot[0]}; {hot[1]}" in found.evidence

@@ -21,6 +21,14 @@ def test_the_remedy_for_few_cores_is_that_of_the_system():
     assert "docker update --cpus 24" in next(cores.granted(inside)).remedy
 
 
+def test_a_quota_is_blamed_only_where_it_is_the_cause():
+    (whole,) = cores.granted(changed(workstation(), cores_granted=2.0))
+    (part,) = cores.granted(changed(workstation(), cores_granted=1.5))
+    assert "quota" not in whole.why
+    assert "quota" in part.why
+    assert "CPUQuota" in part.remedy
+
+
 @pytest.mark.parametrize(
     ("granted", "others", "status"),
     [

@@ -112,3 +112,11 @@ def test_the_libraries_of_the_driver_may_come_from_anywhere():
 def test_a_cudnn_of_another_cuda_is_not_looked_at():
     versions = {"nvidia-cudnn-cu11": "8.9.7.29"}
     assert list(rules.old_cudnn(changed(workstation(), versions=versions))) == []
+
+
+def test_what_the_loader_says_of_several_libraries_is_told_once():
+    words = "cannot open shared object file"
+    found = tuple(replace(one, problem=f"{one.name}: {words}") for one in libraries())
+    (check,) = rules.absent(changed(workstation(), software={"libraries": found}))
+    assert check.evidence.count(words) == 1
+    assert check.evidence.count("libcufft.so.11") == 1

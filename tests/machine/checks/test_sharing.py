@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.machine.checks import sharing
+from perfkit.machine.checks import checks, sharing
 from perfkit.machine.gpu import Holder
 from tests.machine.checks.computers import (
     GB,
@@ -72,6 +72,13 @@ def test_the_compute_mode_decides_who_may_compute():
     assert in_mode("exclusive process", holders=desktop()) == [
         ("exclusive-gpu", "warn")
     ]
+
+
+def test_a_card_for_one_program_that_somebody_has_is_one_fault(described):
+    driver, cards, _ = described["exclusive"]
+    machine = workstation(*cards, driver=driver)
+    fails = [check.id for check in checks(machine) if check.status == "fail"]
+    assert fails == ["exclusive-gpu"]
 
 
 def test_settings_of_the_card_are_changed_where_its_driver_is():
