@@ -103,7 +103,7 @@ def _problem(
         return f"Failed while {doing}: {_sentence(facts['error'], names)}"
     if ended.late:
         return f"Ended after {units.seconds(limit)}, while {doing}."
-    if "maps" in facts:
+    if "compiled" in facts:
         return ""
     lines = ended.log.strip().splitlines()
     last = f"; its last words: {_sentence(lines[-1], names)}" if lines else ""

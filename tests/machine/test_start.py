@@ -79,7 +79,14 @@ def devices():
     return [Device("CPU:0"), Device("GPU:0")]
 
 
-where = []
+def function(call, jit_compile):
+    if fault == "xla":
+        print("Unknown flag in XLA_FLAGS: --x", file=sys.stderr, flush=True)
+        os.abort()
+    return lambda number: Result(number)
+
+
+where = ["CPU:0"]
 constant = np.asarray
 nn = types.SimpleNamespace(conv2d=conv2d)
 linalg = types.SimpleNamespace(matmul=matmul)
@@ -196,6 +203,20 @@ def test_whatever_goes_wrong_is_said_and_what_was_told_is_kept(
     assert start.problem.startswith(problem)
     assert start.proofs == ()
     assert "Loaded cuDNN version 9" in {one.line for one in start.said}
+
+
+def test_a_compiler_that_ends_the_process_leaves_what_was_proved(scripted):
+    start = scripted("xla", XLA_FLAGS="--x")
+    assert len(start.proofs) == 4
+    assert all(map(proof.is_right, start.proofs))
+    assert "SIGABRT while compiling something tiny with XLA" in start.problem
+    assert "Unknown flag in XLA_FLAGS" in start.problem
+
+
+def test_an_unknown_flag_of_xla_is_found_with_the_real_tensorflow():
+    start = started(variables=os.environ | {"XLA_FLAGS": "--no_such_flag=1"})
+    assert start.proofs
+    assert "compiling something tiny with XLA" in start.problem
 
 
 def test_a_missing_tensorflow_is_said_with_the_command_that_brings_it():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.machine.check import Check, fine
 from perfkit.machine.checks import asking, remedies
+from perfkit.machine.starting.child import COMPILING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +21,9 @@ UNSEEN = "unseen-gpu"
 
 def broken(machine: Machine) -> Iterator[Check]:
     """TensorFlow cannot be started at all."""
-    if machine.start and machine.start.problem:
+    if machine.start and COMPILING in machine.start.problem:
+        yield _uncompiled(machine, machine.start.problem)
+    elif machine.start and machine.start.problem:
         yield Check(
             id="no-start",
             status="fail",
@@ -30,6 +33,20 @@ def broken(machine: Machine) -> Iterator[Check]:
             remedy=_mended(machine, machine.start.said),
             cost=0.94,
         )
+
+
+def _uncompiled(machine: Machine, problem: str) -> Check:
+    flags = machine.environment.get("XLA_FLAGS")
+    remedy = remedies.without(machine, "XLA_FLAGS")
+    return Check(
+        id="no-xla",
+        status="fail",
+        title="XLA, TensorFlow's compiler, does not compile here",
+        evidence=problem + (f" XLA_FLAGS is {flags}." if flags else ""),
+        why="A training that uses it ends there: Keras does so by itself on a GPU.",
+        remedy=remedy if flags else _mended(machine, ()),
+        cost=0.8,
+    )
 
 
 def unseen(machine: Machine) -> Iterator[Check]:
@@ -138,7 +155,7 @@ def _gpu_failed(proof: Proof) -> bool:
 def _gpu_left_out(machine: Machine) -> bool:
     """Whether programs may use a GPU, TensorFlow was started, and it found none."""
     start = machine.start
-    if start is None or start.problem or not asking.visible(machine):
+    if start is None or not start.devices or not asking.visible(machine):
         return False
     return not any(device.startswith("GPU") for device in start.devices)
 

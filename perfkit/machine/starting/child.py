@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from perfkit.machine.starting.proof import Problem
 
+COMPILING = "compiling something tiny with XLA"
+
 
 def main() -> None:
     """Import TensorFlow, list its devices, and let each of them compute."""
@@ -67,6 +69,15 @@ def _watch(tf: ModuleType, tell: Any) -> None:
     tell(devices=names)
     _prove(tf, names, tell)
     tell(maps=_mapped())
+    # Last: XLA ends the process where it is given a flag that it does not know.
+    tell(doing=COMPILING)
+    _compile(tf)
+    tell(compiled=True)
+
+
+def _compile(tf: ModuleType) -> None:
+    double = tf.function(lambda number: number + number, jit_compile=True)
+    double(tf.constant(1.0)).numpy()
 
 
 def _prove(tf: ModuleType, devices: list[str], tell: Any) -> None:

@@ -124,3 +124,14 @@ def test_a_start_that_fails_is_told_in_its_words():
 def test_nothing_is_said_of_a_tensorflow_that_was_not_started():
     machine = changed(workstation(), start=None)
     assert [check for rule in started.RULES for check in rule(machine)] == []
+
+
+def test_a_flag_that_ends_xla_is_a_fault_with_its_remedy():
+    problem = "TensorFlow's process was ended by SIGABRT while compiling something tiny"
+    start = replace(a_start("GPU:0"), problem=f"{problem} with XLA; unknown flag.")
+    environment = {"XLA_FLAGS": "--no_such"}
+    machine = changed(workstation(), start=start, environment=environment)
+    (found,) = started.broken(machine)
+    assert (found.id, found.status) == ("no-xla", "fail")
+    assert found.remedy.startswith("unset XLA_FLAGS")
+    assert "--no_such" in found.evidence
