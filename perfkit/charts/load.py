@@ -10,6 +10,7 @@ from perfkit import units
 from perfkit.charts import canvas, scales
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL
 from perfkit.charts.svg import INK
+from perfkit.findings.rungs import is_ladder
 from perfkit.machine.throttling import throttle_reasons
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 HEIGHT, GAP = 74, 16
 _CPU = {
-    "cpu_trial": ("the training", BLUE, ""),
+    "cpu_trial": ("the trial", BLUE, ""),
     "cpu_other": ("other programs", RED, "////"),
     "cpu_perfkit": ("perfkit", GREY, ""),
 }
@@ -55,9 +56,9 @@ def times(finding: Finding) -> tuple[float, ...]:
 
 def in_words(finding: Finding) -> Iterator[str]:
     """The load as sentences without their full stops."""
-    for name, (words, *_) in _CPU.items():
+    for name in _CPU:
         if _known(finding, name):
-            yield f"{words} kept {_mean_cores(finding, name)} busy on average"
+            yield f"{_whose(finding, name)} kept {_mean_cores(finding, name)} busy on average"
     pulse = [value for _, value in _known(finding, "pulse")]
     if pulse:
         yield f"The machine's speed fell to {units.percent(min(pulse))} of its best"
@@ -67,7 +68,7 @@ def in_words(finding: Finding) -> Iterator[str]:
 
 def _draw_cores(axes: Axes, finding: Finding) -> None:
     bottom = [0.0] * len(times(finding))
-    for place, (name, (words, colour, hatch)) in enumerate(_CPU.items()):
+    for place, (name, (_, colour, hatch)) in enumerate(_CPU.items()):
         values = [v or 0.0 for v in finding.samples.get(name, ())]
         if not any(values):
             continue
@@ -76,7 +77,8 @@ def _draw_cores(axes: Axes, finding: Finding) -> None:
         axes.fill_between(
             x, low, high, facecolor=colour, alpha=0.75, hatch=hatch, edgecolor=INK, lw=0
         )
-        _name(axes, place, f"{words} {_mean_cores(finding, name)}", colour)
+        said = f"{_whose(finding, name)} {_mean_cores(finding, name)}"
+        _name(axes, place, said, colour)
         bottom = top
     most = max([finding.machine.cores_granted, 1.0, *bottom])
     _set_height(axes, most, scales.even_ticks(0, most)[:: 1 if most <= 4 else 2])
@@ -138,6 +140,12 @@ def _throttled(finding: Finding) -> dict[int, list[str]]:
 
 def _reasons(mask: float) -> tuple[str, ...]:
     return throttle_reasons(mask) if 0 <= mask < 2**53 else ()
+
+
+def _whose(finding: Finding, name: str) -> str:
+    """Who kept the cores busy; the rungs of a ladder train nothing."""
+    trains = name == "cpu_trial" and not is_ladder(finding)
+    return "the training" if trains else _CPU[name][0]
 
 
 def _known(finding: Finding, name: str) -> list[Point]:

@@ -13,6 +13,7 @@ from perfkit import units
 from perfkit.charts import canvas, load, rows, scales
 from perfkit.charts.canvas import BLUE, GREY, WIDTH
 from perfkit.charts.svg import INK
+from perfkit.findings.rungs import unit_of
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
 from perfkit.measure.measurement import TWIN
@@ -117,7 +118,7 @@ def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:
         _draw_set_up(axes, row, trials)
         if usual:
             _draw_steps(axes, row, found, usual)
-            rows.beside(axes, row, units.rate(usual))
+            rows.beside(axes, row, units.rate(usual, unit_of(finding, variant)))
         for trial in trials:
             if trial.outcome not in ("completed", "stopped"):
                 end = trial.started_s + trial.wall_s

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit.findings.text import plain
+from perfkit.measure.measurement import TWIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +59,13 @@ def rungs(notes: Mapping[str, Any]) -> dict[str, Rung]:
 def is_ladder(finding: Finding) -> bool:
     """Whether a finding's variants are rungs."""
     return bool(rungs(finding.notes))
+
+
+def unit_of(finding: Finding, variant: str) -> str:
+    """What a variant's rate counts; the twin counts what the baseline does."""
+    told = rungs(finding.notes)
+    rung = told.get(finding.baseline if variant == TWIN else variant)
+    return rung.unit if rung else "units" if told else "examples"
 
 
 def _rung(told: dict[str, Any]) -> Rung:

@@ -86,7 +86,7 @@ def test_nothing_in_the_notes_becomes_markup():
 
 
 def test_what_happened_when_is_told_in_each_rungs_own_unit():
-    finding = ladders.finding(samples=made.samples([0.0, 1.0, 2.0]))
+    finding = ladders.finding(samples=made.samples(20))
     figure = charts.timeline(finding)
     said = " ".join([*(text for text, _ in words(figure)), figure.alt])
     assert "GFLOP/s" in said
