@@ -75,7 +75,7 @@ def _doctor(asked: Namespace) -> int:
         page.write(found, _console())
     if found.stopped:
         return INTERRUPTED
-    return FAILED if found.fails else DONE
+    return FAILED if found.fails or found.missed else DONE
 
 
 def _list(_: Namespace) -> int:

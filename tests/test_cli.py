@@ -87,7 +87,7 @@ def test_doctor_tells_by_its_code_whether_something_fails(
 def test_what_a_probe_missed_is_said_beside_the_json(monkeypatch, capsys):
     found = looked.examination(missed=("No trial ran.",))
     monkeypatch.setattr("perfkit.doctor.examining.doctor", lambda **_: found)
-    cli.main(["doctor", "--json", "--probe"])
+    assert cli.main(["doctor", "--json", "--probe"]) == 1
     said = capsys.readouterr()
     json.loads(said.out)
     assert said.err == "perfkit: No trial ran.\n"

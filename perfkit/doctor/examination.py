@@ -68,11 +68,17 @@ class Examination:
     def to_json(self) -> str:
         """The machine and its checks, for a program."""
         told = [asdict(check) for check in self.checks]
-        document = {
+        document: dict[str, Any] = {
             "schema": _SCHEMA,
             "machine": asdict(self.machine),
             "checks": [{name: check[name] for name in _TOLD} for check in told],
         }
+        if self.ladder:
+            document["ladder"] = {
+                "file": self.ladder.path.name if self.ladder.path else None,
+                "stopped": self.ladder.stopped,
+                "verdict": self.ladder.verdict.headline,
+            }
         return json.dumps(_finite(document), indent=1, allow_nan=False)
 
     def __repr__(self) -> str:

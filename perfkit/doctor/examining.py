@@ -140,7 +140,9 @@ class _Look:
         session = running.open_session(ladder, None if small else left)
         finding = running.watch(session, self.display)
         if session.unsaved:
-            self.missed.append(session.unsaved)
+            # A command has no memory from which it could be saved again.
+            why, _, _ = session.unsaved.partition(" It is still in memory")
+            self.missed.append(f"The ladder is shown here and not kept: {why}")
         return finding
 
     def take(self, ladder: Finding) -> Finding:

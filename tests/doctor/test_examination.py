@@ -1,6 +1,9 @@
 import json
 from dataclasses import asdict, replace
 
+import made
+
+from perfkit.findings import store
 from perfkit.machine.record import Load
 from tests.doctor import looked
 
@@ -33,6 +36,19 @@ def test_the_json_has_these_names_and_no_others():
         {name: getattr(check, name) for name in names}
         for check in (looked.SLOW, looked.WELL)
     ]
+
+
+def test_the_json_says_what_became_of_the_ladder(tmp_path):
+    ladder = made.finding(experiment="machine-ladder")
+    told = json.loads(looked.examination(ladder=ladder).to_json())["ladder"]
+    assert told == {
+        "file": None,
+        "stopped": False,
+        "verdict": ladder.verdict.headline,
+    }
+    path = store.save(ladder, tmp_path)
+    told = json.loads(looked.examination(ladder=ladder).to_json())["ladder"]
+    assert told["file"] == path.name
 
 
 def test_a_number_that_json_does_not_have_is_not_known():

@@ -155,9 +155,9 @@ def test_a_ladder_that_cannot_be_measured_costs_nothing_else(stage):
 
 
 def test_a_ladder_that_could_not_be_saved_is_said(stage):
-    stage.unsaved = "The finding could not be saved."
+    stage.unsaved = "It is full. It is still in memory: save it again."
     found = look(probe=True)
-    assert found.missed == ("The finding could not be saved.",)
+    assert found.missed == ("The ladder is shown here and not kept: It is full.",)
     assert found.ladder is not None
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 UNSEEN = "unseen-gpu"
+# A consolation that a machine with a GPU is not to be given.
+_WITHOUT_GPU = re.compile(r" ?Without an NVIDIA GPU that is as it should be[.;]")
 
 
 def broken(machine: Machine) -> Iterator[Check]:
@@ -98,7 +100,7 @@ def _line(machine: Machine, said: Said) -> Check:
         if fatal
         else "TensorFlow warned at its start",
         evidence=f'It said: "{said.line}"',
-        why=said.meaning,
+        why=_WITHOUT_GPU.sub("", said.meaning).strip(),
         remedy=_mended(machine, (said,)),
         cost=0.92 if fatal else 0.15,
     )

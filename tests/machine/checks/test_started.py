@@ -5,6 +5,7 @@ import pytest
 
 from perfkit.machine.checks import checks, started
 from perfkit.machine.record import Proof, Said
+from perfkit.machine.starting.log import said as log_said
 from tests.machine.checks.computers import (
     NO_DRIVER,
     changed,
@@ -135,3 +136,16 @@ def test_a_flag_that_ends_xla_is_a_fault_with_its_remedy():
     assert (found.id, found.status) == ("no-xla", "fail")
     assert found.remedy.startswith("unset XLA_FLAGS")
     assert "--no_such" in found.evidence
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["failed call to cuInit: UNKNOWN ERROR (303)", "Could not find cuda drivers on"],
+)
+def test_a_machine_with_a_gpu_is_not_told_that_none_is_needed(line):
+    lines = log_said(line)
+    (found,) = started.log(changed(workstation(), start=a_start(said=lines)))
+    assert found.status == "fail"
+    assert "Without an NVIDIA GPU" in lines[0].meaning
+    assert "Without an NVIDIA GPU" not in found.why
+    assert found.why
