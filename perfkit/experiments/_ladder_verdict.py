@@ -37,6 +37,8 @@ _WEAK = 0.5
 _WORSE = 0.7
 # What a sound GPU does at more than half of its limit.
 _REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, gpu.CLOCK, *transfers.PINNED)
+# Other programs that keep more of the cores busy than this make a part look weak.
+_BUSY = 0.1
 _DOCTOR = "`perfkit doctor` says what else keeps the cores busy and what slows them."
 _QUIETER = "Close other programs or give a larger budget: some rates are hardly known."
 _FURTHER = (
@@ -63,21 +65,41 @@ def judge(measured: Measurement) -> Verdict:
     """Say in words what the rungs show."""
     if not measured.timings:
         return Verdict(headline="Too little was measured to say anything.")
-    weak = sorted(_weak(measured), key=lambda part: part.share)
+    if max(timing.trials for timing in measured.timings) < 2:
+        return Verdict(
+            headline="One round: shown, not claimed.",
+            because=tuple([*_others(measured), *_missing(measured)]),
+            next=f"Give a larger budget: two rounds say more.\n{_FURTHER}",
+        )
+    busy = tuple(_others(measured))
+    weak = [] if busy else sorted(_weak(measured), key=lambda part: part.share)
     steps = [part.remedy for part in weak]
     if any(_is_noisy(timing) for timing in measured.timings):
         steps.insert(0, _QUIETER)
     worst = f"; weakest is {weak[0].words}" if weak else ""
+    none = "; other programs were at work" if busy else _none_weak(measured)
     return Verdict(
-        headline=f"{_arithmetic(measured)}{worst or _none_weak(measured)}.",
-        because=tuple(_facts(measured, weak)),
+        headline=f"{_arithmetic(measured)}{worst or none}.",
+        because=(*busy, *_facts(measured, weak)),
         next="\n".join(dict.fromkeys([*steps, _FURTHER])),
     )
 
 
+def _others(measured: Measurement) -> Iterator[str]:
+    """What other programs took of the cores, where that is much of them."""
+    known = [v for v in measured.samples.get("cpu_other", ()) if v is not None]
+    taken = sum(known) / len(known) if known else 0.0
+    cores = float(measured.notes.get(CORES, 1))
+    if taken > _BUSY * cores:
+        yield (
+            f"Other programs kept {units.significant(taken, 2)} of {cores:g} cores "
+            "busy: likely the reason for what is slow here."
+        )
+
+
 def _arithmetic(measured: Measurement) -> str:
     """What products reach on all cores, by the library that is faster at it."""
-    timed = [measured.timing(n) for n in (products.BASELINE, products.TENSORFLOW)]
+    timed = [_known(measured, n) for n in (products.BASELINE, products.TENSORFLOW)]
     best = max((t for t in timed if t), key=lambda t: t.rate, default=None)
     if best is None:
         return f"{len(measured.timings)} rungs were measured"
@@ -85,16 +107,17 @@ def _arithmetic(measured: Measurement) -> str:
     if rung is None or rung.limit is None:
         said = units.rate_between(best.rate, best.low, best.high, "FLOP")
         return f"Matrix products in float32 reach {said}"
-    share, low, high = (
-        units.percent(rate / rung.limit) for rate in (best.rate, best.low, best.high)
-    )
+    share, low = (units.percent(r / rung.limit) for r in (best.rate, best.low))
+    over = best.high > rung.limit
+    high = "its limit" if over else units.percent(best.high / rung.limit)
+    between = f"{low} {'up to' if over else 'to'} {high}"
     possible = f"what {rung.limit_from.partition(' at ')[0]} can do in theory"
     if _is_noisy(best):
         return (
             "Too noisy to say what matrix products in float32 reach: "
-            f"{low} to {high} of {possible}"
+            f"{between}, of {possible}"
         )
-    return f"Matrix products in float32 reach {share} ({low} to {high}) of {possible}"
+    return f"Matrix products in float32 reach {share} ({between}) of {possible}"
 
 
 def _is_noisy(timing: Timing) -> bool:
@@ -120,7 +143,7 @@ def _below_limit(measured: Measurement) -> Iterator[Weak]:
     call it weak.
     """
     for name, rung in rungs(measured.notes).items():
-        found = measured.timing(name)
+        found = _known(measured, name)
         if name not in _REACHES_HALF or rung.limit is None or found is None:
             continue
         if found.high < _WEAK * rung.limit:
@@ -148,8 +171,8 @@ def _not_scaling(measured: Measurement) -> Iterator[Weak]:
         if found and cores > 1 and found.high < _WEAK * cores:
             yield Weak(
                 found.ratio / cores,
-                f'"{every}", on {cores:g} cores only {units.ratio(found.ratio)} the '
-                "rate of one",
+                f'"{every}", on {cores:g} cores only {_with_ends(found)} the rate of '
+                "one",
                 _DOCTOR,
             )
 
@@ -159,7 +182,7 @@ def _slow_library(measured: Measurement) -> Iterator[Weak]:
     if found and found.high < _WORSE:
         yield Weak(
             found.ratio,
-            f"NumPy's matrix product, {units.ratio(found.ratio)} TensorFlow's",
+            f"NumPy's matrix product, {_with_ends(found)} TensorFlow's",
             "Leave large products to TensorFlow (`tf.matmul`): it makes better use of "
             "this processor than NumPy's library.",
         )
@@ -168,7 +191,7 @@ def _slow_library(measured: Measurement) -> Iterator[Weak]:
 def _slow_disk(measured: Measurement) -> Iterator[Weak]:
     """The disk gives fewer photographs than the cores decode."""
     size = measured.notes.get(IMAGE_BYTES)
-    disk_rate, decoded = measured.timing(disk.NAME), measured.timing(images.ALL_CORES)
+    disk_rate, decoded = _known(measured, disk.NAME), _known(measured, images.ALL_CORES)
     if not size or disk_rate is None or decoded is None:
         return
     if disk_rate.high / size < decoded.low:
@@ -189,7 +212,7 @@ def _facts(measured: Measurement, weak: list[Weak]) -> Iterator[str]:
     if where:
         yield f"The limit in theory: {where}."
     yield from _compared(measured)
-    call = measured.timing(dispatch.GRAPH_CALL)
+    call = _known(measured, dispatch.GRAPH_CALL)
     if call:
         ends = f"{units.seconds(1 / call.high)} to {units.seconds(1 / call.low)}"
         yield (
@@ -220,8 +243,7 @@ def _compared(measured: Measurement) -> Iterator[str]:
     for name, base, what, other in pairs:
         found = _ratio(measured, name, base)
         if found and not found.is_noise:
-            ends = f"{units.ratio(found.low)} to {units.ratio(found.high)}"
-            yield f"{what}: {units.ratio(found.ratio)} the rate of {other} ({ends})."
+            yield f"{what}: {_with_ends(found)} the rate of {other}."
 
 
 def _missing(measured: Measurement) -> Iterator[str]:
@@ -239,3 +261,14 @@ def _ratio(measured: Measurement, one: str, other: str) -> Comparison | None:
     """A ratio that at least two rounds show; both rungs count the same."""
     found = measured.compare(one, other)
     return found if found and found.rounds > 1 else None
+
+
+def _with_ends(found: Comparison) -> str:
+    ends = f"{units.ratio(found.low)} to {units.ratio(found.high)}"
+    return f"{units.ratio(found.ratio)} ({ends})"
+
+
+def _known(measured: Measurement, name: str) -> Timing | None:
+    """A rate that at least two rounds show."""
+    found = measured.timing(name)
+    return found if found and found.trials > 1 else None

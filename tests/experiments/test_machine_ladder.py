@@ -1,4 +1,6 @@
 import pickle
+import re
+from dataclasses import replace
 
 import cloudpickle
 import pytest
@@ -251,10 +253,49 @@ def test_a_whole_run_tells_rates_in_their_units(tmp_path):
 
 
 def test_a_busy_machine_is_asked_to_be_quieter():
-    measured = ladder(1)
+    measured = ladder()
     (noisy,) = [t for t in measured.timings if t.variant == products.BASELINE]
     assert "Close other programs" not in judge(ladder()).next
     object.__setattr__(noisy, "high", 3 * noisy.rate)
     found = judge(measured)
     assert found.headline.startswith("Too noisy to say what matrix products")
     assert found.next.startswith("Close other programs")
+
+
+def test_one_round_is_shown_and_not_claimed():
+    found = judge(ladder(1))
+    assert found.headline == "One round: shown, not claimed."
+    assert "%" not in " ".join(found.because)
+
+
+def test_what_other_programs_took_is_the_likely_reason_and_no_part_is_weak():
+    slow = {products.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)}
+    quiet = ladder(**slow)
+    assert "weakest" in judge(quiet).headline
+    busy = replace(quiet, samples={"t": (0.0, 1.0), "cpu_other": (1.6, 1.8)})
+    found = judge(busy)
+    assert "weak" not in found.headline
+    assert found.because[0].startswith("Other programs kept 1.7 of 2 cores busy")
+
+
+def test_a_share_above_its_limit_is_said_up_to_it():
+    measured = ladder()
+    timing = measured.timing(products.BASELINE)
+    object.__setattr__(timing, "high", 6e11)
+    assert "up to its limit" in judge(measured).headline
+
+
+def test_the_ratio_of_all_cores_to_one_has_its_interval():
+    both = {
+        images.ONE_CORE: (1000.0, "images", "images", None),
+        images.ALL_CORES: (700.0, "images", "images", None),
+    }
+    assert re.search(r"only 0[.]\d+× [(]0", judge(ladder(**both)).headline)
+
+
+def test_a_rung_that_had_one_round_is_no_weak_part():
+    slow = {"GPU memory": (5e9, "B", "GPU", 3.2e10)}
+    measured = ladder(**slow)
+    assert "weakest" in judge(measured).headline
+    kept = [t for t in measured.trials if t.variant not in slow or t.round == 1]
+    assert "weakest" not in judge(replace(measured, trials=tuple(kept))).headline
