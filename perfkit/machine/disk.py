@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import statistics
 import time
 from itertools import islice
 from pathlib import Path
@@ -62,7 +63,18 @@ def disk(
         cached=_speed(_cached(files, clock), clock),
         filesystem=filesystem,
         windows=_WINDOWS in f"{filesystem} {options}",
+        file_size=_usual_size(files),
     )
+
+
+def _usual_size(files: list[str]) -> float | None:
+    sizes = []
+    for file in files:
+        try:
+            sizes.append(os.stat(file).st_size)
+        except OSError:
+            continue
+    return float(statistics.median(sizes)) if sizes else None
 
 
 def _files(folder: str) -> Iterator[str]:

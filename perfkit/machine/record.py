@@ -152,12 +152,14 @@ class Disk:
         cached: Bytes per second read again, from memory.
         filesystem: As the system names it, such as ``"ext4"``, ``"9p"``, ``"nfs4"``.
         windows: Whether it is a Windows drive seen from WSL, such as ``/mnt/c``.
+        file_size: Bytes of the folder's files, the median; None if it is not known.
     """
 
     cold: float | None = None
     cached: float | None = None
     filesystem: str | None = None
     windows: bool = False
+    file_size: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

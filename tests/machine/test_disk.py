@@ -128,3 +128,7 @@ def test_a_place_with_a_space_in_its_name_is_found(tmp_path, monkeypatch):
     text = "1 1 0:1 / / rw - ext4 x rw\n2 1 0:2 / /media/my\\040disk rw - exfat y rw\n"
     root = grow(tmp_path / "root", {"proc/self/mountinfo": text})
     assert disk(filled(tmp_path / "data"), root).filesystem == "exfat"
+
+
+def test_the_usual_size_of_its_files_is_told(tmp_path):
+    assert disk(filled(tmp_path, 1000, 3000, 90_000)).file_size == 3000

@@ -15,9 +15,9 @@ def test_a_disk_is_judged_by_what_it_gave_cold(speed, status):
     assert found.status == status
 
 
-def test_a_slow_disk_is_told_in_photographs():
+def test_a_slow_disk_is_told_in_files():
     (found,) = judged(rules.slow, cold=50e6)
-    assert "500 photographs" in found.why
+    assert "500 files of 100 KB" in found.why
     assert found.evidence == "The folder is on a disk, read at 50 MB/s from the disk."
 
 
@@ -36,3 +36,14 @@ def test_a_disk_that_was_not_read_is_not_judged():
     assert judged(rules.slow, cached=9e9) == []
     for rule in rules.RULES:
         assert list(rule(changed(workstation(), disk=None))) == []
+
+
+def test_small_files_are_blamed_for_their_number_and_not_the_disk():
+    (found,) = judged(rules.slow, cold=36e6, file_size=60e3)
+    assert "small files" in found.title
+    assert "600 files/s" in found.title
+    assert "record file" in found.remedy
+    (found,) = judged(rules.slow, cold=36e6, file_size=6e3)
+    assert found.status == "ok"
+    (found,) = judged(rules.slow, cold=36e6, file_size=2e6)
+    assert "18 files of 2 MB" in found.why
