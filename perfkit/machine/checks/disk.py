@@ -70,8 +70,8 @@ def slow(machine: Machine) -> Iterator[Check]:
         if network
         else "This folder lies on a slow disk",
         evidence=evidence,
-        why=f"That is at most {files} files of {units.size(each)} per second in the first "
-        "epoch, and in every one if they do not fit into memory.",
+        why=f"That is at most {files} files of {units.size(each)} per second in the "
+        "first epoch, and in every one if they do not fit into memory.",
         remedy="Copy the folder to a local SSD, or keep it in memory: dataset.cache()",
         cost=0.5 * (1 - disk.cold / _SLOW),
     )
