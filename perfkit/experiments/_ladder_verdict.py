@@ -254,7 +254,12 @@ def _missing(measured: Measurement) -> Iterator[str]:
         if arm.name not in timed and not arm.unavailable
     ]
     if missed:
-        yield f"Not measured: {', '.join(missed)}. A larger budget may reach them."
+        stopped = any(
+            t.outcome == "stopped" and "run was stopped" in t.message
+            for t in measured.trials
+        )
+        why = "The run was stopped" if stopped else "A larger budget may reach them"
+        yield f"Not measured: {', '.join(missed)}. {why}."
 
 
 def _ratio(measured: Measurement, one: str, other: str) -> Comparison | None:

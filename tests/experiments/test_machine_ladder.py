@@ -299,3 +299,17 @@ def test_a_rung_that_had_one_round_is_no_weak_part():
     assert "weakest" in judge(measured).headline
     kept = [t for t in measured.trials if t.variant not in slow or t.round == 1]
     assert "weakest" not in judge(replace(measured, trials=tuple(kept))).headline
+
+
+def test_what_stop_kept_from_being_measured_needs_no_larger_budget():
+    measured = ladder()
+    cut = [t for t in measured.trials if t.variant != "graph call"]
+    ended = replace(
+        measured.trials[0],
+        variant="graph call",
+        outcome="stopped",
+        message="the run was stopped",
+    )
+    said = " ".join(judge(replace(measured, trials=(*cut, ended))).because)
+    assert "graph call. The run was stopped." in said
+    assert "larger budget" not in said
