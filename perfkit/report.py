@@ -128,8 +128,9 @@ def _footnotes(finding: Finding) -> Iterator[str]:
     tensorflow = finding.machine.versions.get("tensorflow", "not installed")
     yield f"Machine: {finding.machine.summary}, TensorFlow {tensorflow}."
     budget = f"with a budget of {units.seconds(finding.budget_s)}"
-    stopped = ", stopped before that" if finding.stopped else ""
-    yield f"Recorded: {finding.recorded[:16].replace('T', ' ')}, {budget}{stopped}."
+    yield f"Recorded: {finding.recorded[:16].replace('T', ' ')}, {budget}."
+    if finding.ended_early:
+        yield finding.ended_early
 
 
 def _short(path: Path) -> str:

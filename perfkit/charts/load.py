@@ -58,7 +58,8 @@ def in_words(finding: Finding) -> Iterator[str]:
     """The load as sentences without their full stops."""
     for name in _CPU:
         if _known(finding, name):
-            yield f"{_whose(finding, name)} kept {_mean_cores(finding, name)} busy on average"
+            kept = _mean_cores(finding, name)
+            yield f"{_whose(finding, name)} kept {kept} busy on average"
     pulse = [value for _, value in _known(finding, "pulse")]
     if pulse:
         yield f"The machine's speed fell to {units.percent(min(pulse))} of its best"

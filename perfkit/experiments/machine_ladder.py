@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from perfkit.errors import PerfkitError
-from perfkit.experiments._ladder_verdict import CORES, IMAGE_BYTES, judge
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Folder
 from perfkit.findings import rungs
@@ -23,6 +22,7 @@ from perfkit.findings.rungs import Rung
 from perfkit.machine import cards
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
+from perfkit.verdicts.ladder import CORES, IMAGE_BYTES, judge
 from perfkit.workloads import cores, peaks
 from perfkit.workloads.rungs import (
     clock,

@@ -116,8 +116,7 @@ class Session:
         )
         for event in run.events():
             if isinstance(event, TrialEnded | Finished):
-                stopped = isinstance(event, Finished) and event.stopped
-                self._keep(event.measurement, stopped)
+                self._keep(event)
             yield event
 
     def stop(self) -> None:
@@ -130,10 +129,11 @@ class Session:
         own = type(self.experiment).tries is not Experiment.tries
         return self.experiment.tries if own else None
 
-    def _keep(self, measured: Measurement, stopped: bool) -> None:
-        known = self.finding
+    def _keep(self, event: TrialEnded | Finished) -> None:
+        measured, known = event.measurement, self.finding
+        unfinished = isinstance(event, TrialEnded)
         if not measured.trials or (
-            known and known.trials == measured.trials and known.stopped == stopped
+            known and unfinished and known.trials == measured.trials
         ):
             return
         self.finding = Finding(
@@ -156,7 +156,8 @@ class Session:
             guess=self._guess,
             notes=measured.notes,
             budget_s=self._budget,
-            stopped=stopped,
+            stopped=isinstance(event, Finished) and event.stopped,
+            unfinished=unfinished,
             seed=self._seed,
         )
         try:

@@ -92,8 +92,8 @@ def machine(finding: Finding) -> str:
 
 
 def _warnings(finding: Finding) -> Iterator[str]:
-    if finding.stopped:
-        yield "The run was stopped before its budget was spent."
+    if finding.ended_early:
+        yield finding.ended_early
     if not finding.timings:
         yield "No variant could be timed."
     elif not finding.comparisons and not is_ladder(finding):

@@ -150,14 +150,15 @@ def _noise(finding: Finding) -> str:
     share = units.percent(abs(finding.noise_floor - 1))
     return (
         "Each round ran the baseline twice, as if it were two variants. The two "
-        f"differed by up to {share}: no smaller difference is claimed."
+        f"differed by {share}, the doubt in that included: no smaller difference is "
+        "claimed."
     )
 
 
 def _budget(finding: Finding) -> str:
     spent = max((t.started_s + t.wall_s for t in finding.trials), default=0.0)
     budget = units.seconds(finding.budget_s)
-    stopped = " The run was stopped before its end." if finding.stopped else ""
+    stopped = f" {finding.ended_early}" if finding.ended_early else ""
     return (
         f"{budget} for measuring, {units.seconds(spent)} of them spent.{stopped} "
         "Preparing what the variants need is not part of it."

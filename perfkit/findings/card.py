@@ -146,7 +146,7 @@ def _footnotes(finding: Finding) -> Iterator[str]:
     machine = plain(finding.machine.summary)
     library = f", TensorFlow {plain(tensorflow, 20)}" if tensorflow else ""
     yield f"Measured on {machine}{library}, {recorded}."
-    if finding.stopped:
-        yield "The run was stopped before its budget was spent."
+    if finding.ended_early:
+        yield finding.ended_early
     if finding.path:
         yield f"Saved as {plain('/'.join(finding.path.parts[-2:]))}"

@@ -59,6 +59,8 @@ class Finding:
         notes: Facts about the whole run, such as the images used.
         budget_s: Seconds the run was given.
         stopped: True where Stop ended it before the budget did.
+        unfinished: True in what is saved while the run goes on; where it stays so, the
+            run was broken off.
     """
 
     schema: Literal[1] = SCHEMA
@@ -81,6 +83,7 @@ class Finding:
     notes: dict[str, Any] = field(default_factory=dict)
     budget_s: float
     stopped: bool = False
+    unfinished: bool = False
     seed: int = 0
 
     # How files are read: no text where a number belongs, no number without an end.
@@ -91,6 +94,15 @@ class Finding:
         "ser_json_inf_nan": "null",
         "extra": "ignore",
     }
+
+    @property
+    def ended_early(self) -> str:
+        """How the run ended before its time, in a sentence; "" where it did not."""
+        if self.stopped:
+            return "The run was stopped before its budget was spent."
+        if self.unfinished:
+            return "The run was broken off; what is here was measured by then."
+        return ""
 
     @property
     def path(self) -> Path | None:

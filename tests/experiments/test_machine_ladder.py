@@ -7,13 +7,13 @@ import pytest
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment, machine_ladder
-from perfkit.experiments._ladder_verdict import judge
 from perfkit.experiments.session import Session
 from perfkit.findings import store
 from perfkit.findings.rungs import rungs
 from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.tick import REFUSED, Note
+from perfkit.verdicts.ladder import judge
 from perfkit.workloads.rungs import disk, images, products
 from tests.findings import ladders
 

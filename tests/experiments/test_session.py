@@ -69,6 +69,21 @@ def test_the_file_is_there_and_whole_after_every_trial(tmp_path):
     assert known >= 3
 
 
+def test_a_run_that_is_broken_off_is_not_taken_for_a_whole_one(tmp_path):
+    events = Session(Loops(), budget=30, folder=tmp_path).events()
+    while not isinstance(next(events), TrialEnded):
+        pass
+    # Whatever ends the program here, this is what is left.
+    (path,) = tmp_path.glob("*.json")
+    left = store.load(path)
+    events.close()
+    assert left.unfinished
+    assert "was broken off; what is here was measured by then." in repr(left)
+    whole = finish(Session(Loops(), budget=3, folder=tmp_path))
+    assert not store.load(whole.path).unfinished
+    assert "broken off" not in repr(whole)
+
+
 def test_a_run_tells_what_happens(tmp_path):
     kinds = [type(e) for e in Session(Loops(), budget=5, folder=tmp_path).events()]
     assert kinds[0] is Preparing

@@ -39,7 +39,7 @@ _WORSE = 0.7
 _REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, gpu.CLOCK, *transfers.PINNED)
 # Other programs that keep more of the cores busy than this make a part look weak.
 _BUSY = 0.1
-_DOCTOR = "`perfkit doctor` says what else keeps the cores busy and what slows them."
+_QUIET = "Close what else keeps the cores busy, then measure again."
 _QUIETER = "Close other programs or give a larger budget: some rates are hardly known."
 _FURTHER = (
     "`perfkit run data-pipeline` says whether a training here waits for its images."
@@ -173,7 +173,7 @@ def _not_scaling(measured: Measurement) -> Iterator[Weak]:
                 found.ratio / cores,
                 f'"{every}", on {cores:g} cores only {_with_ends(found)} the rate of '
                 "one",
-                _DOCTOR,
+                _QUIET,
             )
 
 
