@@ -79,7 +79,7 @@ def test_every_number_is_in_a_table_with_named_rows_and_columns(page):
         "numba was not run: Numba is not installed.",
         "13 trials in 4 rounds: 12 completed, 1 crashed.",
         "95 % interval",
-        f"differed by up to {units.percent(abs(FOUND.noise_floor - 1))}",
+        f"differed by {units.percent(abs(FOUND.noise_floor - 1))}",
         "60 s for measuring",
         "7: the order and the random numbers start from it.",
         "no difference shown where neither is so",
