@@ -96,7 +96,14 @@ def _run(asked: Namespace) -> int:
     what = experiment(asked.name, **options.parameters(asked))
     _check_writable(asked.json)
     session = open_session(what, asked.budget, seed=asked.seed, folder=asked.out)
-    finding = watch(session, _display())
+    try:
+        finding = watch(session, _display())
+    except KeyboardInterrupt:
+        kept = session.finding and session.finding.path
+        if not kept:
+            raise
+        told = f"interrupted; what was measured by then is in {kept}."
+        raise KeyboardInterrupt(told) from None
     _report(finding, _console(stderr=asked.json == "-"))
     if asked.json:
         _write_json(finding, asked.json)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import made
 import pytest
@@ -263,6 +264,21 @@ def test_an_interrupt_stops_the_run_and_keeps_what_it_has(tmp_path):
     assert "The run was stopped before its budget was spent." in out
     assert "Traceback" not in err
     assert json.loads((tmp_path / "out.json").read_text())["stopped"] is True
+
+
+def test_a_second_interrupt_says_where_the_finding_lies(monkeypatch, tmp_path, capsys):
+    finding = made.finding()
+    path = store.save(finding, tmp_path)
+    session = SimpleNamespace(finding=finding, unsaved="")
+    monkeypatch.setattr("perfkit.running.open_session", lambda *_, **__: session)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("perfkit.running.watch", interrupted)
+    assert cli.main(["run", "data-pipeline"]) == 130
+    said = f"perfkit: interrupted; what was measured by then is in {path}.\n"
+    assert capsys.readouterr().err == said
 
 
 def test_an_interrupt_before_anything_was_measured_says_so(tmp_path):
