@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from perfkit import units
+from perfkit.machine import pcie
 from perfkit.machine.files import text_of
 from perfkit.machine.processor import processor
 
@@ -47,16 +48,6 @@ _DATA_SHEETS = {
 _COLUMNS = {"float32": 0, "TF32": 1, "float16": 2, "bfloat16": 2}
 # Cards before Ampere have no units for it.
 _NO_BFLOAT16 = ("Tesla V100", "Tesla T4")
-# Bits per second of one PCI Express lane in one direction, by generation: transfers
-# times the share of them that carries data (8 of 10, 128 of 130, 242 of 256 bits).
-_LANE = {
-    1: 2.5e9 * 8 / 10,
-    2: 5e9 * 8 / 10,
-    3: 8e9 * 128 / 130,
-    4: 16e9 * 128 / 130,
-    5: 32e9 * 128 / 130,
-    6: 64e9 * 242 / 256,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,10 +142,11 @@ def link(machine: Hardware) -> Peak | None:
         return None
     generation = gpu.link.generation_max or gpu.link.generation
     width = gpu.link.width_max or gpu.link.width
-    if generation not in _LANE or not width:
+    rate = pcie.rate(generation, width)
+    if rate is None:
         return None
     words = f"PCI Express {generation}.0 with {width} lanes, one direction"
-    return Peak(rate=_LANE[generation] / 8 * width, words=words)
+    return Peak(rate=rate, words=words)
 
 
 def on_gpu(machine: Hardware, *, kind: str) -> Peak | None:

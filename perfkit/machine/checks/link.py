@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit import units
+from perfkit.machine import pcie
 from perfkit.machine.check import Check, fine
 from perfkit.machine.checks import asking
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
     from perfkit.machine.gpu import Link
     from perfkit.machine.record import Machine
-
-# Bytes per second of one lane in one direction, by generation.
-_LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.97e9, 5: 3.94e9, 6: 7.56e9}
 
 
 def narrow(machine: Machine) -> Iterator[Check]:
@@ -78,7 +76,7 @@ def _unseen(name: str, link: Link, width: int) -> Check:
 
 def _words(generation: int | None, width: int | None) -> str:
     known = "PCIe" if generation is None else f"PCIe {generation}"
-    speed = _speed((generation, width))
+    speed = pcie.rate(generation, width)
     return f"{known} ×{width}" + (
         f" ({units.rate(speed / 1e9, 'GB')})" if speed else ""
     )
@@ -92,14 +90,8 @@ def _card(link: Link) -> str:
 
 
 def _share(now: tuple[int | None, int], best: tuple[int | None, int | None]) -> float:
-    here, there = _speed(now), _speed(best)
+    here, there = pcie.rate(*now), pcie.rate(*best)
     return here / there if here and there else now[1] / (best[1] or now[1])
-
-
-def _speed(link: tuple[int | None, int | None]) -> float:
-    """Bytes per second in one direction, in theory; 0 if it is not known."""
-    generation, width = link
-    return _LANE.get(generation or 0, 0.0) * (width or 0)
 
 
 RULES = (narrow,)
