@@ -35,19 +35,26 @@ _BETWEEN_LOOKS, _LOOKS = 512, 200
 
 def training(name: str, batch: int) -> Iterator[Yielded]:
     """Train a fresh network on one batch, which is in memory, without an end."""
-    import tensorflow as tf
-
     at_start = memory.start()
     step = _step(*_built(MODELS[name]))
     examples, labels = _filled(MODELS[name], batch)
+    yield from steadily(lambda: step(examples, labels), batch, at_start)
+
+
+def steadily(
+    step: Callable[[], object], batch: int, at_start: memory.Start
+) -> Iterator[Yielded]:
+    """Repeat a training step without an end, and note the memory once it is filled."""
+    import tensorflow as tf
+
     yield READY
 
     def steps() -> Iterator[int | Note]:
         for done in itertools.count(1):
-            step(examples, labels)
+            step()
             yield batch
             if done == STEPS_TO_FILL:
-                yield Note("memory", _memory(at_start))
+                yield Note("memory", memory.with_gpu(at_start))
 
     yield from every(steps(), sync=tf.test.experimental.sync_devices)
 
@@ -65,7 +72,7 @@ def fitting(name: str, batch: int) -> Iterator[Yielded]:
         step(examples, labels)
         tf.test.experimental.sync_devices()
         yield batch
-    yield Note("memory", _memory(at_start))
+    yield Note("memory", memory.with_gpu(at_start))
 
 
 def learning(name: str, batch: int) -> Iterator[Yielded]:
@@ -156,14 +163,3 @@ def _call_first(
     step(*batch)
     for variable, value in zip(variables, before, strict=True):
         variable.assign(value)
-
-
-def _memory(at_start: memory.Start) -> dict[str, int]:
-    """Bytes above the start in this process and, where there is one, on its GPU."""
-    import tensorflow as tf
-
-    told = memory.above(at_start)
-    for device in tf.config.list_logical_devices("GPU")[:1]:
-        name = device.name.partition("device:")[2]
-        told["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
-    return told

@@ -49,6 +49,17 @@ def above(at_start: Start) -> dict[str, int]:
     }
 
 
+def with_gpu(at_start: Start) -> dict[str, int]:
+    """What is above the start here and, as ``gpu_peak``, on the first GPU if any."""
+    import tensorflow as tf
+
+    told = above(at_start)
+    for device in tf.config.list_logical_devices("GPU")[:1]:
+        name = device.name.partition("device:")[2]
+        told["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
+    return told
+
+
 def _status() -> dict[str, int]:
     """Bytes by the names that Linux has for them; empty elsewhere."""
     try:

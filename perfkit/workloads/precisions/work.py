@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from perfkit.measure.tick import READY, Note, every
+from perfkit.measure.tick import READY, Note
 from perfkit.workloads import held_memory as memory
+from perfkit.workloads.batches import steadily
 from perfkit.workloads.learnable import learnable
 from perfkit.workloads.memory_forecast import forecast
 from perfkit.workloads.models import MODELS
@@ -31,8 +31,6 @@ CURVE, SCALE = "curve", "loss scale"
 LEARNT_BATCH, STEPS, BETWEEN = 16, 40, 5
 # Keras doubles the scale after 2000 good steps, which is more than anybody waits for.
 GROWTH, SCALED_STEPS = 8, 72
-# Steps after which a training holds all that it will ever hold.
-_STEPS_TO_FILL = 3
 # A step that is only tried: with so few examples first, and with all of them where
 # that gives reason to doubt and is not far too long itself.
 _FEW, _MOMENT_S, _TOO_LONG_S = 8, 0.2, 5.0
@@ -46,16 +44,7 @@ def training(name: str, precision: str, batch: int) -> Iterator[Yielded]:
     at_start = memory.start()
     step = step_of(*_built(name, PRECISIONS[precision]))
     examples, labels = map(tf.constant, MODELS[name].batch(batch))
-    yield READY
-
-    def steps() -> Iterator[int | Note]:
-        for done in itertools.count(1):
-            step(examples, labels)
-            yield batch
-            if done == _STEPS_TO_FILL:
-                yield Note("memory", _memory(at_start))
-
-    yield from every(steps(), sync=tf.test.experimental.sync_devices)
+    yield from steadily(lambda: step(examples, labels), batch, at_start)
 
 
 def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
@@ -187,14 +176,3 @@ def _means(losses: list[float]) -> list[float | None]:
     groups = [losses[at : at + BETWEEN] for at in range(0, len(losses), BETWEEN)]
     means = [sum(group) / len(group) for group in groups]
     return [mean if math.isfinite(mean) else None for mean in means]
-
-
-def _memory(at_start: memory.Start) -> dict[str, int]:
-    """Bytes above the start in this process and, where there is one, on its GPU."""
-    import tensorflow as tf
-
-    told = memory.above(at_start)
-    for device in tf.config.list_logical_devices("GPU")[:1]:
-        name = device.name.partition("device:")[2]
-        told["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
-    return told
