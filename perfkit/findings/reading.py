@@ -1,17 +1,18 @@
 """Is this file a finding? Files come from other people's machines and are not trusted.
 
 A file is data: it is parsed as JSON, held against the types, and nothing in it is ever
-run. What is wrong with it is said in one sentence.
+run. What is wrong with it is said in one sentence. Every kind of document that perfkit
+writes is read here: a record whose fields ``schema`` and ``kind`` are literals.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfkit.errors import BadFileError
-from perfkit.findings.record import SCHEMA, Finding
+from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -26,14 +27,15 @@ _MOST_VALUES = 4 * 10**6
 _LONGEST_TEXT = 100_000
 # Sums and squares of anything smaller stay finite.
 _LARGEST_NUMBER = 1e30
+Document = TypeVar("Document")
 
 
 @functools.cache
-def adapter() -> TypeAdapter[Finding]:
-    """What turns a finding into JSON and JSON into a finding."""
+def adapter(of: type[Any]) -> TypeAdapter[Any]:
+    """What turns a record into JSON and JSON into a record."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(Finding)
+    return TypeAdapter(of)
 
 
 def parsed(data: bytes, name: str) -> Finding:
@@ -46,37 +48,71 @@ def parsed(data: bytes, name: str) -> Finding:
     Raises:
         BadFileError: It is anything but a finding; the sentence says what.
     """
-    from pydantic import ValidationError
-
-    _refuse_other_documents(_document(data, name), name)
-    try:
-        finding = adapter().validate_json(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = plain(".".join(map(str, first["loc"])), 80)
-        raise BadFileError(
-            f"{name} is not a sound finding: at {where}: {first['msg']}."
-        ) from None
-    fault = next(_faults(finding), None)
+    finding = parsed_as(Finding, data, name)
+    fault = next(faults(finding), None)
     if fault:
         raise BadFileError(f"{name} is not a sound finding: {fault}.")
     return finding
 
 
-def _document(data: bytes, name: str) -> Any:
+def parsed_as(of: type[Document], data: bytes, name: str) -> Document:
+    """Read a record of any kind that perfkit writes; only its types are checked.
+
+    Args:
+        of: A dataclass with the fields ``schema`` and ``kind``.
+        data: All bytes of the file.
+        name: What errors call it.
+
+    Raises:
+        BadFileError: It is anything else; the sentence says what.
+    """
+    from pydantic import ValidationError
+
+    noun = _default(of, "kind")
+    document = _document(data, name, noun)
+    _refuse_other_documents(document, name, noun, _default(of, "schema"))
+    try:
+        record: Document = adapter(of).validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = plain(".".join(map(str, first["loc"])), 80)
+        raise BadFileError(
+            f"{name} is not a sound {noun}: at {where}: {first['msg']}."
+        ) from None
+    return record
+
+
+def kind_of(data: bytes, name: str) -> str:
+    """Which kind of document it says it is, such as ``"finding"``.
+
+    Raises:
+        BadFileError: It is no document of perfkit's.
+    """
+    document = _document(data, name, "finding")
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if not isinstance(kind, str):
+        raise BadFileError(f"{name} is not a finding: it does not say that it is one.")
+    return plain(kind, 40)
+
+
+def _default(of: type[Any], field: str) -> Any:
+    return of.__dataclass_fields__[field].default
+
+
+def _document(data: bytes, name: str, noun: str) -> Any:
     from pydantic_core import from_json
 
     if not data.strip():
         raise BadFileError(f"{name} is empty.")
     if len(data) > LARGEST_BYTES or _values(data) > _MOST_VALUES:
-        raise BadFileError(f"{name} is too large to be a finding.")
+        raise BadFileError(f"{name} is too large to be a {noun}.")
     try:
         document = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        raise BadFileError(f"{name} is {_broken(str(error))}.") from None
+        raise BadFileError(f"{name} is {_broken(str(error), noun)}.") from None
     problem = next(_excesses(document), None)
     if problem:
-        raise BadFileError(f"{name} is not a sound finding: it holds {problem}.")
+        raise BadFileError(f"{name} is not a sound {noun}: it holds {problem}.")
     return document
 
 
@@ -85,11 +121,11 @@ def _values(data: bytes) -> int:
     return data.count(b",") + 2 * (data.count(b"[") + data.count(b"{"))
 
 
-def _broken(reason: str) -> str:
+def _broken(reason: str, noun: str) -> str:
     if "EOF" in reason:
         return "cut off: its end is missing"
     if "recursion" in reason:
-        return "not a finding: its lists are nested too deeply"
+        return f"not a {noun}: its lists are nested too deeply"
     return f"not JSON: {reason}"
 
 
@@ -109,23 +145,23 @@ def _excesses(document: Any) -> Iterator[str]:
             yield "a number beyond measure"
 
 
-def _refuse_other_documents(document: Any, name: str) -> None:
+def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) -> None:
     kind = document.get("kind") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(kind, str):
-        raise BadFileError(f"{name} is not a finding: it does not say that it is one.")
-    if kind != "finding":
-        raise BadFileError(f"{name} is not a finding but a {plain(kind, 40)}.")
+        raise BadFileError(f"{name} is not a {noun}: it does not say that it is one.")
+    if kind != noun:
+        raise BadFileError(f"{name} is not a {noun} but a {plain(kind, 40)}.")
     schema = document.get("schema")
     if not isinstance(schema, int):
-        raise BadFileError(f"{name} is not a sound finding: its schema has no number.")
-    if schema > SCHEMA:
+        raise BadFileError(f"{name} is not a sound {noun}: its schema has no number.")
+    if schema > newest:
         raise BadFileError(
             f"{name} was written by a newer perfkit (schema {schema}, this one reads "
-            f"{SCHEMA}): python -m pip install --upgrade perfkit"
+            f"{newest}): python -m pip install --upgrade perfkit"
         )
 
 
-def _faults(finding: Finding) -> Iterator[str]:
+def faults(finding: Finding) -> Iterator[str]:
     """What no run can have measured, although each value is of the right type."""
     for timing in finding.timings:
         if _negative((timing.rate, timing.low, timing.high)):

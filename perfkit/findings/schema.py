@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from perfkit.findings.reading import adapter
+from perfkit.findings.record import Finding
 
 PATH = Path(__file__).with_name("finding.schema.json")
 
 
 def schema() -> dict[str, Any]:
     """Make the schema; types only, the docstrings of the records say what they mean."""
-    made = _pruned(adapter().json_schema())
+    made = _pruned(adapter(Finding).json_schema())
     # They have one value each, but a file that leaves them out is not known by them.
     made["required"] = ["schema", "kind", *made["required"]]
     return {

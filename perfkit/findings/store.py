@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings.reading import LARGEST_BYTES, adapter, parsed
+from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from perfkit.findings.record import Finding
     from perfkit.measure.trial import Trial
 
 FOLDER = "perfkit-findings"
@@ -99,7 +99,9 @@ def to_json(finding: Finding) -> str:
     }
     small = replace(finding, trials=trials, samples=samples)
     # Numbers of NumPy are warned about, and written as the numbers that they are.
-    return adapter().dump_json(small, fallback=_as_plain, warnings=False).decode()
+    return (
+        adapter(Finding).dump_json(small, fallback=_as_plain, warnings=False).decode()
+    )
 
 
 def _rounded(trial: Trial) -> Trial:
