@@ -72,7 +72,7 @@ def parsed_as(of: type[Document], data: bytes, name: str) -> Document:
     document = _document(data, name, noun)
     _refuse_other_documents(document, name, noun, _default(of, "schema"))
     try:
-        record: Document = adapter(of).validate_json(data)
+        record: Document = adapter(of).validate_json(data)  # type: ignore[arg-type]
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = plain(".".join(map(str, first["loc"])), 80)
