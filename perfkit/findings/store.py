@@ -48,7 +48,7 @@ def save(
     data = _readable(finding)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write_whole(path, data)
+        write_whole(path, data)
     except OSError as error:
         raise PerfkitError(_not_saved(path.parent, error)) from error
     return _remember(finding, path)
@@ -62,7 +62,7 @@ def load(path: str | Path) -> Finding:
             can read.
     """
     path = Path(path).expanduser()
-    finding = parsed(_bytes(path), plain(path.name))
+    finding = parsed(whole_file(path), plain(path.name))
     _remember(finding, path)
     return finding
 
@@ -147,7 +147,7 @@ def _name(finding: Finding) -> str:
     )
 
 
-def _write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     """Write beside the file, make sure that it is on the disk, then take its place."""
     beside = path.with_name(f".{path.name}.part")
     try:
@@ -172,7 +172,7 @@ def _not_saved(folder: Path, error: OSError) -> str:
     )
 
 
-def _bytes(path: Path) -> bytes:
+def whole_file(path: Path) -> bytes:
     name = plain(path.name) or plain(str(path))
     try:
         if not path.exists():

@@ -48,8 +48,10 @@ class LiveTrial:
         self._seed = seed
         self._last_ns = 0
         self._resumed_ns: list[int] = []
+        self._frozen_ns: list[int] = []
         self._ticks: list[tuple[int, int]] = []
         self._pauses: dict[str, list[float]] = {}
+        self._recurring: dict[str, float] = {}
         self._parts: list[dict[str, float]] = []
         self._notes: dict[str, Any] = {}
 
@@ -112,6 +114,7 @@ class LiveTrial:
 
     def freeze(self) -> None:
         """End its turn."""
+        self._frozen_ns.append(self._clock())
         self.running.freeze()
 
     def end(self, outcome: Outcome = "completed", message: str = "") -> None:
@@ -136,13 +139,14 @@ class LiveTrial:
         if message[0] == "note":
             self._notes[message[1]] = message[2]
             return
-        for time_ns, examples, parts, label in message[1]:
+        for time_ns, examples, parts, label, *every in message[1]:
             broken = any(self._last_ns < at <= time_ns for at in self._resumed_ns[-2:])
             if broken or label or not examples:
                 # What spans another's turn is neither work nor a pause of its own.
-                if label and not broken and self._ticks:
-                    spent = (time_ns - self._last_ns) / 1e9
+                if label and self._ticks and (every or not broken):
+                    spent = (time_ns - self._last_ns - self._stood(time_ns)) / 1e9
                     self._pauses.setdefault(label, []).append(spent)
+                self._recurring |= {label: every[0]} if every else {}
                 examples = 0
             elif not self._ticks:
                 # A variant that never says it is ready is ready at its first tick.
@@ -151,6 +155,15 @@ class LiveTrial:
                 self._parts.append(parts)
             self._ticks.append((time_ns, examples))
             self._last_ns = time_ns
+
+    def _stood(self, until_ns: int) -> int:
+        """Nanoseconds that it stood still between its last tick and ``until_ns``."""
+        # A trial's first turn ends its warm-up, so it stands still before it.
+        stops = zip(self._frozen_ns, self._resumed_ns, strict=False)
+        return sum(
+            max(0, min(resumed, until_ns) - max(frozen, self._last_ns))
+            for frozen, resumed in stops
+        )
 
     def record(self) -> Trial:
         """What it measured, once it is over."""
@@ -174,6 +187,7 @@ class LiveTrial:
                 name: tuple(parts.get(name, 0.0) for parts in self._parts)
                 for name in sorted(names)
             },
+            recurring=self._recurring,
             notes=self._notes,
             seed=self._seed,
         )

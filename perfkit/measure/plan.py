@@ -55,6 +55,9 @@ class Plan:
         in_turns: Whether the trials of a round may take turns.
         memory: Bytes that each trial may allocate; None for no limit.
         tries: What to try after the rounds, in time of its own; None for nothing.
+        choose: Names the arms of the next round from what has been measured, none to
+            end; it may add arms that are new. None leaves the choice to how narrow
+            the intervals are.
     """
 
     arms: tuple[Arm, ...]
@@ -65,3 +68,4 @@ class Plan:
     in_turns: bool = True
     memory: int | None = None
     tries: Callable[[Measurement], Tries] | None = None
+    choose: Callable[[Measurement], tuple[Arm, ...]] | None = None

@@ -172,9 +172,8 @@ class Run:
     # Rounds.
 
     def _one_round(self) -> Iterator[Event]:
+        names = self._wanted()
         self._round += 1
-        unclear = spending.unclear(self.measurement, self._arms)
-        names = spending.wanted(self._round, unclear, self._arms)
         self._random.shuffle(names)
         if self._in_turns and len(names) > 1:
             yield from self._round_in_turns(names)
@@ -393,11 +392,28 @@ class Run:
     def _next_round_fits(self) -> bool:
         if not self._arms or self.stopped.is_set():
             return False
-        unclear = spending.unclear(self.measurement, self._arms)
-        names = spending.wanted(self._round + 1, unclear, self._arms)
+        names = self._wanted()
         needed = spending.shortest_round_s(names, self._trials, in_turns=self._in_turns)
         fits = self._now() + needed <= self.plan.budget
-        return self._round == 0 or (fits and not spending.enough(self._round, unclear))
+        return self._round == 0 or (fits and bool(names))
+
+    def _wanted(self) -> list[str]:
+        """Which arms the next round holds; none where another round adds nothing."""
+        if self.plan.choose is not None:
+            return self._chosen(self.plan.choose(self.measurement))
+        unclear = spending.unclear(self.measurement, self._arms)
+        if spending.enough(self._round, unclear):
+            return []
+        return spending.wanted(self._round + 1, unclear, self._arms)
+
+    def _chosen(self, arms: tuple[Arm, ...]) -> list[str]:
+        known = {arm.name for arm in self._planned}
+        for arm in arms:
+            if arm.name not in known:
+                self._planned += (arm,)
+                self._arms[arm.name] = arm
+        names = [arm.name for arm in arms if arm.name in self._arms]
+        return [*names, TWIN] if names and TWIN in self._arms else names
 
     def _turn_s(self, live: LiveTrial) -> float:
         return max(spending.TURN_S, spending.TICKS_A_TURN * live.tick_s)

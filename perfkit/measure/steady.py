@@ -70,8 +70,9 @@ def steady(trial: Trial) -> Steady | None:
         np.diff(times)[worked],
         counts[1:][worked],
     )
+    pauses_s = _recurring_s(trial)
     # One tick is the first call; a rate needs at least two more.
-    if len(spent) < 3 or not np.all(spent > 0):
+    if len(spent) < 3 or not np.all(spent > 0) or pauses_s is None:
         return None
     first_call, ends, spent, examples = spent[0], ends[1:], spent[1:], examples[1:]
     turn = np.searchsorted(np.array(trial.turns), ends, side="left")
@@ -90,10 +91,22 @@ def steady(trial: Trial) -> Steady | None:
     return Steady(
         keys=tuple(int(key) for key in keys),
         examples=np.bincount(blocks, examples[keep]).astype(np.float64),
-        seconds=np.bincount(blocks, spent[keep]).astype(np.float64),
+        seconds=np.bincount(blocks, spent[keep] + pauses_s * examples[keep]).astype(
+            np.float64
+        ),
         first_call_s=float(first_call),
         warm_up_s=float(before),
         drift=_drift(ends[keep], spent[keep] / examples[keep]),
+    )
+
+
+def _recurring_s(trial: Trial) -> float | None:
+    """Seconds that pauses add to each example; None where one was never seen."""
+    if not all(trial.pauses.get(label) for label in trial.recurring):
+        return None
+    return sum(
+        sum(trial.pauses[label]) / len(trial.pauses[label]) / every
+        for label, every in trial.recurring.items()
     )
 
 

@@ -36,9 +36,17 @@ class Tick:
 
 @dataclass(frozen=True)
 class Pause:
-    """The time since the last tick was not work; it is reported apart, by label."""
+    """The time since the last tick was not work; it is reported apart, by label.
+
+    Attributes:
+        label: What the time went into.
+        every: Examples after which it comes again, so that its share belongs to the
+            rate: what an epoch's end costs, say, where the trial's epochs are shorter
+            than the real ones. 0 where the rate leaves it out.
+    """
 
     label: str
+    every: float = 0
 
 
 @dataclass(frozen=True)

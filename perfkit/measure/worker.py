@@ -34,7 +34,8 @@ def work(
     """Run a pickled variant; everything it yields goes to ``sink`` with its time.
 
     Messages are ``("ticks", [(time_ns, examples, parts, pause), ...])``,
-    ``("note", name, value)`` and last ``("end", outcome, message)``. Times are
+    ``("note", name, value)`` and last ``("end", outcome, message)``. A pause that comes
+    again has a fifth entry: after how many examples. Times are
     ``time.perf_counter_ns``, a clock that all processes of a machine share.
     """
     _end_with_parent()
@@ -58,7 +59,7 @@ def _run(payload: bytes, seed: int, sink: Connection) -> None:
     import cloudpickle
 
     _seed(seed)
-    chunk: list[tuple[int, int, dict[str, float], str]] = []
+    chunk: list[tuple[Any, ...]] = []
     sent = 0.0
     for item in cloudpickle.loads(payload)():
         now = time.perf_counter_ns()
@@ -66,7 +67,8 @@ def _run(payload: bytes, seed: int, sink: Connection) -> None:
             _send(sink, ("note", item.name, item.value))
             continue
         if isinstance(item, Pause):
-            chunk.append((now, 0, {}, item.label))
+            every = (item.every,) if item.every else ()
+            chunk.append((now, 0, {}, item.label, *every))
         else:
             tick = item if isinstance(item, Tick) else Tick(item)
             chunk.append((now, tick.examples, dict(tick.parts), ""))
