@@ -172,7 +172,12 @@ def _not_saved(folder: Path, error: OSError) -> str:
     )
 
 
-def whole_file(path: Path) -> bytes:
+def whole_file(path: Path, most: int = LARGEST_BYTES) -> bytes:
+    """Read a file, and no more than one byte above ``most`` of it.
+
+    Raises:
+        BadFileError: There is none, or it cannot be read.
+    """
     name = plain(path.name) or plain(str(path))
     try:
         if not path.exists():
@@ -180,7 +185,7 @@ def whole_file(path: Path) -> bytes:
         if not path.is_file():
             raise BadFileError(f"{name} is not a file.")
         with path.open("rb") as file:
-            data = file.read(LARGEST_BYTES + 1)
+            data = file.read(most + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BadFileError(f"{name} cannot be read ({reason}).") from None

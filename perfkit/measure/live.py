@@ -51,7 +51,7 @@ class LiveTrial:
         self._frozen_ns: list[int] = []
         self._ticks: list[tuple[int, int]] = []
         self._pauses: dict[str, list[float]] = {}
-        self._recurring: dict[str, float] = {}
+        self._recurring: dict[str, tuple[float, float]] = {}
         self._parts: list[dict[str, float]] = []
         self._notes: dict[str, Any] = {}
 

@@ -70,9 +70,8 @@ def steady(trial: Trial) -> Steady | None:
         np.diff(times)[worked],
         counts[1:][worked],
     )
-    pauses_s = _recurring_s(trial)
     # One tick is the first call; a rate needs at least two more.
-    if len(spent) < 3 or not np.all(spent > 0) or pauses_s is None:
+    if len(spent) < 3 or not np.all(spent > 0) or not _all_seen(trial):
         return None
     first_call, ends, spent, examples = spent[0], ends[1:], spent[1:], examples[1:]
     turn = np.searchsorted(np.array(trial.turns), ends, side="left")
@@ -88,26 +87,30 @@ def steady(trial: Trial) -> Steady | None:
         keys = np.array([], dtype=int)
         blocks = np.arange(keep.sum()) * min(_BLOCKS, keep.sum()) // keep.sum()
     before = first_call + spent[: int(np.argmax(keep))].sum()
+    work, time = examples[keep], spent[keep]
+    time = time + work * _recurring_s(trial, float(time.sum() / work.sum()))
     return Steady(
         keys=tuple(int(key) for key in keys),
-        examples=np.bincount(blocks, examples[keep]).astype(np.float64),
-        seconds=np.bincount(blocks, spent[keep] + pauses_s * examples[keep]).astype(
-            np.float64
-        ),
+        examples=np.bincount(blocks, work).astype(np.float64),
+        seconds=np.bincount(blocks, time).astype(np.float64),
         first_call_s=float(first_call),
         warm_up_s=float(before),
         drift=_drift(ends[keep], spent[keep] / examples[keep]),
     )
 
 
-def _recurring_s(trial: Trial) -> float | None:
-    """Seconds that pauses add to each example; None where one was never seen."""
-    if not all(trial.pauses.get(label) for label in trial.recurring):
-        return None
-    return sum(
-        sum(trial.pauses[label]) / len(trial.pauses[label]) / every
-        for label, every in trial.recurring.items()
-    )
+def _all_seen(trial: Trial) -> bool:
+    """Whether each pause that belongs to the rate has come at least once."""
+    return all(trial.pauses.get(label) for label in trial.recurring)
+
+
+def _recurring_s(trial: Trial, example_s: float) -> float:
+    """Seconds that pauses add to each example."""
+    added = 0.0
+    for label, (every, within) in trial.recurring.items():
+        pauses = trial.pauses[label]
+        added += (sum(pauses) / len(pauses) - within * example_s) / every
+    return max(0.0, added)
 
 
 def warm_up_ticks(cost: NDArray[np.float64]) -> int | None:

@@ -43,10 +43,12 @@ class Pause:
         every: Examples after which it comes again, so that its share belongs to the
             rate: what an epoch's end costs, say, where the trial's epochs are shorter
             than the real ones. 0 where the rate leaves it out.
+        within: Of a pause that comes again: examples that were done during it.
     """
 
     label: str
     every: float = 0
+    within: float = 0
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,8 @@ class Trial:
         turns: Seconds since the trial's start at which each of its turns began; empty
             where it ran in one go.
         pauses: Seconds of each pause, by label.
-        recurring: Examples after which a pause comes again, by label; its share is
-            part of the rate.
+        recurring: Of a pause that comes again and whose share is part of the rate, by
+            label: after how many examples, and how many are done during it.
         parts: Seconds of each tick spent in a part, by name, one number per tick
             with examples.
         notes: What the variant told besides, by name; JSON values.
@@ -57,7 +57,7 @@ class Trial:
     ticks: tuple[tuple[float, int], ...] = ()
     turns: tuple[float, ...] = ()
     pauses: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    recurring: dict[str, float] = field(default_factory=dict)
+    recurring: dict[str, tuple[float, float]] = field(default_factory=dict)
     parts: dict[str, tuple[float, ...]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
     seed: int = 0

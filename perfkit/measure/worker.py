@@ -35,7 +35,7 @@ def work(
 
     Messages are ``("ticks", [(time_ns, examples, parts, pause), ...])``,
     ``("note", name, value)`` and last ``("end", outcome, message)``. A pause that comes
-    again has a fifth entry: after how many examples. Times are
+    again has a fifth entry: after how many examples, and how many it holds. Times are
     ``time.perf_counter_ns``, a clock that all processes of a machine share.
     """
     _end_with_parent()
@@ -67,7 +67,7 @@ def _run(payload: bytes, seed: int, sink: Connection) -> None:
             _send(sink, ("note", item.name, item.value))
             continue
         if isinstance(item, Pause):
-            every = (item.every,) if item.every else ()
+            every = ((item.every, item.within),) if item.every else ()
             chunk.append((now, 0, {}, item.label, *every))
         else:
             tick = item if isinstance(item, Tick) else Tick(item)
