@@ -19,7 +19,7 @@ ORDER = (
     {"machine"},
     {"measure"},
     {"findings"},
-    {"experiments", "workloads", "verdicts", "diagnosis"},
+    {"experiments", "workloads", "verdicts", "diagnosis", "passports"},
     {"charts"},
     {"running", "elsewhere", "progress", "displays", "report", "doctor", "_verbs"},
     {"panel", "export", "lab", "fleet", "cli", "options", "__init__", "__main__"},

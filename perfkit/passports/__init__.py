@@ -1,0 +1,1 @@
+"""Passports: one machine on one page, to be held against another."""

@@ -1,0 +1,56 @@
+"""A passport as a file: one JSON document, whole or as it was before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from perfkit.errors import BadFileError, PerfkitError
+from perfkit.findings import store
+from perfkit.findings.reading import adapter
+from perfkit.passports import reading
+from perfkit.passports.record import Passport
+
+# No reading has more of them.
+_DIGITS = 6
+
+
+def to_json(passport: Passport) -> str:
+    """Write a passport as JSON: what is not known is left out, numbers are short."""
+    plain = adapter(Passport).dump_python(passport, mode="json", exclude_none=True)
+    return json.dumps(_short(plain), ensure_ascii=False, separators=(",", ":"))
+
+
+def save(passport: Passport, path: str | Path) -> Path:
+    """Write a passport to a file; ``passport.path`` then says where.
+
+    The file is there in full or, whatever happens, as it was before.
+
+    Raises:
+        PerfkitError: It cannot be written there. The passport itself is untouched.
+    """
+    path = Path(path).expanduser()
+    try:
+        data = to_json(passport).encode()
+        reading.parsed(data, "what was measured")
+    except (BadFileError, ValueError) as error:
+        raise PerfkitError(f"The passport cannot be kept as a file: {error}") from error
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        store.write_whole(path, data)
+    except OSError as error:
+        raise PerfkitError(
+            f"The passport could not be saved as {path} ({error.strerror or error}); "
+            "free some space or give another file."
+        ) from error
+    reading.remember(passport, path)
+    return path
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _short(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_short(item) for item in value]
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
