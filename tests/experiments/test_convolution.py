@@ -4,6 +4,7 @@ import math
 import os
 import pickle
 import random
+import re
 import struct
 
 import cloudpickle
@@ -190,7 +191,7 @@ def test_the_winner_is_named_with_its_gain_and_its_speed():
     found = verdict({"conv2d": 100, "numpy taps": 200})
     assert found.winner == "numpy taps"
     assert found.headline.startswith(
-        '"numpy taps" computes this convolution fastest here: 200 images/s, '
+        '"numpy taps" computes this convolution fastest here: 200 images/s ('
     )
     assert "GFLOP/s, 2.0" in found.headline
     assert found.headline.endswith(", 4 rounds).")
@@ -202,7 +203,21 @@ def test_the_baseline_may_be_the_fastest_or_beat_nobody():
     assert found.headline.startswith('"conv2d" is the fastest way here: 2,000 images/s')
     tied = verdict({"conv2d": 100.4, "numpy taps": 100})
     assert tied.headline.startswith("No way is shown to be faster than")
+    assert re.search(r"which reaches 100 images/s \(9\S+ to 10\S+\), ", tied.headline)
     assert (found.winner, tied.winner) == ("", "")
+
+
+def test_a_baseline_that_may_be_beaten_by_far_is_not_said_to_be_the_best():
+    found = verdict({"conv2d": 100, "numpy taps": 98}, noise=0.3, rounds=2)
+    assert found.headline.startswith("Too noisy to say whether any way is faster")
+    assert found.next.startswith("End what else runs")
+
+
+def test_what_shorter_numbers_gain_is_not_denied():
+    found = verdict({"conv2d": 100.4, "numpy taps": 100, "conv2d bfloat16": 300})
+    assert found.headline.startswith(
+        'No way with all digits of float32 is shown to be faster than "conv2d"'
+    )
 
 
 def test_noise_is_said_as_such():
@@ -237,6 +252,18 @@ def test_shares_of_the_limits_are_ratios_of_the_same_run():
     assert found.memory == pytest.approx(0.1, rel=0.02)
     assert found.gflops == pytest.approx(90 * problem.flops / 1e9, rel=0.02)
     assert found.bound == "compute"
+
+
+def test_a_share_has_its_interval_and_says_of_which_limit_it_is():
+    rates = {"conv2d": 90, "conv2d bfloat16": 180, "arithmetic limit": 100}
+    text = because({**rates, "memory limit": 9000, "bfloat16 limit": 200})
+    assert re.search(r'"conv2d" 90 % \(8\d % to 9\d %\)[,.]', text)
+    assert re.search(
+        r'"conv2d bfloat16" 90 % \(8\d % to 9\d %\) of that in bfloat16', text
+    )
+    assert "More than 100 %" not in text
+    above = because({"conv2d": 150, "arithmetic limit": 100, "memory limit": 9000})
+    assert "More than 100 %: a limit is the speed of one large piece" in above
 
 
 def test_one_round_says_nothing_of_what_holds_a_way_up():
@@ -343,6 +370,10 @@ def test_counts_that_show_no_difference_are_not_told_apart():
     rates = {"64 in, 64 out": 100, "65 in, 65 out": 100 * 64 * 64 / 65 / 65}
     found = verdict(rates, asked=counts())
     assert found.headline.startswith("No channel count is shown to run at another")
+    assert found.next.startswith("Choose channel counts for what they learn")
+    noisy = verdict(rates, asked=counts(), noise=0.3, rounds=2)
+    assert noisy.headline.startswith("Too noisy to say whether any channel count")
+    assert noisy.next.startswith("End what else runs")
 
 
 def test_one_of_many_counts_that_differs_by_chance_is_not_claimed():

@@ -79,7 +79,7 @@ def judge(measured: Measurement, problem: Problem) -> Verdict:
             f"enough for all {len(found)} to hold at once.",
             *(f"{_sentence(c)}." for c in shown),
         ),
-        next=_next(problem, shown),
+        next=_next(problem, found, shown),
     )
 
 
@@ -95,13 +95,15 @@ def _headline(base: str, found: list[Comparison], shown: list[Comparison]) -> st
     return f"Too noisy to say whether any channel count differs from {base}."
 
 
-def _next(problem: Problem, shown: list[Comparison]) -> str:
+def _next(problem: Problem, found: list[Comparison], shown: list[Comparison]) -> str:
     better = [c for c in shown if c.verdict == "faster"]
     if better:
         return f"Try {better[-1].variant}: it does more arithmetic in the same time."
     if shown:
         slow = ", ".join(c.variant for c in shown[:_NAMED])
         return f"Keep {baseline(problem)}, and avoid {slow}."
+    if any(c.verdict == "too noisy to say" for c in found):
+        return "End what else runs on this machine, or give the run more seconds."
     return "Choose channel counts for what they learn, not for their speed."
 
 

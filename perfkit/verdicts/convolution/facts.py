@@ -74,7 +74,7 @@ def _held_up(found: list[Speed]) -> Iterator[str]:
         ways = [s for s in found if s.bound == bound and s.compute is not None]
         if ways:
             named = ", ".join(f"{quoted(s.variant)}{_share(s)}" for s in ways)
-            yield f"{words}: {named}."
+            yield f"{words}: {named}.{_beyond(ways)}"
 
 
 def _share(speed: Speed) -> str:
@@ -84,8 +84,23 @@ def _share(speed: Speed) -> str:
         "memory": speed.memory,
         "overhead": speed.overhead,
     }
-    share = shares.get(speed.bound)
-    return "" if share is None else f" {units.percent(share)}"
+    share, within = shares.get(speed.bound), speed.within.get(speed.bound)
+    if share is None:
+        return ""
+    way = WAYS.get(speed.variant, WAYS[BASELINE])
+    short = speed.bound == "compute" and way.precision == "bfloat16"
+    between = f" ({' to '.join(map(units.percent, within))})" if within else ""
+    return f" {units.percent(share)}{between}{' of that in bfloat16' * short}"
+
+
+def _beyond(ways: list[Speed]) -> str:
+    """What a share means that is shown to be more than the whole; "" without one."""
+    if not any(s.within.get(s.bound, (0.0,))[0] > 1 for s in ways):
+        return ""
+    return (
+        " More than 100 %: a limit is the speed of one large piece of work, and work "
+        "of another shape may suit this machine better."
+    )
 
 
 def _first_calls(measured: Measurement, problem: Problem) -> Iterator[str]:

@@ -11,12 +11,16 @@ from perfkit.workloads.convolutions.ceilings import ARITHMETIC, BFLOAT16, MEMORY
 from perfkit.workloads.convolutions.ways import BASELINE, OWN, WAYS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparing, Comparison
     from perfkit.workloads.convolutions.problem import Problem
     from perfkit.workloads.convolutions.ways import Way
 
 Bound = Literal["compute", "memory", "overhead", "none"]
+# A share, and the ends of its interval.
+_Share = tuple[float, float, float]
 
 # What takes this share of a call's time holds it up.
 _HOLDS_UP = 0.5
@@ -35,6 +39,7 @@ class Speed:
         compute: Its share of what a large matrix product reaches; None if unknown.
         memory: Its share of the memory's speed; None if unknown.
         overhead: The share of a call that a call without work takes; None if unknown.
+        within: The 95 % intervals of ``compute`` and ``memory``, where they are known.
     """
 
     variant: str
@@ -42,6 +47,7 @@ class Speed:
     compute: float | None
     memory: float | None
     overhead: float | None
+    within: Mapping[Bound, tuple[float, float]]
 
     @property
     def bound(self) -> Bound:
@@ -132,12 +138,16 @@ def _speed(measured: Measurement, problem: Problem, name: str) -> Speed:
     way, whole = WAYS.get(name, WAYS[BASELINE]), WAYS[BASELINE]
     flops = way.flops(problem) / whole.flops(problem)
     traffic = way.traffic(problem) / whole.traffic(problem)
+    compute = _share(measured, name, _arithmetic_of(way), flops)
+    memory = _share(measured, name, MEMORY, traffic)
+    shares: dict[Bound, _Share | None] = {"compute": compute, "memory": memory}
     return Speed(
         variant=name,
         gflops=rate * way.flops(problem) / 1e9,
-        compute=_share(measured, name, _arithmetic_of(way), flops),
-        memory=_share(measured, name, MEMORY, traffic),
+        compute=compute and compute[0],
+        memory=memory and memory[0],
         overhead=measured.notes.get("overhead", {}).get(name),
+        within={of: share[1:] for of, share in shares.items() if share},
     )
 
 
@@ -145,8 +155,12 @@ def _arithmetic_of(way: Way) -> str:
     return BFLOAT16 if way.precision == "bfloat16" else ARITHMETIC
 
 
-def _share(measured: Measurement, name: str, limit: str, factor: float) -> float | None:
+def _share(
+    measured: Measurement, name: str, limit: str, factor: float
+) -> _Share | None:
+    """A share of a limit and its interval; None where it is not known."""
     compared = measured.compare(name, limit)
     # One round shows nothing of how rounds differ.
-    known = compared is not None and compared.rounds > 1
-    return compared.ratio * factor if compared and known else None
+    if compared is None or compared.rounds == 1:
+        return None
+    return compared.ratio * factor, compared.low * factor, compared.high * factor

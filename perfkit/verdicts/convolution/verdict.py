@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.findings.record import Verdict
+from perfkit.measure.statistics import WORTH_KNOWING
 from perfkit.verdicts.convolution import facts, numbers
 from perfkit.verdicts.words import interval, quoted
 from perfkit.workloads.convolutions.ways import BASELINE, OWN, WAYS
@@ -25,6 +26,7 @@ _NEXT: dict[Bound, str] = {
     "`tf.function`. No faster convolution helps here.",
     "none": "",
 }
+_QUIETER = "End what else runs on this machine, or give the run more seconds."
 
 
 def judge(measured: Measurement, problem: Problem) -> Verdict:
@@ -41,15 +43,20 @@ def judge(measured: Measurement, problem: Problem) -> Verdict:
     won = compared is not None and compared.verdict == "faster"
     found = numbers.speeds(measured, problem)
     speed = next(s for s in found if s.variant == best.variant)
+    because = facts.because(measured, problem, found)
+    if won and compared:
+        return Verdict(
+            headline=_won(speed, best, ties, compared),
+            because=because,
+            next=_change(speed, best),
+            winner=best.variant,
+        )
+    noisy = _noisy(measured, [best, *ties])
+    none = "Too noisy to say whether any way is" if noisy else _none(measured)
     return Verdict(
-        headline=(
-            _won(speed, best, ties, compared)
-            if won and compared
-            else _not_won(speed, best, ties, compared)
-        ),
-        because=facts.because(measured, problem, found),
-        next=_next(speed if won else _of(BASELINE, found) or speed, best, compared),
-        winner=best.variant if won else "",
+        headline=_not_won(none, speed, best, ties, compared),
+        because=because,
+        next=_QUIETER if noisy else _keep(_of(BASELINE, found) or speed),
     )
 
 
@@ -64,21 +71,37 @@ def _won(speed: Speed, best: Timing, ties: list[Timing], compared: Comparison) -
     )
 
 
+def _noisy(measured: Measurement, ranked: list[Timing]) -> bool:
+    """Whether a way may be faster than the baseline by more than is worth knowing."""
+    others = (t.variant for t in ranked if t.variant != BASELINE)
+    found = (measured.compare(name, BASELINE) for name in others)
+    return any(c is None or c.high > WORTH_KNOWING for c in found)
+
+
+def _none(measured: Measurement) -> str:
+    """That no way is faster, where shorter numbers are: of which ways that is said."""
+    short = (name for name, way in WAYS.items() if way.precision != "float32")
+    found = [measured.compare(name, BASELINE) for name in short]
+    faster = any(c is not None and c.verdict == "faster" for c in found)
+    return f"No way{' with all digits of float32' * faster} is shown to be"
+
+
 def _not_won(
-    speed: Speed, best: Timing, ties: list[Timing], compared: Comparison | None
+    none: str,
+    speed: Speed,
+    best: Timing,
+    ties: list[Timing],
+    compared: Comparison | None,
 ) -> str:
     name, base = quoted(best.variant), quoted(BASELINE)
     reached = _reached(best, speed)
     if best.variant == BASELINE:
         if ties:
-            return f"No way is shown to be faster than {base}, which reaches {reached}."
+            return f"{none} faster than {base}, which reaches {reached}."
         return f"{base} is the fastest way here: {reached}."
     if compared is None:
         return f"{name} reaches {reached}; no round compares it with {base}."
-    start = "No way is shown to be faster than"
-    if compared.verdict == "too noisy to say":
-        start = "Too noisy to say whether any way is faster than"
-    return f"{start} {base}: the best, {name}, reaches {_gain(compared)}."
+    return f"{none} faster than {base}: the best, {name}, reaches {_gain(compared)}."
 
 
 def _gain(compared: Comparison) -> str:
@@ -86,12 +109,11 @@ def _gain(compared: Comparison) -> str:
     return f"{times} ({interval(compared)})"
 
 
-def _next(speed: Speed, best: Timing, compared: Comparison | None) -> str:
-    if compared is not None and compared.verdict == "too noisy to say":
-        return "End what else runs on this machine, or give the run more seconds."
-    if compared is None or compared.verdict != "faster":
-        keep = f"Keep {quoted(BASELINE)}."
-        return f"{keep} {_NEXT[speed.bound]}".strip()
+def _keep(speed: Speed) -> str:
+    return f"Keep {quoted(BASELINE)}. {_NEXT[speed.bound]}".strip()
+
+
+def _change(speed: Speed, best: Timing) -> str:
     if best.variant == OWN:
         return "Use your own function, and measure it inside your model."
     change = WAYS[best.variant].changes.rstrip(".")
@@ -103,4 +125,5 @@ def _of(name: str, found: list[Speed]) -> Speed | None:
 
 
 def _reached(timing: Timing, speed: Speed) -> str:
-    return f"{units.rate(timing.rate, 'images')}, {facts.gflops(speed.gflops)}"
+    rate = units.rate_between(timing.rate, timing.low, timing.high, "images")
+    return f"{rate}, {facts.gflops(speed.gflops)}"
