@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+_IDS = re.compile(r'\bid="|url\(#|\bhref="#')
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,6 +24,16 @@ class Figure:
     svg: str
     alt: str
 
+    def in_page(self) -> str:
+        """The picture for a page that may hold it twice.
+
+        A browser takes the first element of an id. If that lies in a part of the page
+        that is folded away, what refers to it, such as a hatched area, is not drawn. So
+        each call gives ids of its own.
+        """
+        mine = f"i{secrets.token_hex(4)}"
+        return _IDS.sub(lambda found: found[0] + mine, self.svg)
+
     def save(self, path: str | Path) -> Path:
         """Write the picture as an SVG file."""
         path = Path(path)
@@ -33,7 +47,7 @@ class Figure:
         # JupyterLab shows image/svg+xml as an <img> without alt text, out of reach of
         # its theme. It prefers text/html, where neither is so.
         return {
-            "text/html": self.svg,
+            "text/html": self.in_page(),
             "image/svg+xml": self.svg,
             "text/plain": self.alt,
         }

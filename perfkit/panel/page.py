@@ -17,10 +17,10 @@ def charts(finding: Finding) -> str:
 
     first, *others = kinds(finding).items()
     folded = (
-        f"<details><summary>{title}</summary>{chart(finding, kind).svg}</details>"
+        f"<details><summary>{title}</summary>{chart(finding, kind).in_page()}</details>"
         for kind, title in others
     )
-    return chart(finding, first[0]).svg + "".join(folded)
+    return chart(finding, first[0]).in_page() + "".join(folded)
 
 
 def twin(
@@ -30,7 +30,7 @@ def twin(
     if finding is not None:
         from perfkit.charts import chart
 
-        return f"{finding._repr_html_()}{chart(finding).svg}"
+        return f"{finding._repr_html_()}{chart(finding).in_page()}"
     rows = "".join(
         f'<tr><th scope="row">{escape(label)}</th><td>{escape(text)}</td></tr>'
         for label, text in settings

@@ -82,6 +82,14 @@ def test_ids_of_two_pictures_in_a_page_do_not_meet():
     assert ids[0].isdisjoint(ids[1])
 
 
+def test_a_picture_that_is_twice_in_a_page_refers_to_itself():
+    figure = charts.timeline(finding())
+    twice = figure.in_page(), figure._repr_mimebundle_()["text/html"]
+    ids = [set(re.findall(r' id="([^"]+)"', svg)) for svg in twice]
+    assert ids[0] and ids[0].isdisjoint(ids[1])
+    assert ids[0] == set(re.findall(r'(?:url\(#|href="#)([^)"]+)', twice[0]))
+
+
 def test_every_reference_has_its_target():
     svg = charts.timeline(finding()).svg
     used = set(re.findall(r"url\(#([^)]+)\)", svg)) | set(
