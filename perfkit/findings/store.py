@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadFileError, PerfkitError
-from perfkit.findings.reading import LARGEST_BYTES, adapter, parsed
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.reading import LARGEST_BYTES, adapter, parsed, parsed_as
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
     from perfkit.measure.trial import Trial
 
 FOLDER = "perfkit-findings"
+Recorded = Finding | Diagnosis
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def save(
-    finding: Finding,
+    finding: Recorded,
     folder: str | Path | None = None,
     path: Path | None = None,
 ) -> Path:
@@ -44,7 +46,7 @@ def save(
     Raises:
         PerfkitError: The folder cannot be written to. The finding itself is untouched.
     """
-    path = path or Path(folder or FOLDER).expanduser() / _name(finding)
+    path = path or Path(os.path.expanduser(folder or FOLDER)) / _name(finding)
     data = _readable(finding)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +63,7 @@ def load(path: str | Path) -> Finding:
         BadFileError: There is no such file, or it is not a finding that this perfkit
             can read.
     """
-    path = Path(path).expanduser()
+    path = Path(os.path.expanduser(path))
     finding = parsed(whole_file(path), plain(path.name))
     _remember(finding, path)
     return finding
@@ -79,15 +81,15 @@ def findings(folder: str | Path | None = None) -> DataFrame:
     """
     from pandas import DataFrame
 
-    paths = sorted(Path(folder or FOLDER).expanduser().glob("*.json"))
+    paths = sorted(Path(os.path.expanduser(folder or FOLDER)).glob("*.json"))
     rows = [_row(path) for path in paths]
     rows.sort(key=lambda row: row["recorded"], reverse=True)
     columns = ("recorded", "experiment", "headline", "winner", "machine")
     return DataFrame(rows, columns=[*columns, "path", "problem"])
 
 
-def to_json(finding: Finding) -> str:
-    """Write a finding as JSON.
+def to_json(finding: Recorded) -> str:
+    """Write a finding, or a diagnosis, as JSON.
 
     Ticks keep every nanosecond, so that a rate computed from the file is the rate that
     was computed from the run; samples keep the digits that they can have.
@@ -97,11 +99,10 @@ def to_json(finding: Finding) -> str:
         name: tuple(None if value is None else _digits(name, value) for value in values)
         for name, values in finding.samples.items()
     }
+    kind: Any = type(finding)
     small = replace(finding, trials=trials, samples=samples)
     # Numbers of NumPy are warned about, and written as the numbers that they are.
-    return (
-        adapter(Finding).dump_json(small, fallback=_as_plain, warnings=False).decode()
-    )
+    return adapter(kind).dump_json(small, fallback=_as_plain, warnings=False).decode()
 
 
 def _rounded(trial: Trial) -> Trial:
@@ -125,23 +126,24 @@ def _as_plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def _readable(finding: Finding) -> bytes:
+def _readable(finding: Recorded) -> bytes:
     """The file's bytes, read once on trial: later nobody could mend them."""
     try:
         data = to_json(finding).encode()
-        parsed(data, "what this run measured")
+        parsed_as(type(finding), data, "what this run measured")
     except (BadFileError, ValueError) as error:
         raise PerfkitError(f"The finding cannot be kept as a file: {error}") from error
     return data
 
 
-def _name(finding: Finding) -> str:
+def _name(finding: Recorded) -> str:
     """Of a new file; two runs that begin in the same second get different ones."""
     try:
         began = datetime.datetime.fromisoformat(finding.recorded)
     except ValueError:
         began = datetime.datetime.now().astimezone()
-    words = re.sub(r"[^a-z0-9]+", "-", finding.experiment.lower()).strip("-")
+    what = finding.experiment if isinstance(finding, Finding) else finding.kind
+    words = re.sub(r"[^a-z0-9]+", "-", what.lower()).strip("-")
     return (
         f"{words[:60] or 'finding'}-{began:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}.json"
     )
@@ -208,7 +210,7 @@ def _row(path: Path) -> dict[str, Any]:
     }
 
 
-def _remember(finding: Finding, path: Path) -> Path:
+def _remember(finding: Recorded, path: Path) -> Path:
     # Where it lies is no part of what was found: it is not a field and not in the file.
     object.__setattr__(finding, "_path", path)
     return path

@@ -55,6 +55,8 @@ class Plan:
         in_turns: Whether the trials of a round may take turns.
         memory: Bytes that each trial may allocate; None for no limit.
         tries: What to try after the rounds, in time of its own; None for nothing.
+        overrun: Times the budget that the first round may take, because without it
+            there is no answer at all.
         choose: Names the arms of the next round from what has been measured, none to
             end; it may add arms that are new. None leaves the choice to how narrow
             the intervals are.
@@ -68,4 +70,5 @@ class Plan:
     in_turns: bool = True
     memory: int | None = None
     tries: Callable[[Measurement], Tries] | None = None
+    overrun: float = 2.0
     choose: Callable[[Measurement], tuple[Arm, ...]] | None = None

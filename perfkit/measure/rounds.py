@@ -378,7 +378,9 @@ class Run:
         """Whether nothing more may run, by Stop or because the time for it is over."""
         if self._tries_end is not None:
             return self.stopped.is_set() or self._now() > self._tries_end
-        overrun = self._now() > spending.overrun_s(self.plan.budget, self._round)
+        overrun = self._now() > spending.overrun_s(
+            self.plan.budget, self._round, self.plan.overrun
+        )
         return self.stopped.is_set() or (self._round > 0 and overrun)
 
     @property

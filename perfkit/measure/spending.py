@@ -30,10 +30,8 @@ _FEWEST_TURNS = 2
 _LONGEST_ROUND_S = 12.0
 # An interval this narrow needs no more rounds, if there have been a few.
 _NARROW = 0.02
-# What overruns the budget by this factor is cut; the first round may take twice as
-# long, because without it there is no answer at all.
+# What overruns the budget by this factor is cut.
 _OVERRUN = 1.05
-_FIRST_OVERRUN = 2.0
 
 
 def turns(budget: float, left: float, set_up: float, a_turn: float) -> int:
@@ -83,9 +81,15 @@ def shortest_round_s(
     return set_up + len(names) * each
 
 
-def overrun_s(budget: float, round: int) -> float:
-    """Seconds from the start after which even a running trial is cut."""
-    return budget * (_FIRST_OVERRUN if round == 1 else _OVERRUN)
+def overrun_s(budget: float, round: int, first: float) -> float:
+    """Seconds from the start after which even a running trial is cut.
+
+    Args:
+        budget: Seconds of the whole run.
+        round: 1 for the first.
+        first: Times the budget that the first round may take.
+    """
+    return budget * (first if round == 1 else _OVERRUN)
 
 
 def enough(round: int, unclear: Collection[str]) -> bool:

@@ -19,12 +19,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from perfkit.measure.tick import TICK_S, Tick
+from perfkit.measure.tick import TICK_S, Note, Pause, Tick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import keras
+
+Told = Tick | Pause | Note
 
 
 class Left(Exception):
@@ -36,22 +38,22 @@ class Turnstile:
 
     def __init__(self) -> None:
         self._told, self._go_on = threading.Semaphore(0), threading.Semaphore(0)
-        self._examples = 0
+        self._what: Told = Tick(0)
         self._leaving = False
 
-    def tell(self, examples: int) -> None:
-        """Hand examples over and stand still until they have been stamped.
+    def tell(self, what: Told) -> None:
+        """Hand over what a trial is to yield, and stand still until it is stamped.
 
         Raises:
             Left: Nobody listens any more.
         """
-        self._examples = examples
+        self._what = what
         self._told.release()
         self._go_on.acquire()
         if self._leaving:
             raise Left
 
-    def heard(self, work: Callable[[], object]) -> Iterator[Tick]:
+    def heard(self, work: Callable[[], object]) -> Iterator[Told]:
         """Run ``work`` in a thread and yield what it tells, until it ends.
 
         Raises:
@@ -62,7 +64,7 @@ class Turnstile:
             working.add_done_callback(lambda _: self._told.release())
             try:
                 while self._told.acquire() and not working.done():
-                    yield Tick(self._examples)
+                    yield self._what
                     self._go_on.release()
             except GeneratorExit:
                 self._leaving = True
@@ -78,7 +80,7 @@ def ticks(
     whole_epochs: int = 0,
     sync: Callable[[], object] = lambda: None,
     stepped: Callable[[int], object] = lambda steps: None,
-) -> Iterator[Tick]:
+) -> Iterator[Told]:
     """Run ``fit`` and yield a tick whenever one is long enough.
 
     Args:
@@ -130,7 +132,7 @@ class _OpenTick:
         if not self._steps:
             return
         self._sync()
-        self._turnstile.tell(self._steps * self._examples)
+        self._turnstile.tell(Tick(self._steps * self._examples))
         self._first, self._steps, self._began = False, 0, time.perf_counter()
 
 

@@ -1,0 +1,122 @@
+"""Which swaps the next round measures: all that apply, then those that may bring much.
+
+All are measured twice, or once where they plainly bring nothing; the rest of the budget
+goes to those that may be worth a change. Near its end the best are measured together.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfkit.measure.measurement import Arm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from perfkit.diagnosis.swap import Swap
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+
+AS_GIVEN = "as given"
+TOGETHER = "together"
+# The least gain that is worth claiming.
+CLAIMED = 1.05
+# A single round may be wrong by this much; what is worse brings nothing.
+_HOPELESS = 0.97
+# Of the budget, after which what was found is measured together.
+_TOGETHER_AFTER = 0.55
+# Making the trials of a round ready may take this share of the budget; what a trial
+# takes besides its first step until it is steady.
+_SET_UP_SHARE = 0.3
+_WARM_UP_S = 1.0
+_NARROW = 0.03
+_ENOUGH_ROUNDS = 3
+
+
+class Choosing:
+    """Chooses the arms of a round from what the rounds before have shown.
+
+    Args:
+        swaps: All that apply.
+        work: Makes the work of the training with some swaps applied.
+        budget: Seconds of the rounds.
+        ready_s: Seconds until a trial is ready, about.
+
+    Attributes:
+        together: What is applied together; empty until that is measured.
+    """
+
+    def __init__(
+        self,
+        swaps: Sequence[Swap],
+        work: Callable[[Sequence[Swap]], Callable[[], Iterator[Yielded]]],
+        budget: float,
+        ready_s: float,
+    ) -> None:
+        self._swaps, self._work, self._budget = swaps, work, budget
+        # The training as given and its twin are in every round, too.
+        self._most = max(1, int(_SET_UP_SHARE * budget / (ready_s + _WARM_UP_S)) - 2)
+        self.together: tuple[Swap, ...] = ()
+
+    def __call__(self, measured: Measurement) -> tuple[Arm, ...]:
+        """Name the arms of the next round; none where nothing is left to learn."""
+        wanted = [swap for swap in self._swaps if self._wanted(swap, measured)]
+        arms = [self.arm(swap) for swap in wanted[: self._most]]
+        arms += self._together(measured)
+        return (self.given, *arms) if arms else ()
+
+    @property
+    def given(self) -> Arm:
+        """The training as given."""
+        return Arm(AS_GIVEN, self._work(()), "The training as it was handed over.")
+
+    def arm(self, swap: Swap) -> Arm:
+        """The training with one thing swapped."""
+        return Arm(swap.name, self._work((swap,)), swap.changes, AS_GIVEN)
+
+    def _wanted(self, swap: Swap, measured: Measurement) -> bool:
+        if not measured.of(swap.name):
+            return not swap.after or may_help(measured, swap.after)
+        return may_help(measured, swap.name) and not _clear(measured, swap.name)
+
+    def _together(self, measured: Measurement) -> Iterator[Arm]:
+        spent = max((t.started_s + t.wall_s for t in measured.trials), default=0.0)
+        if not self.together and spent > _TOGETHER_AFTER * self._budget:
+            found = combined(self._swaps, measured)
+            self.together = found if len(found) > 1 else ()
+        if self.together and not _clear(measured, TOGETHER):
+            names = ", ".join(f'"{swap.name}"' for swap in self.together)
+            work = self._work(self.together)
+            yield Arm(TOGETHER, work, f"All at once: {names}.", AS_GIVEN)
+
+
+def may_help(measured: Measurement, name: str) -> bool:
+    """Whether a swap may yet turn out to bring something worth claiming."""
+    compared = measured.compare(name, AS_GIVEN)
+    if compared is None:
+        return False
+    if compared.rounds == 1:
+        return compared.ratio > _HOPELESS
+    return compared.high > CLAIMED
+
+
+def combined(swaps: Sequence[Swap], measured: Measurement) -> tuple[Swap, ...]:
+    """What is worth applying together: the best of each cause that helps."""
+    best: dict[str, tuple[float, Swap]] = {}
+    for swap in swaps:
+        compared = measured.compare(swap.name, AS_GIVEN)
+        if compared is None or swap.ceiling or not swap.combines:
+            continue
+        # Each callback is a thing of its own; of two ways to read one is taken.
+        key = swap.name if swap.cause == "callback" else swap.cause
+        helps = compared.low > 1 and compared.rounds > 1
+        if helps and compared.ratio > best.get(key, (CLAIMED,))[0]:
+            best[key] = compared.ratio, swap
+    return tuple(swap for _, swap in best.values())
+
+
+def _clear(measured: Measurement, name: str) -> bool:
+    compared = measured.compare(name, AS_GIVEN)
+    if compared is None:
+        return False
+    return compared.rounds >= _ENOUGH_ROUNDS and compared.half_width < _NARROW

@@ -1,0 +1,148 @@
+"""What is known of a training before anything is swapped: which swaps apply to it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from perfkit.diagnosis.training import Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """A training, looked at and run for a moment; JSON values only.
+
+    Attributes:
+        model: Its name.
+        parameters: Numbers it learns.
+        layers: Names of its layers' classes, in order.
+        data: The kind of its data, as ``Training.kind`` has it.
+        batch: Examples of a step.
+        steps: Of an epoch; None where nobody knows.
+        setup_s: Seconds that making it took.
+        ready_s: Seconds until its first step was done, making and tracing included.
+        step_s: Seconds of a step, roughly.
+        eager: Whether its steps run eagerly.
+        steps_per_execution: As compiled.
+        xla: Whether its step is compiled by XLA.
+        metrics: Names of the metrics it was compiled with, the loss apart.
+        callbacks: Names of the callbacks' classes, in order.
+        progress: Whether fit draws its progress bar.
+        validation: Whether there are validation data.
+        policy: The dtype policy that most of its layers have.
+        element: Per tensor of a batch: dtype and shape, such as "float32[32, 224]".
+        pipeline: What is known of the data's stages; see ``diagnosis.pipeline``.
+        loop: Whether it is a loop of the user's own, marked by ``perfkit.steps``.
+    """
+
+    model: str = ""
+    parameters: int = 0
+    layers: tuple[str, ...] = ()
+    data: str = ""
+    batch: int = 1
+    steps: int | None = None
+    setup_s: float = 0.0
+    ready_s: float = 0.0
+    step_s: float = 0.0
+    eager: bool = False
+    steps_per_execution: int = 1
+    xla: bool = False
+    metrics: tuple[str, ...] = ()
+    callbacks: tuple[str, ...] = ()
+    progress: bool = False
+    validation: bool = False
+    policy: str = "float32"
+    element: tuple[str, ...] = ()
+    pipeline: dict[str, Any] = field(default_factory=dict)
+    loop: bool = False
+
+    def as_note(self) -> dict[str, Any]:
+        """What travels from the process that looked, and stands in the file."""
+        return asdict(self)
+
+
+def facts_of(training: Training, **seen: Any) -> Facts:
+    """Look at a training without running it.
+
+    Args:
+        training: As it was made.
+        **seen: Facts that only running or timing it tells.
+    """
+    import tensorflow as tf
+
+    model, arguments = training.model, training.arguments
+    batch = _first_batch(training)
+    return Facts(
+        model=model.name,
+        parameters=int(model.count_params()) if model.built else 0,
+        layers=tuple(type(layer).__name__ for layer in model.layers),
+        data=training.kind,
+        batch=_examples(batch),
+        steps=steps_of(training),
+        eager=bool(model.run_eagerly) or tf.config.functions_run_eagerly(),
+        steps_per_execution=int(model.steps_per_execution),
+        xla=bool(model.jit_compile),
+        metrics=_metrics(model),
+        callbacks=tuple(type(c).__name__ for c in arguments.get("callbacks") or ()),
+        progress=arguments.get("verbose", "auto") != 0,
+        validation=bool(arguments.get("validation_split"))
+        or arguments.get("validation_data") is not None,
+        policy=_policy(model),
+        element=tuple(_described(part) for part in tf.nest.flatten(batch)),
+        **seen,
+    )
+
+
+def _first_batch(training: Training) -> Any:
+    if training.kind == "tf.data":
+        return next(iter(training.data), ())
+    if training.kind == "PyDataset":
+        return training.data[0]
+    if training.kind == "arrays":
+        size = training.arguments["batch_size"]
+        return tuple(part[:size] for part in training.data)
+    # A generator would be used up by looking at it: its first batch is seen in fit.
+    return ()
+
+
+def _examples(batch: Any) -> int:
+    import tensorflow as tf
+
+    shapes = [getattr(part, "shape", ()) for part in tf.nest.flatten(batch)]
+    first: Any = shapes[0] if shapes else ()
+    return int(first[0]) if len(first) else 1
+
+
+def steps_of(training: Training) -> int | None:
+    """Steps of an epoch; None where nobody knows."""
+    given = training.arguments.get("steps_per_epoch")
+    if given:
+        return int(given)
+    if training.kind == "tf.data":
+        count = int(training.data.cardinality())
+        return count if count > 0 else None
+    if training.kind == "PyDataset":
+        count = training.data.num_batches
+        return None if count is None else int(count)
+    if training.kind == "arrays":
+        kept = 1 - float(training.arguments.get("validation_split") or 0)
+        examples = int(len(training.data[0]) * kept)
+        return -(-examples // int(training.arguments["batch_size"]))
+    return None
+
+
+def _metrics(model: Any) -> tuple[str, ...]:
+    compiled = model.get_compile_config() or {}
+    given = compiled.get("metrics") or []
+    return tuple(str(metric)[:60] for metric in given)
+
+
+def _policy(model: Any) -> str:
+    names = [layer.dtype_policy.name for layer in model.layers]
+    return max(set(names), key=names.count) if names else "float32"
+
+
+def _described(part: Any) -> str:
+    dtype = getattr(part.dtype, "name", str(part.dtype))
+    return f"{dtype}[{', '.join(map(str, part.shape))}]"

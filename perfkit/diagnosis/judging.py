@@ -1,0 +1,93 @@
+"""From ratios to causes: what is claimed of a training, and what is not."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
+from perfkit.findings.diagnosis import Cause, Gain, Seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.diagnosis.swap import Swap
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Comparison
+
+# Below this gain a step is mostly work, and making more of them at a time is a chance,
+# not the mending of a defect.
+_MOSTLY_OVERHEAD = 2.0
+# The ceiling gives way to what names the reason, if that brings so much of it.
+_EXPLAINS = 0.3
+_PLAIN = 1.15
+
+
+def step_of(measured: Measurement, facts: Facts) -> Seconds | None:
+    """Seconds of a step as given, its share of an epoch's end included."""
+    timing = measured.timing(AS_GIVEN)
+    if timing is None or not timing.low > 0:
+        return None
+    examples = facts.batch
+    return Seconds(
+        median_s=examples / timing.rate,
+        low=examples / timing.high,
+        high=examples / timing.low,
+    )
+
+
+def causes(swaps: Sequence[Swap], measured: Measurement) -> tuple[Cause, ...]:
+    """What the swaps proved, the largest gain first."""
+    found = [
+        (swap, compared)
+        for swap in swaps
+        if (compared := measured.compare(swap.name, AS_GIVEN)) and claimed(compared)
+    ]
+    explained = {swap.name for swap, c in found if swap.ceiling and _named(c, found)}
+    told = [_cause(swap, c) for swap, c in found if swap.name not in explained]
+    return tuple(sorted(told, key=lambda one: -one.speedup.estimate))
+
+
+def claimed(compared: Comparison) -> bool:
+    """Whether a gain is shown, and worth a change."""
+    return compared.verdict == "faster" and compared.ratio >= CLAIMED
+
+
+def gain(compared: Comparison) -> Gain:
+    """The ratio as a speed-up."""
+    return Gain(estimate=compared.ratio, low=compared.low, high=compared.high)
+
+
+def _named(ceiling: Comparison, found: list[tuple[Swap, Comparison]]) -> bool:
+    """Whether a swap that hangs on the ceiling says why it is there."""
+    return any(
+        swap.after == ceiling.variant
+        and compared.ratio >= _PLAIN
+        and math.log(compared.ratio) >= _EXPLAINS * math.log(ceiling.ratio)
+        for swap, compared in found
+    )
+
+
+def _cause(swap: Swap, compared: Comparison) -> Cause:
+    kind = swap.kind
+    if kind == "by gain":
+        large = compared.ratio >= _MOSTLY_OVERHEAD
+        kind = "defect" if large else "opportunity"
+    return Cause(
+        cause=swap.cause,
+        swap=swap.name,
+        kind=kind,
+        speedup=gain(compared),
+        evidence=f"{swap.changes} That runs at {compared.ratio:.2f}× the rate "
+        f"(95 % interval {compared.low:.2f} to {compared.high:.2f}, "
+        f"{compared.rounds} rounds).",
+        fix=swap.fix,
+    )
+
+
+def ceiling(swaps: Sequence[Swap], measured: Measurement) -> Gain | None:
+    """What the training without its input reaches; None where it was not measured."""
+    names = [swap.name for swap in swaps if swap.ceiling]
+    compared = measured.compare(names[0], AS_GIVEN) if names else None
+    return gain(compared) if compared else None

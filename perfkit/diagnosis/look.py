@@ -1,0 +1,80 @@
+"""Look at a training once, in a process of its own: what is it, and how fast about?"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosis.epochs import Epochs, fitted
+from perfkit.diagnosis.facts import facts_of
+from perfkit.diagnosis.training import Training, made
+from perfkit.errors import BadParameterError
+from perfkit.measure.tick import Note, Tick
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from perfkit.measure.tick import Yielded
+
+FACTS, PROBLEM, TRACEBACK = "facts", "problem", "traceback"
+_LOOK_S = 1.5
+_ENOUGH_TICKS = 60
+
+
+def look(maker: Callable[[], Any]) -> Iterator[Yielded]:
+    """Make the training, run it for a moment, and tell what was seen.
+
+    Yields:
+        The note ``"facts"``, or ``"problem"`` with a sentence and, where the user's own
+        code raised, ``"traceback"``.
+    """
+    try:
+        yield from _looked(maker)
+    except BadParameterError as error:
+        yield Note(PROBLEM, str(error))
+    except Exception as error:
+        yield Note(TRACEBACK, traceback.format_exc()[-4000:])
+        first = str(error).strip().partition("\n")[0][:300]
+        yield Note(PROBLEM, f"The training raised {type(error).__name__}: {first}")
+
+
+def _looked(maker: Callable[[], Any]) -> Iterator[Yielded]:
+    seen: list[tuple[Training, float]] = []
+    began = time.perf_counter()
+
+    def making() -> Training:
+        training = made(maker)
+        seen.append((training, time.perf_counter() - began))
+        return training
+
+    # With no end of an epoch the first step is told at once.
+    ticks = _some(fitted(making, Epochs(batch=1)))
+    step_s = _step_s(ticks)
+    training, setup_s = seen[0]
+    ready_s = ticks[0][0] - began if ticks else 0.0
+    facts = facts_of(training, setup_s=setup_s, ready_s=ready_s, step_s=step_s)
+    yield Note(FACTS, facts.as_note())
+
+
+def _some(ticks: Generator[Any]) -> list[tuple[float, int]]:
+    """When each tick came and how many steps it held, for a second or two."""
+    found: list[tuple[float, int]] = []
+    for tick in itertools.islice(ticks, _ENOUGH_TICKS):
+        steps = tick.examples if isinstance(tick, Tick) else 0
+        found.append((time.perf_counter(), steps))
+        if found[-1][0] - found[0][0] > _LOOK_S:
+            break
+    ticks.close()
+    return found
+
+
+def _step_s(ticks: list[tuple[float, int]]) -> float:
+    """Seconds of a step; 0.0 where there was but one."""
+    steps = [
+        (at - before) / count
+        for (before, _), (at, count) in itertools.pairwise(ticks)
+        if count
+    ]
+    return sorted(steps)[len(steps) // 2] if steps else 0.0

@@ -1,0 +1,232 @@
+"""One diagnosis, from looking at the training to the saved record."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import importlib.metadata
+import random
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosis import judging, look, swaps, telling
+from perfkit.diagnosis.choosing import AS_GIVEN, TOGETHER, Choosing
+from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.maker import maker, name_of
+from perfkit.diagnosis.trial import trial
+from perfkit.errors import BadParameterError, PerfkitError, RunError
+from perfkit.findings import store
+from perfkit.findings.diagnosis import Diagnosis, Together
+from perfkit.machine.collect import machine
+from perfkit.measure.alone import Alone
+from perfkit.measure.events import Event, Finished, Preparing, TrialEnded
+from perfkit.measure.launcher import launcher
+from perfkit.measure.monitor import Monitor
+from perfkit.measure.plan import Plan
+from perfkit.measure.rounds import Run
+from perfkit.measure.trial import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+    from pathlib import Path
+
+    from perfkit.diagnosis.swap import Swap
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+
+_SLICE_S = 0.1
+# Looking may take this share of the budget; a training that takes longer to make cannot
+# be made a dozen times within it.
+_LOOK_SHARE = 0.4
+_LONGEST_LOOK_S = 120.0
+# What comes after the last round: the record is worked out and written.
+_CLOSING_S = 1.0
+LEAST_BUDGET_S = 10.0
+
+
+class DiagnosisSession:
+    """A diagnosis that can be watched and stopped, and that saves what it has.
+
+    Args:
+        training: A function that makes the training, or ``"FILE.py:make_training"``.
+        budget: Seconds for all of it, from the first event to the last.
+        seed: Where random order and random numbers start; None draws one.
+        folder: Where it is saved; None for ``perfkit-findings`` here.
+
+    Attributes:
+        finding: The diagnosis so far; None before the first trial has ended.
+        unsaved: Why it could not be saved, in a sentence; "" if it was.
+
+    Raises:
+        BadParameterError: What was given is no training, or the budget holds none.
+    """
+
+    def __init__(
+        self,
+        training: Any,
+        *,
+        budget: float = 120.0,
+        seed: int | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        if not LEAST_BUDGET_S <= budget <= 86_400:
+            raise BadParameterError(
+                f"The budget is {budget!r}; give seconds from {LEAST_BUDGET_S:.0f} to "
+                "86400."
+            )
+        self.finding: Diagnosis | None = None
+        self.unsaved = ""
+        self._maker = maker(training)
+        self._budget = budget
+        self._seed = random.randrange(2**31) if seed is None else seed
+        self._folder = folder
+        self._path: Path | None = None
+        self._stopped = threading.Event()
+        self._facts = Facts()
+        self._swaps: tuple[Swap, ...] = ()
+        self._untested: dict[str, str] = {}
+        self._choosing: Choosing | None = None
+        launcher().warm()
+
+    def stop(self) -> None:
+        """End the running trial and the diagnosis; callable from any thread."""
+        self._stopped.set()
+
+    def events(self) -> Generator[Event]:
+        """Diagnose, and tell what happens; at least one event every 0.25 s.
+
+        Raises:
+            RunError: The training cannot be run; the sentence says why, and
+                ``traceback`` holds what its own code raised.
+        """
+        self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
+        alone = Alone()
+        try:
+            for _ in alone.wait(self._stopped):
+                yield Preparing("Waiting until another run has ended")
+            self._began = time.perf_counter()
+            self._machine = machine()
+            yield from self._look()
+            if not self._stopped.is_set():
+                yield from self._measure()
+        finally:
+            alone.let_go()
+
+    def _look(self) -> Iterator[Event]:
+        while not self._stopped.is_set() and not launcher().wait(_SLICE_S):
+            yield Preparing("Loading TensorFlow, once")
+        if self._stopped.is_set():
+            return
+        longest = min(_LONGEST_LOOK_S, _LOOK_SHARE * self._budget)
+        running = launcher().start(
+            functools.partial(look.look, self._maker),
+            self._seed,
+            Limits(silence=longest),
+        )
+        notes: dict[str, Any] = {}
+        try:
+            while running.outcome is None and not self._stopped.is_set():
+                messages = running.poll(_SLICE_S)
+                notes |= {m[1]: m[2] for m in messages if m[0] == "note"}
+                yield Preparing("Looking at the training")
+        finally:
+            running.kill("stopped", "was stopped")
+        if running.outcome == "stopped":
+            return
+        self._understand(notes, running.message)
+
+    def _understand(self, notes: dict[str, Any], message: str) -> None:
+        if look.FACTS not in notes:
+            said = notes.get(look.PROBLEM) or f"The training {message.rstrip('.')}."
+            error = RunError(str(said))
+            traceback = str(notes.get(look.TRACEBACK, ""))
+            if traceback:
+                error.add_note(traceback)
+            raise error
+        self._facts = Facts(**notes[look.FACTS])
+        self._swaps, self._untested = swaps.applicable(self._facts)
+
+    def _measure(self) -> Iterator[Event]:
+        left = self._budget - (time.perf_counter() - self._began) - _CLOSING_S
+        self._choosing = Choosing(self._swaps, self._work, left, self._facts.ready_s)
+        run = Run(
+            Plan(
+                arms=(self._choosing.given,),
+                baseline=AS_GIVEN,
+                budget=max(1.0, left),
+                seed=self._seed,
+                in_turns=not self._machine.gpus,
+                overrun=1.0,
+                choose=self._choosing,
+            ),
+            launcher(),
+            Monitor(),
+            stopped=self._stopped,
+        )
+        for event in run.events():
+            if isinstance(event, TrialEnded | Finished):
+                self._keep(event)
+            yield event
+
+    def _work(self, swapped: Sequence[Swap]) -> Callable[[], Iterator[Yielded]]:
+        return functools.partial(trial, self._maker, self._facts, tuple(swapped))
+
+    def _keep(self, event: TrialEnded | Finished) -> None:
+        measured, known = event.measurement, self.finding
+        finished = isinstance(event, Finished)
+        if not measured.trials or (
+            known and not finished and known.trials == measured.trials
+        ):
+            return
+        stopped = isinstance(event, Finished) and event.stopped
+        self.finding = self._diagnosis(
+            measured, stopped=stopped, unfinished=not finished
+        )
+        try:
+            self._path = store.save(self.finding, self._folder, self._path)
+            self.unsaved = ""
+        except PerfkitError as error:
+            # A full disk must not cost what was measured: it stays in memory.
+            self.unsaved = str(error)
+
+    def _diagnosis(
+        self, measured: Measurement, *, stopped: bool, unfinished: bool
+    ) -> Diagnosis:
+        causes = judging.causes(self._swaps, measured)
+        step = judging.step_of(measured, self._facts)
+        told = telling.told(causes, step, measured, self._facts)
+        return Diagnosis(
+            training=name_of(self._maker),
+            recorded=self._recorded,
+            perfkit=importlib.metadata.version("perfkit"),
+            machine=self._machine,
+            step=step,
+            verdict=told.headline,
+            because=told.because,
+            next=told.next,
+            healthy=step is not None and not any(c.kind == "defect" for c in causes),
+            causes=causes,
+            together=self._together(measured),
+            ceiling=judging.ceiling(self._swaps, measured),
+            untested=self._untested,
+            facts=self._facts.as_note(),
+            outcome=telling.outcome(measured),
+            trials=measured.trials,
+            samples=measured.samples,
+            timings=measured.timings,
+            comparisons=measured.comparisons,
+            noise_floor=measured.noise_floor,
+            baseline=measured.baseline,
+            budget_s=self._budget,
+            seed=self._seed,
+            stopped=stopped,
+            unfinished=unfinished,
+        )
+
+    def _together(self, measured: Measurement) -> Together | None:
+        compared = measured.compare(TOGETHER, AS_GIVEN)
+        if compared is None or self._choosing is None:
+            return None
+        names = tuple(swap.name for swap in self._choosing.together)
+        return Together(swaps=names, speedup=judging.gain(compared))

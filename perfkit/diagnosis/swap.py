@@ -1,0 +1,65 @@
+"""One thing that is swapped in a training, and what a gain from it would mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from perfkit.diagnosis.training import Training
+
+Kind = Literal["defect", "opportunity"]
+# A defect or an opportunity by how much it brings: what a gain below 2x says of a model
+# whose steps are mostly work is not what a larger one says.
+Judged = Kind | Literal["by gain"]
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swap:
+    """One thing swapped against the training as given.
+
+    Attributes:
+        name: Of its arm, in charts and in files, such as ``"without CSVLogger"``.
+        cause: What a gain proves, such as ``"callback"``.
+        kind: ``"defect"`` where the training does something needless,
+            ``"opportunity"`` where the machine could do more.
+        changes: The one thing that it changes, in a sentence.
+        fix: The line to change, with what stands there now if that is known.
+        apply: Changes a training that has been made, in the trial's process.
+        before: Sets what has to be set before the training is made.
+        after: The name of the swap that has to bring something first, so that no time
+            goes into this one where it cannot; "" for none.
+        batches: Times as many examples in a step.
+        steps: Steps that are made at a time.
+        ceiling: Whether it shows what cannot be had, only what is lost: the training
+            without its input.
+        combines: Whether it may be applied together with others; not where it changes
+            what is learnt.
+    """
+
+    name: str
+    cause: str
+    kind: Judged
+    changes: str
+    fix: str
+    apply: Callable[[Training], object]
+    before: Callable[[], object] = nothing
+    after: str = ""
+    batches: int = 1
+    steps: int = 1
+    ceiling: bool = False
+    combines: bool = True
+
+
+@dataclass(frozen=True)
+class Untested:
+    """A cause that was not looked for, and why."""
+
+    cause: str
+    why: str

@@ -1,0 +1,59 @@
+"""The training without its input: one real batch, resident, again and again."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosis.swap import Swap, Untested
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.diagnosis.training import Training
+
+NAME = "without input"
+
+
+def swaps(facts: Facts) -> Iterator[Swap | Untested]:
+    """The ceiling without input, for every kind of data."""
+    yield Swap(
+        name=NAME,
+        cause="input-bound",
+        kind="defect",
+        changes="One real batch stays in memory and is trained on again and again.",
+        fix="Make the input faster: its slowest stage is named under its anatomy.",
+        apply=keep_one_batch,
+        ceiling=True,
+    )
+
+
+def keep_one_batch(training: Training) -> None:
+    """Put one real batch in the place of all data; epochs stay as long."""
+    import tensorflow as tf
+
+    steps = _steps(training)
+    batch = _batch(training)
+    resident = tf.data.Dataset.from_tensors(batch).repeat(steps)
+    training.data = resident.prefetch(1)
+    for name in ("batch_size", "shuffle", "validation_split"):
+        training.arguments.pop(name, None)
+
+
+def _steps(training: Training) -> int:
+    from perfkit.diagnosis.facts import steps_of
+
+    given = training.arguments.get("steps_per_epoch")
+    return -1 if given else steps_of(training) or -1
+
+
+def _batch(training: Training) -> Any:
+    if training.kind == "tf.data":
+        return next(iter(training.data))
+    if training.kind == "PyDataset":
+        return training.data[0]
+    if training.kind == "generator":
+        return next(itertools.islice(training.data(), 1))
+    size = training.arguments["batch_size"]
+    return tuple(part[:size] for part in training.data)

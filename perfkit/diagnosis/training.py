@@ -1,0 +1,137 @@
+"""A training as its maker hands it over, held against the contract.
+
+The contract: a function that returns a compiled Keras model and its data, and if it
+likes a dict of ``fit``'s arguments. What is wrong with it is said in one sentence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from perfkit.errors import BadParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import keras
+
+_CONTRACT = "return model, dataset (or model, dataset, {arguments of fit})"
+_BATCH = 32
+
+
+@dataclass
+class Training:
+    """A training that has not begun; a swap changes it in place.
+
+    Attributes:
+        model: Compiled.
+        data: A ``tf.data.Dataset`` of batches, a ``PyDataset``, a function that makes a
+            generator of batches, or a tuple of arrays.
+        arguments: Of ``fit``, but for the data and the epochs.
+    """
+
+    model: keras.Model
+    data: Any
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """What the data are: ``"tf.data"``, ``"PyDataset"``, ..."""
+        return kind_of(self.data)
+
+    def fit(self, callbacks: list[Any], *, epochs: int) -> None:
+        """Train; ``callbacks`` take the place of the user's own."""
+        options = self.arguments | {"callbacks": callbacks, "epochs": epochs}
+        if self.kind == "arrays":
+            self.model.fit(*self.data, **options)
+        else:
+            self.model.fit(
+                self.data() if self.kind == "generator" else self.data, **options
+            )
+
+
+def kind_of(data: Any) -> str:
+    """Name the kind of the data; "" where it is none that ``fit`` takes."""
+    import keras
+    import tensorflow as tf
+
+    if isinstance(data, tf.data.Dataset):
+        return "tf.data"
+    if isinstance(data, keras.utils.PyDataset):
+        return "PyDataset"
+    if isinstance(data, tuple | list) and all(hasattr(part, "shape") for part in data):
+        return "arrays"
+    if callable(data):
+        return "generator"
+    return ""
+
+
+def made(maker: Callable[[], Any]) -> Training:
+    """Call the maker and check what it returns.
+
+    Raises:
+        BadParameterError: It returned something that cannot be trained.
+        Exception: What the maker raised.
+    """
+    model, data, *rest = _parts(maker())
+    arguments = dict(rest[0]) if rest else {}
+    _check_model(model)
+    data, arguments = _data(data, arguments)
+    for name in ("epochs", "x", "y"):
+        if name in arguments:
+            arguments.pop(name)
+    if kind_of(data) == "arrays":
+        arguments.setdefault("batch_size", _BATCH)
+    return Training(model, data, arguments)
+
+
+def _parts(returned: Any) -> Any:
+    sound = isinstance(returned, tuple) and len(returned) in (2, 3)
+    if not sound or (len(returned) == 3 and not isinstance(returned[2], dict)):
+        raise BadParameterError(
+            f"The function returned {_described(returned)}; it has to {_CONTRACT}."
+        )
+    return returned
+
+
+def _check_model(model: Any) -> None:
+    import keras
+
+    if not isinstance(model, keras.Model):
+        raise BadParameterError(
+            f"The first thing returned is {_described(model)}, no Keras model; "
+            f"{_CONTRACT}."
+        )
+    if not model.compiled:
+        raise BadParameterError(
+            "The model is not compiled: call model.compile(optimizer=..., loss=...) "
+            "before it is returned."
+        )
+
+
+def _data(data: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    if "y" in arguments and hasattr(data, "shape"):
+        data = (data, arguments["y"])
+    if hasattr(data, "__next__") and not kind_of(data):
+        # Each process makes the training anew, so one run of it is enough.
+        generator = data
+
+        def whole() -> Any:
+            return generator
+
+        return whole, arguments
+    if not kind_of(data):
+        raise BadParameterError(
+            f"The second thing returned is {_described(data)}; give a batched "
+            "tf.data.Dataset, a PyDataset, a function that makes a generator, or a "
+            "tuple of arrays (x, y)."
+        )
+    return data, arguments
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, tuple):
+        inside = ", ".join(type(part).__name__ for part in value[:4])
+        return f"a tuple of {len(value)} ({inside})"
+    return "nothing" if value is None else f"a {type(value).__name__}"

@@ -1,0 +1,197 @@
+"""What slows one training on one machine, with everything that shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from perfkit.findings.record import Finding, Verdict
+
+# Not for type checkers alone: files are held against these types.
+from perfkit.machine.record import Machine  # noqa: TC001
+from perfkit.measure.statistics import Comparison, Timing  # noqa: TC001
+from perfkit.measure.trial import Trial  # noqa: TC001
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# How a statement is known, the surest first.
+Grade = Literal["measured here", "read from the driver", "inferred", "not tested"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seconds:
+    """Seconds of a step: their median and its 95 % interval."""
+
+    median_s: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """How many times as fast: the estimate and its 95 % interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """One thing that slows the training, proved by swapping it.
+
+    Attributes:
+        cause: Its name, such as ``"serial-map"``.
+        swap: The arm that proves it.
+        kind: ``"defect"`` where the training does something needless,
+            ``"opportunity"`` where nothing is wrong and the machine could do more.
+        speedup: What the swap brought, as rates: with / as given.
+        evidence: What was seen, in a sentence.
+        fix: The line to change.
+        grade: How it is known.
+    """
+
+    cause: str
+    swap: str
+    kind: Literal["defect", "opportunity"]
+    speedup: Gain
+    evidence: str
+    fix: str
+    grade: Grade = "measured here"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of a step's time; parts and what is unexplained add up to the step.
+
+    Attributes:
+        seconds: Of each step; below 0 only for what is unexplained.
+        grade: How it is known.
+        how: What it was worked out from, in a sentence.
+    """
+
+    seconds: float
+    grade: Grade
+    how: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Together:
+    """Several swaps applied at once, since gains do not add up.
+
+    Attributes:
+        swaps: Their arms' names.
+        speedup: Over the training as given.
+    """
+
+    swaps: tuple[str, ...]
+    speedup: Gain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hint:
+    """What stands in the code and is often a mistake; nothing measured it.
+
+    Attributes:
+        line: Of the file or the function's source, from 1.
+        code: That line.
+        says: What is often wrong with it, in a sentence.
+    """
+
+    line: int
+    code: str
+    says: str
+    grade: Literal["not tested"] = "not tested"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """What slows one training on one machine, and what each change brings.
+
+    Attributes:
+        training: What it is called: the name of the function that makes it.
+        recorded: When it began, ISO 8601 with the offset from UTC.
+        step: Seconds of a step as given; None where none was measured.
+        verdict: One sentence: what slows it most, by how much.
+        because: The measured facts that it rests on, a sentence each.
+        next: What to change now.
+        healthy: Whether no defect was shown.
+        causes: Whose interval lies above 1 and whose estimate is at least 1.05, the
+            largest first.
+        split: Where the time of a step goes, by part; ``"unexplained"`` is always
+            there.
+        together: The best swaps at once; None where there are not two of them.
+        ceiling: The training without its input: no change of the input brings more.
+        untested: Causes that were not looked for, each with why.
+        hints: What stands in the code.
+        anatomy: The plan of its pipeline; see ``perfkit.workloads.anatomy``.
+        facts: What is known of the training; see ``perfkit.diagnosis.facts``.
+        outcome: How the training as given ended: ``"completed"``, or what kept it
+            from being measured.
+
+    The other attributes are those of a ``Finding``.
+    """
+
+    schema: Literal[1] = 1
+    kind: Literal["diagnosis"] = "diagnosis"
+    training: str
+    recorded: str
+    perfkit: str
+    machine: Machine
+    step: Seconds | None
+    verdict: str
+    because: tuple[str, ...] = ()
+    next: str = ""
+    healthy: bool
+    causes: tuple[Cause, ...] = ()
+    split: dict[str, Part] = field(default_factory=dict)
+    together: Together | None = None
+    ceiling: Gain | None = None
+    untested: dict[str, str] = field(default_factory=dict)
+    hints: tuple[Hint, ...] = ()
+    anatomy: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    outcome: str = "completed"
+    trials: tuple[Trial, ...] = ()
+    samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
+    timings: tuple[Timing, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    noise_floor: float | None = None
+    baseline: str = ""
+    budget_s: float
+    stopped: bool = False
+    unfinished: bool = False
+    seed: int = 0
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = Finding.__pydantic_config__
+
+    @property
+    def path(self) -> Path | None:
+        """Where it is saved; None while it is not."""
+        return getattr(self, "_path", None)
+
+    @property
+    def finding(self) -> Finding:
+        """The same as a finding, so that its trials are drawn and listed as one."""
+        return Finding(
+            experiment=self.kind,
+            question=f"What slows {self.training}?",
+            parameters={},
+            recorded=self.recorded,
+            perfkit=self.perfkit,
+            machine=self.machine,
+            trials=self.trials,
+            samples=self.samples,
+            timings=self.timings,
+            comparisons=self.comparisons,
+            noise_floor=self.noise_floor,
+            verdict=Verdict(
+                headline=self.verdict, because=self.because, next=self.next
+            ),
+            baseline=self.baseline,
+            budget_s=self.budget_s,
+            stopped=self.stopped,
+            unfinished=self.unfinished,
+            seed=self.seed,
+        )
