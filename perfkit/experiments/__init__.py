@@ -7,8 +7,10 @@ folder: nothing else has to know about it.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import inspect
+import logging
 import pkgutil
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,8 @@ _CONTRACT = {"base", "parameters", "session"}
 
 def experiments() -> dict[str, type[Experiment]]:
     """List every experiment of this installation, by name.
+
+    A file that cannot be imported is left out and told, in a sentence, on stderr.
 
     Its question is the first line of the class's docstring, its parameters are the
     class's fields.
@@ -81,8 +85,24 @@ def _kinds() -> Iterator[type[Experiment]]:
     for found in pkgutil.iter_modules(__path__):
         if found.name in _CONTRACT or found.name.startswith("_"):
             continue
-        module = importlib.import_module(f"{__name__}.{found.name}")
+        try:
+            module = importlib.import_module(f"{__name__}.{found.name}")
+        # Whatever is wrong in one file, the questions of the others can be asked.
+        except Exception as error:
+            _tell(found.name, f"{type(error).__name__}: {error}")
+            continue
         for _, value in inspect.getmembers(module, inspect.isclass):
             here = value.__module__ == module.__name__
             if here and issubclass(value, Experiment) and hasattr(value, "name"):
                 yield value
+
+
+@functools.cache
+def _tell(name: str, why: str) -> None:
+    """Say once which file is left out, and why."""
+    logging.getLogger(__name__).warning(
+        "perfkit/experiments/%s.py is left out, because it cannot be imported (%s); "
+        "mend the file or take it away.",
+        name,
+        " ".join(why.split()),
+    )

@@ -1,5 +1,6 @@
 import pytest
 
+import perfkit.experiments
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment, experiments, named
 from perfkit.experiments.base import Experiment
@@ -15,6 +16,29 @@ def test_every_experiment_is_found_under_its_own_name():
 
 def test_a_new_file_is_found_without_telling_anybody(napping):
     assert experiments()["napping"] is napping
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("import no_such_part", "ModuleNotFoundError: No module named 'no_such_part'"),
+        ("class Mine(", "SyntaxError: "),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_broken_file_is_told_and_the_others_are_listed(
+    tmp_path, monkeypatch, caplog, code, why
+):
+    name = f"broken_{tmp_path.name.lower()}"
+    (tmp_path / f"{name}.py").write_text(code)
+    paths = [*perfkit.experiments.__path__, str(tmp_path)]
+    monkeypatch.setattr(perfkit.experiments, "__path__", paths)
+    assert list(experiments()) == list(experiments())
+    assert "data-pipeline" in experiments()
+    (said,) = caplog.messages
+    assert said.startswith(f"perfkit/experiments/{name}.py is left out, because it ")
+    assert why in said
+    assert said.endswith("; mend the file or take it away.")
 
 
 def test_experiments_are_listed_by_name(napping):
