@@ -165,11 +165,13 @@ def _groups(finding: Finding) -> dict[str, str]:
     against = {c.variant: c.baseline for c in finding.comparisons}
     known = {finding.baseline, *against.values()}
 
-    def root(name: str, passed: tuple[str, ...] = ()) -> str:
-        before = against.get(name, name)
-        if before == name or before in passed:
-            return name
-        return root(before, (*passed, name))
+    def root(name: str) -> str:
+        # Files may lead in rings, or on for ever.
+        passed: dict[str, None] = {}
+        while (before := against.get(name, name)) != name and before not in passed:
+            passed[name] = None
+            name = before
+        return name
 
     roots = {t.variant: root(t.variant) for t in finding.timings}
     return {name: of if of in known else "" for name, of in roots.items()}
@@ -186,6 +188,9 @@ def _places(finding: Finding) -> dict[str, Place]:
     winner = finding.verdict.winner
     places = dict[str, Place]()
     for group in dict.fromkeys(groups.values()):
+        if not group and finding.baseline:
+            # Limits and the like, which nothing compares.
+            continue
         among = [name for name, of in groups.items() if of == group]
         if winner in among:
             among = [name for name in among if rates[name] <= rates[winner]]

@@ -38,6 +38,15 @@ def test_what_only_shows_the_ceiling_does_not_compete():
     assert [stood[name].place for name in rates] == ["", "tied", "fastest", ""]
 
 
+def test_limits_that_nothing_compares_are_not_among_the_fastest():
+    rates = {"naive": 1000, "parallel": 1500, "one limit": 9000, "another": 9001}
+    found = finding(rates, verdict=UNDECIDED)
+    kept = tuple(c for c in found.comparisons if c.variant == "parallel")
+    stood = by_name(replace(found, comparisons=kept))
+    assert [stood[name].place for name in rates] == ["", "", "", ""]
+    assert stood["one limit"].group == ""
+
+
 def test_each_group_has_its_own_baseline():
     found = finding({"alone": 5000, "alone fast": 9000, "fed": 400, "fed fast": 500})
     compared = found.comparisons[0] if found.comparisons else None
