@@ -42,7 +42,7 @@ def learning(finding: Finding) -> Figure:
     def draw(drawing: Drawing) -> None:
         gap = canvas.WIDTH - _MIDDLE
         by_samples = curves.axes(drawing, "loss", left=60, right=gap + 20)
-        by_seconds = curves.axes(drawing, "", left=_MIDDLE + 20, right=100)
+        by_seconds = curves.axes(drawing, "", left=_MIDDLE + 20, right=120)
         high = max(loss for curve in found for loss in curve.losses)
         for curve, (colour, dashes) in zip(found, _LOOKS, strict=False):
             style = {"color": colour, "ls": dashes, "lw": 1.8}
@@ -100,7 +100,7 @@ def _name(axes: Axes, found: Sequence[Curve]) -> None:
             transform=axes.transAxes,
             clip_on=False,
         )
-        canvas.note(axes, f"{curve.batch:,}", (1.13, high), (6, 0))
+        canvas.note(axes, f"batch {curve.batch:,}", (1.13, high), (6, 0))
 
 
 def _in_words(curve: Curve) -> str:

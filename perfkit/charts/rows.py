@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-_LONGEST_NAME = 30
+_LONGEST_NAME = 34
 _GAP = 12
 
 

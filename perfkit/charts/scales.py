@@ -17,6 +17,8 @@ _MOST = 8
 _LOG_ABOVE = 6.0
 # An interval is drawn at most so far beyond the values themselves.
 _REACH = 2.0
+# Pixels that a character of a tick's number takes.
+_DIGIT = 6.0
 
 
 def is_wide(values: Iterable[float]) -> bool:
@@ -60,8 +62,24 @@ def log_ticks(low: float, high: float) -> list[float]:
     return ticks[:: -(-len(ticks) // _MOST)]
 
 
+def _apart(
+    axes: Axes, ticks: Iterable[float], write: Callable[[float], str]
+) -> list[float]:
+    """The ticks whose numbers have room beside those of the ticks before them."""
+    kept = dict[float, tuple[float, float]]()
+    for tick in ticks:
+        middle = float(axes.transData.transform((tick, 0.0))[0])
+        half = (len(write(tick)) + 1) * _DIGIT / 2
+        if all(abs(middle - at) >= half + other for at, other in kept.values()):
+            kept[tick] = middle, half
+    return sorted(kept)
+
+
 def put(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:
-    """Let exactly these ticks stand on the horizontal axis."""
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    """Let these ticks stand on the horizontal axis, the first of any that would meet.
+
+    The limits and the scale of the axis must be set.
+    """
+    axes.xaxis.set_major_locator(FixedLocator(_apart(axes, ticks, write)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))

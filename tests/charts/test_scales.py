@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from perfkit.charts import scales
 
@@ -50,3 +51,12 @@ def test_rates_far_apart_need_a_log_axis():
     assert not scales.is_wide([100, 500])
     assert scales.is_wide([100, 50, 2500])
     assert not scales.is_wide([0, 0])
+
+
+def test_numbers_that_would_meet_are_left_out_the_first_ones_staying():
+    axes = Figure(figsize=(2, 1), dpi=72).add_axes((0, 0, 1, 1))
+    axes.set_xlim(0, 144)
+    scales.put(axes, [100, 20, 40, 110], lambda value: f"{value:g},000")
+    assert list(axes.get_xticks()) == [20, 100]
+    scales.put(axes, [20, 70, 120], lambda value: f"{value:g}")
+    assert list(axes.get_xticks()) == [20, 70, 120]

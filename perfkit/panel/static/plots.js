@@ -1,7 +1,8 @@
 /* Two plots on one clock: the rates, and below them the machine's load. */
 
 const HEIGHTS = { rates: 230, load: 110 };
-const LEFT = 62;
+// As wide as "10,000,000".
+const LEFT = 80;
 
 const inkOf = (element) => {
   const css = getComputedStyle(element);
