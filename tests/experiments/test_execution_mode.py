@@ -210,7 +210,8 @@ def test_a_baseline_that_wins_is_named_without_a_change():
 def test_what_keras_does_by_default_is_said_as_it_was_seen(xla, runs):
     notes = {"fit": {BY_DEFAULT: xla}}
     said = because(measured({"eager loop": 0.01, "fit": 0.001}, notes=notes))
-    assert f"the default of `compile`, Keras runs {runs} on this machine" in said
+    assert f'`jit_compile="auto"`, is the same as {runs} on this machine' in said
+    assert f"Keras uses {'' if xla else 'no '}XLA unless it is told" in said
 
 
 def test_a_way_that_was_not_run_and_one_that_failed_are_told():
@@ -235,12 +236,25 @@ TOLD = {
 def test_the_dearest_retracing_is_named_with_its_count_and_its_remedy():
     found = verdict(measured(NUMBERS, notes=TOLD))
     assert found.headline.startswith(
-        '"Python number" costs most: 80 traces in 80 steps, and 0.01'
+        '"Python number" costs most: 80 traces in 80 steps, and a step takes 100 times '
+        "(95 % interval 9"
     )
+    assert found.headline.endswith(', 4 rounds) as long as with "tf.function".')
     assert found.next == (
         "Change this line: `step(features, labels, tf.constant(number))`."
     )
     assert found.winner == ""
+
+
+def test_what_costs_as_much_as_the_dearest_is_named_beside_it():
+    made = {NOTE: {"steps": 20, "traces": 20, "because": ["x"]}}
+    run = measured(
+        NUMBERS | {"made anew": 0.0998, "changing shapes": 0.02},
+        notes=TOLD | {"made anew": made, "changing shapes": made},
+    )
+    assert verdict(run).headline.startswith(
+        '"Python number" costs most, and no difference to "made anew" is shown: '
+    )
 
 
 def test_every_trace_is_told_with_the_argument_that_caused_it():

@@ -96,10 +96,14 @@ def _pay_backs(measured: Measurement, batch: int) -> Iterator[str]:
 def _by_default(measured: Measurement) -> Iterator[str]:
     told = [t.notes[BY_DEFAULT] for t in measured.trials if BY_DEFAULT in t.notes]
     if told:
-        means = '"fit XLA"' if told[-1] else '"fit"'
+        means, does, then = (
+            ('"fit XLA"', "uses XLA", "not to")
+            if told[-1]
+            else ('"fit"', "uses no XLA", "to")
+        )
         yield (
-            'Left to `jit_compile="auto"`, the default of `compile`, Keras runs '
-            f"{means} on this machine."
+            'The default of `compile`, `jit_compile="auto"`, is the same as '
+            f"{means} on this machine: Keras {does} unless it is told {then}."
         )
 
 

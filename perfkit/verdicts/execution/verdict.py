@@ -147,13 +147,31 @@ def _of_retracing(
     seen = facts.traces(measured, worst.variant)
     return Verdict(
         headline=(
-            f"{quoted(worst.variant)} costs most: {seen['traces']:,} traces in "
-            f"{seen['steps']:,} steps, and {units.ratio(worst.ratio)} the rate of "
-            f"{quoted(worst.baseline)} ({interval(worst)})."
+            f"{quoted(worst.variant)} costs most{_as_dear(measured, worst, slower)}: "
+            f"{seen['traces']:,} traces in {seen['steps']:,} steps, and a step takes "
+            f"{_times(worst)} as long as with {quoted(worst.baseline)}."
         ),
         because=because,
         next=f"Change this line: `{_TRACED_ONCE[worst.variant]}`.",
     )
+
+
+def _as_dear(measured: Measurement, worst: Comparison, slower: list[Comparison]) -> str:
+    """What is not shown to cost less than the worst; "" where all of it is."""
+    others = (found.variant for found in slower if found is not worst)
+    held = {name: measured.compare(name, worst.variant) for name in others}
+    tied = [name for name, c in held.items() if c is None or c.verdict != "faster"]
+    return f", and no difference to {listed(tied)} is shown" if tied else ""
+
+
+def _times(compared: Comparison) -> str:
+    """How many times as long it takes, with what is left open."""
+    longer, low, high = (
+        units.significant(1 / ratio)
+        for ratio in (compared.ratio, compared.high, compared.low)
+    )
+    rounds = f"{compared.rounds} round{'s' * (compared.rounds != 1)}"
+    return f"{longer} times (95 % interval {low} to {high}, {rounds})"
 
 
 def _of_observers(
