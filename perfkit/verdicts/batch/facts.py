@@ -179,7 +179,7 @@ def _busy(measured: Measurement) -> Iterator[str]:
 def _usual_loop(measured: Measurement) -> Iterator[str]:
     """What the loop in circulation makes of the same sizes."""
     said = []
-    for name, how in ((usual.UPWARDS, "upwards"), (usual.DOWNWARDS, "downwards")):
+    for name, how in ((usual.UPWARDS, "upwards"), (usual.DOWNWARDS, "backwards")):
         rates = told.usual_loop(measured.trials, name)
         if len(rates) > 1:
             small, large = min(rates), max(rates)
@@ -188,8 +188,8 @@ def _usual_loop(measured: Measurement) -> Iterator[str]:
         return
     fair = measured.compare(numbers.name_of(large), numbers.name_of(small))
     measured_fairly = (
-        f"; measured fairly it is {units.ratio(fair.ratio)} ({fair.low:.2f} to "
-        f"{fair.high:.2f})"
+        f"; measured fairly it is {units.ratio(fair.ratio)} "
+        f"({units.ratio(fair.low)} to {units.ratio(fair.high)})"
         if fair
         else ""
     )

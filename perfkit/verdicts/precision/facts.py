@@ -68,12 +68,12 @@ def learnt(one: Pairs) -> str:
         else ""
     )
     rounding = ROUNDING.get(one.precision)
-    unit = f", where one rounding is up to {_share(rounding)}" if rounding else ""
+    unit = f", one rounding by {_share(rounding)}" if rounding else ""
     return (
-        f"Losses of {name} against {FLOAT32}: {one.alike}. In {trainings} from the "
-        f"same weights and examples it adds {one.difference:+.4f}{between} to the loss "
-        f"by step {one.steps[-1]}, which is {ends} in {FLOAT32}; nowhere do the two "
-        f"differ by more than {_share(one.largest)}{unit}."
+        f"Losses of {name} against {FLOAT32}: {one.alike}. In {trainings} alike in all "
+        f"else it adds {one.difference:+.4f}{between} to the loss by step "
+        f"{one.steps[-1]}, which is {ends} in {FLOAT32}; the two differ by up to "
+        f"{_share(one.largest)}{unit}."
     )
 
 

@@ -25,7 +25,7 @@ _QUIETER = "End what else runs on this machine, or give the run more seconds."
 _LOSSES = {
     "equal within rounding": "; its losses equal those of float32 within rounding",
     "less apart than two seeds": (
-        "; its losses are less apart from those of float32 than two seeds are"
+        "; its losses differ from those of float32 by less than another seed changes"
     ),
     "too noisy to say": "; whether its losses differ is too noisy to say",
     "differs": "; but its losses differ from those of float32",

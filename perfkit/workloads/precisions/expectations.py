@@ -49,7 +49,8 @@ def unavailable(precision: Precision, hardware: Hardware) -> str:
     if hardware.gpu:
         return "limits the processor, and here the GPU computes"
     if precision.leaves_out not in (hardware.instructions or ()):
-        return f"is this machine as it is: no {precision.leaves_out} is known of it"
+        what = precision.leaves_out
+        return f"leaves out {what}, which this processor is not known to have"
     if hardware.allowed:
         return f"needs {INSTRUCTIONS} for itself, and it is set already"
     return ""
