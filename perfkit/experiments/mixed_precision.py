@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Range
+from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tries import Try
 from perfkit.verdicts.precision.facts import beforehand
@@ -35,7 +36,6 @@ from perfkit.workloads.precisions.precision import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
     from perfkit.measure.tries import Tries
@@ -116,7 +116,7 @@ class MixedPrecision(Experiment):
         return name in timed and PRECISIONS[name].kind == "precision"
 
 
-def foresee(model: str = "small-cnn") -> Callable[[object], tuple[str, ...]]:
+def foresee(model: str = "small-cnn") -> Callable[[object], Verdict]:
     """Give what ``perfkit.fresh`` calls to say what to expect before anything runs.
 
     Args:
@@ -129,9 +129,10 @@ def foresee(model: str = "small-cnn") -> Callable[[object], tuple[str, ...]]:
     return functools.partial(_foreseen, asked.model)
 
 
-def _foreseen(model: str, _: object) -> tuple[str, ...]:
+def _foreseen(model: str, _: object) -> Verdict:
     with _without_log():
-        return tuple(beforehand(known(model, tuple(PRECISIONS.values()))))
+        said = tuple(beforehand(known(model, tuple(PRECISIONS.values()))))
+    return Verdict(headline="What hardware and shapes say before a run.", because=said)
 
 
 @contextlib.contextmanager

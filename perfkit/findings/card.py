@@ -16,7 +16,7 @@ from perfkit.findings.text import plain, plain_lines, with_code
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from perfkit.findings.record import Finding
+    from perfkit.findings.record import Finding, Verdict
 
 _PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
 # No colour of its own: a notebook's theme, light or dark, shows through. JupyterLab
@@ -56,20 +56,29 @@ def in_text(finding: Finding) -> str:
 
 def in_html(finding: Finding) -> str:
     """The card for a notebook or a page."""
-    verdict = finding.verdict
-    reasons = "".join(
-        f"<li>{with_code(escape(plain(r)))}</li>" for r in verdict.because
-    )
-    parts = [
-        f"<style>{_STYLE}</style>",
+    return _card(
         f"<p>{escape(plain(finding.question))}</p>",
-        f'<p class="perfkit-headline">{escape(plain(verdict.headline))}</p>',
-        f"<ul>{reasons}</ul>" if reasons else "",
-        _next(verdict.next),
+        *_said(finding.verdict),
         _table(standings(finding)),
         *(f'<p class="perfkit-small">{escape(n)}</p>' for n in _footnotes(finding)),
-    ]
-    return f'<div class="perfkit-card">{"".join(parts)}</div>'
+    )
+
+
+def verdict_in_html(verdict: Verdict) -> str:
+    """A verdict alone, for a notebook that has shown the rest."""
+    return _card(*_said(verdict))
+
+
+def _card(*parts: str) -> str:
+    return f'<div class="perfkit-card"><style>{_STYLE}</style>{"".join(parts)}</div>'
+
+
+def _said(verdict: Verdict) -> Iterator[str]:
+    yield f'<p class="perfkit-headline">{escape(plain(verdict.headline))}</p>'
+    reasons = (f"<li>{with_code(escape(plain(r)))}</li>" for r in verdict.because)
+    if verdict.because:
+        yield f"<ul>{''.join(reasons)}</ul>"
+    yield _next(verdict.next)
 
 
 def _next(text: str) -> str:

@@ -34,6 +34,11 @@ class Verdict:
     next: str = ""
     winner: str = ""
 
+    def _repr_html_(self) -> str:
+        from perfkit.findings.card import verdict_in_html
+
+        return verdict_in_html(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:

@@ -5,6 +5,7 @@ import pytest
 
 from perfkit.findings.record import Verdict
 from perfkit.findings.store import save
+from perfkit.findings.text import plain
 from tests.findings.made import failed, finding
 
 ATTACK = '<img src=x onerror="alert(1)">&\x1b[2J\u202e'
@@ -42,6 +43,14 @@ def test_the_text_says_the_verdict_and_the_numbers():
     row = repr(finding()).splitlines()[5].split("  ")
     assert row[1] == "prefetched"
     assert row[-1] == "faster; the fastest here"
+
+
+def test_a_verdict_alone_holds_its_words_and_escapes_them():
+    said = Verdict(headline=ATTACK, because=("Set `a=1`.",), next="Do `b`.")
+    page = Page(said._repr_html_())
+    assert "img" not in page.tags
+    assert "".join(page.text) == f"{plain(ATTACK)}Set a=1.Next: Do b."
+    assert "ul" not in Page(Verdict(headline="None.")._repr_html_()).tags
 
 
 def test_the_page_holds_what_the_text_holds():
