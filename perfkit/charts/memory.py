@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from perfkit.verdicts.batch.search import Found
     from perfkit.workloads.memory_forecast import Forecast
 
+_MB, _MOST_MB = 10**6, 10**9
+
 
 def memory(finding: Finding) -> Figure:
     """Draw the peak of memory at each batch size, and which batch was too large."""
@@ -32,19 +34,22 @@ def memory(finding: Finding) -> Figure:
     if not held:
         return canvas.message(title, "No trial told how much memory it took.")
     expected, found = told.forecast(finding.notes), search.found(finding.trials)
-    lines = canvas.caption_lines(list(_caption(finding, expected, found)))
+    asked = told.asked_for(finding.trials, _fits(found)) or 0
+    lines = canvas.caption_lines(list(_caption(finding, expected, found, asked)))
 
     def draw(drawing: Drawing) -> None:
         axes = curves.axes(drawing, "bytes above the start, at the peak (logarithmic)")
         sizes = [*held, *(s for s in (_fits(found), _fails(found)) if s)]
         curves.sizes(axes, sorted(set(sizes)))
         forecast = [float(expected.of(size)) for size in sizes] if expected else []
-        seen = [*held.values(), *(v for v in forecast if v > 0)]
+        others = (*forecast, asked, _limit(finding))
+        seen = [*held.values(), *(value for value in others if value > 0)]
         curves.measure(axes, seen, [], units.size)
         if expected:
             _draw_forecast(axes, expected, sizes)
         axes.plot(list(held), list(held.values()), "o", color=BLUE, ms=7)
-        _draw_found(axes, found)
+        _draw_limit(axes, _limit(finding))
+        _draw_found(axes, found, asked)
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
@@ -69,11 +74,18 @@ def _draw_forecast(axes: Axes, expected: Forecast, sizes: list[int]) -> None:
         curves.label(axes, "forecast from shapes", float(x[-1]), float(y[-1]))
 
 
-def _draw_found(axes: Axes, found: Found | None) -> None:
+def _draw_limit(axes: Axes, limit: int) -> None:
+    if limit:
+        axes.axhline(limit, color=INK, lw=1.2, ls=(0, (6, 3)), alpha=0.8)
+        right = axes.get_xlim()[1]
+        curves.label(axes, f"limit {units.size(limit)}", right, limit)
+
+
+def _draw_found(axes: Axes, found: Found | None, asked: int) -> None:
     top = axes.get_ylim()[1] / 1.1
     if fits := _fits(found):
         axes.axvline(fits, color=GREEN, lw=1.4, ls=(0, (4, 3)))
-        axes.plot(fits, top, "^", color=GREEN, ms=8)
+        axes.plot(fits, asked or top, "^", color=GREEN, ms=8)
     if fails := _fails(found):
         axes.axvline(fails, color=RED, lw=1.4, ls=(0, (1, 2)))
         axes.plot(fails, top, "x", color=RED, ms=8, mew=2)
@@ -88,22 +100,24 @@ def _fails(found: Found | None) -> int:
 
 
 def _caption(
-    finding: Finding, expected: Forecast | None, found: Found | None
+    finding: Finding, expected: Forecast | None, found: Found | None, asked: int
 ) -> Iterator[str]:
     yield "dot: measured at the peak, the median over trials"
     if expected:
         yield "line: weights, gradients, optimizer and activations, from shapes"
     if fits := _fits(found):
-        yield f"▲ dashed: {fits:,} fit{_limit(finding)}"
+        into = f" into {units.size(limit)}" if (limit := _limit(finding)) else ""
+        size = f", it had asked for {units.size(asked)}" if asked else ""
+        yield f"▲ dashed: {fits:,} fit{into}{size}"
     if fails := _fails(found):
         yield f"✕ dotted: {fails:,} do not"
 
 
-def _limit(finding: Finding) -> str:
+def _limit(finding: Finding) -> int:
+    """Bytes above the start that a try may ask for; 0 where the device decides."""
     limit = finding.parameters.get("memory")
-    if finding.notes.get("gpus") or not isinstance(limit, int):
-        return ""
-    return f" into {limit:,} MB above the start"
+    known = type(limit) is int and 0 < limit < _MOST_MB
+    return limit * _MB if known and not finding.notes.get("gpus") else 0
 
 
 def _in_words(

@@ -117,7 +117,23 @@ def test_memory_shows_forecast_limit_and_what_does_not_fit():
     assert "forecast from shapes" in words(figure)
     assert "256 examples a batch: 40 MB, forecast 2.62 MB" in figure.alt
     assert "512 fit. 544 do not fit." in figure.alt
-    assert "512 fit into 256 MB above the start" in " ".join(words(figure))
+    assert {"limit 256 MB"} <= set(words(figure))
+    assert "512 fit into 256 MB" in " ".join(words(figure))
+    assert "it had asked for" not in " ".join(words(figure))
+
+
+def test_memory_shows_what_the_largest_batch_asked_for():
+    held = {"resident": 60_000_000, "data": 190_000_000}
+    fits = tried("fits 512?", batch=512, memory=held)
+    told = [
+        trial(name, 10.0, 9, notes={"memory": {"resident": held}})
+        for name, held in HELD.items()
+    ]
+    figure = charts.memory(sized(extra=(*told, fits, TRIED[1])))
+    said = " ".join(words(figure))
+    assert "512 fit into 256 MB, it had asked for 190 MB" in said
+    gpu = sized(extra=(*told, fits, TRIED[1]), notes={"forecast": FORECAST, "gpus": 1})
+    assert "limit" not in " ".join(words(charts.memory(gpu)))
 
 
 def test_learning_is_drawn_by_examples_and_by_seconds():

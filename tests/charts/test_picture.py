@@ -86,7 +86,8 @@ def test_a_picture_that_is_twice_in_a_page_refers_to_itself():
     figure = charts.timeline(finding())
     twice = figure.in_page(), figure._repr_mimebundle_()["text/html"]
     ids = [set(re.findall(r' id="([^"]+)"', svg)) for svg in twice]
-    assert ids[0] and ids[0].isdisjoint(ids[1])
+    assert ids[0]
+    assert ids[0].isdisjoint(ids[1])
     assert ids[0] == set(re.findall(r'(?:url\(#|href="#)([^)"]+)', twice[0]))
 
 

@@ -118,13 +118,10 @@ def _fits(measured: Measurement, asked: Asked) -> Iterator[str]:
 
 def _asked_for(measured: Measurement, size: int) -> str:
     """What the largest batch that fits had asked for."""
-    for trial in measured.trials:
-        note = trial.notes.get("memory")
-        if trial.is_try and trial.notes.get("batch") == size and isinstance(note, dict):
-            held = note.get("gpu_peak", note.get("data"))
-            if isinstance(held, int):
-                return f" The batch of {size:,} had asked for {units.size(held)}."
-    return ""
+    held = told.asked_for(measured.trials, size)
+    if held is None:
+        return ""
+    return f" The batch of {size:,} had asked for {units.size(held)}."
 
 
 def _memory(measured: Measurement) -> Iterator[str]:

@@ -70,6 +70,17 @@ def memory(trials: Iterable[Trial], what: str = "resident") -> dict[int, float]:
     return {size: statistics.median(told[size]) for size in sorted(told)}
 
 
+def asked_for(trials: Iterable[Trial], size: int) -> int | None:
+    """Bytes that a try with a batch of ``size`` had asked for; None if none told."""
+    for trial in trials:
+        note = trial.notes.get("memory")
+        if trial.is_try and trial.notes.get("batch") == size and isinstance(note, dict):
+            held = _count(note.get("gpu_peak", note.get("data")))
+            if held is not None:
+                return held
+    return None
+
+
 def usual_loop(trials: Iterable[Trial], name: str) -> dict[int, float]:
     """Examples per second by batch size, as the loop in circulation has them."""
     notes = [t.notes.get("told") for t in trials if t.variant == name]
