@@ -114,12 +114,12 @@ def _cold(
     by then tells whether it did.
     """
     for file in files:
-        before = _fetched(root)
-        if before is None or not _forget(file):
+        before = fetched(root)
+        if before is None or not forget(file):
             continue
         taken, seconds = _read(file, clock)
-        fetched = (_fetched(root) or 0) - before
-        yield (taken, seconds) if fetched >= _FETCHED * taken else (0, 0.0)
+        came = came_from_disk(taken, before, root)
+        yield (taken, seconds) if came else (0, 0.0)
 
 
 def _cached(
@@ -148,7 +148,7 @@ def _read(
     return size, clock() - start
 
 
-def _forget(file: str) -> bool:
+def forget(file: str) -> bool:
     """Ask the system to drop what it keeps of a file; whether it can be asked."""
     if not hasattr(os, "posix_fadvise"):
         return False
@@ -167,9 +167,20 @@ def _forget(file: str) -> bool:
     return True
 
 
-def _fetched(root: Path) -> int | None:
-    """Bytes that disks have given to this thread so far."""
+def fetched(root: Path = Path("/")) -> int | None:
+    """Bytes that disks have given to this thread so far; None where nobody counts."""
     return amounts_of(root / "proc/thread-self/io").get("read_bytes")
+
+
+def came_from_disk(taken: int, before: int, root: Path = Path("/")) -> bool:
+    """Whether what this thread just read was fetched, and did not lie in memory.
+
+    Args:
+        taken: Bytes that it read.
+        before: What ``fetched`` said before.
+        root: The folder that holds ``proc``.
+    """
+    return (fetched(root) or 0) - before >= _FETCHED * taken
 
 
 def _mounted(folder: str, root: Path) -> tuple[str | None, str]:

@@ -1,6 +1,5 @@
 import itertools
 import os
-from pathlib import Path
 
 import pytest
 
@@ -30,7 +29,7 @@ def fetching(monkeypatch):
 
     def each(size):
         told = itertools.count(0, size)
-        monkeypatch.setattr(disks, "_fetched", lambda _: next(told))
+        monkeypatch.setattr(disks, "fetched", lambda _: next(told))
 
     return each
 
@@ -61,7 +60,7 @@ def test_where_the_system_does_not_help_nothing_is_called_cold(
     if missing == "posix_fadvise":
         monkeypatch.delattr(os, missing, raising=False)
     else:
-        monkeypatch.setattr(disks, "_fetched", lambda _: None)
+        monkeypatch.setattr(disks, "fetched", lambda _: None)
     found = disk(filled(tmp_path, 5 * MEGABYTE))
     assert found.cold is None
     assert found.cached > 0
@@ -83,11 +82,11 @@ def test_reading_ends_when_its_time_is_up(tmp_path, monkeypatch):
 
 def test_what_is_cold_here_was_fetched_from_the_disk(tmp_path):
     filled(tmp_path, *[2 * MEGABYTE] * 4)
-    before = disks._fetched(Path("/"))
+    before = disks.fetched()
     found = disk(tmp_path)
     if found.cold is None:
         pytest.skip("this file system keeps its files in memory")
-    assert disks._fetched(Path("/")) - before >= 0.9 * 4 * MEGABYTE
+    assert disks.fetched() - before >= 0.9 * 4 * MEGABYTE
 
 
 @pytest.mark.parametrize("sizes", [(), (1000,), (0, 0)])

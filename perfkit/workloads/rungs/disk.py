@@ -1,8 +1,8 @@
 """How fast does the disk under the data give its bytes, when memory holds none of them?
 
 The system keeps what was read in memory. It is asked to forget the files before each
-pass over them, and whether it did is looked at: a read that may not wait for the disk
-finds nothing. A host below a virtual machine may keep a copy that nobody here can see.
+pass over them, and whether it did is looked at: what the disk has given to this thread
+is counted. A host below a virtual machine may keep a copy that nobody here can see.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.errors import RunError
+from perfkit.machine import disk
 from perfkit.measure.tick import READY, Note, Pause, every
 from perfkit.workloads import cache
 from perfkit.workloads.rungs.probe import Probe
@@ -30,7 +31,7 @@ _FOLDER, _FILE = "to-read-256", "random.bin"
 # Names that are looked at, in a folder that may hold millions.
 _LOOKED_AT = 20_000
 _SMALLEST = 4096
-_SAMPLE = 16
+_SAMPLE = 4 * _CHUNK
 NAME = "data disk"
 FORGETTING = "making the system forget the files"
 COLD = "from the disk: memory had forgotten it"
@@ -70,9 +71,12 @@ def made(folder: str) -> Generator[Note, None, tuple[str, ...]]:
 
 def forgets(paths: Sequence[str]) -> bool:
     """Whether the system can be made to forget these files."""
-    with open(paths[0], "rb") as file:
-        _forget(file.fileno())
-        return _is_forgotten(file.fileno())
+    before = disk.fetched()
+    if before is None or not disk.forget(paths[0]):
+        return False
+    with open(paths[0], "rb", buffering=0) as file:
+        taken = file.readinto(bytearray(_SAMPLE))
+    return disk.came_from_disk(taken or 0, before)
 
 
 def read(folder: str) -> Iterator[Yielded]:
@@ -97,38 +101,12 @@ def _passes(paths: Sequence[str]) -> Iterator[Any]:
     buffer = bytearray(_CHUNK)
     while True:
         for path in paths:
-            with open(path, "rb", buffering=0) as file:
-                _forget(file.fileno())
+            disk.forget(path)
         yield Pause(FORGETTING)
         for path in paths:
             with open(path, "rb", buffering=0) as file:
                 while count := file.readinto(buffer):
                     yield count
-
-
-def _forget(file: int) -> None:
-    if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def _is_forgotten(file: int) -> bool:
-    """Whether memory holds nothing of a file, as far as a sample of it tells."""
-    if not hasattr(os, "RWF_NOWAIT"):
-        return False
-    size = os.fstat(file).st_size
-    places = range(0, size, max(1, size // _SAMPLE))
-    # A page or two stay behind now and then.
-    return sum(_is_held(file, at) for at in places) <= len(places) // 8
-
-
-def _is_held(file: int, at: int) -> bool:
-    try:
-        return os.preadv(file, [bytearray(1)], at, os.RWF_NOWAIT) > 0
-    except BlockingIOError:
-        return False
-    except OSError:
-        # The file system does not say, so nothing is claimed of it.
-        return True
 
 
 def _looked_at(folder: Path) -> Iterator[tuple[int, str]]:

@@ -3,6 +3,7 @@ import itertools
 import pytest
 
 from perfkit.errors import RunError
+from perfkit.machine import disk as disks
 from perfkit.measure.tick import READY, Pause, Tick
 from perfkit.workloads.rungs import disk
 
@@ -55,18 +56,15 @@ def test_without_a_folder_a_file_is_made_once(tmp_path, monkeypatch, run):
     assert run(disk.made("")) == ([], (path,))
 
 
-@pytest.mark.parametrize(("held", "forgets"), [(0, True), (2, True), (9, False)])
-def test_files_count_as_forgotten_when_memory_holds_next_to_nothing(
-    folder, monkeypatch, held, forgets
+@pytest.mark.parametrize(("came", "forgets"), [(3_000_000, True), (2_000_000, False)])
+def test_files_count_as_forgotten_when_all_that_is_read_comes_from_the_disk(
+    folder, monkeypatch, came, forgets
 ):
-    answers = iter([True] * held + [False] * 100)
-    monkeypatch.setattr(disk, "_is_held", lambda *_: next(answers))
+    told = itertools.count(0, came)
+    monkeypatch.setattr(disks, "fetched", lambda *_: next(told))
     assert disk.forgets([str(folder / "inner/large")]) is forgets
 
 
 def test_where_nobody_can_say_nothing_is_claimed(folder, monkeypatch):
-    def refuse(*_):
-        raise OSError(95, "Operation not supported")
-
-    monkeypatch.setattr(disk.os, "preadv", refuse)
+    monkeypatch.setattr(disks, "fetched", lambda: None)
     assert not disk.forgets([str(folder / "inner/large")])
