@@ -196,10 +196,17 @@ def _places(finding: Finding) -> dict[str, Place]:
             among = [name for name in among if rates[name] <= rates[winner]]
         elif winner:
             continue
-        best = [timing.variant for timing in measured.fastest(tuple(among))]
-        if len(best) > 1:
-            places.update(dict.fromkeys(best, "tied"))
+        first, *others = [t.variant for t in measured.fastest(tuple(among))]
+        tied = [name for name in others if _may_be_as_fast(measured, name, first)]
+        if tied:
+            places.update(dict.fromkeys((first, *tied), "tied"))
     return places | {winner: "fastest"} if winner in rates else places
+
+
+def _may_be_as_fast(measured: Measurement, name: str, first: str) -> bool:
+    """Whether the interval leaves that open, though a single round claims nothing."""
+    compared = measured.compare(name, first)
+    return compared is None or compared.rounds > 1 or compared.high >= 1
 
 
 def _how_it_ended(trial: Trial) -> str:

@@ -1,3 +1,4 @@
+import itertools
 from dataclasses import replace
 
 from perfkit.findings.record import Verdict
@@ -36,6 +37,12 @@ def test_what_only_shows_the_ceiling_does_not_compete():
     verdict = Verdict(headline="fused is the fastest.", winner="fused")
     stood = by_name(finding(rates, verdict=verdict))
     assert [stood[name].place for name in rates] == ["", "tied", "fastest", ""]
+
+
+def test_what_one_round_shows_far_behind_is_not_among_the_fastest():
+    rates = {"naive": 10, "parallel": 1500, "prefetched": 1500.1}
+    once = by_name(finding(rates, rounds=1, verdict=UNDECIDED))
+    assert [once[name].place for name in rates] == ["", "tied", "tied"]
 
 
 def test_limits_that_nothing_compares_are_not_among_the_fastest():
@@ -124,3 +131,18 @@ def test_a_variant_that_failed_now_and_then_says_so():
 def test_nothing_at_all_has_no_standing():
     empty = finding(extra=(), rounds=0)
     assert standings(empty) == ()
+
+
+def test_comparisons_that_lead_in_a_ring_or_far_away_have_a_group_all_the_same():
+    far = [f"v{number}" for number in range(400)]
+    made = finding({name: 100.0 for name in ("v0", "v399")}, against="v0")
+    base = made.comparisons[0]
+    chain = [
+        replace(base, variant=name, baseline=before)
+        for before, name in itertools.pairwise(far)
+    ]
+    timings = tuple(replace(made.timings[0], variant=name) for name in far)
+    led = replace(made, timings=timings, comparisons=tuple(chain))
+    assert {s.group for s in standings(led)} == {"v0"}
+    ring = (*chain, replace(base, variant="v0", baseline="v399"))
+    assert len(standings(replace(led, comparisons=ring))) == 400
