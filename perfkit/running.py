@@ -7,7 +7,7 @@ import signal
 import threading
 import warnings
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from perfkit.displays import Display, display_here
 from perfkit.errors import BadParameterError, RunError
@@ -15,18 +15,35 @@ from perfkit.experiments import experiment
 from perfkit.progress import Board
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
     from perfkit.experiments.base import Experiment
     from perfkit.experiments.session import Session
     from perfkit.findings.record import Finding
+    from perfkit.measure.events import Event
+
+Found = TypeVar("Found", covariant=True)
 
 # Seconds that separate a handful of variants on two cores; see README.md.
 _BUDGET_S = 60.0
 # Tests and classrooms set it to run every notebook in small; a budget that is given in
 # the call wins over it.
 BUDGET_VARIABLE = "PERFKIT_BUDGET"
+
+
+class Watched(Protocol[Found]):
+    """A run that can be watched and stopped."""
+
+    @property
+    def finding(self) -> Found | None:
+        """What was found so far."""
+
+    def stop(self) -> None:
+        """End it; what was measured by then is kept."""
+
+    def events(self) -> Generator[Event]:
+        """Run, and tell what happens."""
 
 
 def run(
@@ -84,14 +101,13 @@ def open_session(
 
     from perfkit.experiments.session import Session
 
-    budget = default_budget() if budget is None else _seconds("budget", budget)
-    if seed is not None and (not isinstance(seed, int) or seed < 0):
-        raise BadParameterError(f"seed is {seed!r}; give a whole number from 0.")
-    home = Path(folder).expanduser() if folder is not None else None
+    budget = default_budget() if budget is None else seconds("budget", budget)
+    check_seed(seed)
+    home = Path(os.path.expanduser(folder)) if folder is not None else None
     return Session(experiment, budget=budget, guess=guess, seed=seed, folder=home)
 
 
-def watch(session: Session, display: Display) -> Finding:
+def watch(session: Watched[Found], display: Display) -> Found:
     """Run a session to its end, drawing its progress; an interrupt is Stop.
 
     Raises:
@@ -117,13 +133,28 @@ def watch(session: Session, display: Display) -> Finding:
     raise RunError("The run ended before any trial did; nothing was measured.")
 
 
-def default_budget() -> float:
-    """Give the seconds of a run whose budget nobody gave."""
+def default_budget(usual: float = _BUDGET_S) -> float:
+    """Give the seconds of a run whose budget nobody gave: ``usual`` where nobody set it."""
     text = os.environ.get(BUDGET_VARIABLE, "")
-    return _seconds(BUDGET_VARIABLE, text) if text else _BUDGET_S
+    return seconds(BUDGET_VARIABLE, text) if text else usual
 
 
-def _seconds(name: str, given: float | str) -> float:
+def check_seed(seed: int | None) -> None:
+    """Refuse what cannot be a seed.
+
+    Raises:
+        BadParameterError: It is no whole number from 0.
+    """
+    if seed is not None and (not isinstance(seed, int) or seed < 0):
+        raise BadParameterError(f"seed is {seed!r}; give a whole number from 0.")
+
+
+def seconds(name: str, given: float | str) -> float:
+    """Understand what was given for a budget.
+
+    Raises:
+        BadParameterError: It is no time.
+    """
     try:
         seconds = float(given)
     except (TypeError, ValueError):

@@ -8,9 +8,9 @@ A parameter is a field of the experiment, annotated with what it accepts::
 from __future__ import annotations
 
 import dataclasses
+import os
 import typing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError
@@ -66,7 +66,7 @@ class Folder:
 
     def check(self, name: str, value: Any) -> None:
         """Raise ``BadParameterError`` unless ``value`` is empty or a folder."""
-        if value and not Path(value).expanduser().is_dir():
+        if value and not os.path.isdir(os.path.expanduser(value)):
             raise BadParameterError(
                 f"{name} is {str(value)!r}, which is no folder; give the path of one."
             )

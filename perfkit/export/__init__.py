@@ -6,6 +6,7 @@ run for it.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -53,7 +54,11 @@ def export(
         raise BadParameterError(f"code is {code!r}; choose from {', '.join(CODE)}.")
     read = [given.read(source) for source in given.listed(sources)]
     files = [source.path for source in read if source.path is not None]
-    target = Path(path).expanduser() if path is not None else _beside(files, len(read))
+    target = (
+        Path(os.path.expanduser(path))
+        if path is not None
+        else _beside(files, len(read))
+    )
     writing.check(target, files)
     writing.write(target, _page(read, code))
     return target

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings.record import Finding
-from perfkit.findings.store import load
+from perfkit.findings.store import load, whole_file
 from perfkit.findings.text import plain
+
+# With every picture that it holds.
+_LARGEST_NOTEBOOK = 256 * 10**6
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ def read(source: Any) -> Finding | Notebook:
             f"{plain(repr(source), 80)} cannot be exported; give a finding, or the "
             "file of a finding or of a notebook."
         )
-    path = Path(source).expanduser()
+    path = Path(os.path.expanduser(source))
     known, document = _document(path)
     if known and isinstance(document, dict) and "nbformat" in document:
         return Notebook(path, document)
@@ -58,6 +62,6 @@ def read(source: Any) -> Finding | Notebook:
 def _document(path: Path) -> tuple[bool, Any]:
     """Whether the file can be read as JSON, and as what."""
     try:
-        return True, json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return True, json.loads(whole_file(path, _LARGEST_NOTEBOOK))
+    except (BadFileError, ValueError, RecursionError):
         return False, None

@@ -27,6 +27,8 @@ _MOST_VALUES = 4 * 10**6
 _LONGEST_TEXT = 100_000
 # Sums and squares of anything smaller stay finite.
 _LARGEST_NUMBER = 1e30
+# Each has a row in every chart and table; no question has a tenth of it.
+_MOST_VARIANTS = 500
 Document = TypeVar("Document")
 
 
@@ -163,6 +165,8 @@ def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) ->
 
 def faults(finding: Finding) -> Iterator[str]:
     """What no run can have measured, although each value is of the right type."""
+    if len(_variants(finding)) > _MOST_VARIANTS:
+        yield f"it has more than {_MOST_VARIANTS} variants"
     for timing in finding.timings:
         if _negative((timing.rate, timing.low, timing.high)):
             yield "a rate is below 0"
@@ -181,6 +185,14 @@ def faults(finding: Finding) -> Iterator[str]:
         yield "the samples do not fit together"
     if None in finding.samples.get("t", ()):
         yield "a sample has no time"
+
+
+def _variants(finding: Finding) -> set[str]:
+    return {
+        *(part.variant for part in (*finding.timings, *finding.trials)),
+        *(comparison.variant for comparison in finding.comparisons),
+        *finding.unavailable,
+    }
 
 
 def _negative(numbers: Iterable[float]) -> bool:

@@ -6,6 +6,8 @@ import re
 
 _LONGEST = 300
 _MOST_LINES = 40
+# Of a text that a file makes enormous, so many times what is shown is looked at.
+_LOOKED_AT = 8
 
 
 def plain(text: str, longest: int = _LONGEST) -> str:
@@ -15,16 +17,21 @@ def plain(text: str, longest: int = _LONGEST) -> str:
         text: Anything that was read from a file or reported by a process.
         longest: Characters after which it is cut, the cut being shown.
     """
-    return _cut(" ".join(_printable(text).split()), longest)
+    seen = text[: _LOOKED_AT * longest]
+    more = "…" if len(seen) < len(text) else ""
+    return _cut(" ".join(_printable(seen).split()) + more, longest)
 
 
 def plain_lines(text: str) -> str:
     """The same for lines of code: their breaks and indentation stay."""
-    lines = text.splitlines()[:_MOST_LINES]
+    seen = text[: _LOOKED_AT * _LONGEST * _MOST_LINES]
+    lines = seen.splitlines()[:_MOST_LINES]
     return "\n".join(_cut(_printable(line).rstrip(), _LONGEST) for line in lines)
 
 
 def _printable(text: str) -> str:
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else " " * c.isspace() for c in text)
 
 

@@ -7,6 +7,7 @@ than a passport can be is refused before it costs memory.
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ def load(path: str | Path) -> Passport:
         BadFileError: There is no such file, or it is not a passport that this perfkit
             can read.
     """
-    path = Path(path).expanduser()
+    path = Path(os.path.expanduser(path))
     passport = parsed(store.whole_file(path, LARGEST_BYTES), plain(path.name))
     remember(passport, path)
     return passport
@@ -69,6 +70,8 @@ def faults(passport: Passport) -> Iterator[str]:
         yield "its label is too long"
     for rung in passport.rungs:
         yield from _disordered(f"rung {rung.name}", rung.low, rung.rate, rung.high)
+        if rung.limit is not None and rung.limit <= 0:
+            yield f"the limit of rung {plain(rung.name, 80)} is not above 0"
     for training in passport.trainings:
         yield from _faults_of(training)
     if min(passport.noise_floors.values(), default=1.0) <= 0:

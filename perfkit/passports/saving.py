@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def save(passport: Passport, path: str | Path) -> Path:
     Raises:
         PerfkitError: It cannot be written there. The passport itself is untouched.
     """
-    path = Path(path).expanduser()
+    path = Path(os.path.expanduser(path))
     try:
         data = to_json(passport).encode()
         reading.parsed(data, "what was measured")

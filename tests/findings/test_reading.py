@@ -105,6 +105,11 @@ def changed(path, value):
         (("samples",), {"t": [None]}, "a sample has no time"),
         (("machine",), None, "machine"),
         (("recorded",), 17, "recorded"),
+        (
+            ("unavailable",),
+            {f"v{number}": "none here" for number in range(501)},
+            "it has more than 500 variants",
+        ),
     ],
 )
 def test_what_no_run_can_have_measured_is_refused(path, value, words):

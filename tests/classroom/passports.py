@@ -1,0 +1,94 @@
+"""Passports made by hand: machines that differ by a factor that is known."""
+
+from perfkit.machine.check import Check
+from perfkit.passports.record import PARTS, Part, Passport, RungRate, Training
+from tests.findings.ladders import RUNGS
+from tests.findings.made import MACHINE
+
+JOB = {"network": "three layers", "data": "in memory", "recipe": 1}
+SAMPLES = 60
+
+
+def passport(label="ada's desk", speed=1.0, *, without=(), **more):
+    """The passport of a machine that does everything ``speed`` times as fast.
+
+    Args:
+        label: What it is called.
+        speed: Times the rates of the rungs, and one over the seconds of a step.
+        without: The names of rungs that were not measured.
+        **more: Fields of the passport.
+    """
+    rungs = tuple(
+        RungRate(name=name, group=group, unit=unit, missing="Its library is missing.")
+        if name in without
+        else RungRate(
+            name=name,
+            group=group,
+            what=f"what {name} does",
+            unit=unit,
+            rate=rate * speed,
+            low=rate * speed * 0.97,
+            high=rate * speed * 1.03,
+            trials=3,
+            limit=limit and limit * speed,
+            limit_from="2 cores at 64 FLOP a tick" if limit else "",
+        )
+        for name, (rate, unit, group, limit) in RUNGS.items()
+    )
+    fields = {
+        "label": label,
+        "recorded": "2025-03-14T09:26:53+01:00",
+        "perfkit": "0.1.0",
+        "machine": MACHINE,
+        "checks": (
+            Check(
+                id="on-battery",
+                status="warn",
+                title="This laptop runs on its battery",
+                evidence="The system says so.",
+                why="Cores are slower.",
+                remedy="Plug it in.",
+                cost=0.4,
+            ),
+        ),
+        "rungs": rungs,
+        "trainings": (training("tiny dense", 0.002 / speed),),
+        "samples": {
+            "t": tuple(float(at) for at in range(SAMPLES)),
+            "cpu_trial": (1.5,) * SAMPLES,
+            "cpu_other": (None,) * SAMPLES,
+        },
+        "phases": {"machine-ladder": (0.0, 30.0)},
+        "noise_floors": {"machine-ladder": 1.03},
+        "parameters": {"machine-ladder": {"side": 256.0, "quick": True, "folder": ""}},
+        "budget_s": 180.0,
+    }
+    return Passport(**fields | more)
+
+
+def training(name, seconds, **more):
+    """A reference training whose step is input and compute, half of each."""
+    parts = tuple(
+        Part(
+            name=part,
+            seconds=seconds / 2 if part in ("input", "compute") else 0.0,
+            low=0.0,
+            high=seconds,
+            how=f"by swapping the {part}",
+        )
+        for part in PARTS
+    )
+    fields = {
+        "name": name,
+        "what": f"{name}, in a line",
+        "job": JOB,
+        "batch": 32,
+        "weights": 1000,
+        "seconds": seconds,
+        "low": seconds * 0.9,
+        "high": seconds * 1.1,
+        "trials": 3,
+        "parts": parts,
+        "device": "CPU:0",
+    }
+    return Training(**fields | more)

@@ -1,0 +1,126 @@
+"""Files that are no document at all, or none of the kind that is asked for.
+
+Each is made from a sound document when it is asked for: some are large.
+"""
+
+import json
+
+from perfkit.findings.reading import LARGEST_BYTES
+
+_DEEP = 100_000
+
+
+def broken(sound):
+    """What cannot be read, by what is wrong with it: name to a function that makes it.
+
+    Args:
+        sound: The bytes of a sound document of any kind.
+    """
+    return {name: _made(make, sound) for name, make in (_BYTES | _DOCUMENTS).items()}
+
+
+def _made(make, sound):
+    return lambda: make(sound)
+
+
+_BYTES = {
+    "empty": lambda _: b"",
+    "blank": lambda _: b" \r\n\t\n",
+    "zero bytes": lambda _: b"\x00" * 4096,
+    "cut off at once": lambda s: s[:1],
+    "cut off early": lambda s: s[: len(s) // 10],
+    "cut off half way": lambda s: s[: len(s) // 2],
+    "cut off at the end": lambda s: s[:-1],
+    "a hole in the middle": lambda s: s[:200] + b"\x00" * 512 + s[712:],
+    "begins late": lambda s: s[1:],
+    "UTF-16": lambda s: s.decode().encode("utf-16"),
+    "UTF-16 without a mark": lambda s: s.decode().encode("utf-16-le"),
+    "UTF-32": lambda s: s.decode().encode("utf-32"),
+    "byte order mark": lambda s: b"\xef\xbb\xbf" + s,
+    "Latin-1": lambda s: s.replace(b'"kind"', b'"\xe9": 1, "kind"', 1),
+    "half a character": lambda s: s.replace(b'"kind"', b'"\xe2\x82": 1, "kind"', 1),
+    "lone surrogate": lambda s: s.replace(b'"kind"', b'"\\ud800": 1, "kind"', 1),
+    "picture": lambda _: b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
+    "archive": lambda _: b"PK\x03\x04" + bytes(100),
+    "compressed": lambda _: b"\x1f\x8b\x08" + bytes(100),
+    "pickle": lambda _: b"\x80\x04\x95\x1d\x00cposix\nsystem\n(S'echo x'\ntR.",
+    "Python": lambda _: b"__import__('os').system('echo x')\n",
+    "web page": lambda _: b"<!doctype html><script>alert(1)</script>",
+    "single quotes": lambda s: s.replace(b'"', b"'"),
+    "a comment": lambda s: b"// mine\n" + s,
+    "comma at the end": lambda s: s[:-1] + b",}",
+    "two documents": lambda s: s + s,
+    "lines of documents": lambda s: s + b"\n" + s,
+    "something behind it": lambda s: s + b"\nrm -rf ~",
+    "not a number": lambda s: s.replace(b"{", b'{"x": NaN, ', 1),
+    "infinity": lambda s: s.replace(b"{", b'{"x": -Infinity, ', 1),
+    "number beyond floats": lambda s: s.replace(b"{", b'{"x": 1e999, ', 1),
+    "number of 9,000 digits": lambda s: s.replace(
+        b"{", b'{"x": ' + b"9" * 9000 + b", ", 1
+    ),
+    "number of 400 digits": lambda s: s.replace(
+        b"{", b'{"x": ' + b"9" * 400 + b", ", 1
+    ),
+    "deep lists": lambda _: b"[" * _DEEP,
+    "deep lists that end": lambda _: b"[" * _DEEP + b"]" * _DEEP,
+    "deep objects": lambda _: b'{"a":' * _DEEP + b"1" + b"}" * _DEEP,
+    "deep inside": lambda s: s.replace(
+        b"{", b'{"x": ' + b"[" * _DEEP + b"]" * _DEEP + b", ", 1
+    ),
+    "ten million values": lambda s: s.replace(
+        b"{", b'{"x": [' + b"1," * 10**7 + b"1], ", 1
+    ),
+    "five million lists": lambda s: s.replace(
+        b"{", b'{"x": [' + b"[]," * (5 * 10**6) + b"1], ", 1
+    ),
+    "text of 60 million": lambda s: s.replace(
+        b"{", b'{"x": "' + b"x" * (60 * 10**6) + b'", ', 1
+    ),
+    "name of a million": lambda s: s.replace(b"{", b'{"' + b"x" * 10**6 + b'": 1, ', 1),
+    "larger than any": lambda s: s + b" " * (LARGEST_BYTES + 1 - len(s)),
+}
+
+
+def _top(value):
+    return lambda _: json.dumps(value).encode()
+
+
+def _changed(**changes):
+    return lambda sound: json.dumps(json.loads(sound) | changes).encode()
+
+
+def _without(name):
+    def make(sound):
+        made = json.loads(sound)
+        del made[name]
+        return json.dumps(made).encode()
+
+    return make
+
+
+_DOCUMENTS = {
+    "a list": _top([]),
+    "an object": _top({}),
+    "a text": _top("finding"),
+    "a number": _top(1),
+    "nothing": _top(None),
+    "a list of itself": lambda s: b"[" + s + b"]",
+    "no kind": _without("kind"),
+    "another kind": _changed(kind="recipe"),
+    "a kind that is none": _changed(kind=None),
+    "a kind that is a list": _changed(kind=["finding"]),
+    "a kind with escapes": _changed(kind="\x1b[2Jpass\u202eport\n"),
+    "a kind of 90,000": _changed(kind="x" * 90_000),
+    "two kinds": lambda s: s[:-1] + b', "kind": "recipe"}',
+    "no schema": _without("schema"),
+    "a schema in words": _changed(schema="1"),
+    "a schema that is none": _changed(schema=None),
+    "a newer schema": _changed(schema=2),
+    "a schema far ahead": _changed(schema=10**18),
+    "a schema of 0": _changed(schema=0),
+    "a schema below 0": _changed(schema=-1),
+    "a schema with a point": _changed(schema=1.5),
+    "no machine": _without("machine"),
+    "a machine that is a text": _changed(machine="fast"),
+    "a machine that is a list": _changed(machine=[]),
+}

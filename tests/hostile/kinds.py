@@ -1,0 +1,44 @@
+"""Every kind of document that perfkit reads: a sound one, its reader, its displays."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from perfkit.findings import reading
+from perfkit.findings.store import to_json
+from perfkit.passports import reading as passports
+from perfkit.passports.saving import to_json as passport_to_json
+from tests.classroom.passports import passport
+from tests.findings import ladders, spoiled
+from tests.hostile import shown
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one kind is made, read and shown.
+
+    Attributes:
+        sound: Gives the bytes of a sound one.
+        read: Takes bytes and a name; refuses what is none.
+        show: Takes the bytes, reads them, shows what they hold and looks at it.
+    """
+
+    sound: object
+    read: object
+    show: object
+
+
+@cache
+def _ladder():
+    return to_json(ladders.finding()).encode()
+
+
+@cache
+def _passport():
+    return passport_to_json(passport()).encode()
+
+
+KINDS = {
+    "finding": Kind(spoiled.sound, reading.parsed, shown.finding),
+    "ladder": Kind(_ladder, reading.parsed, shown.finding),
+    "passport": Kind(_passport, passports.parsed, shown.passport),
+}

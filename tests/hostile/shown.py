@@ -1,0 +1,75 @@
+"""Everything that a document is shown as, and what none of it may hold."""
+
+import io
+import re
+from xml.etree import ElementTree
+
+from rich.console import Console
+
+from perfkit import report
+from perfkit.charts import chart, kinds
+from perfkit.export.page import findings_page
+from perfkit.findings.reading import parsed
+from perfkit.panel import page
+from perfkit.passports import reading as passports
+from perfkit.passports.words import preview
+from tests.export.pages import Page, problems
+
+_POLICY = "<meta http-equiv=x content=\"default-src 'none'\">"
+# What a terminal or a reader's eye would obey in place of showing it.
+_OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+)
+
+
+def finding(data):
+    """Read a finding and show it in every way.
+
+    Raises:
+        BadFileError: It is none.
+    """
+    found = parsed(data, "x.json")
+    figures = [chart(found, kind) for kind in kinds(found)]
+    texts = [repr(found), in_terminal(found), *(figure.alt for figure in figures)]
+    parts = [found._repr_html_(), page.twin("?", (), found), page.charts(found)]
+    parts += [figure.svg for figure in figures]
+    for figure in figures:
+        ElementTree.fromstring(figure.svg)
+    assert len(found.table()) >= len({t.variant for t in found.timings})
+    check(texts, parts, [findings_page([found])])
+    return found
+
+
+def check(texts, parts, pages):
+    """Nothing in them may run, load or be obeyed.
+
+    Args:
+        texts: As a terminal prints them.
+        parts: Pieces of HTML.
+        pages: Whole ones.
+    """
+    for text in [*texts, *parts, *pages]:
+        assert not _OBEYED.search(text), repr(_OBEYED.search(text))
+    for html in [*(_POLICY + part for part in parts), *pages]:
+        assert problems(html) == []
+    for html in pages:
+        identities = [a["id"] for _, a in Page(html).elements if "id" in a]
+        assert len(identities) == len(set(identities))
+
+
+def in_terminal(found):
+    """What ``perfkit show`` prints."""
+    out = io.StringIO()
+    report.write(found, Console(file=out, width=100))
+    return out.getvalue()
+
+
+def passport(data):
+    """Read a passport and show it in every way.
+
+    Raises:
+        BadFileError: It is none.
+    """
+    found = passports.parsed(data, "x.json")
+    check([repr(found), preview(found, len(data))], [found._repr_html_()], [])
+    return found

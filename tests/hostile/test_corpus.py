@@ -1,0 +1,166 @@
+"""A broken or hostile file is one sentence, or is shown without any harm."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from perfkit import cli
+from perfkit.errors import BadFileError
+from perfkit.findings import store
+from tests.findings.made import finding
+from tests.findings.spoiled import places as paths
+from tests.findings.spoiled import put
+from tests.hostile.broken import broken
+from tests.hostile.kinds import KINDS
+from tests.hostile.places import places
+from tests.hostile.texts import ATTACKS, attacked
+
+BROKEN = list(broken(b""))
+# Charts take their time: several attacks share a document, each in its turn first.
+_TOGETHER = 8
+_STARTS = range(0, len(ATTACKS), _TOGETHER)
+_JUNK = (None, [], {}, "x", -1, 0, 1e29, True, [[]])
+
+
+def is_one_sentence(text):
+    return text.isprintable() and text.endswith((".", "upgrade perfkit"))
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory):
+    """A folder full of what is no finding, and the paths into and out of it."""
+    folder = tmp_path_factory.mktemp("odd")
+    return folder, places(folder, KINDS["passport"].sound())
+
+
+def test_the_corpus_is_large(odd):
+    assert len(BROKEN) + len(ATTACKS) + len(odd[1]) >= 130
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_is_broken_is_refused_in_one_sentence(kind, case):
+    data = broken(KINDS[kind].sound())[case]()
+    with pytest.raises(BadFileError) as caught:
+        KINDS[kind].read(data, "x.json")
+    assert is_one_sentence(str(caught.value))
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_passport_full_of_one_attack_does_no_harm(attack):
+    data = attacked(KINDS["passport"].sound(), ATTACKS[attack])
+    refused = _refused(KINDS["passport"].show, data)
+    assert is_one_sentence(refused or "It was shown.")
+
+
+@pytest.mark.parametrize("kind", ["finding", "ladder"])
+@pytest.mark.parametrize("start", _STARTS)
+def test_a_finding_full_of_attacks_is_shown_and_does_no_harm(kind, start):
+    attacks = list(ATTACKS.values())
+    KINDS[kind].show(attacked(KINDS[kind].sound(), *attacks[start:], *attacks[:start]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("junk", _JUNK, ids=repr)
+def test_junk_in_any_place_is_refused_or_can_be_shown(kind, junk):
+    made = json.loads(KINDS[kind].sound())
+    for path in _few(made):
+        before = _put(made, path, junk)
+        data = json.dumps(made).encode()
+        put(made, path, before)
+        refused = _refused(_read_and_say, kind, data)
+        assert is_one_sentence(refused or "It was shown."), path
+
+
+def _read_and_say(kind, data):
+    found = KINDS[kind].read(data, "x.json")
+    assert found._repr_html_()
+    assert repr(found)
+
+
+def _refused(call, *arguments):
+    """The sentence with which a call refuses; "" where it does not."""
+    try:
+        call(*arguments)
+    except BadFileError as error:
+        return str(error)
+    return ""
+
+
+def _few(document):
+    """Every place, of long lists the first two items only."""
+    for path in paths(document):
+        if path and all(not isinstance(key, int) or key < 2 for key in path):
+            yield path
+
+
+def _put(document, path, value):
+    """Replace one value; give what was there."""
+    for key in path[:-1]:
+        document = document[key]
+    before, document[path[-1]] = document[path[-1]], value
+    return before
+
+
+def test_whatever_lies_at_a_path_is_a_finding_or_one_sentence(odd):
+    for what, path in odd[1].items():
+        with pytest.raises(BadFileError) as caught:
+            store.load(path)
+        assert is_one_sentence(str(caught.value)), what
+
+
+@pytest.mark.parametrize("command", ["show", "export"])
+def test_the_command_line_says_it_in_one_line(command, odd, capsys):
+    for what, path in odd[1].items():
+        if "\0" in str(path):
+            # No command line can hold it.
+            continue
+        more = ["-o", str(odd[0] / "x.html")] if command == "export" else []
+        assert cli.main([command, *more, "--", str(path)]) == 1, what
+        said = capsys.readouterr().err
+        assert said.startswith("perfkit: "), what
+        assert is_one_sentence(said.removesuffix("\n")), what
+
+
+def test_a_folder_of_them_still_lists_the_good_ones(odd):
+    folder, _ = odd
+    good = {store.save(finding(), folder), store.save(finding(), folder)}
+    for number, case in enumerate(BROKEN):
+        if "million" not in case and "larger" not in case:
+            data = broken(KINDS["finding"].sound())[case]()
+            (folder / f"broken-{number}.json").write_bytes(data)
+    listed = store.findings(folder)
+    sound = listed[listed.problem == ""]
+    assert set(sound.path) == good
+    assert len(listed) > len(BROKEN)
+    assert all(map(is_one_sentence, listed.problem[listed.problem != ""]))
+
+
+@pytest.fixture
+def changing(tmp_path, monkeypatch):
+    """The file of a finding, and what makes it change just before it is read."""
+    path = tmp_path / "x.json"
+    path.write_bytes(KINDS["finding"].sound())
+    looked_at = Path.is_file
+
+    def change(how):
+        monkeypatch.setattr(Path, "is_file", lambda p: looked_at(p) and (how(), True))
+
+    return path, change
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_cut_off(changing):
+    path, change = changing
+    change(lambda: os.truncate(path, 5000))
+    with pytest.raises(BadFileError, match="is cut off"):
+        store.load(path)
+
+
+def test_a_file_that_goes_while_it_is_read_is_one_sentence(changing):
+    path, change = changing
+    change(path.unlink)
+    with pytest.raises(BadFileError, match="cannot be read"):
+        store.load(path)
