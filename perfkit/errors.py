@@ -17,8 +17,11 @@ class PerfkitError(Exception):
     """The root: one sentence that says what happened and what to do."""
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows in place of a traceback: the sentence says it all."""
-        return [f"{type(self).__name__}: {self}"]
+        """What IPython shows in place of a traceback: the sentence says it all.
+
+        A note holds what the reader's own code raised.
+        """
+        return [f"{type(self).__name__}: {self}", *getattr(self, "__notes__", ())]
 
 
 class BadParameterError(PerfkitError, ValueError):

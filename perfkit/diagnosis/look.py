@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import time
-import traceback
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis import raised
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import facts_of
 from perfkit.diagnosis.training import Training, made
@@ -35,7 +35,7 @@ def look(maker: Callable[[], Any]) -> Iterator[Yielded]:
     except BadParameterError as error:
         yield Note(PROBLEM, str(error))
     except Exception as error:
-        yield Note(TRACEBACK, traceback.format_exc()[-4000:])
+        yield Note(TRACEBACK, raised.note_of(error))
         first = str(error).strip().partition("\n")[0][:300]
         yield Note(PROBLEM, f"The training raised {type(error).__name__}: {first}")
 

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import judging, look, swaps, telling
+from perfkit.diagnosis import judging, look, raised, swaps, telling
 from perfkit.diagnosis.choosing import AS_GIVEN, TOGETHER, Choosing
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.maker import maker, name_of
@@ -98,7 +98,7 @@ class DiagnosisSession:
 
         Raises:
             RunError: The training cannot be run; the sentence says why, and
-                ``traceback`` holds what its own code raised.
+                a note holds the traceback of what its own code raised.
         """
         self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
         alone = Alone()
@@ -140,9 +140,8 @@ class DiagnosisSession:
         if look.FACTS not in notes:
             said = notes.get(look.PROBLEM) or f"The training {message.rstrip('.')}."
             error = RunError(str(said))
-            traceback = str(notes.get(look.TRACEBACK, ""))
-            if traceback:
-                error.add_note(traceback)
+            if look.TRACEBACK in notes:
+                error.add_note(raised.in_text(notes[look.TRACEBACK]))
             raise error
         self._facts = Facts(**notes[look.FACTS])
         self._swaps, self._untested = swaps.applicable(self._facts)

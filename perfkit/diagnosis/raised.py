@@ -1,0 +1,45 @@
+"""What a training raised: the lines of its own code, and none of perfkit's."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import traceback
+from pathlib import Path
+from typing import Any
+
+# What runs the user's code: it says nothing of what is wrong there.
+_RUNNERS = (
+    str(Path(__file__).parents[1]),
+    str(Path(concurrent.futures.__file__).parent),
+)
+_MOST_FRAMES = 30
+_LONGEST = 4000
+
+
+def note_of(error: BaseException) -> dict[str, Any]:
+    """What travels from the process in which it was raised.
+
+    Returns:
+        ``frames``, file, line and function each, and ``said``, the error's own words.
+    """
+    frames = [
+        [frame.filename, frame.lineno, frame.name]
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_RUNNERS)
+    ]
+    said = "".join(traceback.format_exception_only(error)).strip()
+    return {"frames": frames[-_MOST_FRAMES:], "said": said[:_LONGEST]}
+
+
+def in_text(note: dict[str, Any]) -> str:
+    """The traceback as Python prints it, with the lines of this notebook's cells."""
+    # Lines are looked up here: the other process does not have the notebook's cells.
+    frames = traceback.StackSummary.from_list(
+        [
+            traceback.FrameSummary(str(file), int(line), str(name))
+            for file, line, name in note["frames"]
+        ]
+    )
+    return "".join(
+        ["Traceback (most recent call last):\n", *frames.format(), str(note["said"])]
+    )
