@@ -3,12 +3,12 @@
 perfkit.experiments()                   the questions that can be asked, by name
 finding = perfkit.run("data-pipeline")  asks one of this machine, in about a minute
 finding.verdict.headline                what is so, by how much, and how sure that is
+perfkit.diagnose(make_training)         what slows a training of your own, by how much
 perfkit.chart(finding)                  every variant's rate with its interval
 perfkit.findings()                      all that was found so far, one row each
 perfkit.load(path)                      one of them again, from its file alone
 perfkit.export(finding)                 one HTML file of it that needs no network
 perfkit.doctor()                        what this computer is, and what slows it here
-perfkit.fresh(function)                 one call in a process that is new to TensorFlow
 
 A question of your own is an ``Experiment``: a frozen dataclass whose fields are its
 parameters (a ``Range``, a ``Choice``, a ``Folder``) and whose ``@variant`` methods
@@ -24,6 +24,7 @@ from perfkit import _verbs
 
 if TYPE_CHECKING:
     from perfkit.charts import chart
+    from perfkit.diagnosing import diagnose
     from perfkit.doctor.examining import doctor
     from perfkit.elsewhere import fresh
     from perfkit.errors import PerfkitError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from perfkit.machine.collect import machine
     from perfkit.measure.tick import READY, Note, Pause, Tick, every
     from perfkit.panel.panel import panel
+    from perfkit.recording.passport import passport
     from perfkit.running import run
 
 __version__ = "0.1.0"
@@ -52,6 +54,7 @@ __all__ = [
     "Tick",
     "Verdict",
     "chart",
+    "diagnose",
     "doctor",
     "every",
     "experiment",
@@ -62,6 +65,7 @@ __all__ = [
     "load",
     "machine",
     "panel",
+    "passport",
     "run",
     "variant",
 ]
@@ -81,6 +85,7 @@ _HOME = {
     "Tick": "measure.tick",
     "Verdict": "findings.record",
     "chart": "charts",
+    "diagnose": "diagnosing",
     "doctor": "doctor.examining",
     "every": "measure.tick",
     "experiment": "experiments",
@@ -91,6 +96,7 @@ _HOME = {
     "load": "findings.store",
     "machine": "machine.collect",
     "panel": "panel.panel",
+    "passport": "recording.passport",
     "run": "running",
     "variant": "experiments.base",
 }

@@ -1,4 +1,4 @@
-"""The command line: ``perfkit doctor | list | run | show | export | lab``."""
+"""The command line: ``perfkit COMMAND``; ``perfkit.options`` has the commands."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from perfkit.diagnosis.session import DiagnosisSession
     from perfkit.displays import Display
-    from perfkit.findings.record import Finding
+    from perfkit.experiments.session import Session
+    from perfkit.findings.store import Recorded
 
 DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -35,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _COMMANDS[asked.command](asked)
         sys.stdout.flush()
     except PerfkitError as error:
-        print(f"perfkit: {error}", file=sys.stderr)
+        notes = getattr(error, "__notes__", ())
+        print(f"perfkit: {error}", *notes, sep="\n", file=sys.stderr)
         return BAD_USAGE if isinstance(error, BadParameterError) else FAILED
     except KeyboardInterrupt as interrupt:
         print(f"perfkit: {str(interrupt) or 'interrupted.'}", file=sys.stderr)
@@ -91,11 +94,26 @@ def _list(_: Namespace) -> int:
 
 def _run(asked: Namespace) -> int:
     from perfkit.experiments import experiment
-    from perfkit.running import open_session, watch
+    from perfkit.running import open_session
 
     what = experiment(asked.name, **options.parameters(asked))
     _check_writable(asked.json)
     session = open_session(what, asked.budget, seed=asked.seed, folder=asked.out)
+    return _watched(session, asked)
+
+
+def _diagnose(asked: Namespace) -> int:
+    from perfkit.diagnosing import open_diagnosis
+
+    _check_writable(asked.json)
+    session = open_diagnosis(asked.training, asked.budget, asked.seed, asked.out)
+    return _watched(session, asked)
+
+
+def _watched(session: Session | DiagnosisSession, asked: Namespace) -> int:
+    """Run a session, show and write what it found; return the exit code."""
+    from perfkit.running import watch
+
     try:
         finding = watch(session, _display())
     except KeyboardInterrupt:
@@ -127,6 +145,30 @@ def _show(asked: Namespace) -> int:
     return DONE
 
 
+def _passport(asked: Namespace) -> int:
+    from perfkit.passports import words
+    from perfkit.recording.passport import ready
+    from perfkit.report import sayer
+
+    making = ready(
+        asked.out,
+        budget=asked.budget,
+        label=asked.label,
+        with_names=asked.with_names,
+    )
+    making.make(_display())
+    made, say = making.passport(), sayer(_console())
+    say(words.in_text(made))
+    if making.unsaved or made.path is None:
+        raise RunError(making.unsaved)
+    say()
+    say(words.preview(made, made.path.stat().st_size))
+    say(f"Written: {made.path}")
+    if made.stopped:
+        return INTERRUPTED
+    return DONE if made.trainings or made.rungs else FAILED
+
+
 def _export(asked: Namespace) -> int:
     from perfkit.export import export
     from perfkit.report import sayer
@@ -146,7 +188,9 @@ _COMMANDS = {
     "doctor": _doctor,
     "list": _list,
     "run": _run,
+    "diagnose": _diagnose,
     "show": _show,
+    "passport": _passport,
     "export": _export,
     "lab": _lab,
 }
@@ -169,7 +213,7 @@ def _display() -> Display:
     return TerminalDisplay(console) if console.is_terminal else Display()
 
 
-def _report(finding: Finding, console: Console) -> None:
+def _report(finding: Recorded, console: Console) -> None:
     from perfkit import report
 
     report.write(finding, console)
@@ -187,7 +231,7 @@ def _check_writable(where: str | None) -> None:
         )
 
 
-def _write_json(finding: Finding, where: str) -> None:
+def _write_json(finding: Recorded, where: str) -> None:
     from perfkit.findings.store import to_json
 
     if where == "-":

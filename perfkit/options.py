@@ -20,7 +20,9 @@ _COMMANDS = {
     "doctor": "say what this machine is, and what in it slows training",
     "list": "list the questions that can be asked",
     "run": "ask this machine one of them",
+    "diagnose": "say what slows a training of your own, swap by swap",
     "show": "show a saved finding: its verdict and its table",
+    "passport": "record this machine in one small file, to compare it with others",
     "export": "make one HTML file of findings, or of a notebook, to send to others",
     "lab": "open JupyterLab on the first notebook",
 }
@@ -104,12 +106,29 @@ def _fill_run(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None
     known = experiments()
     parser.epilog = _EXIT_CODES
     parser.add_argument("name", metavar="NAME", help=f"one of: {', '.join(known)}")
-    parser.add_argument(
-        "--budget",
-        type=_number,
-        metavar="SECONDS",
-        help="seconds to spend on measuring (60); preparing data comes on top",
+    _add_run_options(
+        parser, "seconds to spend on measuring (60); preparing data comes on top"
     )
+    # Only the experiment that is named has options, so that help stays short.
+    for name in [word for word in arguments if word in known][:1]:
+        group = parser.add_argument_group(f"what {name} lets you change")
+        for parameter in parameters_of(known[name]):
+            _add_option(group, parameter)
+
+
+def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
+    parser.epilog = _EXIT_CODES
+    parser.add_argument(
+        "training",
+        metavar="FILE.py:FUNCTION",
+        help="a function that returns a compiled Keras model and its data, and if you "
+        "like a dict of arguments for fit; (make_training) where only FILE.py is given",
+    )
+    _add_run_options(parser, "seconds for all of it (120)")
+
+
+def _add_run_options(parser: argparse.ArgumentParser, budget: str) -> None:
+    parser.add_argument("--budget", type=_number, metavar="SECONDS", help=budget)
     parser.add_argument(
         "--json", metavar="FILE", help="also write the finding here; - for stdout"
     )
@@ -119,17 +138,33 @@ def _fill_run(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None
     parser.add_argument(
         "--out", metavar="FOLDER", help="where findings go (perfkit-findings)"
     )
-    # Only the experiment that is named has options, so that help stays short.
-    for name in [word for word in arguments if word in known][:1]:
-        group = parser.add_argument_group(f"what {name} lets you change")
-        for parameter in parameters_of(known[name]):
-            _add_option(group, parameter)
 
 
 def _fill_show(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.add_argument("file", metavar="FILE", help="a finding, as a run saved it")
     parser.add_argument(
         "--chart", metavar="FILE", help="also draw the chart here, as SVG"
+    )
+
+
+def _fill_passport(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
+    parser.epilog = _EXIT_CODES
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", required=True, help="the new file, NAME.json"
+    )
+    parser.add_argument(
+        "--budget",
+        type=_number,
+        metavar="SECONDS",
+        help="seconds to spend on all of it (180)",
+    )
+    parser.add_argument(
+        "--label", metavar="TEXT", default="", help="what to call the machine (NAME)"
+    )
+    parser.add_argument(
+        "--with-names",
+        action="store_true",
+        help="put the host's and the user's name into the file",
     )
 
 
@@ -160,7 +195,9 @@ def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 _FILLERS = {
     "doctor": _fill_doctor,
     "run": _fill_run,
+    "diagnose": _fill_diagnose,
     "show": _fill_show,
+    "passport": _fill_passport,
     "export": _fill_export,
     "lab": _fill_lab,
 }

@@ -134,7 +134,7 @@ def watch(session: Watched[Found], display: Display) -> Found:
 
 
 def default_budget(usual: float = _BUDGET_S) -> float:
-    """Give the seconds of a run whose budget nobody gave: ``usual`` where nobody set it."""
+    """Give the seconds of a run whose budget nobody gave: at first ``usual``."""
     text = os.environ.get(BUDGET_VARIABLE, "")
     return seconds(BUDGET_VARIABLE, text) if text else usual
 

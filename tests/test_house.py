@@ -21,7 +21,8 @@ ORDER = (
     {"findings"},
     {"experiments", "workloads", "verdicts", "diagnosis", "passports"},
     {"charts"},
-    {"running", "elsewhere", "progress", "displays", "report", "doctor", "_verbs"},
+    {"running", "diagnosing", "elsewhere", "progress", "displays", "report", "doctor", "_verbs"},
+    {"recording"},
     {"panel", "export", "lab", "fleet", "cli", "options", "__init__", "__main__"},
 )
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
