@@ -31,7 +31,7 @@ def step_costs(finding: Finding) -> Figure:
     steps = numbers.step_times(tuple(timed(finding).values()))
     if not steps:
         return canvas.message(title, "No batch size has a rate.")
-    line = numbers.line(steps)
+    line = numbers.line(steps, finding.noise_floor)
     lines = canvas.caption_lines(list(_caption(line)))
 
     def draw(drawing: Drawing) -> None:

@@ -78,6 +78,17 @@ def test_a_line_through_exact_points_is_exact():
     assert line.at(50) == pytest.approx(0.06)
 
 
+def test_a_size_is_off_the_line_only_beyond_the_noise_floor():
+    exact = by_cost(0.01, 0.001, (1, 10, 100, 1000))
+    steps = [
+        StepTime(size=s, seconds=t, low=t * 0.99, high=t * 1.01)
+        for s, t in (exact | {10: 0.024}).items()
+    ]
+    (bend,) = (b for b in numbers.line(steps).bends if b[0] == 10)
+    assert 1.1 < bend[1] < 1.3
+    assert numbers.line(steps, 2.0).bends == ()
+
+
 # The knee.
 
 

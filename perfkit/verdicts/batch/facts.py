@@ -68,7 +68,7 @@ def room(measured: Measurement, asked: Asked) -> str:
 
 def _line(measured: Measurement) -> Iterator[str]:
     steps = numbers.step_times(measured.timings)
-    line = numbers.line(steps)
+    line = numbers.line(steps, measured.noise_floor)
     if line is None:
         return
     overhead, cost = (_between(part) for part in (line.overhead, line.cost))

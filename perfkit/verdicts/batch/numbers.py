@@ -118,11 +118,16 @@ def step_times(timings: Sequence[Timing]) -> tuple[StepTime, ...]:
     )
 
 
-def line(steps: Sequence[StepTime]) -> Line | None:
+def line(steps: Sequence[StepTime], floor: float | None = None) -> Line | None:
     """Fit the line by weighted least squares; None with fewer than three sizes.
 
     The weights come from each size's own interval. Where the line misses by more than
     those allow, its own intervals get wider by as much.
+
+    Args:
+        steps: What is known of each size.
+        floor: The noise floor, a ratio; a size that is off the line by less is not
+            said to be off it.
     """
     if len(steps) < _FEWEST:
         return None
@@ -143,17 +148,22 @@ def line(steps: Sequence[StepTime]) -> Line | None:
     )
     straight = Line(overhead=overhead, cost=cost, bends=())
     bends = tuple((s.size, s.seconds / straight.at(s.size)) for s in steps)
-    off = tuple(b for s, b in zip(steps, bends, strict=True) if _misses(straight, s))
+    least = max(_BENDS, (floor or 1.0) - 1)
+    off = tuple(
+        bend
+        for step, bend in zip(steps, bends, strict=True)
+        if _misses(straight, step, least)
+    )
     return Line(overhead=overhead, cost=cost, bends=off)
 
 
-def _misses(straight: Line, step: StepTime) -> bool:
-    """Whether a step is off the line by more than its interval and by enough."""
+def _misses(straight: Line, step: StepTime, least: float) -> bool:
+    """Whether a step is off the line by more than its interval and than ``least``."""
     expected = straight.at(step.size)
     if expected <= 0:
         return True
     within = step.low <= expected <= step.high
-    return not within and abs(step.seconds / expected - 1) > _BENDS
+    return not within and abs(step.seconds / expected - 1) > least
 
 
 def knee(measured: Measurement) -> Knee | None:

@@ -85,7 +85,7 @@ def _gain(measured: Measurement, size: int) -> str:
 
 
 def _overhead(measured: Measurement) -> str:
-    line = numbers.line(numbers.step_times(measured.timings))
+    line = numbers.line(numbers.step_times(measured.timings), measured.noise_floor)
     if line is None or line.bends:
         return ""
     if not line.shows_overhead:
