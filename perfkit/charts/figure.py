@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# What can be scrolled must be reached by keyboard as well.
+_SCROLLED = (
+    '<div class="perfkit-scroll" tabindex="0" style="overflow-x:auto">'
+    '<div style="min-width:520px">{}</div></div>'
+)
 _IDS = re.compile(r'\bid="|url\(#|\bhref="#')
 
 
@@ -29,10 +34,11 @@ class Figure:
 
         A browser takes the first element of an id. If that lies in a part of the page
         that is folded away, what refers to it, such as a hatched area, is not drawn. So
-        each call gives ids of its own.
+        each call gives ids of its own. Where there is little room it can be scrolled.
         """
         mine = f"i{secrets.token_hex(4)}"
-        return _IDS.sub(lambda found: found[0] + mine, self.svg)
+        svg = _IDS.sub(lambda found: found[0] + mine, self.svg)
+        return _SCROLLED.format(svg)
 
     def save(self, path: str | Path) -> Path:
         """Write the picture as an SVG file."""

@@ -31,7 +31,7 @@ _STYLE = """
   font-size: .95em; table-layout: auto !important}
 .perfkit-card table th, .perfkit-card table td {text-align: left !important;
   padding: 3px 16px 3px 0; vertical-align: top; border-bottom: 1px solid #80808060;
-  max-width: 26em}
+  max-width: 26em; min-width: 6.5em}
 .perfkit-card table td:nth-child(2) {white-space: nowrap}
 .perfkit-card tr.perfkit-first {font-weight: 600}
 .perfkit-card .perfkit-small {font-size: .88em; opacity: .85}

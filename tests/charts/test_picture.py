@@ -131,7 +131,8 @@ def test_drawing_leaves_the_users_own_plots_alone():
 def test_a_notebook_gets_the_picture_within_its_page_and_in_words():
     figure = charts.rates(finding())
     bundle = figure._repr_mimebundle_()
-    assert bundle["text/html"].startswith("<svg ")
+    assert bundle["text/html"].startswith('<div class="perfkit-scroll" tabindex="0"')
+    assert bundle["text/html"].count("<svg ") == 1
     assert bundle["image/svg+xml"] == figure.svg
     assert bundle["text/plain"] == figure.alt == repr(figure)
 
