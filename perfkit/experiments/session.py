@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import importlib.metadata
 import importlib.util
 import random
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
+    from perfkit.machine.record import Machine
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tries import Tries
 
@@ -90,7 +92,6 @@ class Session:
             RunError: Preparing failed, or no trial could be started.
         """
         self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
-        self._machine = machine()
         alone = Alone()
         try:
             for _ in alone.wait(self._stopped):
@@ -107,7 +108,7 @@ class Session:
                 budget=self._budget,
                 seed=self._seed,
                 prepare=self.experiment.prepare,
-                in_turns=self.experiment.in_turns and not self._machine.gpus,
+                in_turns=self.experiment.in_turns and not self.machine.gpus,
                 tries=self._tries,
             ),
             launcher(),
@@ -118,6 +119,11 @@ class Session:
             if isinstance(event, TrialEnded | Finished):
                 self._keep(event)
             yield event
+
+    @functools.cached_property
+    def machine(self) -> Machine:
+        """What it runs on, as it is when it is first asked for."""
+        return machine()
 
     def stop(self) -> None:
         """End the running trial and the run; callable from any thread."""
@@ -142,7 +148,7 @@ class Session:
             parameters=_shareable(self.experiment),
             recorded=self._recorded,
             perfkit=importlib.metadata.version("perfkit"),
-            machine=self._machine,
+            machine=self.machine,
             trials=measured.trials,
             samples=measured.samples,
             timings=measured.timings,

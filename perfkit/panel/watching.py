@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.displays import PERIOD_S
 from perfkit.findings.standing import standings
-from perfkit.machine.collect import machine
 from perfkit.panel.points import Points
 from perfkit.progress import Board, with_interval
 
@@ -25,7 +24,7 @@ def watch(session: Session, chart: LiveChart, budget: float) -> None:
     Raises:
         RunError: Preparing failed, or no trial could be started.
     """
-    here, chosen = machine(), session.experiment
+    here, chosen = session.machine, session.experiment
     variants = [arm.name for arm in chosen.variants().values()]
     points = Points(variants, budget, here.cores_granted, len(here.gpus))
     board, drawn = Board(), 0.0

@@ -76,7 +76,7 @@ class Session:
     """
 
     def __init__(self, experiment, finding, told=events, held=None, fails=None):
-        self.experiment = experiment
+        self.experiment, self.machine = experiment, finding.machine
         self.finding, self.unsaved = None, ""
         self._found, self._told, self._fails = finding, told, fails
         self._held = held or threading.Event()
