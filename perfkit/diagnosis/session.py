@@ -8,6 +8,7 @@ import importlib.metadata
 import random
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import judging, look, raised, swaps, telling
@@ -194,16 +195,13 @@ class DiagnosisSession:
     ) -> Diagnosis:
         causes = judging.causes(self._swaps, measured)
         step = judging.step_of(measured, self._facts)
-        told = telling.told(causes, step, measured, self._facts)
-        return Diagnosis(
+        found = Diagnosis(
             training=name_of(self._maker),
             recorded=self._recorded,
             perfkit=importlib.metadata.version("perfkit"),
             machine=self._machine,
             step=step,
-            verdict=told.headline,
-            because=told.because,
-            next=told.next,
+            verdict="",
             healthy=step is not None and not any(c.kind == "defect" for c in causes),
             causes=causes,
             together=self._together(measured),
@@ -221,6 +219,10 @@ class DiagnosisSession:
             seed=self._seed,
             stopped=stopped,
             unfinished=unfinished,
+        )
+        told = telling.told(found)
+        return replace(
+            found, verdict=told.headline, because=told.because, next=told.next
         )
 
     def _together(self, measured: Measurement) -> Together | None:

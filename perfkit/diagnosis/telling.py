@@ -1,47 +1,44 @@
-"""A diagnosis in words."""
+"""A diagnosis in words: what slows the training, on what that rests, what to do."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.diagnosis.choosing import AS_GIVEN
+from perfkit.diagnosis import statements
+from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
+from perfkit.diagnosis.statements import MEANINGS, between, defects, opportunities
 from perfkit.findings.record import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.findings.diagnosis import Cause, Seconds
+    from perfkit.findings.diagnosis import Cause, Diagnosis
     from perfkit.measure.measurement import Measurement
 
+_REMEDIES = {
+    "out-of-memory": "Make the batch smaller, or free memory; then diagnose again.",
+    "timed-out": "Train it alone for a minute: see whether its data ever come, and "
+    "whether its first step ever ends.",
+    "crashed": "Call the function and model.fit in a process of its own, and mend what "
+    "that says.",
+    "completed": "Give it a larger budget.",
+    "stopped": "Diagnose again, and let it run until the first round is over.",
+}
+_MOST_FIXES = 3
 
-def told(
-    causes: Sequence[Cause],
-    step: Seconds | None,
-    measured: Measurement,
-    facts: Facts,
-) -> Verdict:
-    """Say what slows the training, on what that rests, and what to do."""
-    if step is None:
-        return Verdict(headline=f"Nothing is known yet: {_why_not(measured)}")
-    defects = [cause for cause in causes if cause.kind == "defect"]
-    if not defects:
-        headline = "Nothing is wrong with this training: no swap shows a defect."
-    else:
-        worst = defects[0]
-        headline = (
-            f"{worst.cause} slows this training most: without it it runs "
-            f"{worst.speedup.estimate:.2f}× as fast "
-            f"({worst.speedup.low:.2f} to {worst.speedup.high:.2f})."
+
+def told(found: Diagnosis) -> Verdict:
+    """Say in words what a diagnosis says in numbers; its own words are not read."""
+    if found.step is None:
+        return Verdict(
+            headline=f"Nothing could be measured: {_why_not(found)}.",
+            next=_REMEDIES.get(found.outcome, _REMEDIES["completed"]),
         )
     return Verdict(
-        headline=headline,
-        because=(
-            f"A step takes {units.seconds(step.median_s)} as given.",
-            *(cause.evidence for cause in causes),
-        ),
-        next=causes[0].fix if causes else "",
+        headline=_headline(found),
+        because=tuple(statements.because(found)),
+        next="\n".join(_next(found)),
     )
 
 
@@ -53,6 +50,79 @@ def outcome(measured: Measurement) -> str:
     return ended[-1]
 
 
-def _why_not(measured: Measurement) -> str:
-    ended = [t.message for t in measured.of(AS_GIVEN) if t.outcome != "completed"]
-    return f'"{AS_GIVEN}" {ended[-1].rstrip(".")}.' if ended else "no trial has ended."
+def _headline(found: Diagnosis) -> str:
+    wrong = defects(found)
+    if wrong:
+        return _slowed(wrong)
+    if statements.rounds(found) < 2:
+        return (
+            "Too little was measured to say what slows this training: one round claims "
+            "nothing."
+        )
+    still_open = statements.left_open(found)
+    if still_open:
+        return (
+            "No defect is shown in this training so far, and "
+            f"{statements.listed(still_open)} may still bring much: the run was too "
+            "short or too noisy to say."
+        )
+    return _healthy(opportunities(found))
+
+
+def _slowed(wrong: Sequence[Cause]) -> str:
+    """The worst defect, and those that may be as bad."""
+    worst, *others = wrong
+    gain = f"{units.ratio(worst.speedup.estimate)} as fast ({between(worst.speedup)})"
+    if worst.cause == "input-bound":
+        said = (
+            "It waits for its input: without any, this training would run "
+            f"{gain}, and no single change that was tried here explains that"
+        )
+    else:
+        said = (
+            f"{worst.cause} slows this training most ({MEANINGS[worst.cause]}): "
+            f'with "{worst.swap}" it runs {gain}'
+            if worst.cause in MEANINGS
+            else f"{worst.cause} slows this training most: "
+            f'with "{worst.swap}" it runs {gain}'
+        )
+    alike = [one for one in others if one.speedup.high >= worst.speedup.low]
+    if alike:
+        names = [f"{one.cause} ({units.ratio(one.speedup.estimate)})" for one in alike]
+        said += f"; {' and '.join(names)} may bring as much"
+    return f"{said}."
+
+
+def _healthy(chances: Sequence[Cause]) -> str:
+    said = "Nothing is wrong with this training: no swap shows a defect"
+    if not chances:
+        return f"{said}, and none brings {units.percent(CLAIMED - 1)} or more."
+    best = chances[0]
+    return (
+        f"{said}. The machine could do more: {best.cause} brings "
+        f"{units.ratio(best.speedup.estimate)} ({between(best.speedup)})."
+    )
+
+
+def _next(found: Diagnosis) -> Iterator[str]:
+    wrong, chances = defects(found), opportunities(found)
+    for number, cause in enumerate(wrong[:_MOST_FIXES]):
+        yield cause.fix if number == 0 else f"Then, for {cause.cause}: {cause.fix}"
+    for cause in chances[: _MOST_FIXES - len(wrong)]:
+        before = "Nothing has to be mended. For more speed" if not wrong else "For more"
+        yield f"{before}, {cause.cause}: {cause.fix}"
+    if not found.causes and statements.left_open(found):
+        yield f"Diagnose again with a budget of {units.seconds(2 * found.budget_s)}."
+
+
+def _why_not(found: Diagnosis) -> str:
+    ended = [
+        trial.message
+        for trial in found.trials
+        if trial.variant == AS_GIVEN and trial.outcome not in ("completed", "stopped")
+    ]
+    if ended:
+        return f"the training {ended[-1].rstrip('.') or found.outcome}"
+    if found.stopped:
+        return "the run was stopped before the training had made enough steps"
+    return "the training made too few steps within the budget"

@@ -1,0 +1,183 @@
+"""What a diagnosis rests on: statements, each with how it is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED, TOGETHER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perfkit.findings.diagnosis import Cause, Diagnosis, Gain
+    from perfkit.measure.statistics import Comparison
+
+# What each cause means, after "this training ...:".
+MEANINGS = {
+    "input-bound": "it waits for its input",
+    "serial-map": "its map works on one element at a time",
+    "no-prefetch": "no batch is made ready while the model works",
+    "no-cache": "each epoch does again what could be kept",
+    "python-input": "Python makes its input",
+    "slow-read": "it waits for its files",
+    "host-to-device": "its data take long on their way to the device",
+    "eager": "its steps run eagerly instead of as a graph",
+    "step-overhead": "it goes back to Python after each step",
+    "small-batch": "its batch is small for this machine",
+    "retracing": "its step is traced anew again and again",
+    "callback": "what watches the training takes its time",
+    "validation": "validation takes its time",
+    "epoch-boundary": "the end of an epoch takes its time",
+    "xla": "its step is not compiled by XLA",
+    "precision": "it computes more digits than it may need",
+    "contention": "other programs take the processor",
+    "memory-pressure": "memory is short",
+}
+_INPUT = ("serial-map", "no-prefetch", "no-cache", "python-input", "slow-read")
+# A gain that may hide in what was left open, and would be worth finding.
+_MUCH = 1.25
+# A single round that shows less than this shows enough.
+_HOPELESS = 0.97
+_MOST_NAMES = 4
+_MEASURED = "(measured here)"
+
+
+def defects(found: Diagnosis) -> list[Cause]:
+    """What the training does needlessly, the dearest first."""
+    return [cause for cause in found.causes if cause.kind == "defect"]
+
+
+def opportunities(found: Diagnosis) -> list[Cause]:
+    """What the machine could do more, though nothing is wrong."""
+    return [cause for cause in found.causes if cause.kind == "opportunity"]
+
+
+def rounds(found: Diagnosis) -> int:
+    """Rounds that the best known comparison rests on."""
+    return max((c.rounds for c in found.comparisons), default=0)
+
+
+def left_open(found: Diagnosis) -> list[str]:
+    """Swaps that may still bring much, for all that was measured."""
+    claimed = {cause.swap for cause in found.causes}
+    return [
+        compared.variant
+        for compared in found.comparisons
+        if compared.variant not in (*claimed, TOGETHER) and _is_open(compared)
+    ]
+
+
+def _is_open(compared: Comparison) -> bool:
+    if compared.rounds < 2:
+        return compared.ratio > _HOPELESS
+    return compared.verdict == "too noisy to say" and compared.high > _MUCH
+
+
+def because(found: Diagnosis) -> Iterator[str]:
+    """Say what the verdict rests on, a sentence or two each."""
+    yield from _step(found)
+    for cause in found.causes:
+        yield f"{cause.cause}, {_kind(cause)}: {cause.evidence} ({cause.grade})"
+    yield from _input(found)
+    yield from _together(found)
+    yield from _failures(found)
+    yield from _noise(found)
+    yield from _open(found)
+
+
+def _step(found: Diagnosis) -> Iterator[str]:
+    if found.step:
+        median, low, high = map(
+            units.seconds, (found.step.median_s, found.step.low, found.step.high)
+        )
+        yield f"As given a step takes {median} ({low} to {high}) {_MEASURED}."
+
+
+def _kind(cause: Cause) -> str:
+    words = {
+        "defect": "a defect",
+        "opportunity": "an opportunity, nothing is wrong there",
+    }
+    return words[cause.kind]
+
+
+def _input(found: Diagnosis) -> Iterator[str]:
+    """The ceiling, and what of it the best change of the input gets back."""
+    limit = found.ceiling
+    if limit is None:
+        return
+    gain = f"{units.ratio(limit.estimate)} the rate ({between(limit)})"
+    if not (limit.low > 1 and limit.estimate >= CLAIMED):
+        yield f"Input does not hold it up: without any it runs at {gain} {_MEASURED}."
+        return
+    said = f"The ceiling: without any input it runs at {gain} {_MEASURED}."
+    best = next((c for c in found.causes if c.cause in _INPUT), None)
+    if best:
+        share = recovered(best.speedup, limit)
+        said += (
+            f' "{best.swap}" gets back {units.percent(share)} of the time that input '
+            "costs."
+        )
+    yield said
+
+
+def recovered(gain: Gain, limit: Gain) -> float:
+    """Which share of the time that input costs a change of it saves, at most 1."""
+    saved, lost = 1 - 1 / gain.estimate, 1 - 1 / limit.estimate
+    return min(1.0, max(0.0, saved / lost)) if lost > 0 else 0.0
+
+
+def _together(found: Diagnosis) -> Iterator[str]:
+    if found.together:
+        gain = found.together.speedup
+        yield (
+            f"Together, {listed(found.together.swaps)} run at "
+            f"{units.ratio(gain.estimate)} the rate ({between(gain)}); gains do not "
+            f"add up {_MEASURED}."
+        )
+
+
+def _failures(found: Diagnosis) -> Iterator[str]:
+    """How swaps ended that could not be measured, or not always."""
+    ended = {
+        trial.variant: trial.message or trial.outcome
+        for trial in found.trials
+        if trial.outcome not in ("completed", "stopped") and trial.variant != AS_GIVEN
+    }
+    for name, how in ended.items():
+        yield f'"{name}" {how.rstrip(".")}.'
+
+
+def _noise(found: Diagnosis) -> Iterator[str]:
+    if found.noise_floor is None:
+        yield "The noise floor is unknown: the run was too short to measure it."
+        return
+    yield (
+        f"The noise floor is {units.percent(abs(found.noise_floor - 1))}: what the "
+        "training as given differs from itself in this run, and the doubt in that "
+        f"{_MEASURED}. No smaller difference is claimed."
+    )
+
+
+def _open(found: Diagnosis) -> Iterator[str]:
+    if found.stopped:
+        yield "The run was stopped before its budget was spent."
+    names = left_open(found)
+    if names:
+        yield f"Open: {listed(names)}; what was measured is too little or too noisy."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence, the first few of them."""
+    quoted = [f'"{name}"' for name in names[:_MOST_NAMES]]
+    more = len(names) - len(quoted)
+    if more:
+        quoted.append(f"{more} more")
+    *first, last = quoted
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def between(gain: Gain) -> str:
+    """The interval of a gain."""
+    return f"95 % interval {gain.low:.2f} to {gain.high:.2f}"
