@@ -75,6 +75,8 @@ class Part:
         seconds: Per step; below 0 where the swap made the step slower, which noise
             may do, or where things overlap. None where it was not measured.
         low: Lower end of the 95 % interval of ``seconds``; ``high`` is the upper end.
+            It comes from rounds in which both ways met the same moments of the machine:
+            it is that of the part's share, at the usual length of a step.
         how: By which swap it was measured, or why it is 0 or None, in a sentence.
     """
 

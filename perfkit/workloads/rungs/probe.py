@@ -74,7 +74,7 @@ def repeated(
         each: What one call counts.
         sync: Waits for the device, once a tick.
     """
-    count = _calls(call, sync)
+    count = calls_of_a_tick(call, sync)
     yield READY
     while True:
         for _ in range(count):
@@ -83,7 +83,8 @@ def repeated(
         yield count * each
 
 
-def _calls(call: Callable[[], object], sync: Callable[[], object]) -> int:
+def calls_of_a_tick(call: Callable[[], object], sync: Callable[[], object]) -> int:
+    """How many calls take as long as a tick together, found by making some."""
     call()
     sync()
     count = 1

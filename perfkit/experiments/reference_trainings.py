@@ -1,0 +1,86 @@
+"""Where do fixed trainings spend their time on this machine?
+
+The suspect: the same training is fast on another machine; something here is not.
+The test: train the same few jobs everywhere and take each step apart by swaps: a batch
+that is there already (input), several steps in one call (dispatch), a batch that need
+not be copied (transfer). What remains is arithmetic, and what the swaps leave open is
+shown as unexplained.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perfkit.experiments.base import Experiment
+from perfkit.measure.measurement import Arm
+from perfkit.verdicts.references.verdict import judge
+from perfkit.workloads.precisions import hardware
+from perfkit.workloads.precisions.precision import FLOAT32
+from perfkit.workloads.references import work
+from perfkit.workloads.references.jobs import REFERENCES, RESIDENTS, not_eligible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perfkit.findings.record import Verdict
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+    from perfkit.workloads.references.jobs import Reference
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceTrainings(Experiment):
+    """Where do fixed trainings spend their time on this machine?"""
+
+    name = "reference-trainings"
+    baseline = "small CNN from memory"
+
+    def variants(self) -> Mapping[str, Arm]:
+        """Each training in full, then each network on a batch that is there."""
+        arms = [*map(_in_full, REFERENCES), *map(_resident, RESIDENTS.values())]
+        return {arm.name: arm for arm in arms}
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Draw the photographs, once."""
+        yield from work.made()
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say what each training mostly spends its time on."""
+        return judge(measured)
+
+
+def _in_full(reference: Reference) -> Arm:
+    against, changes = "", "Fed from arrays in memory, a call for each step."
+    if reference.feed == "JPEG":
+        against, changes = _like(reference, feed="memory"), "Fed from JPEG files."
+    elif reference.dtype != FLOAT32:
+        against = _like(reference, dtype=FLOAT32)
+        changes = f"Layers compute in {reference.dtype.removeprefix('mixed_')}."
+    return Arm(
+        reference.variant,
+        functools.partial(work.fed, reference),
+        changes,
+        against,
+        not_eligible(reference, hardware.here()),
+    )
+
+
+def _resident(reference: Reference) -> Arm:
+    return Arm(
+        reference.resident,
+        functools.partial(work.resident, reference),
+        "One batch that is there already, instead of a pipeline.",
+        _like(reference, feed="memory", dtype=reference.dtype),
+        not_eligible(reference, hardware.here()),
+    )
+
+
+def _like(reference: Reference, feed: str = "memory", dtype: str = FLOAT32) -> str:
+    """The variant that trains the same network, fed and computing so."""
+    return next(
+        one.variant
+        for one in REFERENCES
+        if (one.model, one.feed, one.dtype) == (reference.model, feed, dtype)
+    )

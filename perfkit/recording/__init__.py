@@ -1,0 +1,1 @@
+"""Making the passport of this machine."""

@@ -1,0 +1,228 @@
+"""One passport while it is made: what is measured, in which order, and what is kept."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import os
+import time
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from perfkit import running
+from perfkit.errors import PerfkitError
+from perfkit.measure.events import Preparing, TrialStarted
+from perfkit.passports import gathered, reading, saving
+from perfkit.passports.record import Passport
+from perfkit.progress import Board
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from perfkit.displays import Display
+    from perfkit.experiments.session import Session
+    from perfkit.findings.record import Finding
+    from perfkit.machine.record import Machine
+    from perfkit.measure.events import Event
+
+LADDER, TRAININGS = "machine-ladder", "reference-trainings"
+# Below this there is no time to start TensorFlow in a process of its own as well.
+_STARTS_FROM_S, _START_S = 90.0, 40.0
+# Of what is left when TensorFlow was started; the trainings take the rest.
+_LADDERS_SHARE = 0.55
+# What preparing a measurement takes, where its files are there already.
+_PREPARING_S = 3.0
+# A first round may take longer than its share. It is cut here, and loses nothing.
+_LATEST = 1.04
+_SHORTEST_S = 1.0
+_LONGEST_SENTENCE = 300
+
+
+@dataclass
+class Making:
+    """What was measured so far; an interrupt may come at any moment.
+
+    Attributes:
+        budget: Seconds for all of it.
+        label: What the machine is called.
+        path: The file, which is written anew whenever something was measured.
+        names: The host's and the user's name where they are to be in it, else "".
+        clock: Gives seconds.
+        findings: What each experiment found, by its name.
+        unsaved: Why the file could not be written, in a sentence; "" if it was.
+        stopped: Whether it was interrupted.
+    """
+
+    budget: float
+    label: str
+    path: Path | None = None
+    names: tuple[str, str] = ("", "")
+    clock: Callable[[], float] = time.monotonic
+    findings: dict[str, Finding] = field(default_factory=dict)
+    unsaved: str = ""
+    stopped: bool = False
+    _missed: list[str] = field(default_factory=list)
+    _began: dict[str, float] = field(default_factory=dict)
+    _waited: float = 0.0
+    _over: bool = False
+
+    def make(self, display: Display) -> None:
+        """Measure one thing after another, and keep each."""
+        from perfkit.machine.collect import machine
+
+        self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
+        self._zero = self.clock()
+        # Before anything runs on it.
+        self._machine: Machine = machine()
+        try:
+            self._start(display)
+            self._measure(LADDER, _LADDERS_SHARE, display)
+            self._measure(TRAININGS, 1.0, display)
+        except KeyboardInterrupt:
+            self.stopped = True
+        self._over = True
+        self._keep()
+
+    def passport(self) -> Passport:
+        """What there is by now."""
+        from perfkit.machine import environment
+        from perfkit.machine.checks import checks
+        from perfkit.machine.observed import observed
+        from perfkit.verdicts.references.numbers import trainings_of
+
+        hidden = (*environment.own_names(), *environment.named_in(os.environ))
+        ladder, trained = (self.findings.get(name) for name in (LADDER, TRAININGS))
+        samples = gathered.joined(
+            (self._began.get(name, 0.0), found.samples)
+            for name, found in self.findings.items()
+        )
+        here = replace(self._machine, gpus=observed(self._machine.gpus, samples))
+        made = Passport(
+            label=self.label,
+            recorded=self._recorded,
+            perfkit=importlib.metadata.version("perfkit"),
+            machine=here,
+            checks=checks(here),
+            rungs=gathered.rung_rates(ladder, hidden) if ladder else (),
+            trainings=trainings_of(trained) if trained else (),
+            samples=gathered.thinned(samples),
+            phases=self._phases(),
+            noise_floors=self._noise_floors(),
+            parameters={n: found.parameters for n, found in self.findings.items()},
+            missed=tuple(
+                environment.cleaned(sentence, hidden, _LONGEST_SENTENCE)
+                for sentence in self._missed
+            ),
+            budget_s=self.budget,
+            stopped=self.stopped,
+            unfinished=not self._over,
+            host=self.names[0],
+            user=self.names[1],
+        )
+        if self.path and self._over and not self.unsaved:
+            reading.remember(made, self.path)
+        return made
+
+    @property
+    def spent(self) -> float:
+        """Seconds of the budget that are gone; waiting for other runs is not in it."""
+        return self.clock() - self._zero - self._waited
+
+    def _start(self, display: Display) -> None:
+        """Start TensorFlow, and let every device compute."""
+        from perfkit.machine.start import started
+
+        if self.budget < _STARTS_FROM_S:
+            least = f"{_STARTS_FROM_S:.0f} s"
+            self._missed.append(
+                f"A budget below {least} leaves out TensorFlow's start."
+            )
+            return
+        doing = "Starting TensorFlow"
+        with display:
+            display.show(Board(doing=doing), at_once=True)
+            self._machine = replace(self._machine, start=started(_START_S))
+            display.show(Board(doing=doing, over=True), at_once=True)
+
+    def _measure(self, name: str, share: float, display: Display) -> None:
+        """Run one experiment for a share of what is left."""
+        from perfkit.experiments import experiment
+
+        left = (self.budget - self.spent) * share
+        if self.stopped:
+            return
+        if left < _SHORTEST_S:
+            self._missed.append(f'The budget ended before "{name}".')
+            return
+        measuring = max(_SHORTEST_S, left - _PREPARING_S)
+        try:
+            session = running.open_session(experiment(name), measuring)
+        except PerfkitError as error:
+            self._missed.append(f'"{name}" was not measured: {error}')
+            return
+        try:
+            self._watch(session, name, left * _LATEST, display)
+        except PerfkitError as error:
+            self._missed.append(f'"{name}" was not measured to its end: {error}')
+        finally:
+            if session.finding is not None:
+                self.findings[name] = session.finding
+            self._keep()
+
+    def _watch(
+        self, session: Session, name: str, longest: float, display: Display
+    ) -> None:
+        """Run a session; end it where Stop or the time says so."""
+        board, began = Board(), self.spent
+        with (
+            running.interrupt_is_stop() as asked,
+            display,
+            closing(session.events()) as events,
+        ):
+            last = self.clock()
+            for event in events:
+                now = self.clock()
+                if _waits(event):
+                    self._waited += now - last
+                last = now
+                if isinstance(event, TrialStarted):
+                    self._began.setdefault(name, now - self._zero - event.at)
+                if asked.is_set() or self.spent - began > longest:
+                    session.stop()
+                board.hear(event)
+                display.show(board)
+            display.show(board, at_once=True)
+            self.stopped |= asked.is_set()
+
+    def _phases(self) -> dict[str, tuple[float, float]]:
+        """From when to when each measurement went."""
+        ends = {
+            name: max((t.started_s + t.wall_s for t in found.trials), default=0.0)
+            for name, found in self.findings.items()
+        }
+        return {
+            name: (self._began[name], self._began[name] + length)
+            for name, length in ends.items()
+            if name in self._began
+        }
+
+    def _noise_floors(self) -> dict[str, float]:
+        floors = {name: found.noise_floor for name, found in self.findings.items()}
+        return {name: floor for name, floor in floors.items() if floor is not None}
+
+    def _keep(self) -> None:
+        """Write the file; where that fails, what was measured stays in memory."""
+        if self.path is None:
+            return
+        try:
+            saving.save(self.passport(), self.path)
+            self.unsaved = ""
+        except PerfkitError as error:
+            self.unsaved = str(error)
+
+
+def _waits(event: Event) -> bool:
+    """Whether another run has to end first."""
+    return isinstance(event, Preparing) and event.message.startswith("Waiting")

@@ -1,0 +1,1 @@
+"""What the reference trainings show: where the time of each step goes."""

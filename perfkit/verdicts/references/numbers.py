@@ -1,0 +1,264 @@
+"""Where the time of each reference training goes, from the swaps that were timed.
+
+A part is what a swap saves. The swaps are timed apart, so that they need not add up:
+what they leave open, because things overlap or disturb each other, or by noise, is the
+part ``unexplained``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from perfkit.findings.standing import measurement
+from perfkit.measure.measurement import Arm
+from perfkit.measure.trial import Trial
+from perfkit.passports.record import Part, Training
+from perfkit.workloads.references.jobs import REFERENCES, RESIDENTS
+from perfkit.workloads.references.work import (
+    COPIED,
+    MANY,
+    ONE,
+    ONE_TOGETHER,
+    STEPS,
+    TOGETHER,
+    TRAINED,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.findings.record import Finding
+    from perfkit.measure.measurement import Measurement
+    from perfkit.passports.record import PartName
+    from perfkit.workloads.references.jobs import Reference
+
+_NO_COPY = "0: the processor computes where the batch lies."
+_MOST = 1_000_000
+
+
+def trainings(measured: Measurement) -> tuple[Training, ...]:
+    """Each reference training as a passport holds it."""
+    opened = with_swaps(measured)
+    return tuple(_training(opened, reference) for reference in REFERENCES)
+
+
+def trainings_of(finding: Finding) -> tuple[Training, ...]:
+    """The same from a finding alone, which may come from a file."""
+    refused = (
+        Arm(name, _nothing, unavailable=why)
+        for name, why in finding.unavailable.items()
+    )
+    measured = measurement(finding)
+    return trainings(replace(measured, arms=(*measured.arms, *refused)))
+
+
+def with_swaps(measured: Measurement) -> Measurement:
+    """The measurement with each swap as a variant of its own.
+
+    What a swap took lies in the pauses of the resident trainings, each of which held
+    the steps that a note tells.
+    """
+    arms, trials = dict[str, Arm](), list[Trial]()
+    for trial in measured.trials:
+        reference = RESIDENTS.get(trial.variant)
+        for label, spent in trial.pauses.items() if reference else ():
+            steps = _steps(trial, label)
+            if reference and steps and trial.outcome == "completed":
+                examples = steps * (
+                    1 if label in (ONE, ONE_TOGETHER) else reference.batch
+                )
+                name = _swap(reference, label)
+                arms[name] = Arm(name, _nothing)
+                trials.append(_as_trial(trial, name, spent, examples))
+    return replace(
+        measured,
+        arms=(*measured.arms, *arms.values()),
+        trials=(*measured.trials, *trials),
+    )
+
+
+def _training(measured: Measurement, reference: Reference) -> Training:
+    timing = measured.timing(reference.variant)
+    told = _told(measured, reference)
+    training = Training(
+        name=reference.name,
+        what=reference.what,
+        dtype=reference.dtype,
+        job=reference.job,
+        batch=reference.batch,
+        weights=told.get("weights"),
+        device=str(told.get("device", "")),
+    )
+    if timing is None:
+        return replace(training, missing=_why(measured, reference))
+    seconds = reference.batch / timing.rate
+    return replace(
+        training,
+        seconds=seconds,
+        low=reference.batch / timing.high,
+        high=reference.batch / timing.low,
+        trials=timing.trials,
+        parts=_parts(measured, reference, seconds),
+    )
+
+
+def _parts(
+    measured: Measurement, reference: Reference, seconds: float
+) -> tuple[Part, ...]:
+    full, resident = reference.variant, reference.resident
+    copied = _swap(reference, COPIED)
+    on_gpu = measured.timing(copied) is not None
+    fed = _saved(
+        measured, "input", full, copied if on_gpu else resident, reference.batch
+    )
+    dispatch = _dispatch(measured, reference)
+    transfer = Part(name="transfer", seconds=0.0, low=0.0, high=0.0, how=_NO_COPY)
+    if on_gpu:
+        transfer = _saved(measured, "transfer", copied, resident, reference.batch)
+    elif _told(measured, reference).get("device", "").startswith("GPU"):
+        transfer = Part(name="transfer", how="The swap was not timed.")
+    known = (
+        _said(fed, "The pipeline swapped for a batch that is there already."),
+        dispatch,
+        _said(transfer, "A batch in the computer's memory swapped for one on the GPU."),
+        _compute(measured, reference, dispatch),
+    )
+    return (*known, _unexplained(measured, reference, seconds, known))
+
+
+def _dispatch(measured: Measurement, reference: Reference) -> Part:
+    """What a call costs, seen on one example: there it is most of a step."""
+    one, many = _swap(reference, ONE), _swap(reference, ONE_TOGETHER)
+    saved = _saved(measured, "dispatch", one, many, 1)
+    how = f"A call for each step swapped for one of {MANY} steps, on one example."
+    # A call is left for every so many steps.
+    return _said(_scaled(saved, MANY / (MANY - 1)), how)
+
+
+def _compute(measured: Measurement, reference: Reference, dispatch: Part) -> Part:
+    """What is left when all is swapped; in the rounds that hold both, as a share."""
+    full, together = reference.variant, _swap(reference, TOGETHER)
+    timing, compared = measured.timing(full), measured.compare(together, full)
+    if timing is None or compared is None or dispatch.seconds is None:
+        return Part(name="compute", how="The swap was not timed.")
+    call = dispatch.seconds / reference.together
+    seconds = reference.batch / timing.rate
+    low, middle, high = (
+        seconds / ratio - call
+        for ratio in (compared.high, compared.ratio, compared.low)
+    )
+    return Part(
+        name="compute",
+        seconds=middle,
+        low=low,
+        high=high,
+        how=f"{reference.together} steps in one call on a batch that is there, less "
+        "what the call costs.",
+    )
+
+
+def _unexplained(
+    measured: Measurement,
+    reference: Reference,
+    seconds: float,
+    known: tuple[Part, ...],
+) -> Part:
+    resident, together = reference.resident, _swap(reference, TOGETHER)
+    saved = _saved(measured, "unexplained", resident, together, reference.batch)
+    dispatch = next(part for part in known if part.name == "dispatch")
+    values = [part.seconds for part in known]
+    if saved.seconds is None or None in values:
+        return Part(name="unexplained", how="A part is not known.")
+    left = seconds - math.fsum(value for value in values if value is not None)
+    half = math.hypot(_half(saved), _half(dispatch))
+    return Part(
+        name="unexplained",
+        seconds=left,
+        low=left - half,
+        high=left + half,
+        how="What the parts leave of the step; below 0 where they overlap.",
+    )
+
+
+def _saved(
+    measured: Measurement, name: PartName, slow: str, fast: str, batch: int
+) -> Part:
+    """Seconds of a step that a swap saves, from the rounds that hold both."""
+    timing, compared = measured.timing(slow), measured.compare(fast, slow)
+    if timing is None or compared is None:
+        return Part(name=name)
+    seconds = batch / timing.rate
+    low, middle, high = (
+        seconds * (1 - 1 / ratio)
+        for ratio in (compared.low, compared.ratio, compared.high)
+    )
+    return Part(name=name, seconds=middle, low=low, high=high)
+
+
+def _scaled(part: Part, by: float) -> Part:
+    if part.seconds is None or part.low is None or part.high is None:
+        return part
+    return replace(
+        part, seconds=part.seconds * by, low=part.low * by, high=part.high * by
+    )
+
+
+def _said(part: Part, how: str) -> Part:
+    if part.how:
+        return part
+    return replace(part, how="The swap was not timed." if part.seconds is None else how)
+
+
+def _half(part: Part) -> float:
+    return (part.high - part.low) / 2 if part.low is not None and part.high else 0.0
+
+
+def _swap(reference: Reference, label: str) -> str:
+    return f"{reference.resident}: {label}"
+
+
+def _as_trial(
+    trial: Trial, name: str, spent: tuple[float, ...], examples: int
+) -> Trial:
+    """The pauses of one label as the ticks of a trial."""
+    ends = [math.fsum(spent[:count]) for count in range(1, len(spent) + 1)]
+    return Trial(
+        variant=name,
+        round=trial.round,
+        outcome="completed",
+        started_s=trial.started_s,
+        wall_s=trial.wall_s,
+        setup_s=trial.setup_s,
+        # They were called before the trial was ready; no tick is a first call.
+        ticks=((-1.0, 0), (0.0, examples), *((end, examples) for end in ends)),
+    )
+
+
+def _steps(trial: Trial, label: str) -> int:
+    told = trial.notes.get(STEPS)
+    count = told.get(label) if isinstance(told, dict) else None
+    return count if isinstance(count, int) and 0 < count < _MOST else 0
+
+
+def _told(measured: Measurement, reference: Reference) -> dict[str, Any]:
+    """What a trial told of what it trained; notes may come from a file."""
+    for trial in (*measured.of(reference.variant), *measured.of(reference.resident)):
+        told = trial.notes.get(TRAINED)
+        if isinstance(told, dict) and isinstance(told.get("weights"), int):
+            return {"weights": told["weights"], "device": str(told.get("device", ""))}
+    return {}
+
+
+def _why(measured: Measurement, reference: Reference) -> str:
+    arm = next((a for a in measured.arms if a.name == reference.variant), None)
+    if arm and arm.unavailable:
+        return f"Not tried here: {arm.unavailable}."
+    ended = [trial.message for trial in measured.of(reference.variant) if trial.message]
+    return f"It {ended[-1].rstrip('.')}." if ended else "The budget ended before it."
+
+
+def _nothing() -> Iterator[int]:
+    """The work of a swap that is timed within another trial."""
+    yield from ()

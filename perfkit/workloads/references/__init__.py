@@ -1,0 +1,1 @@
+"""The reference trainings: the same jobs on every machine, taken apart by swaps."""
