@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import math
 import pickle
@@ -244,6 +245,13 @@ def test_the_dearest_retracing_is_named_with_its_count_and_its_remedy():
         "Change this line: `step(features, labels, tf.constant(number))`."
     )
     assert found.winner == ""
+
+
+def test_retracing_of_which_noise_hides_the_price_is_not_called_free():
+    once = [t for t in measured(NUMBERS, notes=TOLD).trials if t.round == 1]
+    found = verdict(dataclasses.replace(measured(NUMBERS, notes=TOLD), trials=once))
+    assert found.headline.endswith('; of "Python number" it is too noisy to say.')
+    assert found.next.startswith("End what else runs on this machine")
 
 
 def test_what_costs_as_much_as_the_dearest_is_named_beside_it():

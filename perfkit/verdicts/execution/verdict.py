@@ -28,6 +28,7 @@ _TRACED_ONCE = {
     "made anew": "step = tf.function(step)  # once, before the loop",
     "ragged last batch": "dataset.batch(batch, drop_remainder=True)",
 }
+_QUIETER = "End what else runs on this machine, or give the run more seconds."
 # What to write where an observer is too dear.
 _CHEAPER = {
     "metrics": "model.compile(..., metrics=None)",
@@ -119,7 +120,7 @@ def _not_won(
 
 def _stay(compared: Comparison | None, baseline: str) -> str:
     if compared is not None and compared.verdict == "too noisy to say":
-        return "End what else runs on this machine, or give the run more seconds."
+        return _QUIETER
     return f"Keep `{WAYS[baseline].advice}`."
 
 
@@ -137,11 +138,12 @@ def _of_retracing(
 ) -> Verdict:
     slower = [found for found in guilty if found.verdict == "slower"]
     if not slower:
+        doubt, quieter = _doubt(guilty)
         return Verdict(
             headline="No way of having a step traced again is shown to cost anything "
-            "in the steady state here.",
+            f"in the steady state here{doubt}.",
             because=because,
-            next="Look at how often each was traced, and at its first call.",
+            next=quieter or "Look at how often each was traced, and at its first call.",
         )
     worst = min(slower, key=lambda found: found.ratio)
     seen = facts.traces(measured, worst.variant)
@@ -179,14 +181,11 @@ def _of_observers(
 ) -> Verdict:
     slower = [found for found in compared if found.verdict == "slower"]
     if not slower:
-        noisy = [c.variant for c in compared if c.verdict == "too noisy to say"]
-        doubt = f"; of {listed(noisy)} it is too noisy to say" if noisy else ""
+        doubt, quieter = _doubt(compared)
         return Verdict(
             headline=f"No observer is shown to slow this training down{doubt}.",
             because=because,
-            next="End what else runs on this machine, or give the run more seconds."
-            if noisy
-            else "Watch as much as you like.",
+            next=quieter or "Watch as much as you like.",
         )
     dearest = min(slower, key=lambda found: found.ratio)
     return Verdict(
@@ -198,6 +197,14 @@ def _of_observers(
         because=because,
         next=f"Change this line: `{_CHEAPER[dearest.variant]}`.",
     )
+
+
+def _doubt(compared: Sequence[Comparison]) -> tuple[str, str]:
+    """Of what noise leaves all open, and what to do then; both "" where of nothing."""
+    noisy = [c.variant for c in compared if c.verdict == "too noisy to say"]
+    if not noisy:
+        return "", ""
+    return f"; of {listed(noisy)} it is too noisy to say", _QUIETER
 
 
 def _tied(ties: Sequence[Timing]) -> str:
