@@ -116,8 +116,9 @@ def _caption(
 def _limit(finding: Finding) -> int:
     """Bytes above the start that a try may ask for; 0 where the device decides."""
     limit = finding.parameters.get("memory")
-    known = type(limit) is int and 0 < limit < _MOST_MB
-    return limit * _MB if known and not finding.notes.get("gpus") else 0
+    if type(limit) is not int or not 0 < limit < _MOST_MB or finding.notes.get("gpus"):
+        return 0
+    return limit * _MB
 
 
 def _in_words(

@@ -191,7 +191,9 @@ def test_a_fit_that_misses_says_nothing_of_where_the_time_goes():
 
 def test_noise_is_a_verdict():
     found = verdict(measured(steps(ONE, TWO), noise=0.8))
-    assert "is not shown to pay at any width: noise hides it at" in found.headline
+    assert "is not shown to pay at any width: noise hides it at each of them (" in (
+        found.headline
+    )
     assert "give the run more seconds" in found.next
 
 

@@ -94,7 +94,8 @@ def _elsewhere(found: Crossing, drawn: Curve) -> str:
     lost = [what for what, says in said.items() if says == "open"]
     if pays:
         return f"{pays}, and noise hides whether it does at {', '.join(lost)}"
-    return f"is not shown to pay at any width: noise hides it at {', '.join(lost)}"
+    them = "each of them" if len(lost) == len(said) else ", ".join(lost)
+    return f"is not shown to pay at any width: noise hides it at {them}"
 
 
 def _gain(point: Point, of: str = "") -> str:
