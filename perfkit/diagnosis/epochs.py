@@ -3,7 +3,7 @@
 A trial lasts seconds and an epoch may last hours. So epochs are ended early where they
 are long, by the same means as ``EarlyStopping`` has, and what their ends cost
 (validation, callbacks, a new iterator, a shuffle buffer to fill) is told as a pause
-that comes again once in a real epoch.
+that comes again once in a real epoch. A validation is a pause of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis import own_callbacks
+from perfkit.diagnosis.validating import Validating
 from perfkit.errors import BadParameterError
 from perfkit.measure.tick import READY, TICK_S, Pause, Tick
 from perfkit.workloads.execution.inside_fit import Turnstile
@@ -34,14 +36,20 @@ class Epochs:
     Attributes:
         batch: Examples of a step.
         steps: Of a real epoch; None where it has no end that anybody knows.
+        examples: Of a real epoch, whose last step may hold fewer; 0 as ``steps``.
         trial_steps: After which a trial ends an epoch; None to leave it to the data.
         whole: Whether ticks hold whole epochs, ends included: they are so short.
+        validation: Steps of a validation; None where nobody knows.
+        validated: Epochs from one validation to the next; 0 where there is none.
     """
 
     batch: int
     steps: int | None = None
+    examples: int = 0
     trial_steps: int | None = None
     whole: bool = False
+    validation: int | None = None
+    validated: float = 0
 
 
 def fitted(making: Callable[[], Training], epochs: Epochs) -> Generator[Told]:
@@ -62,7 +70,10 @@ def fitted(making: Callable[[], Training], epochs: Epochs) -> Generator[Told]:
         training = making()
         counter = _Counter(turnstile, epochs)
         first, last = counter.callbacks()
-        own = list(training.arguments.get("callbacks") or ())
+        given = own_callbacks.listed(training.arguments.get("callbacks"))
+        own = own_callbacks.in_trial(given, training.epochs)
+        # How seldom it comes is part of what each validation is told to cost.
+        training.arguments.pop("validation_freq", None)
         while True:
             training.fit([first, *own, last], epochs=_ENDLESS)
             if counter.used_up():
@@ -77,21 +88,31 @@ class _Counter:
     def __init__(self, turnstile: Turnstile, epochs: Epochs) -> None:
         self._turnstile, self._epochs = turnstile, epochs
         self._limit = epochs.trial_steps or epochs.steps
-        self._reached = self._steps = self._all = 0
+        # Of the last epoch that ended by itself, where nobody knew before.
+        self._length = epochs.examples
+        self._reached = self._examples = self._all = 0
         self._ready = self._at_end = self._ever = False
         self._began = time.perf_counter()
+        self._before = 0
+        self._validating = Validating(epochs.validation)
+        self._apart = epochs.whole and epochs.validated > 0
 
     def callbacks(self) -> tuple[Any, Any]:
         """The one that comes first, and the one that comes last."""
         from keras.callbacks import LambdaCallback
 
         first: Any = LambdaCallback(
-            on_epoch_begin=lambda epoch, logs: self._begin_epoch(),
-            on_epoch_end=lambda epoch, logs: _go_on(first),
+            on_epoch_begin=lambda epoch, logs: self._begin_epoch(first),
+            on_epoch_end=lambda epoch, logs: self._steps_are_over(first),
+            on_test_begin=lambda logs: self._begin_validation(first),
         )
         last: Any = LambdaCallback(
             on_train_batch_end=lambda batch, logs: self._reach(batch + 1, last),
             on_epoch_end=lambda epoch, logs: self._end_epoch(last),
+            on_test_batch_end=lambda batch, logs: self._validating.reach(
+                batch + 1, last
+            ),
+            on_test_end=lambda logs: self._end_validation(),
         )
         return first, last
 
@@ -107,18 +128,36 @@ class _Counter:
         self._end_epoch(None)
         return False
 
-    def _begin_epoch(self) -> None:
-        self._reached = 0
+    def _begin_epoch(self, callback: Any) -> None:
+        self._reached, self._before = 0, _updates(callback.model)
+        if self._apart and self._ready and self._at_end:
+            self._at_end = False
+            self._tell(self._end_of_epoch(0))
 
     def _reach(self, step: int, callback: Any) -> None:
-        new, self._reached = step - self._reached, step
+        step = self._made(step, callback.model)
+        new, self._reached = self._upto(step) - self._upto(self._reached), step
         self._all, self._ever = self._all + new, True
         self._count(new)
-        if self._limit and step >= self._limit:
-            if not self._epochs.whole:
-                self._tell_steps()
-            if self._epochs.trial_steps:
-                callback.model.stop_training = True
+        stop = bool(self._epochs.trial_steps) and step >= self._epochs.trial_steps
+        if callback.model.stop_training != stop:
+            # Whoever stops by the loss would end the trial: time does that here.
+            callback.model.stop_training = stop
+        if self._limit and step >= self._limit and not self._epochs.whole:
+            self._tell_steps()
+
+    def _upto(self, step: int) -> int:
+        """Examples of an epoch's first steps."""
+        examples = step * self._epochs.batch
+        return min(examples, self._epochs.examples or examples)
+
+    def _made(self, step: int, model: Any) -> int:
+        """The steps of this epoch: its last execution may hold fewer than it says."""
+        if self._epochs.steps:
+            return min(step, self._epochs.steps)
+        if model.steps_per_execution == 1 or model.optimizer is None:
+            return step
+        return max(self._reached, _updates(model) - self._before)
 
     def _count(self, new: int) -> None:
         if not self._ready and (self._at_end or not self._epochs.steps):
@@ -128,7 +167,7 @@ class _Counter:
             self._at_end = False
             self._tell(self._end_of_epoch(new))
         elif self._ready:
-            self._steps += new
+            self._examples += new
             long = time.perf_counter() - self._began >= TICK_S
             # The first step of an epoch ends what the end of the last one took.
             if long and (self._at_end or not self._epochs.whole):
@@ -136,26 +175,48 @@ class _Counter:
             self._at_end = False
 
     def _end_of_epoch(self, new: int) -> Pause:
-        if not self._epochs.steps:
+        if not self._length:
             return Pause(EPOCH_END)
-        batch = self._epochs.batch
-        return Pause(EPOCH_END, every=self._epochs.steps * batch, within=new * batch)
+        return Pause(EPOCH_END, every=self._length, within=new)
+
+    def _steps_are_over(self, callback: Any) -> None:
+        if self._ready and not self._at_end and not self._epochs.whole:
+            self._tell_steps()
+        _go_on(callback)
+
+    def _begin_validation(self, callback: Any) -> None:
+        if self._apart:
+            self._tell_steps()
+        self._steps_are_over(callback)
+        self._validating.begin()
+
+    def _end_validation(self) -> None:
+        epoch = self._epochs.examples or self._upto(self._reached)
+        told = self._validating.end(epoch * self._epochs.validated)
+        for what in told if self._ready else ():
+            self._tell(what)
 
     def _end_epoch(self, callback: Any) -> None:
         self._at_end = True
+        if not self._epochs.steps:
+            self._length = self._upto(self._reached)
         if callback is not None:
-            # Whoever stops by the loss would end the trial: time does that here.
             _go_on(callback)
 
     def _tell_steps(self) -> None:
-        if self._steps:
-            self._tell(Tick(self._steps * self._epochs.batch))
+        if self._examples:
+            self._tell(Tick(self._examples))
 
     def _tell(self, what: Told) -> None:
         wait()
         self._turnstile.tell(what)
-        self._steps, self._began = 0, time.perf_counter()
+        self._examples, self._began = 0, time.perf_counter()
 
 
 def _go_on(callback: Any) -> None:
     callback.model.stop_training = False
+
+
+def _updates(model: Any) -> int:
+    """How often the optimizer of a model has changed its weights."""
+    return int(model.optimizer.iterations) if model.optimizer is not None else 0

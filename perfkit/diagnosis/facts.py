@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis import validation
+
 if TYPE_CHECKING:
     from perfkit.diagnosis.training import Training
 
@@ -30,6 +32,8 @@ class Facts:
         callbacks: Names of the callbacks' classes, in order.
         progress: Whether fit draws its progress bar.
         validation: Whether there are validation data.
+        validation_steps: Of a validation; None where nobody knows.
+        validated: Epochs from one validation to the next; 0 where there is none.
         policy: The dtype policy that most of its layers have.
         element: Per tensor of a batch: dtype and shape, such as "float32[32, 224]".
         pipeline: What is known of the data's stages; see ``diagnosis.pipeline``.
@@ -52,6 +56,8 @@ class Facts:
     callbacks: tuple[str, ...] = ()
     progress: bool = False
     validation: bool = False
+    validation_steps: int | None = None
+    validated: float = 0
     policy: str = "float32"
     element: tuple[str, ...] = ()
     pipeline: dict[str, Any] = field(default_factory=dict)
@@ -86,8 +92,9 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         metrics=_metrics(model),
         callbacks=tuple(type(c).__name__ for c in arguments.get("callbacks") or ()),
         progress=arguments.get("verbose", "auto") != 0,
-        validation=bool(arguments.get("validation_split"))
-        or arguments.get("validation_data") is not None,
+        validation=validation.epochs_between(arguments) > 0,
+        validation_steps=validation.steps_of(arguments, training.data),
+        validated=validation.epochs_between(arguments),
         policy=_policy(model),
         element=tuple(_described(part) for part in tf.nest.flatten(batch)),
         **seen,

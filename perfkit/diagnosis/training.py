@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis.own_callbacks import listed
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ class Training:
         data: A ``tf.data.Dataset`` of batches, a ``PyDataset``, a function that makes a
             generator of batches, or a tuple of arrays.
         arguments: Of ``fit``, but for the data and the epochs.
+        epochs: As many as the training was to have.
     """
 
     model: keras.Model
     data: Any
     arguments: dict[str, Any] = field(default_factory=dict)
+    epochs: int = 1
 
     @property
     def kind(self) -> str:
@@ -74,16 +77,23 @@ def made(maker: Callable[[], Any]) -> Training:
         BadParameterError: It returned something that cannot be trained.
         Exception: What the maker raised.
     """
+    import keras
+
     model, data, *rest = _parts(maker())
     arguments = dict(rest[0]) if rest else {}
     _check_model(model)
     data, arguments = _data(data, arguments)
-    for name in ("epochs", "x", "y"):
+    epochs = int(arguments.pop("epochs", None) or 1)
+    for name in ("x", "y"):
         if name in arguments:
             arguments.pop(name)
+    if isinstance(arguments.get("callbacks"), keras.callbacks.CallbackList):
+        # Fit adds no progress bar to such a list; what it holds is taken as it is.
+        arguments["verbose"] = 0
+    arguments["callbacks"] = listed(arguments.get("callbacks"))
     if kind_of(data) == "arrays":
         arguments.setdefault("batch_size", _BATCH)
-    return Training(model, data, arguments)
+    return Training(model, data, arguments, epochs)
 
 
 def _parts(returned: Any) -> Any:

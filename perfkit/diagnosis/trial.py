@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.epochs import Epochs, fitted
@@ -48,14 +49,20 @@ def epochs_for(facts: Facts, swaps: Sequence[Swap] = ()) -> Epochs:
     """How long the epochs of a trial are."""
     times = max([1, *(swap.batches for swap in swaps)])
     at_a_time = max([facts.steps_per_execution, *(swap.steps for swap in swaps)])
-    batch = facts.batch * times
-    if not facts.steps:
-        return Epochs(batch=batch)
-    steps = -(-facts.steps // times)
+    steps = -(-facts.steps // times) if facts.steps else None
+    epochs = Epochs(
+        batch=facts.batch * times,
+        steps=steps,
+        examples=(facts.steps or 0) * facts.batch,
+        validation=facts.validation_steps,
+        validated=facts.validated,
+    )
+    if not steps:
+        return epochs
     step_s = facts.step_s * times or _EPOCH_S
     fitting = max(_FEWEST * at_a_time, round(_EPOCH_S / step_s))
     if facts.pipeline.get("cached") or fitting >= steps / _SHORTER:
         # An epoch of few executions has no ticks but its own.
         whole = steps * step_s < _EPOCH_S or steps <= _FEWEST * at_a_time
-        return Epochs(batch=batch, steps=steps, whole=whole)
-    return Epochs(batch=batch, steps=steps, trial_steps=fitting)
+        return replace(epochs, whole=whole)
+    return replace(epochs, trial_steps=fitting)

@@ -1,0 +1,135 @@
+"""The user's callbacks in a trial: they do their work and nothing else.
+
+They end no trial, they get the epoch numbers of a real training, and what Keras's own
+write lies in a folder of the trial: the same work, another place. A callback of the
+user's own making writes where its code says.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# They reach other machines, or write in the background beyond a trial's end.
+LEFT_OUT = frozenset({"OrbaxCheckpoint", "RemoteMonitor"})
+_PREFIX = "perfkit-trial-"
+_NEVER = 10**9
+# What stands for the epoch or a metric in a file's name. One file is written over and
+# over, because a trial has many short epochs and a checkpoint may be large.
+_PLACES = re.compile(r"\{[^}]*\}")
+_EPOCH_HOOKS = ("on_epoch_begin", "on_epoch_end")
+
+
+def listed(given: Any) -> list[Any]:
+    """List callbacks as ``fit`` takes them: one, a list, or a ``CallbackList``."""
+    import keras
+
+    if given is None:
+        return []
+    if isinstance(given, keras.callbacks.CallbackList):
+        given = given.callbacks
+    if isinstance(given, list | tuple):
+        return [one for part in given for one in listed(part)]
+    return [given]
+
+
+def in_trial(given: list[Any], epochs: int) -> list[Any]:
+    """Make callbacks fit for a trial; None among them, and what is left out, is not.
+
+    Args:
+        given: As the training has them.
+        epochs: Of the real training. Epochs of a trial may be shorter than real ones
+            and so more of them: their numbers begin again after these.
+    """
+    kept = [one for one in given if one is not None and not left_out(one)]
+    for index, callback in enumerate(kept):
+        _go_on(callback)
+        _write_elsewhere(callback, index)
+        for hook in _EPOCH_HOOKS:
+            _number(callback, hook, epochs)
+    return kept
+
+
+def left_out(callback: Any) -> bool:
+    """Whether no trial runs this callback."""
+    return any(kind.__name__ in LEFT_OUT for kind in type(callback).__mro__)
+
+
+def is_own(callback: Any, *hooks: str) -> bool:
+    """Whether it does something in one of these hooks."""
+    return any(not hasattr(getattr(callback, hook), "_is_default") for hook in hooks)
+
+
+def _go_on(callback: Any) -> None:
+    """Keep it from ending the training, and from what it does only at the end."""
+    import keras
+
+    if isinstance(callback, keras.callbacks.EarlyStopping):
+        callback.patience = _NEVER
+    if isinstance(callback, keras.callbacks.TerminateOnNaN):
+        callback.raise_error = False
+
+
+def _number(callback: Any, hook: str, epochs: int) -> None:
+    own: Callable[..., object] = getattr(callback, hook)
+    if not is_own(callback, hook):
+        return
+
+    @functools.wraps(own)
+    def numbered(epoch: int, logs: Any = None) -> None:
+        own(epoch % max(1, epochs), logs)
+
+    setattr(callback, hook, numbered)
+
+
+def _write_elsewhere(callback: Any, index: int) -> None:
+    from keras import callbacks as known
+
+    if isinstance(callback, known.ModelCheckpoint):
+        name = _PLACES.sub("n", os.path.basename(callback.filepath))
+        callback.filepath = str(_folder(index) / name)
+    elif isinstance(callback, known.CSVLogger):
+        callback.filename = str(_folder(index) / os.path.basename(callback.filename))
+    elif isinstance(callback, known.TensorBoard):
+        _move(callback, str(callback.log_dir), str(_folder(index)))
+    elif isinstance(callback, known.BackupAndRestore):
+        _move(callback, str(callback.backup_dir), str(_folder(index)))
+
+
+def _move(callback: Any, old: str, new: str) -> None:
+    """Let every path it holds under one folder lie under another."""
+    for name, value in list(vars(callback).items()):
+        if isinstance(value, str | os.PathLike) and str(value).startswith(old):
+            setattr(callback, name, new + str(value)[len(old) :])
+
+
+def _folder(index: int) -> Path:
+    """Give a new folder for one callback, within one for all of this process."""
+    top = Path(tempfile.gettempdir()) / f"{_PREFIX}{os.getpid()}"
+    top.mkdir(mode=0o700, exist_ok=True)
+    _tidy(top.parent)
+    return Path(tempfile.mkdtemp(prefix=f"{index}-", dir=top))
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what trials that have ended left: they are killed, and cannot."""
+    # Elsewhere than in the launcher's own folder the numbers may be others' processes.
+    if not folder.name.startswith("perfkit-launcher-"):
+        return
+    for left in folder.glob(f"{_PREFIX}*"):
+        if not _alive(int(left.name.removeprefix(_PREFIX))):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _alive(pid: int) -> bool:
+    import psutil
+
+    return bool(psutil.pid_exists(pid))
