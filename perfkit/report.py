@@ -11,6 +11,8 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from perfkit import units
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.diagnosis_card import lines
 from perfkit.findings.standing import heading, of_limit, rate, standings
 from perfkit.findings.text import plain
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from perfkit.findings.record import Finding
     from perfkit.findings.standing import Standing
+    from perfkit.findings.store import Recorded
 
 # A sentence is never this long; what is comes from a broken or hostile file.
 _LONGEST = 2000
@@ -51,9 +54,14 @@ def sayer(console: Console) -> Say:
     return say
 
 
-def write(finding: Finding, console: Console) -> None:
-    """Write a finding out in full."""
+def write(finding: Recorded, console: Console) -> None:
+    """Write a finding, or a diagnosis, out in full."""
     say = sayer(console)
+    if isinstance(finding, Diagnosis):
+        _write_diagnosis(finding, say)
+        return
+    if finding.replayed:
+        say(finding.stamp, style="bold")
     say(finding.question)
     say(finding.verdict.headline, style="bold")
     if finding.verdict.because:
@@ -72,6 +80,15 @@ def write(finding: Finding, console: Console) -> None:
     if finding.path:
         # What is to be copied stays in one piece.
         say(f"Saved as: {_short(finding.path)}", whole=True)
+
+
+def _write_diagnosis(found: Diagnosis, say: Say) -> None:
+    say(found.finding.question)
+    say(found.verdict, style="bold")
+    for line in lines(found):
+        say(line)
+    if found.path:
+        say(f"Saved as: {_short(found.path)}", whole=True)
 
 
 def _line(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED, TOGETHER
+from perfkit.measure.statistics import WORTH_KNOWING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -109,7 +110,13 @@ def _input(found: Diagnosis) -> Iterator[str]:
         return
     gain = f"{units.ratio(limit.estimate)} the rate ({between(limit)})"
     if not (limit.low > 1 and limit.estimate >= CLAIMED):
-        yield f"Input does not hold it up: without any it runs at {gain} {_MEASURED}."
+        sure = limit.high < WORTH_KNOWING
+        said = (
+            "Its input does not hold it up"
+            if sure
+            else "Whether its input holds it up is open"
+        )
+        yield f"{said}: without any it runs at {gain} {_MEASURED}."
         return
     said = f"The ceiling: without any input it runs at {gain} {_MEASURED}."
     best = next((c for c in found.causes if c.cause in _INPUT), None)

@@ -15,6 +15,7 @@ from perfkit.findings.text import plain, plain_lines, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from perfkit.findings.record import Finding, Verdict
 
@@ -34,6 +35,7 @@ _STYLE = """
   max-width: 26em; min-width: 6.5em}
 .perfkit-card table td:nth-child(2) {white-space: nowrap}
 .perfkit-card tr.perfkit-first {font-weight: 600}
+.perfkit-card .perfkit-stamp {border: 1px solid; padding: 2px 8px; font-weight: 600}
 .perfkit-card .perfkit-small {font-size: .88em; opacity: .85}
 """
 
@@ -41,7 +43,8 @@ _STYLE = """
 def in_text(finding: Finding) -> str:
     """The card for a terminal or a log."""
     verdict = finding.verdict
-    lines = [f"{plain(finding.experiment)}: {plain(verdict.headline)}"]
+    lines = [finding.stamp] if finding.replayed else []
+    lines += [f"{plain(finding.experiment)}: {plain(verdict.headline)}"]
     lines += [f"  - {plain(reason)}" for reason in verdict.because]
     if verdict.next:
         lines.append("Next: " + plain_lines(verdict.next).replace("\n", "\n  "))
@@ -51,29 +54,33 @@ def in_text(finding: Finding) -> str:
     for row in rows:
         padded = (text.ljust(width) for text, width in zip(row, widths, strict=True))
         lines.append("  " + "  ".join(padded).rstrip())
-    return "\n".join([*lines, *_footnotes(finding)])
+    return "\n".join([*lines, *_notes(finding)])
 
 
 def in_html(finding: Finding) -> str:
     """The card for a notebook or a page."""
-    return _card(
+    stamp = f'<p class="perfkit-stamp">{escape(finding.stamp)}</p>'
+    return framed(
+        stamp if finding.replayed else "",
         f"<p>{escape(plain(finding.question))}</p>",
-        *_said(finding.verdict),
+        *said(finding.verdict),
         _table(standings(finding)),
-        *(f'<p class="perfkit-small">{escape(n)}</p>' for n in _footnotes(finding)),
+        *(f'<p class="perfkit-small">{escape(n)}</p>' for n in _notes(finding)),
     )
 
 
 def verdict_in_html(verdict: Verdict) -> str:
     """A verdict alone, for a notebook that has shown the rest."""
-    return _card(*_said(verdict))
+    return framed(*said(verdict))
 
 
-def _card(*parts: str) -> str:
+def framed(*parts: str) -> str:
+    """Put parts of HTML into a card."""
     return f'<div class="perfkit-card"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
 
-def _said(verdict: Verdict) -> Iterator[str]:
+def said(verdict: Verdict) -> Iterator[str]:
+    """A verdict as parts of HTML."""
     yield f'<p class="perfkit-headline">{escape(plain(verdict.headline))}</p>'
     reasons = (f"<li>{with_code(escape(plain(r)))}</li>" for r in verdict.because)
     if verdict.because:
@@ -142,12 +149,18 @@ def _interval(write: Callable[[float], str], *values: float) -> str:
     return f"{value} ({low} to {high})"
 
 
-def _footnotes(finding: Finding) -> Iterator[str]:
+def _notes(finding: Finding) -> Iterator[str]:
     if finding.noise_floor is None:
         yield "Noise floor: unknown; the run was too short to measure it."
     else:
         floor = units.percent(abs(finding.noise_floor - 1))
         yield f"Noise floor: {floor}. No smaller difference is claimed."
+    yield from footnotes(finding)
+    yield from saved(finding.path)
+
+
+def footnotes(finding: Finding) -> Iterator[str]:
+    """What it was measured on, and when; whether it ended early."""
     if finding.guess:
         yield f"Your guess: {plain(finding.guess)}"
     recorded = plain(finding.recorded[:16].replace("T", " "))
@@ -157,5 +170,9 @@ def _footnotes(finding: Finding) -> Iterator[str]:
     yield f"Measured on {machine}{library}, {recorded}."
     if finding.ended_early:
         yield finding.ended_early
-    if finding.path:
-        yield f"Saved as {plain('/'.join(finding.path.parts[-2:]))}"
+
+
+def saved(path: Path | None) -> Iterator[str]:
+    """Where it is saved, without the way there; nothing where it is not."""
+    if path:
+        yield f"Saved as {plain('/'.join(path.parts[-2:]))}"

@@ -15,6 +15,8 @@ from perfkit.measure.trial import Trial  # noqa: TC001
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pandas import DataFrame
+
 # How a statement is known, the surest first.
 Grade = Literal["measured here", "read from the driver", "inferred", "not tested"]
 
@@ -195,3 +197,19 @@ class Diagnosis:
             unfinished=self.unfinished,
             seed=self.seed,
         )
+
+    def table(self) -> DataFrame:
+        """One row per swap that was tried, claimed or not, the largest gain first."""
+        from perfkit.findings.diagnosis_table import table
+
+        return table(self)
+
+    def __repr__(self) -> str:
+        from perfkit.findings.diagnosis_card import in_text
+
+        return in_text(self)
+
+    def _repr_html_(self) -> str:
+        from perfkit.findings.diagnosis_card import in_html
+
+        return in_html(self)

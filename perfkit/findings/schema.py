@@ -1,6 +1,6 @@
-"""The JSON Schema of a finding's file, made from the types.
+"""The JSON Schemas of the files of findings and diagnoses, made from the types.
 
-``python -m perfkit.findings.schema`` writes it anew when the types have changed.
+``python -m perfkit.findings.schema`` writes them anew when the types have changed.
 """
 
 from __future__ import annotations
@@ -9,27 +9,32 @@ import json
 from pathlib import Path
 from typing import Any
 
+from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.reading import adapter
 from perfkit.findings.record import Finding
 
 PATH = Path(__file__).with_name("finding.schema.json")
+PATHS: dict[type[Any], Path] = {
+    Finding: PATH,
+    Diagnosis: Path(__file__).with_name("diagnosis.schema.json"),
+}
 
 
-def schema() -> dict[str, Any]:
+def schema(of: type[Any] = Finding) -> dict[str, Any]:
     """Make the schema; types only, the docstrings of the records say what they mean."""
-    made = _pruned(adapter(Finding).json_schema())
+    made = _pruned(adapter(of).json_schema())
     # They have one value each, but a file that leaves them out is not known by them.
     made["required"] = ["schema", "kind", *made["required"]]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A finding of perfkit",
+        "title": f"A {of.__name__.lower()} of perfkit",
         **made,
     }
 
 
-def text() -> str:
-    """The schema as the file holds it."""
-    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+def text(of: type[Any] = Finding) -> str:
+    """The schema as its file holds it."""
+    return json.dumps(schema(of), indent=2, ensure_ascii=False) + "\n"
 
 
 def _pruned(node: Any) -> Any:
@@ -46,4 +51,5 @@ def _pruned(node: Any) -> Any:
 
 
 if __name__ == "__main__":
-    PATH.write_text(text(), encoding="utf-8")
+    for record, path in PATHS.items():
+        path.write_text(text(record), encoding="utf-8")

@@ -13,8 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadFileError, PerfkitError
+from perfkit.findings import diagnosis_reading
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.reading import LARGEST_BYTES, adapter, parsed, parsed_as
+from perfkit.findings.reading import (
+    LARGEST_BYTES,
+    adapter,
+    kind_of,
+    parsed,
+    parsed_as,
+)
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 
@@ -56,21 +63,28 @@ def save(
     return _remember(finding, path)
 
 
-def load(path: str | Path) -> Finding:
-    """Read a finding back from its file.
+def load(path: str | Path) -> Recorded:
+    """Read a finding, or a diagnosis, back from its file.
 
     Raises:
-        BadFileError: There is no such file, or it is not a finding that this perfkit
-            can read.
+        BadFileError: There is no such file, or it is neither, or not one that this
+            perfkit can read.
     """
     path = Path(os.path.expanduser(path))
-    finding = parsed(whole_file(path), plain(path.name))
-    _remember(finding, path)
-    return finding
+    found = _parsed(whole_file(path), plain(path.name))
+    _remember(found, path)
+    return found
+
+
+def _parsed(data: bytes, name: str) -> Recorded:
+    # The word is looked for first, so that a finding is not read as JSON twice.
+    if b'"diagnosis"' in data and kind_of(data, name) == "diagnosis":
+        return diagnosis_reading.parsed(data, name)
+    return parsed(data, name)
 
 
 def findings(folder: str | Path | None = None) -> DataFrame:
-    """List the findings of a folder, the newest first.
+    """List the findings and diagnoses of a folder, the newest first.
 
     Args:
         folder: None for ``perfkit-findings`` in the current directory.
@@ -196,9 +210,10 @@ def whole_file(path: Path, most: int = LARGEST_BYTES) -> bytes:
 
 def _row(path: Path) -> dict[str, Any]:
     try:
-        finding = load(path)
+        found = load(path)
     except BadFileError as error:
         return {"recorded": "", "path": path, "problem": str(error)}
+    finding = found.finding if isinstance(found, Diagnosis) else found
     return {
         "recorded": plain(finding.recorded[:16].replace("T", " ")),
         "experiment": plain(finding.experiment),

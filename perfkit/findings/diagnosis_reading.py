@@ -1,0 +1,67 @@
+"""Is this file a diagnosis? It is read with the care that a finding is read with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfkit.errors import BadFileError
+from perfkit.findings import reading
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.findings.diagnosis import Gain
+
+# Each has a line in every report; no training has a tenth of it.
+_MOST = 500
+# May be below 0: the parts are measured apart and can add up to more than the step.
+_REST = "unexplained"
+
+
+def parsed(data: bytes, name: str) -> Diagnosis:
+    """Read a diagnosis from the bytes of a file.
+
+    Args:
+        data: All of it.
+        name: What errors call it.
+
+    Raises:
+        BadFileError: It is anything but a diagnosis; the sentence says what.
+    """
+    found = reading.parsed_as(Diagnosis, data, name)
+    fault = next(faults(found), None)
+    if fault:
+        raise BadFileError(f"{name} is not a sound diagnosis: {fault}.")
+    return found
+
+
+def faults(found: Diagnosis) -> Iterator[str]:
+    """What no run can have measured, although each value is of the right type."""
+    for field in ("causes", "split", "untested", "hints", "because"):
+        if len(getattr(found, field)) > _MOST:
+            yield f"it has more than {_MOST} {field}"
+    yield from reading.faults(found.finding)
+    if found.step:
+        step = found.step
+        yield from _disordered("the step", step.low, step.median_s, step.high)
+    for cause in found.causes:
+        yield from _faults_of_gain(
+            f"the gain of {plain(cause.swap, 80)}", cause.speedup
+        )
+    if found.together:
+        yield from _faults_of_gain("the gain of all together", found.together.speedup)
+    if found.ceiling:
+        yield from _faults_of_gain("the ceiling", found.ceiling)
+    if any(part.seconds < 0 for name, part in found.split.items() if name != _REST):
+        yield "a part of a step is below 0"
+
+
+def _faults_of_gain(name: str, gain: Gain) -> Iterator[str]:
+    yield from _disordered(name, gain.low, gain.estimate, gain.high)
+
+
+def _disordered(name: str, low: float, value: float, high: float) -> Iterator[str]:
+    if not 0 < low <= value <= high:
+        yield f"{name} lies outside its interval, or is not above 0"

@@ -1,0 +1,164 @@
+"""What a diagnosis shows besides its verdict: rows of words under a title each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.findings.standing import standings
+from perfkit.findings.text import plain, plain_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.findings.diagnosis import Diagnosis, Gain
+    from perfkit.findings.standing import Standing
+
+_NAME, _SENTENCE = 60, 400
+_KINDS = {"defect": "a defect", "opportunity": "an opportunity, nothing is wrong"}
+
+
+@dataclass(frozen=True)
+class Section:
+    """Rows under a title; the first cell of a row is its name.
+
+    Attributes:
+        title: What they show.
+        headings: Of the columns.
+        rows: One tuple each, as long as ``headings``.
+    """
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def sections(found: Diagnosis) -> Iterator[Section]:
+    """The sections that there is something to say in, as a reader wants them."""
+    made = (
+        _causes(found),
+        _split(found),
+        _limits(found),
+        _unclaimed(found),
+        _untested(found),
+        _hints(found),
+    )
+    yield from (section for section in made if section.rows)
+
+
+def gain_in_words(gain: Gain) -> str:
+    """A gain with its interval, as ``"2.31× (2.10 to 2.55)"``."""
+    ends = f"{gain.low:.2f} to {gain.high:.2f}"
+    return f"{units.ratio(gain.estimate)} ({ends})"
+
+
+def _causes(found: Diagnosis) -> Section:
+    rows = tuple(
+        (
+            f"{number}. {plain(cause.cause, _NAME)}",
+            gain_in_words(cause.speedup),
+            _KINDS[cause.kind],
+            f'"{plain(cause.swap, _NAME)}"',
+            cause.grade,
+            plain_lines(cause.fix),
+        )
+        for number, cause in enumerate(found.causes, 1)
+    )
+    return Section(
+        "What slows it, by what swapping it brought",
+        (
+            *("cause", "as fast (95 % interval)", "kind", "the swap"),
+            *("how it is known", "the line to change"),
+        ),
+        rows,
+    )
+
+
+def _split(found: Diagnosis) -> Section:
+    whole = found.step.median_s if found.step else 0.0
+    rows = tuple(
+        (
+            plain(name, _NAME),
+            units.seconds(part.seconds),
+            units.percent(part.seconds / whole) if whole else "",
+            part.grade,
+            plain(part.how, _SENTENCE),
+        )
+        for name, part in found.split.items()
+    )
+    step = f" of {units.seconds(whole)}" if whole else ""
+    return Section(
+        f"Where a step{step} goes",
+        ("part", "each step", "share", "how it is known", "from what"),
+        rows,
+    )
+
+
+def _limits(found: Diagnosis) -> Section:
+    rows = []
+    if found.together:
+        names = ", ".join(f'"{plain(name, _NAME)}"' for name in found.together.swaps)
+        gain = gain_in_words(found.together.speedup)
+        rows.append(("the best of them together", gain, "measured here", names))
+    if found.ceiling:
+        gain = gain_in_words(found.ceiling)
+        what = "one batch, again and again: no change of the input brings more"
+        rows.append(("the ceiling without input", gain, "measured here", what))
+    return Section(
+        "What can be had at most",
+        ("", "as fast (95 % interval)", "how it is known", "what ran"),
+        tuple(rows),
+    )
+
+
+def _unclaimed(found: Diagnosis) -> Section:
+    shown = {cause.swap for cause in found.causes} | {found.baseline}
+    rows = tuple(
+        (plain(standing.variant, _NAME), *_tried(standing))
+        for standing in standings(found.finding)
+        if standing.variant not in shown
+        and not (standing.comparison and _is_limit(found, standing))
+    )
+    return Section(
+        "Tried, and not claimed",
+        ("the swap", "as fast (95 % interval)", "what that shows"),
+        rows,
+    )
+
+
+def _is_limit(found: Diagnosis, standing: Standing) -> bool:
+    """Whether it is told among the limits already."""
+    ratio = standing.comparison.ratio if standing.comparison else 0.0
+    limits = (found.ceiling, found.together.speedup if found.together else None)
+    return any(gain is not None and gain.estimate == ratio for gain in limits)
+
+
+def _tried(standing: Standing) -> tuple[str, str]:
+    compared = standing.comparison
+    if compared is None:
+        return "not measured", standing.problem
+    ends = f"{compared.low:.2f} to {compared.high:.2f}"
+    ratio = f"{units.ratio(compared.ratio)} ({ends})"
+    words: list[str] = [compared.verdict]
+    if compared.verdict == "faster":
+        words = ["faster, by too little to be worth a change"]
+    return ratio, "; ".join(filter(None, [*words, standing.problem]))
+
+
+def _untested(found: Diagnosis) -> Section:
+    rows = tuple(
+        (plain(cause, _NAME), plain(why, _SENTENCE))
+        for cause, why in found.untested.items()
+    )
+    return Section("Not tested", ("cause", "why"), rows)
+
+
+def _hints(found: Diagnosis) -> Section:
+    rows = tuple(
+        (f"line {hint.line}", plain(hint.code, 120), plain(hint.says, _SENTENCE))
+        for hint in found.hints
+    )
+    return Section(
+        "Seen in the code, not measured", ("where", "what stands there", "hint"), rows
+    )
