@@ -1,0 +1,193 @@
+"""What a diagnosis claims, done by hand and measured once more.
+
+The fixed twin of a guilty training, or an opportunity as a user would write it, runs
+interleaved with the training as given in a short run of its own, without any swap.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import threading
+from dataclasses import dataclass
+
+import cloudpickle
+
+from perfkit.diagnosis import look
+from perfkit.diagnosis.choosing import AS_GIVEN
+from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.maker import InFile
+from perfkit.diagnosis.trial import trial
+from perfkit.errors import RunError
+from perfkit.measure.alone import Alone
+from perfkit.measure.events import Finished
+from perfkit.measure.launcher import launcher
+from perfkit.measure.measurement import Arm
+from perfkit.measure.monitor import Monitor
+from perfkit.measure.plan import Plan
+from perfkit.measure.rounds import Run
+from perfkit.measure.trial import Limits
+
+BY_HAND = "by hand"
+# Seconds in which a training has to make a few steps.
+LOOKING = 60
+
+
+def realised(given, changed, budget):
+    """Measure a changed training against the one as given: their ``Comparison``.
+
+    Args:
+        given: Makes the training as given.
+        changed: Makes the changed one.
+        budget: Seconds to measure them.
+
+    Raises:
+        RunError: One of them does not run.
+    """
+    alone = Alone()
+    try:
+        for _ in alone.wait(threading.Event()):
+            pass
+        facts = [looked(maker) for maker in (given, changed)]
+        arms = (
+            Arm(AS_GIVEN, functools.partial(trial, given, facts[0])),
+            Arm(BY_HAND, functools.partial(trial, changed, facts[1]), "", AS_GIVEN),
+        )
+        plan = Plan(arms=arms, baseline=AS_GIVEN, budget=budget)
+        return compared(Run(plan, launcher(), Monitor()))
+    finally:
+        alone.let_go()
+
+
+def compared(run):
+    """Run it, and take what it says of the changed training."""
+    for event in run.events():
+        if isinstance(event, Finished):
+            found = event.measurement.compare(BY_HAND, AS_GIVEN)
+            if found is not None:
+                return found
+            ends = {f"{t.variant}: {t.message}" for t in event.measurement.trials}
+            raise RunError(f"Too little was measured. {'; '.join(sorted(ends))}")
+    raise RunError("The run had no end.")
+
+
+def looked(maker):
+    """Look at a training in a process of its own: its ``Facts``."""
+    while not launcher().wait(1):
+        pass
+    work = functools.partial(look.look, maker)
+    running = launcher().start(work, 0, Limits(silence=LOOKING))
+    notes = {}
+    while running.outcome is None:
+        notes |= {m[1]: m[2] for m in running.poll(0.1) if m[0] == "note"}
+    if look.FACTS not in notes:
+        raise RunError(str(notes.get(look.PROBLEM, running.message)))
+    return Facts(**notes[look.FACTS])
+
+
+# Opportunities, as a user would write them.
+
+
+def changed(path, cause):
+    """Make the training of a file with one opportunity taken; None if none is known.
+
+    Args:
+        path: Of the file.
+        cause: The ``Cause`` that was claimed.
+    """
+    how = KNOWN.get(cause.cause)
+    if how is None:
+        return None
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    return Changed(str(path), how(cause))
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Makes a training while something that it calls is done another way."""
+
+    path: str
+    change: object
+
+    def __call__(self):
+        """Change, then make."""
+        finish = self.change()
+        made = InFile(self.path, "make_training")()
+        return finish(made) if finish else made
+
+
+def compiling(**options):
+    """Write more arguments into ``model.compile(...)``."""
+
+    def change():
+        import keras
+
+        compile_ = keras.Model.compile
+
+        def compile_with_more(model, *given, **named):
+            return compile_(model, *given, **named | options)
+
+        keras.Model.compile = compile_with_more
+
+    return change
+
+
+def steps_at_a_time(cause):
+    """Write ``steps_per_execution``, as many as the swap names."""
+    return compiling(steps_per_execution=number_in(cause.swap))
+
+
+def with_xla(cause):
+    """Write ``jit_compile=True``."""
+    return compiling(jit_compile=True)
+
+
+def with_policy(cause):
+    """Set the dtype policy that the swap names before the model is made."""
+    names = re.findall(r"mixed_\w+", f"{cause.swap} {cause.fix}")
+
+    def change():
+        import keras
+
+        keras.mixed_precision.set_global_policy(names[0])
+
+    return change
+
+
+def larger_batch(cause):
+    """Batch several times as many examples, wherever the training batches them."""
+    times = number_in(cause.swap)
+
+    def change():
+        import tensorflow as tf
+
+        batch = tf.data.Dataset.batch
+
+        def larger(dataset, size, *given, **named):
+            return batch(dataset, size * times, *given, **named)
+
+        tf.data.Dataset.batch = larger
+        return in_arguments
+
+    def in_arguments(made):
+        model, data, *rest = made
+        options = dict(rest[0]) if rest else {}
+        if isinstance(data, tuple):
+            options["batch_size"] = times * options.get("batch_size", 32)
+        return model, data, options
+
+    return change
+
+
+def number_in(text):
+    """The number that the name of a swap holds."""
+    return int(re.findall(r"\d+", text)[-1])
+
+
+KNOWN = {
+    "xla": with_xla,
+    "step-overhead": steps_at_a_time,
+    "precision": with_policy,
+    "small-batch": larger_batch,
+}

@@ -1,0 +1,292 @@
+"""Does a diagnosis name the planted cause, and does its cure bring what was claimed?
+
+Run from a checkout:
+``python benchmarks/diagnosis.py [--only NAME] [--budget 120] [--out rows.jsonl]``.
+Every training of ``tests/guilty`` is diagnosed. Then its fixed twin is measured
+against it, interleaved, in a run of its own; so is each opportunity of a healthy
+one, applied as a user would write it. With ``--out`` each row is kept as soon as it is
+known, and what the file holds is not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import by_hand
+
+from perfkit.diagnosis.maker import InFile
+from perfkit.diagnosis.session import DiagnosisSession
+from perfkit.errors import PerfkitError
+from perfkit.measure.events import Preparing, TrialStarted
+
+GUILTY = Path(__file__).resolve().parents[1] / "tests" / "guilty"
+# What was realised has to lie in the claimed interval, made wider by so much.
+WIDER = 0.15
+# A defect of a healthy training below this is hardly a false accusation.
+ACCUSED = 1.10
+LATE = 1.10
+WIDTHS = (22, 16, 30, 22, 22, 7, 6)
+COLUMNS = ("training", "planted", "named", "claimed", "realised", "inside", "s")
+
+
+def main():
+    """Diagnose, print a row per training and what must hold; fail where it does not."""
+    options = asked()
+    known = read(options.out)
+    rows = []
+    print_line(COLUMNS)
+    for path in chosen(options):
+        row = known.get(name_of(path)) or row_of(path, options)
+        if name_of(path) not in known:
+            keep(row, options.out)
+        rows.append(row)
+        show(row)
+    held = [print_total(*total) for total in totals(rows)]
+    return int(not all(held))
+
+
+def asked():
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", action="append", metavar="NAME", help="of a file")
+    parser.add_argument("--budget", type=float, default=120.0, help="seconds each")
+    parser.add_argument("--check", type=float, default=30.0, help="seconds by hand")
+    parser.add_argument("--limit", type=int, help="the first so many")
+    parser.add_argument("--out", type=Path, help="JSON lines, kept and gone on from")
+    return parser.parse_args()
+
+
+def chosen(options):
+    """The files to diagnose, guilty ones first."""
+    files = [
+        *(path for path in sorted(GUILTY.glob("*.py")) if planted(path)),
+        *(p for p in sorted((GUILTY / "healthy").glob("*.py")) if p.stem[0] != "_"),
+    ]
+    names = options.only
+    return [p for p in files if not names or p.stem in names][: options.limit]
+
+
+def name_of(path):
+    """What a training is called in the table."""
+    return path.stem if planted(path) else f"healthy/{path.stem}"
+
+
+def planted(path):
+    """The cause that a file says it holds; "" for a healthy training."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CAUSE":
+            return ast.literal_eval(node.value)
+    return ""
+
+
+# A row.
+
+
+def row_of(path, options):
+    """Diagnose one training and measure by hand what is claimed of it."""
+    row = {"training": name_of(path), "planted": planted(path)}
+    try:
+        found, seconds = diagnosed(path, options.budget)
+    except PerfkitError as error:
+        return row | {"problem": str(error)}
+    row |= {
+        "seconds": seconds,
+        "budget": options.budget,
+        "verdict": found.verdict,
+        "noise_floor": found.noise_floor,
+        "others": mean(found.samples.get("cpu_other", ())),
+        "causes": [plain(cause) for cause in found.causes],
+        "all": {c.variant: [c.ratio, c.low, c.high] for c in found.comparisons},
+    }
+    checks = list(checks_of(path, found))
+    return row | {"checks": [checked(path, *c, options.check) for c in checks]}
+
+
+def diagnosed(path, budget):
+    """Diagnose it: the record, and the seconds that it took once it was alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        session = DiagnosisSession(
+            f"{path}:make_training", budget=budget, folder=Path(folder)
+        )
+        began = time.perf_counter()
+        for event in session.events():
+            if isinstance(event, Preparing) and event.message.startswith("Waiting"):
+                began = time.perf_counter()
+            if isinstance(event, TrialStarted):
+                told = f"\r{path.stem}: {event.at:4.0f} s of {budget:.0f} "
+                print(told, end="", file=sys.stderr)
+        return session.finding, time.perf_counter() - began
+
+
+def checks_of(path, found):
+    """What to measure by hand: the twin against its claim, and each opportunity."""
+    claims = [c for c in found.causes if c.cause == planted(path)]
+    if planted(path):
+        named = claims or found.causes
+        yield "twin", named[0] if named else None, InFile(str(path), "make_fixed")
+        return
+    for cause in found.causes:
+        if cause.kind == "opportunity":
+            yield cause.swap, cause, by_hand.changed(path, cause)
+
+
+def checked(path, what, cause, changed, budget):
+    """Measure one change by hand and hold it against what was claimed."""
+    check = {"what": what, "claim": plain(cause) if cause else None}
+    if changed is None:
+        return check | {"problem": "nobody has written down how to do it by hand"}
+    try:
+        given = InFile(str(path), "make_training")
+        found = by_hand.realised(given, changed, budget)
+    except PerfkitError as error:
+        return check | {"problem": str(error)}
+    realised = [found.ratio, found.low, found.high]
+    return check | {"realised": realised, "inside": inside(found.ratio, cause)}
+
+
+def inside(ratio, cause):
+    """Whether what was realised lies in the interval that was claimed, made wider."""
+    if cause is None:
+        return False
+    low, high = cause.speedup.low, cause.speedup.high
+    return low * (1 - WIDER) <= ratio <= high * (1 + WIDER)
+
+
+def plain(cause):
+    """A cause as a row keeps it."""
+    gain = cause.speedup
+    return {
+        "cause": cause.cause,
+        "swap": cause.swap,
+        "kind": cause.kind,
+        "speedup": [gain.estimate, gain.low, gain.high],
+    }
+
+
+def mean(values):
+    """The mean of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+# What the rows say.
+
+
+def named(row):
+    """Whether the planted cause comes first, or could as well."""
+    causes = row.get("causes", ())
+    own = [c["speedup"] for c in causes if c["cause"] == row["planted"]]
+    if not own:
+        return False
+    best = causes[0]["speedup"]
+    return own[0][0] >= best[1] or own[0][2] >= best[0]
+
+
+def accusations(row):
+    """The defects that are claimed of a healthy training."""
+    large = (c for c in row.get("causes", ()) if c["speedup"][0] > ACCUSED)
+    return [c for c in large if c["kind"] == "defect"]
+
+
+def in_time(row):
+    """Whether the diagnosis kept its budget."""
+    return "seconds" in row and row["seconds"] <= LATE * row["budget"]
+
+
+def totals(rows):
+    """What must hold: in words, how often it did, of how many, and the least share."""
+    guilty = [row for row in rows if row["planted"]]
+    healthy = [row for row in rows if not row["planted"]]
+    twins = [check for row in guilty for check in row.get("checks", ())]
+    chances = [check for row in healthy for check in row.get("checks", ())]
+    clean = [row for row in healthy if "causes" in row and not accusations(row)]
+    yield "planted cause first, or equal", sum(map(named, guilty)), len(guilty), 0.95
+    yield "twin as fast as claimed", good(twins), len(guilty), 0.9
+    yield "healthy without a defect", len(clean), len(healthy), 1.0
+    yield "opportunities as claimed", good(chances), len(chances), 0.9
+    yield "within the budget", sum(map(in_time, rows)), len(rows), 1.0
+
+
+def good(checks):
+    """How many changes brought by hand what was claimed."""
+    return sum(check.get("inside", False) for check in checks)
+
+
+# Shown and kept.
+
+
+def show(row):
+    """Print what is known of one training, and each thing done by hand."""
+    print("\r", end="", file=sys.stderr)
+    top = row.get("causes", ())[:1]
+    first = f"{top[0]['cause']} ({top[0]['swap']})" if top else "nothing"
+    mark = "" if not row["planted"] else "+ " if named(row) else "- "
+    claim = in_text(top[0]["speedup"]) if top else ""
+    checks = row.get("checks", ())
+    twin = checks[0] if checks and row["planted"] else {}
+    seconds = f"{row['seconds']:.0f}" if "seconds" in row else ""
+    own = twin["claim"]["speedup"] if twin.get("claim") else None
+    print_line(
+        (
+            *(row["training"], row["planted"], mark + first),
+            *(in_text(own) if own else claim, *by_hand_of(twin), seconds),
+        )
+    )
+    for check in checks if not row["planted"] else ():
+        claimed = in_text(check["claim"]["speedup"])
+        print_line(("", "", f"  {check['what']}", claimed, *by_hand_of(check), ""))
+    for cause in accusations(row) if not row["planted"] else ():
+        print(f"  FALSELY ACCUSED: {cause['cause']} {in_text(cause['speedup'])}")
+    for problem in filter(None, (one.get("problem") for one in (row, *checks))):
+        print(f"  {problem}")
+
+
+def by_hand_of(check):
+    """What was realised, and whether that was claimed."""
+    if "realised" not in check:
+        return "", ""
+    return in_text(check["realised"]), "yes" if check["inside"] else "NO"
+
+
+def in_text(gain):
+    """A gain and its interval."""
+    return "{:.2f}x ({:.2f}-{:.2f})".format(*gain)
+
+
+def print_line(texts):
+    """Print a line of the table."""
+    pairs = zip(texts, WIDTHS, strict=True)
+    print("".join(f"{text[: width - 1]:{width}}" for text, width in pairs), flush=True)
+
+
+def print_total(what, held, of, share):
+    """Print how often something held that must; True where it did often enough."""
+    least = -int(-share * of // 1)
+    enough = held >= least
+    print(f"{what:32} {held} of {of}, at least {least}{'' if enough else '  MISSED'}")
+    return enough
+
+
+def read(path):
+    """The rows that an earlier call kept, by training."""
+    if path is None or not path.is_file():
+        return {}
+    rows = map(json.loads, path.read_text().splitlines())
+    return {row["training"]: row for row in rows if "problem" not in row}
+
+
+def keep(row, path):
+    """Keep a row at once: what follows may be interrupted."""
+    if path is not None:
+        with path.open("a") as file:
+            print(json.dumps(row), file=file)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
