@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
 
-# Below this gain a step is mostly work, and making more of them at a time is a chance,
-# not the mending of a defect.
-_MOSTLY_OVERHEAD = 2.0
 # The ceiling gives way to what names the reason, if that brings so much of it.
 _EXPLAINS = 0.3
 _PLAIN = 1.15
@@ -45,13 +42,21 @@ def causes(swaps: Sequence[Swap], measured: Measurement) -> tuple[Cause, ...]:
         if (compared := measured.compare(swap.name, AS_GIVEN)) and claimed(compared)
     ]
     explained = {swap.name for swap, c in found if swap.ceiling and _named(c, found)}
-    told = [_cause(swap, c) for swap, c in found if swap.name not in explained]
+    told = [
+        _cause(swap, c, measured) for swap, c in found if swap.name not in explained
+    ]
     return tuple(sorted(told, key=lambda one: -one.speedup.estimate))
 
 
 def claimed(compared: Comparison) -> bool:
     """Whether a gain is shown, and worth a change."""
     return compared.verdict == "faster" and compared.ratio >= CLAIMED
+
+
+def healthy(causes: Sequence[Cause], measured: Measurement) -> bool:
+    """Whether enough was measured to show a defect, and none was."""
+    tried = any(compared.rounds > 1 for compared in measured.comparisons)
+    return tried and not any(cause.kind == "defect" for cause in causes)
 
 
 def gain(compared: Comparison) -> Gain:
@@ -69,10 +74,13 @@ def _named(ceiling: Comparison, found: list[tuple[Swap, Comparison]]) -> bool:
     )
 
 
-def _cause(swap: Swap, compared: Comparison) -> Cause:
+def _cause(swap: Swap, compared: Comparison, measured: Measurement) -> Cause:
+    inferred = bool(swap.inferred_if) and any(
+        swap.inferred_if in trial.notes for trial in measured.of(AS_GIVEN)
+    )
     kind = swap.kind
     if kind == "by gain":
-        large = compared.ratio >= _MOSTLY_OVERHEAD
+        large = compared.ratio >= swap.defect_from
         kind = "defect" if large else "opportunity"
     return Cause(
         cause=swap.cause,
@@ -83,6 +91,7 @@ def _cause(swap: Swap, compared: Comparison) -> Cause:
         f"(95 % interval {compared.low:.2f} to {compared.high:.2f}, "
         f"{compared.rounds} rounds).",
         fix=swap.fix,
+        grade="inferred" if inferred else "measured here",
     )
 
 

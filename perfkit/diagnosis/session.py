@@ -202,7 +202,7 @@ class DiagnosisSession:
             machine=self._machine,
             step=step,
             verdict="",
-            healthy=step is not None and not any(c.kind == "defect" for c in causes),
+            healthy=judging.healthy(causes, measured),
             causes=causes,
             together=self._together(measured),
             ceiling=judging.ceiling(self._swaps, measured),
