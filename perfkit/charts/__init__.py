@@ -7,7 +7,7 @@ it: ``chart(finding)`` does.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from perfkit.charts.batch_sizes import batch_sizes, has_sizes
 from perfkit.charts.break_even import break_even, has_break_even
@@ -25,16 +25,21 @@ from perfkit.charts.rates import rates
 from perfkit.charts.ratios import ratios
 from perfkit.charts.roofline import has_roofline, roofline
 from perfkit.charts.signs import has_signs, signs
+from perfkit.charts.split import has_split, split
+from perfkit.charts.stamp import stamped
 from perfkit.charts.step_costs import step_costs
 from perfkit.charts.timeline import timeline
 from perfkit.charts.waits import waits
+from perfkit.charts.waterfall import waterfall
 from perfkit.errors import BadParameterError
+from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.rungs import is_ladder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from perfkit.findings.record import Finding
+    from perfkit.findings.store import Recorded
 
 __all__ = [
     "Figure",
@@ -55,14 +60,19 @@ __all__ = [
     "ratios",
     "roofline",
     "signs",
+    "split",
     "step_costs",
     "timeline",
     "waits",
+    "waterfall",
 ]
 
 
+Drawn = TypeVar("Drawn")
+
+
 @dataclass(frozen=True)
-class Kind:
+class Kind(Generic[Drawn]):
     """One kind of picture.
 
     Attributes:
@@ -71,13 +81,13 @@ class Kind:
         fits: Whether a finding holds what it draws.
     """
 
-    draw: Callable[[Finding], Figure]
+    draw: Callable[[Drawn], Figure]
     title: str
-    fits: Callable[[Finding], bool]
+    fits: Callable[[Drawn], bool]
 
 
 # In the order in which a reader wants them.
-_KINDS = {
+_KINDS: dict[str, Kind[Finding]] = {
     "ladder": Kind(ladder, "How fast each part of the machine is", is_ladder),
     "batches": Kind(batch_sizes, "Which batch is large enough", has_sizes),
     "crossover": Kind(
@@ -110,9 +120,19 @@ _KINDS = {
     "plan": Kind(plan, "What TensorFlow runs for the fastest", has_plan),
 }
 
+# What only a diagnosis holds; its trials are drawn as a finding's are.
+_OF_DIAGNOSES: dict[str, Kind[Diagnosis]] = {
+    "waterfall": Kind(
+        waterfall,
+        "What each change takes off a step",
+        lambda found: found.step is not None,
+    ),
+    "split": Kind(split, "Where the time of a step goes", has_split),
+}
 
-def chart(finding: Finding, kind: str = "") -> Figure:
-    """Draw a finding.
+
+def chart(finding: Recorded, kind: str = "") -> Figure:
+    """Draw a finding, or a diagnosis.
 
     Args:
         finding: What to draw.
@@ -128,17 +148,30 @@ def chart(finding: Finding, kind: str = "") -> Figure:
             limits, ``"channels"`` what each channel count reaches, ``"break even"``
             when a dear first call has paid back, ``"losses"`` whether each precision
             learns the same and ``"loss scale"`` how float16 scales its loss,
-            ``"plan"`` what TensorFlow runs for the fastest pipeline.
+            ``"plan"`` what TensorFlow runs for the fastest pipeline. Of a diagnosis
+            ``"waterfall"`` is what each change takes off a step, and ``"split"`` where
+            the time of a step goes.
 
     Raises:
         BadParameterError: There is no such kind of chart.
     """
     kind = kind or next(iter(kinds(finding)))
+    if isinstance(finding, Diagnosis):
+        if kind in _OF_DIAGNOSES:
+            return _OF_DIAGNOSES[kind].draw(finding)
+        finding = finding.finding
     if kind not in _KINDS:
         raise BadParameterError(f"{kind!r} is no chart; there are {', '.join(_KINDS)}.")
-    return _KINDS[kind].draw(finding)
+    figure = _KINDS[kind].draw(finding)
+    return stamped(figure, finding.stamp) if finding.replayed else figure
 
 
-def kinds(finding: Finding) -> dict[str, str]:
+def kinds(finding: Recorded) -> dict[str, str]:
     """The charts that there is something to draw in, the first first: name to title."""
-    return {name: kind.title for name, kind in _KINDS.items() if kind.fits(finding)}
+    if isinstance(finding, Diagnosis):
+        return _fitting(_OF_DIAGNOSES, finding) | kinds(finding.finding)
+    return _fitting(_KINDS, finding)
+
+
+def _fitting(known: dict[str, Kind[Drawn]], found: Drawn) -> dict[str, str]:
+    return {name: kind.title for name, kind in known.items() if kind.fits(found)}

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from perfkit.findings.standing import Standing
 
 _NAME, _SENTENCE = 60, 400
-_KINDS = {"defect": "a defect", "opportunity": "an opportunity, nothing is wrong"}
+# The least gain that is worth claiming.
+_WORTH = 1.05
+_KINDS = {"defect": "a defect", "opportunity": "an opportunity"}
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def _tried(standing: Standing) -> tuple[str, str]:
     ends = f"{compared.low:.2f} to {compared.high:.2f}"
     ratio = f"{units.ratio(compared.ratio)} ({ends})"
     words: list[str] = [compared.verdict]
-    if compared.verdict == "faster":
+    if compared.verdict == "faster" and compared.ratio < _WORTH:
         words = ["faster, by too little to be worth a change"]
     return ratio, "; ".join(filter(None, [*words, standing.problem]))
 

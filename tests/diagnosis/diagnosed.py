@@ -1,0 +1,87 @@
+"""Diagnoses made by hand, with gains that are known."""
+
+from perfkit.diagnosis.choosing import AS_GIVEN, TOGETHER
+from perfkit.findings.diagnosis import (
+    Cause,
+    Diagnosis,
+    Gain,
+    Hint,
+    Part,
+    Seconds,
+    Together,
+)
+from tests.findings import made
+
+RATES = {
+    AS_GIVEN: 1000.0,
+    "parallel map": 2500.0,
+    "without CSVLogger": 1300.0,
+    "XLA": 1005.0,
+    "without input": 3600.0,
+    TOGETHER: 3000.0,
+}
+
+
+def gain(estimate, spread=0.05):
+    return Gain(
+        estimate=estimate, low=estimate * (1 - spread), high=estimate * (1 + spread)
+    )
+
+
+def cause(name, swap, estimate, kind="defect", **more):
+    return Cause(
+        cause=name,
+        swap=swap,
+        kind=kind,
+        speedup=gain(estimate),
+        evidence=f"Only {swap} differs.",
+        fix=f"use({swap!r})",
+        **more,
+    )
+
+
+SLOW_MAP = cause("serial-map", "parallel map", 2.5)
+LOGGER = cause("callback", "without CSVLogger", 1.3)
+
+
+def diagnosis(causes=(SLOW_MAP, LOGGER), rates=None, **more):
+    """A diagnosis of a step of 32 ms whose arms have known rates."""
+    found = made.finding(rates or RATES, against=AS_GIVEN)
+    fields = {
+        "training": "train.py:make_training",
+        "recorded": found.recorded,
+        "perfkit": found.perfkit,
+        "machine": found.machine,
+        "step": Seconds(median_s=0.032, low=0.031, high=0.0335),
+        "verdict": "serial-map slows this training most.",
+        "because": ("As given a step takes 32 ms.",),
+        "next": "use('parallel map')",
+        "healthy": not any(one.kind == "defect" for one in causes),
+        "causes": tuple(causes),
+        "split": {
+            "input": Part(seconds=0.022, grade="measured here", how="from the ceiling"),
+            "unexplained": Part(seconds=0.010, grade="inferred"),
+        },
+        "together": Together(
+            swaps=("parallel map", "without CSVLogger"),
+            speedup=_gain_of(found, TOGETHER),
+        ),
+        "ceiling": _gain_of(found, "without input"),
+        "untested": {"no-cache": "the pipeline is random"},
+        "hints": (Hint(line=12, code="ds.map(f)", says="It maps one by one."),),
+        "trials": found.trials,
+        "samples": found.samples,
+        "timings": found.timings,
+        "comparisons": found.comparisons,
+        "noise_floor": found.noise_floor,
+        "baseline": AS_GIVEN,
+        "budget_s": 120.0,
+    }
+    return Diagnosis(**fields | more)
+
+
+def _gain_of(found, variant):
+    compared = next((c for c in found.comparisons if c.variant == variant), None)
+    if compared is None:
+        return gain(1.0)
+    return Gain(estimate=compared.ratio, low=compared.low, high=compared.high)
