@@ -94,11 +94,13 @@ def _list(_: Namespace) -> int:
 
 def _run(asked: Namespace) -> int:
     from perfkit.experiments import experiment
-    from perfkit.running import open_session
+    from perfkit.running import open_replay, open_session
 
     what = experiment(asked.name, **options.parameters(asked))
     _check_writable(asked.json)
-    session = open_session(what, asked.budget, seed=asked.seed, folder=asked.out)
+    session = open_replay(what, folder=asked.out) or open_session(
+        what, asked.budget, seed=asked.seed, folder=asked.out
+    )
     return _watched(session, asked)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perfkit.experiments.base import Experiment
+    from perfkit.experiments.replay import Replay
     from perfkit.experiments.session import Session
     from perfkit.findings.record import Finding
     from perfkit.measure.events import Event
@@ -30,6 +31,8 @@ _BUDGET_S = 60.0
 # Tests and classrooms set it to run every notebook in small; a budget that is given in
 # the call wins over it.
 BUDGET_VARIABLE = "PERFKIT_BUDGET"
+# A class without fast machines sets it: every run shows a recording in its place then.
+REPLAY_VARIABLE = "PERFKIT_REPLAY"
 
 
 class Watched(Protocol[Found]):
@@ -54,6 +57,7 @@ def run(
     guess: str = "",
     seed: int | None = None,
     folder: str | Path | None = None,
+    replay: str | Path | None = None,
     **parameters: Any,
 ) -> Finding:
     """Ask this machine a question and return what was found.
@@ -67,11 +71,15 @@ def run(
         guess: What you expect; it is kept in the finding and drawn into the chart.
         seed: Where random order and random numbers start; None draws one.
         folder: Where findings are saved; None for ``perfkit-findings`` here.
+        replay: A recorded finding to show in place of a run: its file, a folder that
+            holds it, or a machine that perfkit brings along. None for what
+            PERFKIT_REPLAY says, "" for a run in any case.
         **parameters: The experiment's parameters; each has a default.
 
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.
-        MissingPartError: A library is missing without which no variant runs.
+        MissingPartError: A library is missing without which no variant runs, or there
+            is no such recording.
         RunError: No trial could be started.
     """
     if isinstance(what, str):
@@ -82,11 +90,39 @@ def run(
         )
     else:
         chosen = what
-    session = open_session(chosen, budget, guess, seed, folder)
+    session = open_replay(chosen, replay, guess, folder) or open_session(
+        chosen, budget, guess, seed, folder
+    )
     finding = watch(session, display_here())
     if session.unsaved:
         warnings.warn(session.unsaved, stacklevel=2)
     return finding
+
+
+def open_replay(
+    experiment: Experiment,
+    replay: str | Path | None = None,
+    guess: str = "",
+    folder: str | Path | None = None,
+) -> Replay | None:
+    """Make the replay that stands in for a run; None where none is asked for.
+
+    Raises:
+        BadFileError: What is to be replayed is no finding.
+        MissingPartError: Nothing was recorded of this experiment with its parameters.
+    """
+    where = replay_from(replay)
+    if not where:
+        return None
+    from perfkit.experiments.recordings import recording
+    from perfkit.experiments.replay import Replay
+
+    return Replay(experiment, recording(experiment, where), guess, _home(folder))
+
+
+def replay_from(replay: str | Path | None) -> str | Path:
+    """Where recordings come from that are shown in place of runs; "" for runs."""
+    return os.environ.get(REPLAY_VARIABLE, "") if replay is None else replay
 
 
 def open_session(
@@ -97,14 +133,18 @@ def open_session(
     folder: str | Path | None = None,
 ) -> Session:
     """Make the run of an experiment, not yet begun; refuse what cannot succeed."""
-    from pathlib import Path
-
     from perfkit.experiments.session import Session
 
     budget = default_budget() if budget is None else seconds("budget", budget)
     check_seed(seed)
-    home = Path(os.path.expanduser(folder)) if folder is not None else None
+    home = _home(folder)
     return Session(experiment, budget=budget, guess=guess, seed=seed, folder=home)
+
+
+def _home(folder: str | Path | None) -> Path | None:
+    from pathlib import Path
+
+    return Path(os.path.expanduser(folder)) if folder is not None else None
 
 
 def watch(session: Watched[Found], display: Display) -> Found:

@@ -145,7 +145,7 @@ class Session:
         self.finding = Finding(
             experiment=self.experiment.name,
             question=self.experiment.question,
-            parameters=_shareable(self.experiment),
+            parameters=shareable(self.experiment),
             recorded=self._recorded,
             perfkit=importlib.metadata.version("perfkit"),
             machine=self.machine,
@@ -190,7 +190,7 @@ class Session:
         )
 
 
-def _shareable(experiment: Experiment) -> dict[str, Any]:
+def shareable(experiment: Experiment) -> dict[str, Any]:
     """The parameters without the paths of folders, which name users and hosts."""
     folders = {
         parameter.name

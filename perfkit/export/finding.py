@@ -10,13 +10,16 @@ from markupsafe import Markup, escape
 from perfkit.export.clean import clean
 from perfkit.export.method import VERDICTS, facts, failures, method
 from perfkit.export.numbers import Table, tables
+from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.rungs import is_ladder
+from perfkit.findings.sections import sections
 from perfkit.findings.text import plain, plain_lines, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.findings.record import Finding
+    from perfkit.findings.store import Recorded
 
 _SENTENCE = 600
 
@@ -60,8 +63,14 @@ class ShownFinding:
     facts: tuple[Table, ...]
 
 
-def shown(finding: Finding, *, charts: bool = True) -> ShownFinding:
-    """Prepare a finding for a page; ``charts`` says whether to draw it."""
+def shown(found: Recorded, *, charts: bool = True) -> ShownFinding:
+    """Prepare a finding, or a diagnosis, for a page.
+
+    Args:
+        found: What to show.
+        charts: Whether to draw it.
+    """
+    finding = found.finding if isinstance(found, Diagnosis) else found
     verdict = finding.verdict
     return ShownFinding(
         question=plain(finding.question, _SENTENCE),
@@ -74,9 +83,9 @@ def shown(finding: Finding, *, charts: bool = True) -> ShownFinding:
         warnings=tuple(_warnings(finding)),
         machine=machine(finding),
         recorded=plain(finding.recorded[:16].replace("T", " ")),
-        file=plain(finding.path.name, _SENTENCE) if finding.path else "",
-        figures=tuple(_figures(finding)) if charts else (),
-        tables=tuple(tables(finding)),
+        file=plain(found.path.name, _SENTENCE) if found.path else "",
+        figures=tuple(_figures(found)) if charts else (),
+        tables=(*_sections(found), *tables(finding)),
         method=tuple(method(finding)),
         verdicts=VERDICTS,
         failures=failures(finding),
@@ -92,6 +101,8 @@ def machine(finding: Finding) -> str:
 
 
 def _warnings(finding: Finding) -> Iterator[str]:
+    if finding.replayed:
+        yield finding.stamp
     if finding.ended_early:
         yield finding.ended_early
     if not finding.timings:
@@ -100,7 +111,13 @@ def _warnings(finding: Finding) -> Iterator[str]:
         yield "No two variants could be compared."
 
 
-def _figures(finding: Finding) -> Iterator[Markup]:
+def _sections(found: Recorded) -> Iterator[Table]:
+    if isinstance(found, Diagnosis):
+        for section in sections(found):
+            yield Table(section.title, section.headings, section.rows)
+
+
+def _figures(finding: Recorded) -> Iterator[Markup]:
     from perfkit.charts import chart, kinds
 
     for kind in kinds(finding):

@@ -66,6 +66,7 @@ class Finding:
         stopped: True where Stop ended it before the budget did.
         unfinished: True in what is saved while the run goes on; where it stays so, the
             run was broken off.
+        replayed: True in the copy of a recording that was shown in place of a run.
     """
 
     schema: Literal[1] = SCHEMA
@@ -89,6 +90,7 @@ class Finding:
     budget_s: float
     stopped: bool = False
     unfinished: bool = False
+    replayed: bool = False
     seed: int = 0
 
     # How files are read: no text where a number belongs, no number without an end.
@@ -108,6 +110,16 @@ class Finding:
         if self.unfinished:
             return "The run was broken off; what is here was measured by then."
         return ""
+
+    @property
+    def stamp(self) -> str:
+        """Where and when a recording is from, in a sentence; "" for what was run."""
+        from perfkit.findings.text import plain
+
+        if not self.replayed:
+            return ""
+        when = plain(self.recorded[:16].replace("T", " "))
+        return f"Recorded on {when}, {plain(self.machine.summary)}; not run here."
 
     @property
     def path(self) -> Path | None:

@@ -196,8 +196,10 @@ def _places(finding: Finding) -> dict[str, Place]:
             among = [name for name in among if rates[name] <= rates[winner]]
         elif winner:
             continue
-        first, *others = [t.variant for t in measured.fastest(tuple(among))]
-        tied = [name for name in others if _may_be_as_fast(measured, name, first)]
+        # A file may hold timings without the trials that they come from.
+        best = [timing.variant for timing in measured.fastest(tuple(among))]
+        first = next(iter(best), "")
+        tied = [name for name in best[1:] if _may_be_as_fast(measured, name, first)]
         if tied:
             places.update(dict.fromkeys((first, *tied), "tied"))
     return places | {winner: "fastest"} if winner in rates else places

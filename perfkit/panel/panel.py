@@ -15,18 +15,26 @@ from perfkit.panel.controls import Controls, described
 from perfkit.panel.view import View
 from perfkit.panel.watching import NOTHING, watch
 from perfkit.panel.worker import Worker
-from perfkit.running import default_budget, interrupt_is_stop, open_session
+from perfkit.running import (
+    default_budget,
+    interrupt_is_stop,
+    open_replay,
+    open_session,
+    replay_from,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
     from perfkit.experiments.base import Experiment
+    from perfkit.experiments.replay import Replay
     from perfkit.experiments.session import Session
     from perfkit.findings.record import Finding
 
 _SLICE_S = 0.1
 _READY = "Ready: press Run."
+_READY_TO_REPLAY = "Ready: Run shows what was recorded; nothing is measured."
 _CHANGED = "Settings changed: press Run."
 
 
@@ -38,6 +46,7 @@ def panel(
     guess: str = "",
     seed: int | None = None,
     folder: str | Path | None = None,
+    replay: str | Path | None = None,
     **parameters: Any,
 ) -> Panel:
     """Make the panel of an experiment; as the last line of a cell it is shown.
@@ -51,6 +60,9 @@ def panel(
         guess: The guess set at first.
         seed: Where random order and random numbers start; None draws one.
         folder: Where findings are saved; None for ``perfkit-findings`` here.
+        replay: A recorded finding that Run shows in place of measuring: its file, a
+            folder that holds it, or a machine that perfkit brings along. None for what
+            PERFKIT_REPLAY says, "" for a run in any case.
         **parameters: What the experiment's parameters are set to at first.
 
     Raises:
@@ -65,7 +77,9 @@ def panel(
     else:
         chosen = what
     budget = default_budget() if budget is None else budget
-    return Panel(chosen, budget=budget, guess=guess, seed=seed, folder=folder)
+    return Panel(
+        chosen, budget=budget, guess=guess, seed=seed, folder=folder, replay=replay
+    )
 
 
 class Panel:
@@ -85,22 +99,23 @@ class Panel:
         guess: str = "",
         seed: int | None = None,
         folder: str | Path | None = None,
+        replay: str | Path | None = None,
     ) -> None:
         self.controls = Controls(experiment, budget, guess)
         self.view = View(self.controls)
         self.finding: Finding | None = None
         self._question, self._baseline = experiment.question, experiment.baseline
-        self._seed, self._folder = seed, folder
+        self._seed, self._folder, self._replay = seed, folder, replay
         self._worker = Worker(f"perfkit-panel-{experiment.name}")
         self._starting = threading.Lock()
         self._idle = threading.Event()
         self._idle.set()
         self._stopped = threading.Event()
-        self._session: Session | None = None
+        self._session: Session | Replay | None = None
         self._error: Exception | None = None
         self._ran_with: dict[str, Any] | None = None
-        self._end = _READY
-        self.view.say(_READY)
+        self._end = _READY_TO_REPLAY if replay_from(replay) else _READY
+        self.view.say(self._end)
         self.view.run.on_click(lambda _: self.start())
         self.view.stop.on_click(lambda _: self.stop())
         self.view.save.on_click(lambda _: self._worker.ask(self._save))
@@ -113,7 +128,8 @@ class Panel:
 
     def _ipython_display_(self) -> None:
         # What takes long to load is loaded while the reader reads.
-        launcher().warm()
+        if not replay_from(self._replay):
+            launcher().warm()
         self._worker.ask(_load_charts)
         self.view.display(*self._static())
 
@@ -209,13 +225,7 @@ class Panel:
 
     def _measure(self) -> None:
         self.view.say("Running.")
-        session = open_session(
-            self.controls.experiment(),
-            self.controls.budget,
-            self.controls.guess,
-            self._seed,
-            self._folder,
-        )
+        session = self._open()
         self._session = session
         if self._stopped.is_set():
             session.stop()
@@ -228,10 +238,17 @@ class Panel:
         if self.finding is None:
             raise RunError(NOTHING)
 
+    def _open(self) -> Session | Replay:
+        chosen, guess = self.controls.experiment(), self.controls.guess
+        return open_replay(chosen, self._replay, guess, self._folder) or open_session(
+            chosen, self.controls.budget, guess, self._seed, self._folder
+        )
+
     def _tell_end(self) -> None:
         said = []
         if self.finding is not None:
-            said.append("Stopped." if self.finding.stopped else "Finished.")
+            ended = "Stopped." if self.finding.stopped else "Finished."
+            said.append(self.finding.stamp or ended)
             said.append(self.finding.verdict.headline)
         if self._error is not None:
             said.append(_sentence(self._error))

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from perfkit.displays import PERIOD_S
+from perfkit.experiments.replay import Replay
 from perfkit.findings.standing import standings
 from perfkit.panel.points import Points
 from perfkit.progress import Board, with_interval
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
 NOTHING = "Stopped before any trial ended: there is nothing to keep."
 
 
-def watch(session: Session, chart: LiveChart, budget: float) -> None:
+def watch(session: Session | Replay, chart: LiveChart, budget: float) -> None:
     """Run a session to its end, and draw it at most four times a second.
 
     Raises:
         RunError: Preparing failed, or no trial could be started.
     """
     here, chosen = session.machine, session.experiment
+    # A recorded run is told at once: nothing of it is drawn before it is over.
+    told = isinstance(session, Replay)
+    budget = session.budget if isinstance(session, Replay) else budget
     variants = [arm.name for arm in chosen.variants().values()]
     points = Points(variants, budget, here.cores_granted, len(here.gpus))
     board, drawn = Board(), 0.0
@@ -34,7 +38,9 @@ def watch(session: Session, chart: LiveChart, budget: float) -> None:
             for event in events:
                 board.hear(event)
                 points.hear(event)
-                if time.monotonic() - drawn >= PERIOD_S:
+                if told:
+                    points.take()
+                elif time.monotonic() - drawn >= PERIOD_S:
                     drawn = time.monotonic()
                     chart.update(points, _doing(board), lambda: _in_words(board))
                     _mark_guess(session, chart)
@@ -42,7 +48,7 @@ def watch(session: Session, chart: LiveChart, budget: float) -> None:
         chart.finish(points, _end_in_words(board, session))
 
 
-def _mark_guess(session: Session, chart: LiveChart) -> None:
+def _mark_guess(session: Session | Replay, chart: LiveChart) -> None:
     """Draw the guess once it can be told what it means."""
     if session.finding is None or chart.guess:
         return
@@ -61,7 +67,7 @@ def _in_words(board: Board) -> str:
     return _words(doing, [f"{name}: {rate}" for name, rate in board.rates])
 
 
-def _end_in_words(board: Board, session: Session) -> str:
+def _end_in_words(board: Board, session: Session | Replay) -> str:
     if session.finding is None:
         return _words(board.doing, [])
     counted = {s.variant: s.unit for s in standings(session.finding)}

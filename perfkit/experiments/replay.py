@@ -1,0 +1,143 @@
+"""A recorded run told again, in place of one that measures.
+
+It tells at once what the run told over its minute: there is nothing to wait for where
+nothing is measured. The live chart then shows the whole of the recorded run, and the
+finding says of itself that it was recorded, wherever it is shown and in its file.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from perfkit.errors import PerfkitError
+from perfkit.findings import store
+from perfkit.findings.standing import measurement
+from perfkit.measure.events import (
+    Event,
+    Finished,
+    Prepared,
+    Preparing,
+    Progress,
+    Sampled,
+    Ticked,
+    TrialEnded,
+    TrialStarted,
+)
+from perfkit.measure.measurement import TWIN
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+    from perfkit.experiments.base import Experiment
+    from perfkit.findings.record import Finding
+    from perfkit.machine.record import Machine
+    from perfkit.measure.trial import Trial
+
+# Ticks of a variant that are told together lie no further apart.
+_TOGETHER_S = 0.1
+Timed = tuple[float, Event]
+
+
+class Replay:
+    """A recorded run; it is watched as a ``Session`` is.
+
+    Args:
+        experiment: What was asked.
+        recorded: The finding of it.
+        guess: What the reader expects; the recorded guess was somebody else's.
+        folder: Where the copy goes that says of itself that it is a recording; None
+            for ``perfkit-findings`` here.
+
+    Attributes:
+        finding: What is shown; None before the events have begun.
+        unsaved: Why the copy could not be saved, in a sentence; "" if it was.
+        budget: Seconds that the recorded run was given.
+        machine: What was measured on.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        recorded: Finding,
+        guess: str = "",
+        folder: Path | None = None,
+    ) -> None:
+        self.experiment = experiment
+        self.finding: Finding | None = None
+        self.unsaved = ""
+        self.budget = recorded.budget_s
+        self.machine: Machine = recorded.machine
+        self._shown = replace(recorded, replayed=True, guess=guess)
+        self._folder = folder
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Tell no more; the finding is whole all the same."""
+        self._stopped.set()
+
+    def events(self) -> Generator[Event]:
+        """Tell the recorded run in the order of its clock."""
+        self._keep()
+        yield Prepared(self._shown.notes)
+        for at, event in heapq.merge(*_told(self._shown), key=lambda timed: timed[0]):
+            if self._stopped.is_set():
+                break
+            yield event
+            if isinstance(event, TrialEnded):
+                yield Progress(at, self.budget)
+        yield Finished(measurement(self._shown), self._shown.stopped)
+        # What is said last stays: nobody is to take it for a run of this machine.
+        yield Preparing(self._shown.stamp)
+
+    def _keep(self) -> None:
+        self.finding = self._shown
+        try:
+            store.save(self._shown, self._folder)
+        except PerfkitError as error:
+            self.unsaved = str(error)
+
+
+def _told(finding: Finding) -> Iterator[Iterator[Timed]]:
+    """What each trial told, and the samples, each in the order of the clock."""
+    yield _samples(finding)
+    trials = sorted(finding.trials, key=lambda trial: trial.started_s)
+    yield from (_trial(trial) for trial in trials)
+    yield _ends(finding)
+
+
+def _samples(finding: Finding) -> Iterator[Timed]:
+    times = finding.samples.get("t", ())
+    for place, at in enumerate(times):
+        values = {name: row[place] for name, row in finding.samples.items()}
+        yield at or 0.0, Sampled(values)
+
+
+def _trial(trial: Trial) -> Iterator[Timed]:
+    began = trial.started_s
+    yield began, TrialStarted(trial.variant, trial.round, began)
+    ticks = ((began + at, examples) for at, examples in trial.ticks)
+    for _, some in itertools.groupby(ticks, key=lambda tick: tick[0] // _TOGETHER_S):
+        together = tuple(some)
+        yield together[-1][0], Ticked(trial.variant, together)
+
+
+def _ends(finding: Finding) -> Iterator[Timed]:
+    """The end of each round, with what was known by then."""
+    known = measurement(finding)
+    rounds = sorted({trial.round for trial in finding.trials if not trial.is_try})
+    for number in rounds:
+        trials = tuple(t for t in known.trials if t.round <= number)
+        measured = replace(known, trials=trials)
+        ended = [t for t in trials if t.round == number and t.variant != TWIN]
+        last = max(ended, key=_end, default=None)
+        if last is not None:
+            yield _end(last), TrialEnded(last, measured)
+
+
+def _end(trial: Trial) -> float:
+    return trial.started_s + trial.wall_s
