@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from perfkit.export.sources import Notebook
-    from perfkit.findings.record import Finding
+    from perfkit.findings.store import Recorded
 
 __all__ = ["export"]
 
@@ -25,7 +25,7 @@ CODE: tuple[str, ...] = get_args(Code)
 
 
 def export(
-    sources: Finding | str | Path | Iterable[Finding | str | Path],
+    sources: Recorded | str | Path | Iterable[Recorded | str | Path],
     path: str | Path | None = None,
     *,
     code: Code = "folded",
@@ -33,8 +33,8 @@ def export(
     """Make a page of one notebook, or of one or several findings.
 
     Args:
-        sources: A finding, the file of one, or of a notebook; several findings make
-            one page.
+        sources: A finding or a diagnosis, the file of one, or of a notebook; several
+            findings make one page.
         path: Where it goes; None for beside the one source, under its name.
         code: Whether the code of a notebook is folded, shown or hidden.
 
@@ -72,7 +72,7 @@ def _beside(files: Sequence[Path], count: int) -> Path:
     raise BadParameterError("A page of several findings needs a name; say where.")
 
 
-def _page(sources: Sequence[Finding | Notebook], code: str) -> str:
+def _page(sources: Sequence[Recorded | Notebook], code: str) -> str:
     from perfkit.export.page import findings_page
     from perfkit.export.sources import Notebook
 

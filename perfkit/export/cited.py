@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from nbformat import NotebookNode
 
-    from perfkit.findings.record import Finding
+    from perfkit.findings.store import Recorded
 
 # As a finding's card ends: where it is saved, what it was measured on.
 _SAVED = re.compile(r"Saved as ((?:[^\s/<>\"]{1,80}/)?[a-z0-9-]{1,90}\.json)")
@@ -38,7 +38,7 @@ class Cited:
         measured: What its outputs say they were measured on, and when.
     """
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Recorded, ...] = ()
     missing: tuple[str, ...] = ()
     measured: tuple[tuple[str, str], ...] = ()
 
@@ -52,7 +52,7 @@ def cited(notebook: NotebookNode, folder: Path) -> Cited:
     """
     texts = [printable(unescape(text)) for text in _texts(notebook)]
     names = dict.fromkeys(name for text in texts for name in _SAVED.findall(text))
-    findings: list[Finding] = []
+    findings: list[Recorded] = []
     missing: list[str] = []
     for name in list(names)[:_MOST]:
         found = _read(folder, name)
@@ -87,7 +87,7 @@ def _texts(notebook: NotebookNode) -> Iterator[str]:
             )
 
 
-def _read(folder: Path, name: str) -> Finding | None:
+def _read(folder: Path, name: str) -> Recorded | None:
     """A finding by the last two parts of its path; None where it is not there."""
     for path in (folder / name, folder / FOLDER / name.rpartition("/")[2]):
         if not path.resolve().is_relative_to(folder.resolve()):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from perfkit.findings.record import Finding
+    from perfkit.findings.store import Recorded
 
 TEMPLATES = Path(__file__).parent / "templates"
 NAME = "perfkit"
@@ -37,7 +37,7 @@ def environment() -> Environment:
     return made
 
 
-def findings_page(findings: Sequence[Finding]) -> str:
-    """Lay one or several findings out as a page."""
+def findings_page(findings: Sequence[Recorded]) -> str:
+    """Lay one or several findings or diagnoses out as a page."""
     template = environment().get_template("findings.html.j2")
     return compact(template.render(findings=[shown(finding) for finding in findings]))

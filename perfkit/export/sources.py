@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from perfkit.errors import BadFileError, BadParameterError
+from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
-from perfkit.findings.store import load, whole_file
+from perfkit.findings.store import Recorded, load, whole_file
 from perfkit.findings.text import plain
 
 # With every picture that it holds.
@@ -27,7 +28,7 @@ class Notebook:
 
 def listed(sources: Any) -> list[Any]:
     """One source as a list of one."""
-    if isinstance(sources, str | Path | Finding):
+    if isinstance(sources, str | Path | Finding | Diagnosis):
         return [sources]
     try:
         return list(sources)
@@ -35,14 +36,14 @@ def listed(sources: Any) -> list[Any]:
         return [sources]
 
 
-def read(source: Any) -> Finding | Notebook:
-    """Read a source; a finding is one already.
+def read(source: Any) -> Recorded | Notebook:
+    """Read a source; a finding or a diagnosis is one already.
 
     Raises:
         BadFileError: The file is neither a notebook nor a finding.
         BadParameterError: It is not even a file.
     """
-    if isinstance(source, Finding):
+    if isinstance(source, Finding | Diagnosis):
         return source
     if not isinstance(source, str | Path):
         raise BadParameterError(

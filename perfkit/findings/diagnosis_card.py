@@ -72,7 +72,8 @@ def _in_html(section: Section) -> str:
     return (
         # What can be scrolled must be reached by keyboard as well.
         '<div class="perfkit-scroll" tabindex="0">'
-        f"<table><caption>{escape(section.title)}</caption>"
+        "<table><caption style='text-align:left;font-weight:600'>"
+        f"{escape(section.title)}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
