@@ -22,6 +22,7 @@ from perfkit.workloads.execution.loops import wait
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from perfkit.diagnosis.looping import Looping
     from perfkit.diagnosis.training import Training
     from perfkit.workloads.execution.inside_fit import Told
 
@@ -52,13 +53,18 @@ class Epochs:
     validated: float = 0
 
 
-def fitted(making: Callable[[], Training], epochs: Epochs) -> Generator[Told]:
-    """Train with ``fit`` without an end.
+def fitted(
+    making: Callable[[], Training | None],
+    epochs: Epochs,
+    looping: Looping | None = None,
+) -> Generator[Told]:
+    """Train with ``fit`` without an end, or with the loop that the maker runs.
 
     Args:
         making: Makes the training, in the thread that trains it: Keras keeps its
-            settings for each thread apart.
+            settings for each thread apart. Returns None where it ran a loop.
         epochs: Of this training.
+        looping: Hears of the steps of a loop; None where there can be none.
 
     Yields:
         ``READY`` once the first epoch is over (the first step, where epochs have no
@@ -67,7 +73,9 @@ def fitted(making: Callable[[], Training], epochs: Epochs) -> Generator[Told]:
     turnstile = Turnstile()
 
     def work() -> None:
-        training = making()
+        training = looping.made(making, turnstile) if looping else making()
+        if training is None:
+            return
         counter = _Counter(turnstile, epochs)
         first, last = counter.callbacks()
         given = own_callbacks.listed(training.arguments.get("callbacks"))

@@ -22,6 +22,7 @@ class Facts:
         data: The kind of its data, as ``Training.kind`` has it.
         batch: Examples of a step.
         steps: Of an epoch; None where nobody knows.
+        endless: Whether one iterator goes on from epoch to epoch.
         setup_s: Seconds that making it took.
         ready_s: Seconds until its first step was done, making and tracing included.
         step_s: Seconds of a step, roughly.
@@ -38,6 +39,7 @@ class Facts:
         element: Per tensor of a batch: dtype and shape, such as "float32[32, 224]".
         pipeline: What is known of the data's stages; see ``diagnosis.pipeline``.
         loop: Whether it is a loop of the user's own, marked by ``perfkit.steps``.
+        epochs: Of such a loop: how many of its epochs a trial may begin.
     """
 
     model: str = ""
@@ -46,6 +48,7 @@ class Facts:
     data: str = ""
     batch: int = 1
     steps: int | None = None
+    endless: bool = False
     setup_s: float = 0.0
     ready_s: float = 0.0
     step_s: float = 0.0
@@ -62,6 +65,7 @@ class Facts:
     element: tuple[str, ...] = ()
     pipeline: dict[str, Any] = field(default_factory=dict)
     loop: bool = False
+    epochs: int = 1
 
     def as_note(self) -> dict[str, Any]:
         """What travels from the process that looked, and stands in the file."""
@@ -84,8 +88,9 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         parameters=int(model.count_params()) if model.built else 0,
         layers=tuple(type(layer).__name__ for layer in model.layers),
         data=training.kind,
-        batch=_examples(batch),
+        batch=examples_in(batch),
         steps=steps_of(training),
+        endless=bool(arguments.get("steps_per_epoch")),
         eager=bool(model.run_eagerly) or tf.config.functions_run_eagerly(),
         steps_per_execution=int(model.steps_per_execution),
         xla=bool(model.jit_compile),
@@ -96,7 +101,7 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         validation_steps=validation.steps_of(arguments, training.data),
         validated=validation.epochs_between(arguments),
         policy=_policy(model),
-        element=tuple(_described(part) for part in tf.nest.flatten(batch)),
+        element=tuple(described(part) for part in tf.nest.flatten(batch)),
         **seen,
     )
 
@@ -113,7 +118,8 @@ def _first_batch(training: Training) -> Any:
     return ()
 
 
-def _examples(batch: Any) -> int:
+def examples_in(batch: Any) -> int:
+    """Count the examples of a batch; 1 where it does not tell."""
     import tensorflow as tf
 
     shapes = [getattr(part, "shape", ()) for part in tf.nest.flatten(batch)]
@@ -150,6 +156,7 @@ def _policy(model: Any) -> str:
     return max(set(names), key=names.count) if names else "float32"
 
 
-def _described(part: Any) -> str:
+def described(part: Any) -> str:
+    """Say the dtype and shape of a tensor: ``"float32[32, 224]"``."""
     dtype = getattr(part.dtype, "name", str(part.dtype))
     return f"{dtype}[{', '.join(map(str, part.shape))}]"

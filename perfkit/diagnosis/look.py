@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from perfkit.diagnosis import raised
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import facts_of
-from perfkit.diagnosis.training import Training, made
+from perfkit.diagnosis.loop_facts import facts_of_loop, some_epochs
+from perfkit.diagnosis.looping import Looping
+from perfkit.diagnosis.training import Training, handed_over
 from perfkit.errors import BadParameterError
 from perfkit.measure.tick import Note, Tick
 
@@ -44,17 +47,30 @@ def _looked(maker: Callable[[], Any]) -> Iterator[Yielded]:
     seen: list[tuple[Training, float]] = []
     began = time.perf_counter()
 
-    def making() -> Training:
-        training = made(maker)
+    looping = Looping(epochs := Epochs(batch=1))
+
+    def making() -> Training | None:
+        returned = maker()
+        if looping.training:
+            return None
+        training = handed_over(returned)
         seen.append((training, time.perf_counter() - began))
         return training
 
     # With no end of an epoch the first step is told at once.
-    ticks = _some(fitted(making, Epochs(batch=1)))
-    step_s = _step_s(ticks)
+    with contextlib.closing(fitted(making, epochs, looping)) as running:
+        ticks = _some(running)
+        timed = {
+            "step_s": _step_s(ticks),
+            "ready_s": ticks[0][0] - began if ticks else 0.0,
+        }
+        if looping.training:
+            some_epochs(running, looping)
+            facts = facts_of_loop(looping, **timed)
+            yield Note(FACTS, facts.as_note())
+            return
     training, setup_s = seen[0]
-    ready_s = ticks[0][0] - began if ticks else 0.0
-    facts = facts_of(training, setup_s=setup_s, ready_s=ready_s, step_s=step_s)
+    facts = facts_of(training, setup_s=setup_s, **timed)
     yield Note(FACTS, facts.as_note())
 
 
@@ -66,7 +82,6 @@ def _some(ticks: Generator[Any]) -> list[tuple[float, int]]:
         found.append((time.perf_counter(), steps))
         if found[-1][0] - found[0][0] > _LOOK_S:
             break
-    ticks.close()
     return found
 
 

@@ -7,7 +7,7 @@ likes a dict of ``fit``'s arguments. What is wrong with it is said in one senten
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from perfkit.diagnosis.own_callbacks import listed
 from perfkit.errors import BadParameterError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import keras
 
 _CONTRACT = "return model, dataset (or model, dataset, {arguments of fit})"
+_LOOP = "a loop of its own, marked by `for batch in perfkit.steps(data)`"
 _BATCH = 32
 
 
@@ -33,6 +34,9 @@ class Training:
         epochs: As many as the training was to have.
     """
 
+    # Whether the user's own loop trains on the data, and there is no model.
+    loop: ClassVar[bool] = False
+
     model: keras.Model
     data: Any
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -42,6 +46,10 @@ class Training:
     def kind(self) -> str:
         """What the data are: ``"tf.data"``, ``"PyDataset"``, ..."""
         return kind_of(self.data)
+
+    def trace_anew(self) -> None:
+        """Forget the step that is traced already, if the maker has trained a little."""
+        self.model.train_function = self.model.test_function = None
 
     def fit(self, callbacks: list[Any], *, epochs: int) -> None:
         """Train; ``callbacks`` take the place of the user's own."""
@@ -77,9 +85,18 @@ def made(maker: Callable[[], Any]) -> Training:
         BadParameterError: It returned something that cannot be trained.
         Exception: What the maker raised.
     """
+    return handed_over(maker())
+
+
+def handed_over(returned: Any) -> Training:
+    """Check what a maker returned.
+
+    Raises:
+        BadParameterError: It is something that cannot be trained.
+    """
     import keras
 
-    model, data, *rest = _parts(maker())
+    model, data, *rest = _parts(returned)
     arguments = dict(rest[0]) if rest else {}
     _check_model(model)
     data, arguments = _data(data, arguments)
@@ -100,7 +117,8 @@ def _parts(returned: Any) -> Any:
     sound = isinstance(returned, tuple) and len(returned) in (2, 3)
     if not sound or (len(returned) == 3 and not isinstance(returned[2], dict)):
         raise BadParameterError(
-            f"The function returned {_described(returned)}; it has to {_CONTRACT}."
+            f"The function returned {_described(returned)}; it has to {_CONTRACT}, "
+            f"or to run {_LOOP}."
         )
     return returned
 

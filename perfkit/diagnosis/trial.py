@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.epochs import Epochs, fitted
-from perfkit.diagnosis.training import Training, made
+from perfkit.diagnosis.looping import Looping
+from perfkit.diagnosis.training import Training, handed_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,17 +33,36 @@ def trial(
         facts: What is known of it.
         swaps: What to swap; none for the training as given.
     """
+    epochs = loop_epochs(facts) if facts.loop else epochs_for(facts, swaps)
+    looping = Looping(epochs, most=facts.epochs, swaps=swaps)
 
-    def making() -> Training:
+    def making() -> Training | None:
         for swap in swaps:
             swap.before()
-        training = made(maker)
+        returned = maker()
+        if looping.training:
+            return None
+        training = handed_over(returned)
         for swap in swaps:
             swap.apply(training)
         return training
 
-    with contextlib.closing(fitted(making, epochs_for(facts, swaps))) as ticks:
+    with contextlib.closing(fitted(making, epochs, looping)) as ticks:
         yield from ticks
+
+
+def loop_epochs(facts: Facts) -> Epochs:
+    """How long the epochs of a trial are, in a loop of the user's own."""
+    # The one epoch of a loop that has no more never ends in a trial.
+    if facts.epochs == 1 or not facts.steps:
+        return Epochs(batch=facts.batch)
+    fitting = max(_FEWEST, round(_EPOCH_S / (facts.step_s or _EPOCH_S)))
+    whole = facts.pipeline.get("cached") or fitting >= facts.steps / _SHORTER
+    return Epochs(
+        batch=facts.batch,
+        steps=facts.steps,
+        trial_steps=None if whole else fitting,
+    )
 
 
 def epochs_for(facts: Facts, swaps: Sequence[Swap] = ()) -> Epochs:

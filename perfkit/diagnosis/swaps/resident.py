@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,10 @@ def keep_one_batch(training: Training) -> None:
 
     steps = _steps(training)
     batch = _batch(training)
+    if training.loop:
+        # The very same objects: a loop may be given anything.
+        training.data = functools.partial(itertools.repeat, batch)
+        return
     resident = tf.data.Dataset.from_tensors(batch).repeat(steps)
     training.data = resident.prefetch(1)
     for name in ("batch_size", "shuffle", "validation_split"):

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 Told = Tick | Pause | Note
 
 
-class Left(Exception):
-    """Ends a ``fit`` whose ticks nobody wants any more."""
+class Left(BaseException):
+    """Ends a ``fit`` whose ticks nobody wants any more, whatever else is caught."""
 
 
 class Turnstile:
@@ -47,6 +47,8 @@ class Turnstile:
         Raises:
             Left: Nobody listens any more.
         """
+        if self._leaving:
+            raise Left
         self._what = what
         self._told.release()
         self._go_on.acquire()

@@ -1,0 +1,185 @@
+"""A loop of the user's own that runs in a trial: what data it is given, and how long.
+
+The function that is diagnosed runs the loop itself, and ``perfkit.steps`` tells of each
+step. A real loop ends, and may save what it has learnt; a trial must not come so far.
+So the last epoch that a trial begins goes on, with the data anew, until the trial is
+over.
+"""
+
+from __future__ import annotations
+
+import dis
+import itertools
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosis.counting import Counter
+from perfkit.diagnosis.steps import listening
+from perfkit.diagnosis.training import Training, kind_of
+from perfkit.errors import BadParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import FrameType
+
+    from perfkit.diagnosis.epochs import Epochs
+    from perfkit.diagnosis.swap import Swap
+    from perfkit.workloads.execution.inside_fit import Turnstile
+
+# So many epochs may be begun: enough to see one of them end while all is warm.
+MOST_EPOCHS = 3
+_BATCHES = ("tf.data", "PyDataset")
+
+
+@dataclass
+class InLoop(Training):
+    """The data of a loop, where a swap finds and changes them; it has no model."""
+
+    loop = True
+
+    @property
+    def kind(self) -> str:
+        """``"tf.data"``, ``"PyDataset"``, or ``"generator"`` for all else."""
+        found = kind_of(self.data)
+        return found if found in _BATCHES else "generator"
+
+
+def in_loop(data: Any) -> InLoop:
+    """Give swaps the data of a loop; what can only be gone through is a generator."""
+    if kind_of(data) in _BATCHES:
+        return InLoop(None, data)
+    return InLoop(None, lambda: iter(data))
+
+
+@dataclass
+class Looping:
+    """Hears of the steps of a loop, and gives it its batches.
+
+    Args:
+        epochs: Of the loop.
+        most: Epochs that may be begun: the last of them does not end.
+        swaps: What to swap in its data.
+
+    Attributes:
+        training: Its data as they were given; None while no loop was begun.
+        first: The first batch.
+        begun: Epochs begun.
+        repeated: Whether the user's code begins one epoch after another.
+        length: Steps of an epoch that ended by itself; None while none has.
+        hurry: End the epoch after the next step, and do not end the last.
+    """
+
+    epochs: Epochs
+    most: int = MOST_EPOCHS
+    swaps: Sequence[Swap] = ()
+    training: InLoop | None = None
+    first: Any = None
+    begun: int = 0
+    repeated: bool = False
+    length: int | None = None
+    hurry: bool = False
+    counter: Counter | None = None
+    _made: int = 0
+    _swapped: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
+
+    def made(
+        self, making: Callable[[], Training | None], turnstile: Turnstile
+    ) -> Training | None:
+        """Make a training; where the maker runs a loop instead, run it without an end.
+
+        Raises:
+            BadParameterError: The loop made no step.
+        """
+        self.counter = Counter(turnstile, self.epochs)
+        with listening(self):
+            training = making()
+            if training is None and not self._made:
+                raise BadParameterError(
+                    "The loop made no step: its data are empty, or used up."
+                )
+            while training is None and self._made and not self.hurry:
+                self._made = self.begun = 0
+                self.counter.set_up_anew()
+                making()
+        return training
+
+    def batches(self, data: Any) -> Iterator[Any]:
+        """Give the batches of an epoch; each that is asked for ends the step before."""
+        self.begun += 1
+        self.training = self.training or in_loop(data)
+        self.repeated = _repeated(sys._getframe(1))
+        assert self.counter is not None
+        most = self.most if self.repeated else 1
+        return self._epoch(self._with_swaps(data), self.counter, most)
+
+    def _epoch(self, training: InLoop, counter: Counter, most: int) -> Iterator[Any]:
+        last, step = self.begun >= most, 0
+        try:
+            for step, batch in enumerate(self._flow(training, counter, most), 1):
+                self.first = batch if self.first is None else self.first
+                yield batch
+                self._made += 1
+                counter.step()
+                if not last and (self.hurry or step == self.epochs.trial_steps):
+                    counter.end_epoch()
+                    return
+        except GeneratorExit:
+            # The user's own code left the loop.
+            self.length = self.length or step
+        counter.end_epoch()
+
+    def _flow(self, training: InLoop, counter: Counter, most: int) -> Iterator[Any]:
+        """All batches of an epoch; of the last one without an end."""
+        while True:
+            step = 0
+            for batch in itertools.islice(_batches(training), self.epochs.steps):
+                step += 1
+                yield batch
+            self.length = step or self.length
+            if not step or self.begun < most:
+                return
+            if most > 1:
+                counter.begin_anew()
+
+    def _with_swaps(self, data: Any) -> InLoop:
+        known = self._swapped.get(id(data))
+        if known is not None:
+            return known[1]
+        training = in_loop(data)
+        for swap in self.swaps:
+            swap.apply(training)
+        # With the data, so that no others get their number.
+        self._swapped[id(data)] = data, training
+        return training
+
+
+def _batches(training: InLoop) -> Iterator[Any]:
+    data = training.data
+    made: Callable[[], Any] = data if training.kind == "generator" else data.__iter__
+    return iter(made())
+
+
+def _repeated(frame: FrameType | None) -> bool:
+    """Whether code outside of perfkit that led here does so within a loop."""
+    while frame is not None and _ours(frame):
+        frame = frame.f_back
+    while frame is not None and not _ours(frame):
+        if _in_loop(frame):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith("perfkit.")
+
+
+def _in_loop(frame: FrameType) -> bool:
+    """Whether a jump leads from behind what a frame does now to before it."""
+    return any(
+        "JUMP" in one.opname
+        and isinstance(one.argval, int)
+        and one.argval <= frame.f_lasti < one.offset
+        for one in dis.get_instructions(frame.f_code)
+    )
