@@ -1,0 +1,102 @@
+"""What is known of the data of a training: its stages, and what they do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from perfkit.diagnosis.pipeline import sizes
+from perfkit.diagnosis.pipeline.cache_point import CachePoint, cache_point
+from perfkit.diagnosis.pipeline.chain import beneath, chain, kind
+from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
+from perfkit.diagnosis.pipeline.stages import Stage, stage
+
+if TYPE_CHECKING:
+    from perfkit.diagnosis.training import Training
+
+
+def pipeline_facts(training: Training) -> dict[str, Any]:
+    """Describe the data of a training; a JSON object.
+
+    Returns:
+        For every kind of data ``"python"``, the ways by which Python is called for
+        each element; for a PyDataset also its ``"workers"``. For tf.data
+
+        * ``"stages"``: see ``pipeline.stages.Stage``; the source comes first;
+        * ``"cached"``, ``"random"``, ``"reads"``, ``"prefetched"``: whether a stage
+          keeps elements, draws, reads files, or is last and makes batches ahead;
+        * ``"hidden cache"``: whether a cache lies where the chain does not reach;
+        * ``"cache"``: ``{"after": place, "moved": [places]}`` where one would be right;
+        * ``"bytes"``: about what all elements take there; null where nobody can tell;
+        * ``"why"``: why there is no place or no number; "" where there is;
+        * ``"memory"``: bytes that are free;
+        * ``"rewrites"``: whether TensorFlow makes serial maps parallel by itself.
+    """
+    if training.kind == "PyDataset":
+        return {"python": ["PyDataset"], "workers": int(training.data.workers)}
+    if training.kind == "generator":
+        return {"python": ["generator"]}
+    return _of_dataset(training.data) if training.kind == "tf.data" else {}
+
+
+def _of_dataset(dataset: Any) -> dict[str, Any]:
+    objects = chain(dataset)
+    stages = [stage(one, source=not place) for place, one in enumerate(objects)]
+    hidden = any(kind(one) == "cache" for one in beneath(objects[0]))
+    listed = [one.as_facts() for one in stages]
+    point = cache_point(listed)
+    cached = hidden or any(one.kind == "cache" for one in stages)
+    found = {
+        "stages": listed,
+        "cached": cached,
+        "hidden cache": hidden,
+        "random": any(one.random for one in stages),
+        "reads": any(one.reads for one in stages),
+        "prefetched": _last(stages) == "prefetch",
+        "python": sorted({way for one in stages for way in one.python}),
+        "memory": int(psutil.virtual_memory().available),
+        "rewrites": _rewrites(dataset.options()),
+    }
+    return found | _cache(dataset, objects, point)
+
+
+def _last(stages: list[Stage]) -> str:
+    named = [one.kind for one in stages if one.kind != "options"]
+    return named[-1] if named else ""
+
+
+def _rewrites(options: Any) -> bool:
+    """Whether options leave TensorFlow's own rewrites on; None means that they do."""
+    rewriting = options.experimental_optimization
+    asked = (
+        options.autotune.enabled,
+        rewriting.apply_default_optimizations,
+        rewriting.map_parallelization,
+    )
+    return False not in asked
+
+
+def _cache(dataset: Any, objects: list[Any], point: CachePoint | str) -> dict[str, Any]:
+    if isinstance(point, str):
+        return {"cache": None, "bytes": None, "why": point}
+    before = rebuilt(
+        objects[point.after],
+        lambda place, one, up: up if place in point.moved else again(one, up),
+    )
+    count = int(before.cardinality())
+    if count < 0 and all(_one_to_one(one) for one in objects[1 : point.after + 1]):
+        count = sizes.records(objects[0]) or -1
+    place = {"after": point.after, "moved": list(point.moved)}
+    if count < 0:
+        why = "nobody can tell how many elements there are, and whether they fit"
+        return {"cache": place, "bytes": None, "why": why}
+    return {
+        "cache": place,
+        "bytes": count * sizes.element_bytes(before),
+        "why": "",
+    }
+
+
+def _one_to_one(one: Any) -> bool:
+    return kind(one) in ("map", "options", "prefetch", "shuffle", "repeat")

@@ -1,0 +1,142 @@
+"""Python between two steps: its results made beforehand, and given again."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosis.pipeline.chain import chain
+from perfkit.diagnosis.pipeline.keeping import kept, kept_after, per_step
+from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
+from perfkit.diagnosis.pipeline.stages import stage
+from perfkit.diagnosis.swap import Swap
+from perfkit.diagnosis.swaps.pipeline_steps import kept_steps
+from perfkit.diagnosis.swaps.resident import NAME as CEILING
+from perfkit.errors import BadParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.diagnosis.training import Training
+
+_FIXES = {
+    "PyDataset": "super().__init__(workers={cores}) in the PyDataset, more work per "
+    "call of NumPy, or a tf.data.Dataset of TensorFlow's own operations",
+    "from_generator": "tf.data.Dataset.from_tensor_slices or a reader of files, and "
+    ".map(..., num_parallel_calls=tf.data.AUTOTUNE), instead of from_generator",
+    "generator": "A tf.data.Dataset of TensorFlow's own operations instead of the "
+    "generator, or a PyDataset with workers={cores}",
+    "numpy_function": "TensorFlow's own operations instead of numpy_function",
+    "py_function": "TensorFlow's own operations instead of py_function",
+}
+
+
+def python_input(facts: Facts) -> Iterator[Swap]:
+    """The results of Python made beforehand; a PyDataset also with more workers."""
+    ways = facts.pipeline.get("python", [])
+    if not ways:
+        return
+    fixes = [_FIXES[way].format(cores=_cores()) for way in ways]
+    yield Swap(
+        name="without Python",
+        cause="python-input",
+        kind="defect",
+        changes=f"What Python makes ({', '.join(ways)}) was made beforehand and is "
+        "given again from memory; the gain is the share spent in Python.",
+        fix=" and ".join(fixes),
+        apply=functools.partial(made_beforehand, steps=kept_steps(facts)),
+        after=CEILING,
+    )
+    if facts.data == "PyDataset" and facts.pipeline["workers"] < _cores() > 1:
+        yield Swap(
+            name=f"{_cores()} workers",
+            cause="python-input",
+            kind="defect",
+            changes=f"{_cores()} threads of Python make batches instead of "
+            f"{facts.pipeline['workers']}.",
+            fix=f"super().__init__(workers={_cores()}) in the PyDataset",
+            apply=functools.partial(more_workers, workers=_cores()),
+            after=CEILING,
+        )
+
+
+def made_beforehand(training: Training, *, steps: int) -> None:
+    """Make what Python makes for so many steps, and give it again and again."""
+    if training.kind == "tf.data":
+        training.data = _without_python(training.data, steps)
+    elif training.kind == "PyDataset":
+        training.data = _held(training.data, steps)
+    elif training.kind == "generator":
+        training.data = _repeating(training.data, steps)
+
+
+def more_workers(training: Training, *, workers: int) -> None:
+    """Let a PyDataset make so many batches at a time."""
+    training.data.workers = workers
+
+
+def _without_python(dataset: Any, steps: int) -> Any:
+    objects = chain(dataset)
+    stages = [stage(one, source=not at) for at, one in enumerate(objects)]
+    calling = [at for at, one in enumerate(stages) if one.python]
+    if not calling:
+        return dataset
+    first, last = calling[0], calling[-1]
+    same = per_step(objects[first : last + 1]) == 1
+    if not (same and any(one.works for one in stages[:first])):
+        return kept_after(dataset, last, steps)
+    results = kept(objects[last], steps * per_step(objects[last + 1 :]))
+    instead = _beside(objects[first - 1], results)
+    return rebuilt(
+        dataset,
+        lambda at, one, before: instead if at <= last else again(one, before),
+    )
+
+
+def _beside(before: Any, results: Any) -> Any:
+    """What comes before Python is still made: only Python's own share goes away."""
+    import tensorflow as tf
+
+    return tf.data.Dataset.zip((before, results)).map(lambda made, result: result)
+
+
+def _held(data: Any, steps: int) -> Any:
+    import keras
+
+    length = data.num_batches
+    count = min(steps, length) if length else steps
+    batches = [data[at] for at in range(count)]
+
+    class Held(keras.utils.PyDataset):  # type: ignore[misc]
+        """Batches that were made beforehand."""
+
+        @property
+        def num_batches(self) -> int | None:
+            return length
+
+        def __len__(self) -> int:
+            return length or 0
+
+        def __getitem__(self, index: int) -> Any:
+            return batches[index % count]
+
+    return Held(workers=data.workers, max_queue_size=data.max_queue_size)
+
+
+def _repeating(making: Any, steps: int) -> Any:
+    batches = list(itertools.islice(making(), steps))
+    if not batches:
+        raise BadParameterError("The generator gives no batch that could be kept.")
+
+    def again_and_again() -> Iterator[Any]:
+        # One that ended before has an end that has to come again.
+        return iter(batches) if len(batches) < steps else itertools.cycle(batches)
+
+    return again_and_again
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1

@@ -1,0 +1,159 @@
+import pytest
+import tensorflow as tf
+
+from perfkit.diagnosis.pipeline.chain import chain, kind
+from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
+
+DATA = tf.data.Dataset
+
+
+def numbers(count=23):
+    return DATA.range(count)
+
+
+def doubled(number):
+    return 2 * number
+
+
+def drawn(number):
+    return number + tf.random.uniform((), 0, 100, tf.int64, seed=3)
+
+
+def several(number):
+    return DATA.range(number % 4)
+
+
+def python(number):
+    return tf.numpy_function(lambda value: value * 3, [number], tf.int64)
+
+
+def unordered():
+    options = tf.data.Options()
+    options.deterministic = False
+    options.autotune.enabled = False
+    return options
+
+
+def text(folder, lines):
+    file = folder / "lines"
+    file.write_text("\n".join(map(str, range(lines))))
+    return str(file)
+
+
+PIPELINES = {
+    "map, batch": lambda: numbers().map(doubled).batch(4),
+    "parallel map": lambda: numbers().map(
+        doubled, num_parallel_calls=2, deterministic=True
+    ),
+    "random": lambda: numbers().map(drawn).batch(4, drop_remainder=True),
+    "Python": lambda: numbers().map(python).batch(4, num_parallel_calls=2),
+    "shuffled": lambda: numbers().shuffle(7, seed=5).batch(3),
+    "the same shuffle each time": lambda: numbers().shuffle(
+        7, seed=5, reshuffle_each_iteration=False
+    ),
+    "padded": lambda: (
+        numbers().map(tf.range).padded_batch(3, padding_values=tf.constant(9, tf.int64))
+    ),
+    "in turns": lambda: numbers(9).interleave(several, cycle_length=3, block_length=2),
+    "flat": lambda: numbers(9).flat_map(several).filter(lambda number: number > 0),
+    "part of it": lambda: numbers().skip(2).shard(2, 1).take(5).repeat(2),
+    "cached": lambda: numbers().map(doubled).cache().batch(4).prefetch(2),
+    "with options": lambda: (
+        numbers().map(doubled).with_options(unordered()).batch(4).prefetch(-1)
+    ),
+    "zipped": lambda: DATA.zip((numbers().map(doubled), numbers())).map(
+        lambda a, b: a + b
+    ),
+    "a structure": lambda: numbers().map(lambda a: {"a": a, "b": (a, a)}).batch(2),
+    "generated": lambda: (
+        DATA.from_generator(
+            lambda: iter(range(7)), output_signature=tf.TensorSpec((), tf.int64)
+        )
+        .map(doubled)
+        .batch(2)
+    ),
+    "counted": lambda: (
+        numbers()
+        .filter(lambda a: a > 2)
+        .apply(tf.data.experimental.assert_cardinality(20))
+    ),
+}
+
+
+def elements(dataset):
+    tf.random.set_seed(4)
+    return [tf.nest.map_structure(lambda t: t.numpy().tolist(), e) for e in dataset]
+
+
+def built_anew(dataset):
+    """Every stage anew, though nothing is another."""
+
+    def change(place, stage, before):
+        return stage.take(-1) if before is None else again(stage, before)
+
+    return rebuilt(dataset, change)
+
+
+@pytest.fixture(autouse=True)
+def _global_seed():
+    tf.random.set_seed(4)
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_pipeline_built_anew_gives_what_it_gave(name):
+    dataset = PIPELINES[name]()
+    anew = built_anew(dataset)
+    assert anew is not dataset
+    assert anew.element_spec == dataset.element_spec
+    assert int(anew.cardinality()) == int(dataset.cardinality())
+    assert anew.options().deterministic == dataset.options().deterministic
+    assert anew.options().autotune.enabled == dataset.options().autotune.enabled
+    assert elements(anew) == elements(dataset)
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_pipeline_of_which_nothing_changes_stays_the_same_object(name):
+    dataset = PIPELINES[name]()
+    assert (
+        rebuilt(dataset, lambda place, stage, before: again(stage, before)) is dataset
+    )
+
+
+def test_the_arguments_of_stages_survive():
+    dataset = (
+        numbers()
+        .map(doubled, num_parallel_calls=3, deterministic=False)
+        .batch(4, drop_remainder=True, num_parallel_calls=2)
+        .prefetch(5)
+    )
+    _, _, mapped, batch, ahead = chain(built_anew(dataset))
+    assert int(mapped._num_parallel_calls) == 3
+    assert mapped._deterministic == "false"
+    assert int(batch._num_parallel_calls) == 2
+    assert bool(batch._drop_remainder)
+    assert int(ahead._buffer_size) == 5
+
+
+def test_without_a_global_seed_a_shuffle_stays_as_random_as_it_was():
+    from tensorflow.python.eager import context
+
+    context.context()._seed = None
+    shuffle = chain(built_anew(numbers().shuffle(7)))[-1]
+    assert (int(shuffle._seed), int(shuffle._seed2)) == (0, 0)
+
+
+def test_a_chain_ends_at_what_has_several_inputs():
+    zipped = PIPELINES["zipped"]()
+    assert [kind(stage) for stage in chain(zipped)] == ["zip", "map"]
+
+
+def test_a_chain_ends_at_what_cannot_be_built_anew():
+    turns = numbers(9).interleave(several, num_parallel_calls=2, deterministic=False)
+    scanned = numbers().scan(tf.constant(0, tf.int64), lambda s, x: (s + x, s))
+    assert [kind(s) for s in chain(turns.batch(2))] == ["interleave", "batch"]
+    assert [kind(s) for s in chain(scanned.batch(2))] == ["ScanDataset", "batch"]
+
+
+def test_readers_of_files_are_sources(tmp_path):
+    lines = tf.data.TextLineDataset(text(tmp_path, 3)).map(tf.strings.to_number)
+    assert [kind(stage) for stage in chain(lines)] == ["lines of text files", "map"]
