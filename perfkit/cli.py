@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from perfkit.diagnosis.session import DiagnosisSession
     from perfkit.displays import Display
-    from perfkit.experiments.session import Session
     from perfkit.findings.store import Recorded
+    from perfkit.running import Watched
 
 DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -112,7 +111,7 @@ def _diagnose(asked: Namespace) -> int:
     return _watched(session, asked)
 
 
-def _watched(session: Session | DiagnosisSession, asked: Namespace) -> int:
+def _watched(session: Watched[Recorded], asked: Namespace) -> int:
     """Run a session, show and write what it found; return the exit code."""
     from perfkit.running import watch
 

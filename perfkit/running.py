@@ -42,6 +42,10 @@ class Watched(Protocol[Found]):
     def finding(self) -> Found | None:
         """What was found so far."""
 
+    @property
+    def unsaved(self) -> str:
+        """Why it could not be saved, in a sentence; "" if it was."""
+
     def stop(self) -> None:
         """End it; what was measured by then is kept."""
 

@@ -131,9 +131,9 @@ def _draw_row(axes: Axes, row: int, bar: _Bar, step: float) -> None:
 
 
 def _whisker(axes: Axes, row: int, low: float, high: float) -> None:
-    ends = [low, min(high, axes.get_xlim()[1])]
-    axes.hlines(row, *ends, colors=INK, lw=1.8)
-    axes.plot(ends, [row, row], "|", color=INK, ms=9, mew=1.8)
+    high = min(high, axes.get_xlim()[1])
+    axes.hlines(row, low, high, colors=INK, lw=1.8)
+    axes.plot([low, high], [row, row], "|", color=INK, ms=9, mew=1.8)
 
 
 def _beside(bar: _Bar, step: float) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit.errors import BadFileError, MissingPartError
 from perfkit.experiments.parameters import parameters_of
 from perfkit.experiments.session import shareable
-from perfkit.findings.store import load
+from perfkit.findings.store import load_finding
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
         MissingPartError: There is no such recording; the sentence says what there is.
     """
     place = _place(where)
-    found = [load(place)] if place.is_file() else list(_findings(place))
+    found = [load_finding(place)] if place.is_file() else list(_findings(place))
     asked = [finding for finding in found if finding.experiment == experiment.name]
     if not asked:
         raise MissingPartError(_none(experiment, place, found))
@@ -77,7 +77,7 @@ def _findings(folder: Path) -> Iterator[Finding]:
     """Those of a folder that can be read; other files are none of them."""
     for path in sorted(folder.glob("*.json")):
         try:
-            yield load(path)
+            yield load_finding(path)
         except BadFileError:
             continue
 

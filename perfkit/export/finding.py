@@ -93,7 +93,7 @@ def shown(found: Recorded, *, charts: bool = True) -> ShownFinding:
     )
 
 
-def machine(finding: Finding) -> str:
+def machine(finding: Recorded) -> str:
     """The machine of a finding in a line, with what trained on it."""
     library = plain(finding.machine.versions.get("tensorflow", ""), 40)
     known = f", TensorFlow {library}" if library else ""

@@ -14,13 +14,13 @@ from perfkit.findings.reading import adapter
 from perfkit.findings.record import Finding
 
 PATH = Path(__file__).with_name("finding.schema.json")
-PATHS: dict[type[Any], Path] = {
+PATHS: dict[Any, Path] = {
     Finding: PATH,
     Diagnosis: Path(__file__).with_name("diagnosis.schema.json"),
 }
 
 
-def schema(of: type[Any] = Finding) -> dict[str, Any]:
+def schema(of: Any = Finding) -> dict[str, Any]:
     """Make the schema; types only, the docstrings of the records say what they mean."""
     made = _pruned(adapter(of).json_schema())
     # They have one value each, but a file that leaves them out is not known by them.
@@ -32,7 +32,7 @@ def schema(of: type[Any] = Finding) -> dict[str, Any]:
     }
 
 
-def text(of: type[Any] = Finding) -> str:
+def text(of: Any = Finding) -> str:
     """The schema as its file holds it."""
     return json.dumps(schema(of), indent=2, ensure_ascii=False) + "\n"
 

@@ -76,6 +76,19 @@ def load(path: str | Path) -> Recorded:
     return found
 
 
+def load_finding(path: str | Path) -> Finding:
+    """Read a finding back from its file, where a diagnosis will not do.
+
+    Raises:
+        BadFileError: There is no such file, or it is no finding that this perfkit can
+            read.
+    """
+    path = Path(os.path.expanduser(path))
+    finding = parsed(whole_file(path), plain(path.name))
+    _remember(finding, path)
+    return finding
+
+
 def _parsed(data: bytes, name: str) -> Recorded:
     # The word is looked for first, so that a finding is not read as JSON twice.
     if b'"diagnosis"' in data and kind_of(data, name) == "diagnosis":
