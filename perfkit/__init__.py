@@ -25,6 +25,7 @@ from perfkit import _verbs
 if TYPE_CHECKING:
     from perfkit.charts import chart
     from perfkit.diagnosing import diagnose
+    from perfkit.diagnosis.steps import steps
     from perfkit.doctor.examining import doctor
     from perfkit.elsewhere import fresh
     from perfkit.errors import PerfkitError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from perfkit.machine.collect import machine
     from perfkit.measure.tick import READY, Note, Pause, Tick, every
     from perfkit.panel.panel import panel
+    from perfkit.passports.recorded import recorded
     from perfkit.recording.passport import passport
     from perfkit.running import run
 
@@ -66,7 +68,9 @@ __all__ = [
     "machine",
     "panel",
     "passport",
+    "recorded",
     "run",
+    "steps",
     "variant",
 ]
 
@@ -97,7 +101,9 @@ _HOME = {
     "machine": "machine.collect",
     "panel": "panel.panel",
     "passport": "recording.passport",
+    "recorded": "passports.recorded",
     "run": "running",
+    "steps": "diagnosis.steps",
     "variant": "experiments.base",
 }
 

@@ -83,6 +83,8 @@ def joined(parts: Iterable[tuple[float, Columns]]) -> dict[str, list[float | Non
     whole: dict[str, list[float | None]] = {name: [] for name in names}
     for began, columns in known:
         length = len(columns["t"])
+        # The clocks are read a moment apart, and runs come one after another.
+        began = max(began, *(t for t in whole["t"][-1:] if t is not None), 0.0)
         for name in names:
             values = columns.get(name, [None] * length)
             shifted = [v if v is None or name != "t" else v + began for v in values]

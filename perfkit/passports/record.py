@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA: Final = 1
+Parameter = str | bool | int | float | None
 PartName = Literal["input", "dispatch", "transfer", "compute", "unexplained"]
 # In the order in which a step goes through them; what is left comes last.
 PARTS: Final[tuple[PartName, ...]] = (
@@ -171,7 +172,9 @@ class Passport:
     samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
     phases: dict[str, tuple[float, float]] = field(default_factory=dict)
     noise_floors: dict[str, float] = field(default_factory=dict)
-    parameters: dict[str, dict[str, str | float | bool]] = field(default_factory=dict)
+    parameters: dict[str, dict[str, str | bool | int | float | None]] = field(
+        default_factory=dict
+    )
     missed: tuple[str, ...] = ()
     budget_s: float
     stopped: bool = False

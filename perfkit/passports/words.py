@@ -18,6 +18,8 @@ _PRECISIONS = {
     "mixed_float16": ", float16",
 }
 
+_LEAST_S = 1e-9
+
 
 def in_text(passport: Passport) -> str:
     """The passport for a terminal or a log."""
@@ -78,9 +80,9 @@ def seconds_of(part: Part) -> str:
     """A part as ``"1.2 ms (1.1 to 1.3)"``, or a word where it was not measured."""
     if part.seconds is None:
         return "not measured"
-    if part.low is None or part.high is None:
-        return units.seconds(part.seconds)
-    return f"{units.seconds(part.seconds)} ({_between(part.low, part.high)})"
+    if part.low is None or part.high is None or part.low == part.high:
+        return _time(part.seconds)
+    return f"{_time(part.seconds)} ({_between(part.low, part.high)})"
 
 
 def unwhole(passport: Passport) -> Iterator[str]:
@@ -166,7 +168,12 @@ def _rate(rung: RungRate) -> str:
 
 
 def _between(low: float, high: float) -> str:
-    return f"{units.seconds(low)} to {units.seconds(high)}"
+    return f"{_time(low)} to {_time(high)}"
+
+
+def _time(seconds: float) -> str:
+    """What is less than a clock can tell is nothing."""
+    return units.seconds(seconds if abs(seconds) >= _LEAST_S else 0.0)
 
 
 def _count(things: Sequence[object], noun: str) -> str:

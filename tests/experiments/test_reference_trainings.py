@@ -1,0 +1,227 @@
+import pickle
+from dataclasses import replace
+
+import pytest
+
+import perfkit
+from perfkit.experiments import experiment
+from perfkit.measure.measurement import Arm, Measurement
+from perfkit.passports.record import PARTS
+from perfkit.verdicts.references import numbers
+from perfkit.workloads.precisions.hardware import Hardware
+from perfkit.workloads.references import work
+from perfkit.workloads.references.jobs import REFERENCES, RESIDENTS, not_eligible
+from tests.experiments import references
+from tests.experiments.references import ALONE, CALL, FED, measured
+from tests.findings import made
+
+NAME = "reference-trainings"
+
+
+def named(trainings, name):
+    return next(t for t in trainings if t.name == name and t.dtype == "float32")
+
+
+def seconds(training):
+    return {part.name: part.seconds for part in training.parts}
+
+
+def test_the_arms_travel_and_each_is_held_against_one_that_is_there():
+    arms = experiment(NAME).variants()
+    assert experiment(NAME).baseline in arms
+    assert all(arm.against in ("", *arms) for arm in arms.values())
+    assert all(pickle.loads(pickle.dumps(arm)).changes for arm in arms.values())
+
+
+def test_nothing_of_a_job_is_chosen_by_the_machine():
+    assert experiment(NAME).parameters == {}
+    here = [one.job | {"batch": one.batch} for one in REFERENCES]
+    assert [{type(v) for v in job.values()} <= {str, int} for job in here]
+    assert {job["recipe"] for job in here} == {1}
+
+
+def test_two_arms_never_have_one_name():
+    names = [one.variant for one in REFERENCES]
+    assert len({*names, *RESIDENTS}) == len(names) + len(RESIDENTS)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "tried"),
+    [
+        (Hardware(instructions=("avx2",)), {"float32"}),
+        (Hardware(instructions=("amx_bf16",)), {"float32", "mixed_bfloat16"}),
+        (Hardware(gpu="T4", capability=(7, 5)), {"float32", "mixed_float16"}),
+        (
+            Hardware(gpu="A100", capability=(8, 0)),
+            {"float32", "mixed_float16", "mixed_bfloat16"},
+        ),
+    ],
+)
+def test_a_mixed_precision_is_tried_where_the_hardware_has_it(hardware, tried):
+    eligible = {one.dtype for one in REFERENCES if not not_eligible(one, hardware)}
+    assert eligible == tried
+
+
+@pytest.mark.parametrize("one", [r for r in REFERENCES if r.dtype == "float32"])
+def test_parts_that_add_up_are_found_and_nothing_is_left(one):
+    found = named(numbers.trainings(measured()), one.name)
+    expected = {
+        "input": FED[one.feed],
+        "dispatch": CALL,
+        "transfer": 0.0,
+        "compute": ALONE,
+        "unexplained": 0.0,
+    }
+    assert found.seconds == pytest.approx(ALONE + CALL + FED[one.feed])
+    assert seconds(found) == pytest.approx(expected, abs=2e-6)
+    assert found.rate == pytest.approx(one.batch / found.seconds)
+
+
+def test_the_parts_always_add_up_to_the_step():
+    for training in numbers.trainings(measured(noise=0.1, extra=0.003)):
+        if training.seconds:
+            assert sum(seconds(training).values()) == pytest.approx(training.seconds)
+
+
+def test_what_no_swap_saves_is_shown_as_unexplained():
+    found = named(numbers.trainings(measured(extra=0.003)), "wide dense")
+    assert seconds(found)["unexplained"] == pytest.approx(0.003, abs=2e-6)
+
+
+def test_a_copy_to_a_gpu_is_told_apart_from_the_input():
+    found = named(numbers.trainings(measured(copied=0.004)), "small CNN from JPEG")
+    assert seconds(found)["transfer"] == pytest.approx(0.004, abs=2e-6)
+    assert seconds(found)["input"] == pytest.approx(FED["JPEG"], abs=2e-6)
+
+
+def test_a_processor_copies_nothing_and_says_why():
+    part = named(numbers.trainings(measured()), "tiny dense").part("transfer")
+    assert (part.seconds, part.low, part.high) == (0.0, 0.0, 0.0)
+    assert "processor" in part.how
+
+
+def test_noise_widens_the_parts_and_leaves_the_truth_within():
+    quiet = named(numbers.trainings(measured(noise=0.001)), "small CNN from JPEG")
+    noisy = named(numbers.trainings(measured(noise=0.03)), "small CNN from JPEG")
+    for name in ("input", "compute"):
+        one, other = quiet.part(name), noisy.part(name)
+        assert other.high - other.low > 3 * (one.high - one.low)
+    assert noisy.part("input").low < FED["JPEG"] < noisy.part("input").high
+
+
+@pytest.mark.parametrize("missing", [work.TOGETHER, work.ONE, work.ONE_TOGETHER])
+def test_a_swap_that_was_not_timed_is_said_and_leaves_the_rest_open(missing):
+    found = named(numbers.trainings(measured(without=(missing,))), "wide dense")
+    assert found.part("unexplained").seconds is None
+    assert found.part("input").seconds is not None
+    assert all(part.how for part in found.parts)
+    assert tuple(part.name for part in found.parts) == PARTS
+
+
+def test_a_training_without_its_resident_twin_has_its_step_alone():
+    found = named(numbers.trainings(measured(names=["tiny dense"])), "tiny dense")
+    assert found.seconds
+    assert found.part("input").seconds is None
+
+
+def test_what_was_not_measured_says_why():
+    run = measured(names=["tiny dense"])
+    arms = (*run.arms, Arm("wide dense", iter, unavailable="it may not"))
+    arms = tuple(a for a in arms if a.name != "wide dense" or a.unavailable)
+    trained = numbers.trainings(replace(run, arms=arms))
+    assert named(trained, "wide dense").missing == "Not tried here: it may not."
+    assert (
+        named(trained, "small CNN from JPEG").missing == "The budget ended before it."
+    )
+
+
+def test_a_trial_that_failed_is_the_reason():
+    run = measured(names=["tiny dense"])
+    failed = made.failed("wide dense", "crashed", "raised ValueError: no")
+    trained = numbers.trainings(replace(run, trials=(*run.trials, failed)))
+    assert named(trained, "wide dense").missing == "It raised ValueError: no."
+
+
+def test_notes_that_are_none_cost_the_swaps_and_nothing_else():
+    run = measured()
+    spoilt = tuple(
+        replace(t, notes={work.STEPS: "8", work.TRAINED: 3}) for t in run.trials
+    )
+    found = named(numbers.trainings(replace(run, trials=spoilt)), "tiny dense")
+    assert found.seconds
+    assert found.part("compute").seconds is None
+    assert found.weights is None
+
+
+def test_the_verdict_names_what_a_training_mostly_is():
+    said = experiment(NAME).verdict(measured(noise=0.01))
+    assert "small CNN from JPEG is mostly input (73 %)" in said.headline
+    assert "wide dense is mostly compute" in said.headline
+    assert "data-pipeline" in said.next
+
+
+def test_one_round_and_noise_claim_nothing():
+    assert "One round" in experiment(NAME).verdict(measured(rounds=1)).headline
+    noisy = experiment(NAME).verdict(measured(rounds=2, noise=0.8))
+    assert noisy.headline.startswith("No part")
+    empty = experiment(NAME).verdict(Measurement(arms=()))
+    assert empty.headline.startswith("Too little")
+
+
+def test_a_finding_gives_the_trainings_that_the_run_gave():
+    run = measured(noise=0.02)
+    finding = made.finding(
+        experiment=NAME,
+        trials=run.trials,
+        timings=run.timings,
+        comparisons=run.comparisons,
+        baseline=run.baseline,
+        unavailable={"wide dense, mixed_float16": "it may not"},
+    )
+    again, before = numbers.trainings_of(finding), numbers.trainings(run)
+    assert named(again, "tiny dense") == named(before, "tiny dense")
+    assert any(t.missing == "Not tried here: it may not." for t in again)
+
+
+def many_in_a_call_and_one_by_one(_):
+    reference = REFERENCES[0]
+    batch = work._resident(work.MODELS[reference.model], reference.batch)
+    learnt = []
+    for calls in (1, 6):
+        made_ready = work._work(reference)
+        made_ready.step(*batch)
+        for _ in range(6 // calls):
+            made_ready.steps(calls, *batch)
+        learnt.append(float(made_ready.step(*batch)))
+    return learnt
+
+
+def test_several_steps_in_a_call_learn_what_single_steps_learn():
+    single, together = perfkit.fresh(many_in_a_call_and_one_by_one)
+    assert single == pytest.approx(together, rel=1e-5)
+
+
+def yielded(_):
+    told = []
+    for kind, name in ((work.fed, "tiny dense"), (work.resident, "tiny dense")):
+        made_ready = kind(next(one for one in REFERENCES if one.name == name))
+        told.append([next(made_ready) for _ in range(9)])
+        made_ready.close()
+    return [[(type(y).__name__, getattr(y, "label", "")) for y in ys] for ys in told]
+
+
+def test_a_resident_training_ticks_and_swaps_in_turn():
+    fed, resident = perfkit.fresh(yielded)
+    assert {kind for kind, _ in fed[2:]} == {"Tick"}
+    assert [label for kind, label in resident if kind == "Pause"][1:] == [
+        work.TOGETHER,
+        work.ONE,
+        work.ONE_TOGETHER,
+    ]
+
+
+def test_a_made_run_is_what_its_maker_says():
+    swap = references.swaps(REFERENCES[0])
+    assert swap[work.ONE] - swap[work.ONE_TOGETHER] == pytest.approx(
+        CALL * (1 - 1 / work.MANY)
+    )

@@ -1,0 +1,124 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from perfkit.errors import BadFileError, PerfkitError
+from perfkit.passports import reading, saving
+from perfkit.passports.record import Part, RungRate, Training
+from tests.classroom.passports import passport, training
+
+
+def test_what_is_saved_is_read_back(tmp_path):
+    made = passport()
+    path = saving.save(made, tmp_path / "desk.json")
+    again = reading.load(path)
+    assert saving.to_json(again) == saving.to_json(made)
+    assert again.trainings[0].seconds == made.trainings[0].seconds
+    assert again.path == made.path == path
+
+
+def test_one_that_is_not_whole_is_read_back_as_it_is(tmp_path):
+    made = passport(
+        rungs=(RungRate(name="disk", unit="B", missing="There is none."),),
+        trainings=(Training(name="tiny dense", batch=32, missing="No room."),),
+        missed=("The budget ended.",),
+        stopped=True,
+        samples={},
+        phases={},
+    )
+    again = reading.load(saving.save(made, tmp_path / "desk.json"))
+    assert again == made
+    assert not again.whole
+    assert again.training("tiny dense").rate is None
+    assert again.rung("disk").share is None
+
+
+def test_what_a_later_perfkit_adds_is_left_aside():
+    document = json.loads(saving.to_json(passport())) | {"colour": "red"}
+    again = reading.parsed(json.dumps(document).encode(), "x.json")
+    assert saving.to_json(again) == saving.to_json(passport())
+
+
+def test_numbers_are_short_and_what_is_not_known_is_left_out():
+    text = saving.to_json(passport(budget_s=1 / 3))
+    assert '"budget_s":0.333333' in text
+    assert json.loads(text)["samples"]["cpu_other"][0] is None
+    assert "missing" not in json.loads(text)
+    assert '"memory_present":null' not in text
+
+
+def spoilt(**fields):
+    return saving.to_json(passport(**fields)).encode()
+
+
+LONG = tuple(float(at) for at in range(reading.MOST_SAMPLES + 1))
+PART = Part(name="input", seconds=1.0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"samples": {"t": LONG}}, "more than 300 samples"),
+        ({"samples": {"t": (2.0, 1.0)}}, "samples are not in order"),
+        ({"samples": {"cpu": (1.0,)}}, "do not fit together"),
+        ({"samples": {"t": (None,)}}, "a sample has no time"),
+        ({"label": "x" * 201}, "its label is too long"),
+        ({"missed": ("x",) * 101}, "more than 100 missed"),
+        ({"noise_floors": {"a": 0.0}}, "noise floor is not above 0"),
+        ({"rungs": (RungRate(name="a", unit="B", rate=-1.0),)}, "not above 0"),
+        (
+            {"rungs": (RungRate(name="a", unit="B", rate=3.0, low=1.0, high=2.0),)},
+            "rung a lies outside its interval",
+        ),
+        ({"trainings": (training("a", 1.0, batch=0),)}, "not above 0"),
+        (
+            {"trainings": (training("a", 1.0, parts=(PART,)),)},
+            "are not input, dispatch",
+        ),
+    ],
+)
+def test_what_no_machine_can_have_shown_is_refused_in_a_sentence(fields, said):
+    with pytest.raises(BadFileError, match=said) as caught:
+        reading.parsed(spoilt(**fields), "theirs.json")
+    assert str(caught.value).startswith("theirs.json is not a sound passport: ")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "is empty"),
+        (b"{", "cut off"),
+        (b"[1]", "does not say that it is one"),
+        (b'{"schema": 1, "kind": "finding"}', "not a passport but a finding"),
+        (b'{"schema": 9, "kind": "passport"}', "written by a newer perfkit"),
+        (b" " * (reading.LARGEST_BYTES + 1), "too large to be a passport"),
+    ],
+)
+def test_another_file_is_refused_in_a_sentence(data, said):
+    with pytest.raises(BadFileError, match=said):
+        reading.parsed(data, "theirs.json")
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(BadFileError, match="There is no file"):
+        reading.load(tmp_path / "none.json")
+
+
+def test_what_cannot_be_read_again_is_never_written(tmp_path):
+    with pytest.raises(PerfkitError, match="cannot be kept"):
+        saving.save(replace(passport(), samples={"t": LONG}), tmp_path / "a.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_save_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    path = saving.save(passport(), tmp_path / "a.json")
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(saving.store, "write_whole", full)
+    with pytest.raises(PerfkitError, match="No space left"):
+        saving.save(passport(label="other"), path)
+    assert path.read_bytes() == before

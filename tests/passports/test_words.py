@@ -1,0 +1,67 @@
+import re
+from dataclasses import replace
+
+from perfkit.machine.record import Busy, Load
+from perfkit.passports import words
+from perfkit.passports.record import Training
+from tests.classroom.passports import passport, training
+from tests.findings.made import MACHINE
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m"
+
+
+def test_the_preview_says_what_is_in_the_file_and_what_is_not():
+    load = Load(top=(Busy(program="firefox", cores=0.4),))
+    made = passport(machine=replace(MACHINE, load=load))
+    said = words.preview(made, 31_400)
+    assert said.splitlines()[0] == "In this file (31.4 KB):"
+    assert "1 check with" in said
+    assert "the rates of 4 parts" in said
+    assert "1 reference training," in said
+    assert "60 samples" in said
+    assert "firefox" in said
+    assert "OMP_NUM_THREADS" in said
+    held, _, left_out = said.partition("Not in it:")
+    assert "name" in left_out
+    assert "host" not in held
+
+
+def test_names_that_were_asked_for_are_shown_as_part_of_it():
+    said = words.preview(passport(host="dgx-3", user="ada"), 1000)
+    held, _, left_out = said.partition("Not in it:")
+    assert "the host's name, dgx-3 and the user's name, ada" in held
+    assert "--with-names" not in left_out
+
+
+def test_the_text_has_every_training_with_its_split():
+    said = words.in_text(passport())
+    assert "tiny dense: 2 ms (1.8 ms to 2.2 ms): input 1 ms (0 s to 2 ms)" in said
+    assert "NumPy product, float32: 200 GFLOP/s (194 to 206), 40 % of its limit" in said
+    assert "warn: This laptop runs on its battery" in said
+
+
+def test_what_is_missing_says_why():
+    broken = Training(name="wide dense", batch=32, missing="No room.")
+    made = passport(trainings=(broken,), without=("memory copy",), stopped=True)
+    said = repr(made)
+    assert "wide dense: not measured. No room." in said
+    assert "memory copy: not measured. Its library is missing." in said
+    assert "stopped before it was whole" in said
+
+
+def test_a_mixed_precision_is_in_the_name():
+    assert words.title(training("a", 1.0, dtype="mixed_bfloat16")) == "a, bfloat16"
+
+
+def test_what_others_wrote_is_escaped_and_printable():
+    bad = training(HOSTILE, 1.0)
+    made = passport(label=HOSTILE, trainings=(bad,), missed=(HOSTILE,))
+    assert "<script" not in made._repr_html_()
+    assert "\x1b" not in made._repr_html_() + repr(made) + words.preview(made, 1)
+
+
+def test_the_card_has_a_column_for_every_part():
+    heads = re.findall(r'<th scope="col">(\w+)', passport()._repr_html_())
+    assert heads[:7] == [
+        *("training", "a", "input", "dispatch", "transfer", "compute", "unexplained")
+    ]

@@ -1,0 +1,309 @@
+import getpass
+import json
+import platform
+import signal
+from pathlib import Path
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.displays import Display
+from perfkit.errors import BadParameterError, MissingPartError, RunError
+from perfkit.measure import events
+from perfkit.passports import reading
+from perfkit.recording import making
+from perfkit.recording.making import LADDER, TRAININGS, Making
+from perfkit.recording.passport import ready
+from tests.experiments import references
+from tests.findings import ladders, made
+from tests.findings.made import MACHINE
+
+HOME = str(Path.home())
+
+
+class Clock:
+    """Gives seconds that pass only where the script says so."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Session:
+    """A run that tells what it was told to, and takes its time for it."""
+
+    def __init__(self, clock, finding, *told, each=1.0):
+        self.clock, self.finding, self.told, self.each = clock, finding, told, each
+        self.stopped = False
+        self.unsaved = ""
+
+    def stop(self):
+        self.stopped = True
+
+    def events(self):
+        for event in self.told:
+            if isinstance(event, Exception):
+                raise event
+            if event is signal.SIGINT:
+                signal.raise_signal(signal.SIGINT)
+                event = events.Progress(1.0, 2.0)
+            self.clock.now += self.each
+            yield event
+            if self.stopped:
+                return
+
+
+def climbed():
+    return ladders.finding(samples=SHORT)
+
+
+def trained():
+    run = references.measured()
+    return made.finding(
+        experiment=TRAININGS,
+        trials=run.trials,
+        timings=run.timings,
+        comparisons=run.comparisons,
+        noise_floor=1.02,
+        baseline=run.baseline,
+        samples=SHORT,
+    )
+
+
+SHORT = {"t": (0.0, 0.2, 0.4), "cpu_trial": (1.0, 1.5, None)}
+STEP = events.Progress(1.0, 2.0)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine on which every run does what its script says."""
+    clock = Clock()
+    scripts = {
+        LADDER: Session(clock, climbed(), events.TrialStarted("a", 1, 0.5), STEP),
+        TRAININGS: Session(clock, trained(), events.TrialStarted("a", 1, 0.5), STEP),
+    }
+    asked = {}
+
+    def open_session(experiment, budget):
+        asked[experiment.name] = budget
+        found = scripts[experiment.name]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(making.running, "open_session", open_session)
+    monkeypatch.setattr("perfkit.machine.collect.machine", lambda: MACHINE)
+    return clock, scripts, asked
+
+
+def record(machine, path=None, *, budget=60.0, **more):
+    being = Making(budget, "lab 7", path, clock=machine[0], **more)
+    being.make(Display())
+    return being
+
+
+def test_a_passport_holds_what_both_measurements_found(machine, tmp_path):
+    path = tmp_path / "lab-7.json"
+    found = record(machine, path).passport()
+    assert [rung.name for rung in found.rungs] == list(ladders.RUNGS)
+    assert [t.name for t in found.trainings if t.seconds] == [
+        *("tiny dense", "small CNN from memory", "small CNN from JPEG", "wide dense")
+    ]
+    assert found.noise_floors[TRAININGS] == 1.02
+    assert not found.unfinished
+    assert not found.stopped
+    assert reading.load(path).trainings == reading.load(found.path).trainings
+
+
+def test_both_measurements_lie_on_one_clock(machine):
+    machine[0].now = 100.0
+    found = record(machine).passport()
+    # The ladder's first trial began 0.5 s after its clock, and a second had passed.
+    assert found.phases[LADDER][0] == pytest.approx(0.5)
+    assert found.phases[TRAININGS][0] == pytest.approx(2.5)
+    assert found.samples["t"] == (0.5, 0.7, 0.9, 2.5, 2.7, 2.9)
+
+
+def test_the_trainings_get_what_the_ladder_leaves(machine):
+    record(machine)
+    _, _, asked = machine
+    assert asked[LADDER] < 0.6 * 60
+    assert asked[TRAININGS] == pytest.approx(60 - 2 - 3)
+
+
+def test_a_measurement_that_takes_too_long_is_ended(machine):
+    clock, scripts, _ = machine
+    scripts[LADDER] = Session(clock, climbed(), *[STEP] * 500)
+    found = record(machine).passport()
+    assert scripts[LADDER].stopped
+    assert clock.now <= 60 * 1.1
+    assert not found.stopped
+
+
+def test_waiting_for_another_run_is_not_in_the_budget(machine):
+    clock, scripts, asked = machine
+    waiting = events.Preparing("Waiting until another run has ended")
+    scripts[LADDER] = Session(clock, climbed(), *[waiting] * 500, STEP)
+    record(machine)
+    assert not scripts[LADDER].stopped
+    assert asked[TRAININGS] == pytest.approx(60 - 1 - 3)
+
+
+def test_an_interrupt_keeps_what_was_measured(machine, tmp_path):
+    clock, scripts, asked = machine
+    scripts[LADDER] = Session(clock, climbed(), signal.SIGINT, STEP, STEP)
+    found = record(machine, tmp_path / "a.json").passport()
+    assert scripts[LADDER].stopped
+    assert TRAININGS not in asked
+    kept = reading.load(tmp_path / "a.json")
+    assert kept.stopped
+    assert [r.rate for r in kept.rungs] == pytest.approx(
+        [r.rate for r in found.rungs], rel=1e-5
+    )
+
+
+def test_one_that_is_broken_off_has_left_what_was_measured(machine, tmp_path):
+    clock, scripts, _ = machine
+    scripts[TRAININGS] = Session(clock, None, SystemExit())
+    scripts[TRAININGS].events = broken_off
+    with pytest.raises(SystemExit):
+        record(machine, tmp_path / "a.json")
+    kept = reading.load(tmp_path / "a.json")
+    assert kept.unfinished
+    assert kept.rungs
+    assert not kept.trainings
+
+
+def broken_off():
+    raise SystemExit
+    yield
+
+
+def test_a_part_that_cannot_be_measured_is_said_and_the_rest_is_kept(machine):
+    clock, scripts, _ = machine
+    scripts[LADDER] = Session(clock, None, RunError("It fell in /home/ada/x."))
+    scripts[TRAININGS] = MissingPartError("tensorflow is not installed")
+    found = record(machine).passport()
+    assert '"machine-ladder" was not measured to its end: It fell in <path>' in str(
+        found.missed
+    )
+    assert "tensorflow is not installed" in found.missed[-1]
+    assert found.machine == MACHINE
+    assert found.checks
+
+
+def test_a_budget_that_is_gone_is_said(machine):
+    clock, scripts, asked = machine
+    scripts[LADDER] = Session(clock, climbed(), STEP, each=70.0)
+    found = record(machine).passport()
+    assert TRAININGS not in asked
+    assert found.missed[-1] == 'The budget ended before "reference-trainings".'
+
+
+def test_a_file_that_cannot_be_written_costs_nothing_that_was_measured(
+    machine, tmp_path
+):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    being = Making(60.0, "lab", folder / "a.json", clock=machine[0])
+    folder.rmdir()
+    folder.write_text("a file")
+    being.make(Display())
+    assert "could not be saved" in being.unsaved
+    assert being.passport().rungs
+
+
+def test_no_name_and_no_path_of_this_machine_is_in_the_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", f"--dump={HOME}/x --who={platform.node()}")
+    clock = Clock()
+    scripts = {LADDER: climbed(), TRAININGS: trained()}
+    monkeypatch.setattr(
+        making.running,
+        "open_session",
+        lambda e, _: Session(clock, scripts[e.name], RunError(f"Gone: {HOME}/y")),
+    )
+    path = tmp_path / "a.json"
+    Making(60.0, "lab", path, clock=clock).make(Display())
+    text = path.read_text()
+    host = platform.node()
+    assert "XLA_FLAGS" in text
+    assert HOME not in text
+    assert not host or host not in text
+    assert json.loads(text)["machine"]["cpu"]
+
+
+def test_names_are_in_it_where_they_were_asked_for(tmp_path, machine):
+    being = ready(tmp_path / "a.json", with_names=True)
+    assert being.names == (platform.node(), getpass.getuser())
+    found = record(machine, names=("dgx-3", "ada")).passport()
+    assert (found.host, found.user) == ("dgx-3", "ada")
+
+
+def test_the_label_is_the_files_name_unless_one_is_given(tmp_path):
+    assert ready(tmp_path / "lab-7.json").label == "lab-7"
+    assert ready(tmp_path / "lab-7.json", label="desk").label == "desk"
+    assert ready(None).label == "this machine"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"out": "a.txt"}, "ends in .json"),
+        ({"out": "no/such/folder/a.json"}, "cannot be written"),
+        ({"out": 3}, "give a name such as lab-7.json"),
+        ({"out": None, "budget": 0}, "seconds from 1 to 3600"),
+        ({"out": None, "budget": "soon"}, "seconds from 1 to 3600"),
+        ({"out": None, "budget": float("nan")}, "seconds from 1 to 3600"),
+        ({"out": None, "label": "x" * 81}, "at most 80 letters"),
+        ({"out": None, "label": 3}, "at most 80 letters"),
+    ],
+)
+def test_what_cannot_succeed_is_refused_before_anything_is_measured(given, said):
+    with pytest.raises(BadParameterError, match=said):
+        perfkit.passport(**given)
+
+
+def test_a_file_that_is_there_is_never_written_over(tmp_path):
+    (tmp_path / "a.json").write_text("mine")
+    with pytest.raises(BadParameterError, match="is there already"):
+        perfkit.passport(tmp_path / "a.json")
+    assert (tmp_path / "a.json").read_text() == "mine"
+
+
+def test_the_command_shows_the_passport_and_what_is_in_the_file(
+    machine, tmp_path, capsys
+):
+    path = tmp_path / "lab-7.json"
+    line = ["passport", "--budget", "60", "-o", str(path), "--label", "desk"]
+    assert cli.main(line) == cli.DONE
+    said = capsys.readouterr().out
+    assert said.startswith("Passport of desk, recorded ")
+    assert "small CNN from JPEG: 41 ms" in said
+    assert "In this file (" in said
+    assert "Not in it:" in said
+    assert f"Written: {path}" in said
+
+
+def test_the_command_ends_with_130_where_it_was_interrupted(machine, tmp_path, capsys):
+    clock, scripts, _ = machine
+    scripts[LADDER] = Session(clock, climbed(), signal.SIGINT, STEP)
+    path = tmp_path / "a.json"
+    assert cli.main(["passport", "--budget", "60", "-o", str(path)]) == cli.INTERRUPTED
+    assert "stopped before it was whole" in capsys.readouterr().out
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["passport"],
+        ["passport", "-o", "a.txt"],
+        ["passport", "-o", "a.json", "--budget", "soon"],
+        ["passport", "-o", "a.json", "--names"],
+    ],
+)
+def test_a_line_that_asks_for_what_there_is_not_is_bad_usage(line, capsys):
+    assert cli.main(line) == cli.BAD_USAGE
+    assert capsys.readouterr().err.count("\n") == 1
