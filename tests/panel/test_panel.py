@@ -7,6 +7,7 @@ import pytest
 
 import perfkit
 from perfkit.errors import BadParameterError, MissingPartError, RunError
+from perfkit.findings import store
 from perfkit.panel import cells
 from perfkit.panel import panel as panels
 from tests.experiments.toy import Loops, NoRoom, SlowToPrepare
@@ -355,3 +356,27 @@ def test_a_missing_library_is_a_sentence_with_its_remedy(monkeypatch):
     with pytest.raises(MissingPartError, match="pip install a_library_nobody_has"):
         panel.result()
     assert "pip install a_library_nobody_has" in state(panel)
+
+
+def test_a_panel_shows_a_recording_in_place_of_a_run(tmp_path, monkeypatch):
+    fields = {"experiment": "loops", "parameters": {"size": 20_000}}
+    rates = {"short": 200.0, "double": 100.0}
+    store.save(made.finding(rates, against="short", **fields), tmp_path / "recorded")
+    monkeypatch.setenv("PERFKIT_REPLAY", str(tmp_path / "recorded"))
+    panel = perfkit.panel(Loops(), budget=9, folder=tmp_path)
+    assert state(panel) == "Ready: Run shows what was recorded; nothing is measured."
+    panel.view.run.click()
+    finding = panel.result()
+    assert state(panel) == f"{finding.stamp} {finding.verdict.headline}"
+    assert finding.stamp in panel.view.card.value
+    assert panel.view.charts.value.count(">Recorded on 2025-03-14") == 4
+    # The whole run stands in the live chart, though it was never drawn on the way.
+    assert panel.view.chart.total > 20
+    assert finding.stamp in panel.view.chart.words
+
+
+def test_a_panel_says_where_there_is_no_such_recording(tmp_path, monkeypatch):
+    panel = perfkit.panel(Loops(), budget=9, replay=tmp_path)
+    with pytest.raises(MissingPartError, match="holds no recording of loops"):
+        panel.result()
+    assert "record one where it can be run" in state(panel)

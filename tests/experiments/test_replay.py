@@ -1,0 +1,167 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+import perfkit
+from perfkit.charts import chart, kinds
+from perfkit.errors import BadFileError, MissingPartError
+from perfkit.experiments import recordings, replay
+from perfkit.experiments.recordings import recording
+from perfkit.experiments.replay import Replay
+from perfkit.export import export
+from perfkit.findings import store
+from perfkit.measure import events
+from perfkit.measure.measurement import TWIN
+from tests.experiments.toy import Loops
+from tests.findings.made import MACHINE, finding
+from tests.hostile.broken import broken
+from tests.hostile.shown import in_terminal
+
+RATES = {"short": 200.0, "double": 100.0}
+STAMP = "Recorded on 2025-03-14 09:26, Intel Xeon Platinum 8481C, 2 of 8 cores"
+
+
+def recorded(**more):
+    fields = {"experiment": "loops", "parameters": {"size": 20_000}, "guess": "9x"}
+    return finding(RATES, against="short", **fields | more)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of recordings, and files that are none."""
+    made = tmp_path / "recordings"
+    store.save(recorded(recorded="2025-01-01T00:00:00+00:00"), made)
+    store.save(recorded(), made)
+    store.save(recorded(recorded="2026-01-01T00:00:00+00:00", stopped=True), made)
+    store.save(recorded(parameters={"size": 500}), made)
+    store.save(finding(), made)
+    (made / "broken.json").write_bytes(broken(b"{}")["zero bytes"]())
+    return made
+
+
+def test_the_newest_whole_recording_with_the_same_parameters_is_taken(folder):
+    assert recording(Loops(), folder).recorded == "2025-03-14T09:26:53+01:00"
+    assert recording(Loops(size=500), folder).parameters == {"size": 500}
+
+
+def test_what_was_broken_off_is_taken_where_there_is_nothing_else(tmp_path):
+    path = store.save(recorded(unfinished=True), tmp_path)
+    assert recording(Loops(), path).unfinished
+
+
+def test_a_recording_made_before_a_parameter_was_there_has_its_usual_value(tmp_path):
+    store.save(recorded(parameters={}), tmp_path)
+    assert recording(Loops(), tmp_path).parameters == {}
+    with pytest.raises(MissingPartError, match=r"with size=500, but one with size=200"):
+        recording(Loops(size=500), tmp_path)
+
+
+def test_other_parameters_are_another_question(folder):
+    with pytest.raises(MissingPartError) as caught:
+        recording(Loops(size=700), folder)
+    assert str(caught.value) == (
+        "recordings holds no recording of loops with size=700, but one with "
+        "size=20000: ask for that, or run it here without a replay."
+    )
+
+
+def test_where_there_is_no_recording_the_sentence_says_what_there_is(tmp_path):
+    store.save(finding(), tmp_path)
+    with pytest.raises(MissingPartError, match="of loops, but of data-pipeline: rec"):
+        recording(Loops(), tmp_path)
+    with pytest.raises(MissingPartError, match="no recording nowhere: give a finding"):
+        recording(Loops(), "nowhere")
+
+
+def test_a_file_that_is_no_finding_is_refused_in_one_sentence(folder):
+    with pytest.raises(BadFileError, match=r"broken\.json is not JSON"):
+        recording(Loops(), folder / "broken.json")
+
+
+def test_a_machine_that_is_brought_along_is_found_by_its_name(folder, monkeypatch):
+    monkeypatch.setattr(recordings, "REFERENCE", folder.parent)
+    assert recording(Loops(), "recordings").experiment == "loops"
+    with pytest.raises(MissingPartError, match="brings along: recordings"):
+        recording(Loops(), "dgx")
+
+
+def test_a_replay_tells_every_tick_of_the_run_on_one_clock(tmp_path):
+    made = recorded()
+    heard = list(Replay(Loops(), made, folder=tmp_path).events())
+    ticks = [tick for e in heard if isinstance(e, events.Ticked) for tick in e.ticks]
+    assert sum(examples for _, examples in ticks) == sum(
+        examples for trial in made.trials for _, examples in trial.ticks
+    )
+    clock = [e.ticks[-1][0] for e in heard if isinstance(e, events.Ticked)]
+    assert clock == sorted(clock)
+    started = [e for e in heard if isinstance(e, events.TrialStarted)]
+    assert len(started) == len(made.trials) == 9
+    sampled = [e for e in heard if isinstance(e, events.Sampled)]
+    assert [e.values["t"] for e in sampled] == list(made.samples["t"])
+
+
+def test_the_rates_become_known_round_by_round(tmp_path):
+    heard = Replay(Loops(), recorded(), folder=tmp_path).events()
+    ended = [e for e in heard if isinstance(e, events.TrialEnded)]
+    assert [e.trial.round for e in ended] == [1, 2, 3]
+    assert TWIN not in {e.trial.variant for e in ended}
+    assert ended[-1].measurement.timings == recorded().timings
+
+
+def test_stop_ends_the_telling_and_keeps_the_whole_finding(tmp_path):
+    replay = Replay(Loops(), recorded(), folder=tmp_path)
+    heard = []
+    for event in replay.events():
+        heard.append(event)
+        replay.stop()
+    assert len(heard) == 3
+    assert replay.finding.timings == recorded().timings
+
+
+def test_a_replay_is_given_in_place_of_a_run_and_says_so(folder, tmp_path):
+    shown = perfkit.run(Loops(), guess="3x", replay=folder, folder=tmp_path)
+    assert shown.timings == recorded().timings
+    assert shown.machine == MACHINE
+    assert shown.guess == "3x"
+    assert shown.stamp.startswith(STAMP)
+    assert store.load(shown.path) == shown
+    assert shown.path.parent == tmp_path
+
+
+def test_an_environment_variable_turns_every_run_into_a_replay(
+    folder, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PERFKIT_REPLAY", str(folder))
+    monkeypatch.setattr(replay.store, "FOLDER", str(tmp_path / "here"))
+    assert perfkit.run(Loops()).replayed
+    assert perfkit.run(Loops(), replay="", budget=1, folder=tmp_path).replayed is False
+
+
+def test_all_that_is_shown_of_a_recording_is_stamped(tmp_path):
+    shown = replace(recorded(), replayed=True)
+    assert repr(shown).startswith(STAMP)
+    assert STAMP in shown._repr_html_()
+    assert STAMP in in_terminal(shown)
+    for kind in kinds(shown):
+        figure = chart(shown, kind)
+        assert STAMP in figure.alt
+        assert f">{STAMP}" in figure.svg
+    page = export(shown, tmp_path / "x.html").read_text(encoding="utf-8")
+    # In a notice, and in the alternative text and the drawing of each chart.
+    assert page.count(STAMP) == 1 + 2 * len(kinds(shown))
+
+
+def test_what_was_run_has_no_stamp():
+    assert recorded().stamp == ""
+    assert "ecorded on" not in repr(recorded()) + chart(recorded()).svg
+
+
+def test_a_stamp_of_a_hostile_machine_is_text():
+    attack = '"><script>alert(1)</script>\x1b[2J\u202e'
+    machine = replace(MACHINE, cpu=attack)
+    shown = replace(recorded(), replayed=True, machine=machine, recorded=attack)
+    svg = chart(shown).svg
+    assert "<script" not in svg + shown._repr_html_()
+    assert "\x1b" not in shown.stamp
+    assert json.dumps(attack)[1:9] not in svg
