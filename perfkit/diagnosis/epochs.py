@@ -8,14 +8,16 @@ that comes again once in a real epoch. A validation is a pause of its own.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import own_callbacks
+from perfkit.diagnosis import main_thread, own_callbacks
 from perfkit.diagnosis.validating import Validating
+from perfkit.diagnosis.validation import epochs_between
 from perfkit.errors import BadParameterError
-from perfkit.measure.tick import READY, TICK_S, Pause, Tick
+from perfkit.measure.tick import READY, TICK_S, Note, Pause, Tick
 from perfkit.workloads.execution.inside_fit import Turnstile
 from perfkit.workloads.execution.loops import wait
 
@@ -73,21 +75,31 @@ def fitted(
     turnstile = Turnstile()
 
     def work() -> None:
+        main_thread.stand_in()
         training = looping.made(making, turnstile) if looping else making()
         if training is None:
             return
-        counter = _Counter(turnstile, epochs)
+        counter = _Counter(turnstile, _as_swapped(epochs, training))
         first, last = counter.callbacks()
-        given = own_callbacks.listed(training.arguments.get("callbacks"))
-        own = own_callbacks.in_trial(given, training.epochs)
         # How seldom it comes is part of what each validation is told to cost.
         training.arguments.pop("validation_freq", None)
-        while True:
-            training.fit([first, *own, last], epochs=_ENDLESS)
-            if counter.used_up():
-                return
+        given = own_callbacks.listed(training.arguments.get("callbacks"))
+        own = own_callbacks.in_trial(given, training.epochs)
+        with contextlib.suppress(_UsedUp):
+            while not counter.used_up():
+                training.fit([first, *own, last], epochs=_ENDLESS)
 
     yield from turnstile.heard(work)
+
+
+class _UsedUp(Exception):
+    """Ends a ``fit`` that would go through one empty epoch after the other."""
+
+
+def _as_swapped(epochs: Epochs, training: Training) -> Epochs:
+    """The same without the validation, where a swap has left that out."""
+    validates = epochs_between(training.arguments) > 0
+    return epochs if validates else replace(epochs, validated=0)
 
 
 class _Counter:
@@ -98,7 +110,7 @@ class _Counter:
         self._limit = epochs.trial_steps or epochs.steps
         # Of the last epoch that ended by itself, where nobody knew before.
         self._length = epochs.examples
-        self._reached = self._examples = self._all = 0
+        self._reached = self._examples = self._all = self._fits = 0
         self._ready = self._at_end = self._ever = False
         self._began = time.perf_counter()
         self._before = 0
@@ -125,16 +137,20 @@ class _Counter:
         return first, last
 
     def used_up(self) -> bool:
-        """Whether the last fit found no more data; one that never did is refused."""
-        if self._ever and not self._all:
-            return True
+        """Whether the last fit found no more data; False before the first."""
+        if self._fits:
+            self._refuse_none()
+            if not self._all:
+                return True
+            self._end_epoch(None)
+        self._fits, self._all = self._fits + 1, 0
+        return False
+
+    def _refuse_none(self) -> None:
         if not self._ever:
             raise BadParameterError(
                 "The training made no step: its data are empty, or used up."
             )
-        self._all = 0
-        self._end_epoch(None)
-        return False
 
     def _begin_epoch(self, callback: Any) -> None:
         self._reached, self._before = 0, _updates(callback.model)
@@ -201,10 +217,14 @@ class _Counter:
     def _end_validation(self) -> None:
         epoch = self._epochs.examples or self._upto(self._reached)
         told = self._validating.end(epoch * self._epochs.validated)
-        for what in told if self._ready else ():
-            self._tell(what)
+        for what in told:
+            if self._ready or isinstance(what, Note):
+                self._tell(what)
 
     def _end_epoch(self, callback: Any) -> None:
+        self._refuse_none()
+        if callback is not None and not self._reached:
+            raise _UsedUp
         self._at_end = True
         if not self._epochs.steps:
             self._length = self._upto(self._reached)
@@ -227,4 +247,5 @@ def _go_on(callback: Any) -> None:
 
 def _updates(model: Any) -> int:
     """How often the optimizer of a model has changed its weights."""
-    return int(model.optimizer.iterations) if model.optimizer is not None else 0
+    # Under a strategy the variable is one for each device, and no number itself.
+    return int(model.optimizer.iterations.numpy()) if model.optimizer else 0

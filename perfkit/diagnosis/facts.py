@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import validation
+from perfkit.diagnosis import rows, validation
 
 if TYPE_CHECKING:
     from perfkit.diagnosis.training import Training
@@ -113,7 +113,7 @@ def _first_batch(training: Training) -> Any:
         return training.data[0]
     if training.kind == "arrays":
         size = training.arguments["batch_size"]
-        return tuple(part[:size] for part in training.data)
+        return rows.first(training.data, size)
     # A generator would be used up by looking at it: its first batch is seen in fit.
     return ()
 
@@ -140,7 +140,7 @@ def steps_of(training: Training) -> int | None:
         return None if count is None else int(count)
     if training.kind == "arrays":
         kept = 1 - float(training.arguments.get("validation_split") or 0)
-        examples = int(len(training.data[0]) * kept)
+        examples = int(rows.count(training.data) * kept)
         return -(-examples // int(training.arguments["batch_size"]))
     return None
 

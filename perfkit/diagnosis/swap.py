@@ -39,6 +39,9 @@ class Swap:
         steps: Steps that are made at a time.
         ceiling: Whether it shows what cannot be had, only what is lost: the training
             without its input.
+        defect_from: Of one that is judged by gain: the gain from which it is a defect.
+        inferred_if: A note of a trial that says that a part of the gain was scaled up
+            from what was run; "" where all is measured.
         combines: Whether it may be applied together with others; not where it changes
             what is learnt.
     """
@@ -54,6 +57,8 @@ class Swap:
     batches: int = 1
     steps: int = 1
     ceiling: bool = False
+    defect_from: float = 2.0
+    inferred_if: str = ""
     combines: bool = True
 
 

@@ -57,9 +57,12 @@ class Validating:
             examples: Trained on for each validation of the real training.
         """
         self._validations += 1
+        first = self._validations == 1
         if self._limit is None:
             return (Pause(VALIDATION, every=examples),)
         if self._steps is None:
-            return Note(UNKNOWN, self._limit), Pause(VALIDATION)
+            told = (Note(UNKNOWN, self._limit),) if first else ()
+            return *told, Pause(VALIDATION)
         share = self._limit / self._steps
-        return Note(SHORTENED, share), Pause(VALIDATION, every=examples * share)
+        told = (Note(SHORTENED, share),) if first else ()
+        return *told, Pause(VALIDATION, every=examples * share)

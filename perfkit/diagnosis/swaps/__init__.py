@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit.diagnosis.swap import Swap, Untested
-from perfkit.diagnosis.swaps import execution, resident
+from perfkit.diagnosis.swaps import (
+    batch,
+    epochs,
+    execution,
+    observers,
+    pipeline,
+    pipeline_python,
+    pipeline_reading,
+    precision,
+    resident,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,6 +26,17 @@ if TYPE_CHECKING:
 _KINDS: tuple[Callable[[Facts], Iterator[Swap | Untested]], ...] = (
     resident.swaps,
     execution.swaps,
+    observers.swaps,
+    epochs.swaps,
+    # In the order in which they can be applied one after another.
+    pipeline.serial_map,
+    pipeline_reading.slow_read,
+    pipeline_python.python_input,
+    pipeline.no_cache,
+    pipeline.no_prefetch,
+    pipeline.host_to_device,
+    batch.swaps,
+    precision.swaps,
 )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis.own_callbacks import is_own
 from perfkit.diagnosis.swap import Swap, Untested
 
 if TYPE_CHECKING:
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.training import Training
 
 _MANY = 16
+# Keras calls the second of each pair through the first.
+_STEP_HOOKS = (
+    *("on_train_batch_begin", "on_batch_begin"),
+    *("on_train_batch_end", "on_batch_end"),
+)
 
 
 def swaps(facts: Facts) -> Iterator[Swap | Untested]:
@@ -26,23 +32,16 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
             cause="eager",
             kind="defect",
             changes="The step is traced once and run as a graph.",
-            fix="Leave out run_eagerly=True in model.compile(...).",
+            fix="Leave out run_eagerly=True in model.compile(...), and "
+            "tf.config.run_functions_eagerly(True).",
             apply=as_graph,
         )
         yield Untested("xla", "an eager step cannot be compiled")
         yield Untested("step-overhead", "an eager step runs one at a time")
         return
-    if facts.steps_per_execution < _MANY:
-        yield Swap(
-            name=f"{_MANY} steps at a time",
-            cause="step-overhead",
-            kind="by gain",
-            changes=f"Back to Python after {_MANY} steps instead of "
-            f"{facts.steps_per_execution}.",
-            fix=f"model.compile(..., steps_per_execution={_MANY})",
-            apply=functools.partial(many_steps, steps=_MANY),
-            steps=_MANY,
-        )
+    many = min(_MANY, facts.steps or _MANY)
+    if facts.steps_per_execution < many:
+        yield _many(facts, many)
     if not facts.xla:
         yield Swap(
             name="XLA",
@@ -54,19 +53,66 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
         )
 
 
+def _many(facts: Facts, many: int) -> Swap:
+    seen = "; callbacks still see every step" if facts.callbacks else ""
+    seldom = f"; callbacks are then called once in {many} steps"
+    return Swap(
+        name=f"{many} steps at a time",
+        cause="step-overhead",
+        kind="by gain",
+        changes=f"Back to Python after {many} steps instead of "
+        f"{facts.steps_per_execution}{seen}.",
+        fix=f"model.compile(..., steps_per_execution={many})"
+        f"{seldom if facts.callbacks else ''}",
+        apply=functools.partial(many_steps, steps=many, epoch=facts.steps),
+        steps=many,
+    )
+
+
 def as_graph(training: Training) -> None:
     """Run the steps as a graph, whoever asked for eager ones."""
     import tensorflow as tf
 
     tf.config.run_functions_eagerly(False)
     training.model.run_eagerly = False
+    training.trace_anew()
 
 
-def many_steps(training: Training, *, steps: int) -> None:
-    """Make several steps before going back to Python."""
+def many_steps(training: Training, *, steps: int, epoch: int | None = None) -> None:
+    """Make several steps before going back to Python.
+
+    Args:
+        training: It is changed.
+        steps: At a time.
+        epoch: Steps of an epoch, the last execution of which may hold fewer.
+    """
     training.model.steps_per_execution = steps
+    training.trace_anew()
+    for callback in training.arguments["callbacks"]:
+        if callback is not None and is_own(callback, *_STEP_HOOKS):
+            _see_every_step(callback, epoch)
+
+
+def _see_every_step(callback: Any, epoch: int | None) -> None:
+    """Call a callback as often as before, or its own cost would look like dispatch."""
+    begin, end = callback.on_train_batch_begin, callback.on_train_batch_end
+    reached = 0
+
+    def begun(step: int, logs: Any = None) -> None:
+        nonlocal reached
+        reached = step
+        begin(step, logs)
+
+    def ended(step: int, logs: Any = None) -> None:
+        for one in range(reached, min(step + 1, epoch or step + 1)):
+            if one > reached:
+                begin(one, None)
+            end(one, logs)
+
+    callback.on_train_batch_begin, callback.on_train_batch_end = begun, ended
 
 
 def compiled(training: Training) -> None:
     """Let XLA compile the step."""
     training.model.jit_compile = True
+    training.trace_anew()
