@@ -12,9 +12,13 @@ from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import facts_of
 from perfkit.diagnosis.loop_facts import facts_of_loop, some_epochs
 from perfkit.diagnosis.looping import Looping
+from perfkit.diagnosis.pipeline.facts import pipeline_facts
+from perfkit.diagnosis.pipeline.live import kinds, live_plan
+from perfkit.diagnosis.pipeline.private import leave_files_alone
+from perfkit.diagnosis.tracing import Tracing
 from perfkit.diagnosis.training import Training, handed_over
 from perfkit.errors import BadParameterError
-from perfkit.measure.tick import Note, Tick
+from perfkit.measure.tick import READY, Note, Tick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from perfkit.measure.tick import Yielded
 
 FACTS, PROBLEM, TRACEBACK = "facts", "problem", "traceback"
+ANATOMY = "anatomy"
 _LOOK_S = 1.5
 _ENOUGH_TICKS = 60
 
@@ -30,8 +35,8 @@ def look(maker: Callable[[], Any]) -> Iterator[Yielded]:
     """Make the training, run it for a moment, and tell what was seen.
 
     Yields:
-        The note ``"facts"``, or ``"problem"`` with a sentence and, where the user's own
-        code raised, ``"traceback"``.
+        The notes ``"anatomy"`` and ``"facts"``, or ``"problem"`` with a sentence and,
+        where the user's own code raised, ``"traceback"``.
     """
     try:
         yield from _looked(maker)
@@ -48,36 +53,46 @@ def _looked(maker: Callable[[], Any]) -> Iterator[Yielded]:
     began = time.perf_counter()
 
     looping = Looping(epochs := Epochs(batch=1))
+    traces = Tracing()
+    traces.look()
 
     def making() -> Training | None:
         returned = maker()
         if looping.training:
             return None
         training = handed_over(returned)
+        leave_files_alone(training)
         seen.append((training, time.perf_counter() - began))
         return training
 
     # With no end of an epoch the first step is told at once.
     with contextlib.closing(fitted(making, epochs, looping)) as running:
-        ticks = _some(running)
-        timed = {
+        ticks = _some(running, traces)
+        plan = live_plan()
+        yield Note(ANATOMY, plan)
+        timed: dict[str, Any] = {
             "step_s": _step_s(ticks),
             "ready_s": ticks[0][0] - began if ticks else 0.0,
+            "retraced": traces.anew(),
         }
         if looping.training:
             some_epochs(running, looping)
-            facts = facts_of_loop(looping, **timed)
+            data = pipeline_facts(looping.training) | {"plan": kinds(plan)}
+            facts = facts_of_loop(looping, pipeline=data, **timed)
             yield Note(FACTS, facts.as_note())
             return
     training, setup_s = seen[0]
-    facts = facts_of(training, setup_s=setup_s, **timed)
+    data = pipeline_facts(training) | {"plan": kinds(plan)}
+    facts = facts_of(training, setup_s=setup_s, pipeline=data, **timed)
     yield Note(FACTS, facts.as_note())
 
 
-def _some(ticks: Generator[Any]) -> list[tuple[float, int]]:
+def _some(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int]]:
     """When each tick came and how many steps it held, for a second or two."""
     found: list[tuple[float, int]] = []
     for tick in itertools.islice(ticks, _ENOUGH_TICKS):
+        if tick == READY:
+            traces.begin()
         steps = tick.examples if isinstance(tick, Tick) else 0
         found.append((time.perf_counter(), steps))
         if found[-1][0] - found[0][0] > _LOOK_S:

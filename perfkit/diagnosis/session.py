@@ -85,6 +85,7 @@ class DiagnosisSession:
         self._path: Path | None = None
         self._stopped = threading.Event()
         self._facts = Facts()
+        self._anatomy: dict[str, Any] = {}
         self._swaps: tuple[Swap, ...] = ()
         self._untested: dict[str, str] = {}
         self._choosing: Choosing | None = None
@@ -145,6 +146,7 @@ class DiagnosisSession:
                 error.add_note(raised.in_text(notes[look.TRACEBACK]))
             raise error
         self._facts = Facts(**notes[look.FACTS])
+        self._anatomy = notes.get(look.ANATOMY, {})
         self._swaps, self._untested = swaps.applicable(self._facts)
 
     def _measure(self) -> Iterator[Event]:
@@ -207,6 +209,7 @@ class DiagnosisSession:
             together=self._together(measured),
             ceiling=judging.ceiling(self._swaps, measured),
             untested=self._untested,
+            anatomy=self._anatomy,
             facts=self._facts.as_note(),
             outcome=telling.outcome(measured),
             trials=measured.trials,

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.looping import Looping
+from perfkit.diagnosis.pipeline.private import fill_caches
+from perfkit.diagnosis.noting import noted
+from perfkit.diagnosis.tracing import Tracing
 from perfkit.diagnosis.training import Training, handed_over
 
 if TYPE_CHECKING:
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 _EPOCH_S = 0.35
 _FEWEST = 4
 _SHORTER = 1.5
+# Steps for which a cache is filled where nobody knows how many an epoch has.
+_MANY = 64
 
 
 def trial(
@@ -45,10 +50,14 @@ def trial(
         training = handed_over(returned)
         for swap in swaps:
             swap.apply(training)
+        if facts.pipeline.get("cached"):
+            fill_caches(training, epochs.trial_steps or facts.steps or _MANY)
         return training
 
+    traces = Tracing()
+    traces.look()
     with contextlib.closing(fitted(making, epochs, looping)) as ticks:
-        yield from ticks
+        yield from noted(ticks, traces, epochs.batch)
 
 
 def loop_epochs(facts: Facts) -> Epochs:
@@ -81,7 +90,7 @@ def epochs_for(facts: Facts, swaps: Sequence[Swap] = ()) -> Epochs:
         return epochs
     step_s = facts.step_s * times or _EPOCH_S
     fitting = max(_FEWEST * at_a_time, round(_EPOCH_S / step_s))
-    if facts.pipeline.get("cached") or fitting >= steps / _SHORTER:
+    if facts.pipeline.get("hidden cache") or fitting >= steps / _SHORTER:
         # An epoch of few executions has no ticks but its own.
         whole = steps * step_s < _EPOCH_S or steps <= _FEWEST * at_a_time
         return replace(epochs, whole=whole)

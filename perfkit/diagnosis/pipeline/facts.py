@@ -31,16 +31,27 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
         * ``"bytes"``: about what all elements take there; null where nobody can tell;
         * ``"why"``: why there is no place or no number; "" where there is;
         * ``"memory"``: bytes that are free;
-        * ``"rewrites"``: whether TensorFlow makes serial maps parallel by itself.
+        * ``"gpus"``: how many there are;
+        * ``"rewrites"``: whether TensorFlow makes serial maps parallel by itself;
+
+        or ``{"missing": why}`` where TensorFlow does not tell.
     """
     if training.kind == "PyDataset":
         return {"python": ["PyDataset"], "workers": int(training.data.workers)}
     if training.kind == "generator":
         return {"python": ["generator"]}
-    return _of_dataset(training.data) if training.kind == "tf.data" else {}
+    if training.kind != "tf.data":
+        return {}
+    try:
+        return _of_dataset(training.data)
+    except AttributeError:
+        # What is private to TensorFlow may be gone in another version.
+        return {"missing": "this TensorFlow does not tell what its stages are made of"}
 
 
 def _of_dataset(dataset: Any) -> dict[str, Any]:
+    import tensorflow as tf
+
     objects = chain(dataset)
     stages = [stage(one, source=not place) for place, one in enumerate(objects)]
     hidden = any(kind(one) == "cache" for one in beneath(objects[0]))
@@ -56,6 +67,7 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "prefetched": _last(stages) == "prefetch",
         "python": sorted({way for one in stages for way in one.python}),
         "memory": int(psutil.virtual_memory().available),
+        "gpus": len(tf.config.list_physical_devices("GPU")),
         "rewrites": _rewrites(dataset.options()),
     }
     return found | _cache(dataset, objects, point)

@@ -78,10 +78,26 @@ def refilled(dataset: Any, steps: int, folder: str) -> Any:
     def change(at: int, stage: Any, before: Any) -> Any:
         if type(stage).__name__ != "CacheDataset" or before is None:
             return again(stage, before)
-        file = f"{folder}/cache-{at}" if stage._filename.numpy() else ""
+        file = f"{folder}/cache-{at}" if in_file(stage) else ""
         return kept(before, steps * per_step(stages[at + 1 :]), file)
 
     return rebuilt(dataset, change)
+
+
+def in_folder(dataset: Any, folder: str) -> Any:
+    """The pipeline with its caches in files lying in another folder."""
+
+    def change(at: int, stage: Any, before: Any) -> Any:
+        if in_file(stage) and before is not None:
+            return before.cache(f"{folder}/cache-{at}")
+        return again(stage, before)
+
+    return rebuilt(dataset, change)
+
+
+def in_file(stage: Any) -> bool:
+    """Whether it is a cache that lies in a file."""
+    return type(stage).__name__ == "CacheDataset" and bool(stage._filename.numpy())
 
 
 def per_step(stages: list[Any]) -> int:

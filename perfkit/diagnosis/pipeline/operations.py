@@ -15,6 +15,7 @@ _PYTHON = {
 }
 _READS = ("ReadFile", "TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset")
 _RECORDS = _READS[1:]
+_WORKS = ("MapDataset", "ParallelMapDataset")
 # Each draw differs from the last, whether or not TensorFlow counts them as stateful:
 # the seed of a stateless one may be another each time.
 _DRAWS = ("Random", "Rng", "Multinomial", "StatefulUniform", "StatefulStandardNormal")
@@ -49,7 +50,7 @@ def doing(functions: Iterable[Any]) -> Doing:
         python=tuple(sorted({_PYTHON[name] for name in found & _PYTHON.keys()})),
         reads=any(name.startswith(_READS) for name in found),
         records=any(name.startswith(_RECORDS) for name in found)
-        and not any("MapDataset" in name for name in found),
+        and not any(name.startswith(_WORKS) for name in found),
     )
 
 

@@ -9,12 +9,14 @@ from perfkit.diagnosis.swaps import (
     batch,
     epochs,
     execution,
+    loops,
     observers,
     pipeline,
     pipeline_python,
     pipeline_reading,
     precision,
     resident,
+    retracing,
 )
 
 if TYPE_CHECKING:
@@ -37,11 +39,13 @@ _KINDS: tuple[Callable[[Facts], Iterator[Swap | Untested]], ...] = (
     pipeline.host_to_device,
     batch.swaps,
     precision.swaps,
+    retracing.swaps,
 )
 
 
 def applicable(facts: Facts) -> tuple[tuple[Swap, ...], dict[str, str]]:
     """Say which swaps apply, and of each cause that was left out why."""
-    found = [one for kind in _KINDS for one in kind(facts)]
+    yielded = (one for kind in _KINDS for one in kind(facts))
+    found = list(loops.without_fit(yielded, facts))
     swaps = tuple(one for one in found if isinstance(one, Swap))
     return swaps, {one.cause: one.why for one in found if isinstance(one, Untested)}
