@@ -1,0 +1,52 @@
+import linecache
+
+from perfkit.diagnosis import raised
+from perfkit.errors import RunError
+
+
+def caught(call):
+    try:
+        call()
+    except Exception as error:
+        return raised.note_of(error)
+    raise AssertionError("nothing was raised")
+
+
+def test_the_lines_of_the_user_are_told_and_none_of_perfkits():
+    from perfkit.diagnosis.maker import InFile
+
+    # perfkit opens the file that is not there: its frames are left out.
+    note = caught(InFile("/no/such/file.py", "make_training"))
+    assert [frame for frame in note["frames"] if "perfkit/" in str(frame[0])] == []
+    assert note["said"].startswith("FileNotFoundError: ")
+
+
+def test_a_cell_shows_its_lines_although_another_process_ran_it():
+    cell = "def make_training():\n    return 1 / 0\n"
+    names = {}
+    exec(compile(cell, "<cell 7>", "exec"), names)
+    note = caught(names["make_training"])
+    known = len(cell), None, cell.splitlines(keepends=True), "<cell 7>"
+    linecache.cache["<cell 7>"] = known
+    said = raised.in_text(note).splitlines()
+    assert said[0] == "Traceback (most recent call last):"
+    assert said[-3:] == [
+        '  File "<cell 7>", line 2, in make_training',
+        "    return 1 / 0",
+        "ZeroDivisionError: division by zero",
+    ]
+
+
+def test_a_notebook_shows_the_sentence_and_then_the_users_lines():
+    error = RunError("The training raised ZeroDivisionError: division by zero")
+    error.add_note("Traceback (most recent call last):\n  ...")
+    shown = error._render_traceback_()
+    assert shown[0].startswith("RunError: The training raised")
+    assert shown[1].startswith("Traceback")
+
+
+def test_an_endless_message_is_cut():
+    def shout():
+        raise ValueError("a" * 10**6)
+
+    assert len(caught(shout)["said"]) <= 4000

@@ -1,0 +1,160 @@
+from dataclasses import replace
+
+import pytest
+
+from perfkit.diagnosis.choosing import AS_GIVEN
+from perfkit.diagnosis.statements import left_open, recovered
+from perfkit.diagnosis.telling import told
+from perfkit.findings.diagnosis import Gain
+from tests.diagnosis.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis, gain
+from tests.findings.made import failed
+
+XLA = cause("xla", "XLA", 1.4, "opportunity")
+GRADES = ("measured here", "inferred", "not tested", "read from the driver")
+
+
+def comparisons(found, **changed):
+    return tuple(
+        replace(c, **changed) if c.variant == "XLA" else c for c in found.comparisons
+    )
+
+
+def test_the_worst_defect_comes_first_with_its_gain_and_interval():
+    assert told(diagnosis()).headline == (
+        "serial-map slows this training most (its map works on one element at a "
+        'time): with "parallel map" it runs 2.50× as fast (95 % interval 2.38 to 2.62).'
+    )
+
+
+def test_what_may_be_as_bad_is_named_with_the_worst():
+    alike = cause("callback", "without CSVLogger", 2.4)
+    said = told(diagnosis(causes=(SLOW_MAP, alike))).headline
+    assert said.endswith("; callback (2.40×) may bring as much.")
+    assert "may bring as much" not in told(diagnosis()).headline
+
+
+def test_a_defect_is_told_before_a_larger_chance():
+    large = cause("precision", "bfloat16", 3.4, "opportunity")
+    said = told(diagnosis(causes=(large, LOGGER)))
+    assert said.headline.startswith("callback slows this training most")
+    assert said.next.splitlines()[0] == LOGGER.fix
+    assert any(
+        "precision, an opportunity, nothing is wrong there" in reason
+        for reason in said.because
+    )
+
+
+def test_waiting_for_input_promises_no_more_than_the_ceiling():
+    said = told(diagnosis(causes=(cause("input-bound", "without input", 3.6),)))
+    assert said.headline.startswith("It waits for its input: without any, this")
+    assert "no single change that was tried here explains that" in said.headline
+
+
+def test_a_healthy_training_gets_its_chances_and_no_defect():
+    said = told(diagnosis(causes=(XLA,)))
+    assert said.headline == (
+        "Nothing is wrong with this training: no swap shows a defect. The machine "
+        "could do more: xla brings 1.40× (95 % interval 1.33 to 1.47)."
+    )
+    assert said.next == f"Nothing has to be mended. For more speed, xla: {XLA.fix}"
+
+
+def test_a_healthy_training_without_a_chance_is_called_healthy():
+    assert told(diagnosis(causes=())).headline.startswith("Nothing is wrong")
+
+
+def test_nothing_is_called_healthy_while_much_is_open():
+    found = diagnosis(causes=())
+    wide = comparisons(found, verdict="too noisy to say", low=0.6, high=1.9)
+    found = replace(found, comparisons=wide)
+    said = told(found)
+    assert said.headline.startswith('No defect is shown in this training so far, and "')
+    assert '"XLA" may still bring much' in said.headline
+    assert said.next == "Diagnose again with a budget of 4 min 00 s."
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_open"),
+    [
+        ({"verdict": "too noisy to say", "high": 1.2}, False),
+        ({"verdict": "no difference shown", "high": 1.09}, False),
+        ({"rounds": 1, "ratio": 0.5, "verdict": "too noisy to say"}, False),
+        ({"rounds": 1, "ratio": 1.1, "verdict": "too noisy to say"}, True),
+    ],
+)
+def test_open_is_what_may_bring_much_for_all_that_was_measured(changed, is_open):
+    found = diagnosis()
+    found = replace(found, comparisons=comparisons(found, **changed))
+    assert (left_open(found) == ["XLA"]) == is_open
+
+
+def test_one_round_claims_nothing():
+    found = diagnosis(causes=())
+    once = tuple(replace(c, rounds=1) for c in found.comparisons)
+    said = told(replace(found, comparisons=once)).headline
+    assert said.startswith("Too little was measured")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message", "remedy"),
+    [
+        ("out-of-memory", "ran out of memory: 8 GB", "Make the batch smaller"),
+        ("timed-out", "gave no sign of life for 60 s", "whether its first step"),
+        ("crashed", "was ended by SIGSEGV", "mend what that says"),
+    ],
+)
+def test_what_cannot_run_is_told_with_its_remedy(outcome, message, remedy):
+    trial = failed(AS_GIVEN, outcome, message)
+    found = diagnosis((), step=None, trials=(trial,), outcome=outcome)
+    said = told(found)
+    assert said.headline == f"Nothing could be measured: the training {message}."
+    assert remedy in said.next
+    assert said.because == ()
+
+
+def test_a_swap_that_fails_is_told_and_the_rest_stands():
+    found = diagnosis()
+    crash = failed("mixed precision", "crashed", "raised TypeError: no.")
+    said = told(replace(found, trials=(*found.trials, crash)))
+    assert '"mixed precision" raised TypeError: no.' in said.because
+    assert said.headline == told(found).headline
+
+
+def test_the_ceiling_is_told_with_what_of_it_was_got_back():
+    (said,) = [r for r in told(diagnosis()).because if "ceiling" in r]
+    # Of a step of 1 s input costs 1 - 1/3.6, and the map gets back 1 - 1/2.5 of it.
+    assert '"parallel map" gets back 83 % of the time that input costs' in said
+
+
+def test_input_is_not_cleared_by_a_wide_interval():
+    unsure = Gain(estimate=1.0, low=0.7, high=1.3)
+    sure = Gain(estimate=1.0, low=0.98, high=1.02)
+    assert any("is open: without any" in r for r in told(_with(unsure)).because)
+    assert any("does not hold it up" in r for r in told(_with(sure)).because)
+
+
+def _with(ceiling):
+    return diagnosis(causes=(), ceiling=ceiling)
+
+
+def test_no_more_is_got_back_than_was_lost():
+    assert recovered(gain(4.0), gain(2.0)) == 1.0
+    assert recovered(gain(0.9), gain(2.0)) == 0.0
+    assert recovered(gain(2.0), gain(2.0)) == pytest.approx(1.0)
+
+
+def test_measured_statements_say_how_they_are_known():
+    said = [reason for reason in told(diagnosis()).because if "failed" not in reason]
+    assert [r for r in said if not any(grade in r for grade in GRADES)] == []
+
+
+def test_the_noise_floor_is_said_or_said_to_be_unknown():
+    floor = told(diagnosis(noise_floor=1.03)).because
+    assert any(r.startswith("The noise floor is 3.0 %") for r in floor)
+    none = told(diagnosis(noise_floor=None)).because
+    assert any("noise floor is unknown" in r for r in none)
+
+
+def test_a_stopped_run_says_so():
+    said = told(diagnosis(stopped=True)).because
+    assert "The run was stopped before its budget was spent." in said
