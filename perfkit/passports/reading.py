@@ -76,6 +76,8 @@ def faults(passport: Passport) -> Iterator[str]:
         yield from _faults_of(training)
     if min(passport.noise_floors.values(), default=1.0) <= 0:
         yield "a noise floor is not above 0"
+    if any(end < began for began, end in passport.phases.values()):
+        yield "a measurement ends before it begins"
     yield from _faults_of_samples(passport)
 
 
@@ -91,6 +93,10 @@ def _faults_of(training: Training) -> Iterator[str]:
         yield f"the batch of {plain(name, 80)} is not above 0"
     if training.parts and tuple(part.name for part in training.parts) != PARTS:
         yield f"the parts of {plain(name, 80)} are not {', '.join(PARTS)}"
+    for part in training.parts:
+        known = [n for n in (part.low, part.seconds, part.high) if n is not None]
+        if known != sorted(known):
+            yield f"a part of {plain(name, 80)} lies outside its interval"
 
 
 def _disordered(

@@ -5,7 +5,7 @@ import pytest
 
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.passports import reading, saving
-from perfkit.passports.record import Part, RungRate, Training
+from perfkit.passports.record import PARTS, Part, RungRate, Training
 from tests.classroom.passports import passport, training
 
 
@@ -54,6 +54,7 @@ def spoilt(**fields):
 
 LONG = tuple(float(at) for at in range(reading.MOST_SAMPLES + 1))
 PART = Part(name="input", seconds=1.0)
+OUTSIDE = tuple(Part(name=name, seconds=1.0, low=2.0) for name in PARTS)
 
 
 @pytest.mark.parametrize(

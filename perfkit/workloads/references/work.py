@@ -75,11 +75,11 @@ def resident(reference: Reference) -> Iterator[Yielded]:
     batch = _resident(MODELS[reference.model], reference.batch)
     swaps = {name: (swap, count) for name, swap, count in _swaps(work, batch)}
     often = {name: calls_of_a_tick(swap, _wait) for name, (swap, _) in swaps.items()}
+    count = calls_of_a_tick(lambda: work.step(*batch), _wait)
     yield work.told
     yield Note(STEPS, {name: often[name] * swaps[name][1] for name in swaps})
+    # What a first call takes is known of the full training.
     yield READY
-    # The first call of all was made above; what it took is known of the full training.
-    count = calls_of_a_tick(lambda: work.step(*batch), _wait)
     while True:
         for _ in range(_TICKS):
             for _ in range(count):
