@@ -39,6 +39,8 @@ class Facts:
         element: Per tensor of a batch: dtype and shape, such as "float32[32, 224]".
         pipeline: What is known of the data's stages; see ``diagnosis.pipeline``.
         loop: Whether it is a loop of the user's own, marked by ``perfkit.steps``.
+        retraced: Functions that are traced again and again; see ``diagnosis.tracing``.
+        open_shapes: Whether the shape of its batches, their length apart, is left open.
         epochs: Of such a loop: how many of its epochs a trial may begin.
     """
 
@@ -66,6 +68,8 @@ class Facts:
     pipeline: dict[str, Any] = field(default_factory=dict)
     loop: bool = False
     epochs: int = 1
+    retraced: dict[str, dict[str, Any]] = field(default_factory=dict)
+    open_shapes: bool = False
 
     def as_note(self) -> dict[str, Any]:
         """What travels from the process that looked, and stands in the file."""
@@ -102,7 +106,24 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         validated=validation.epochs_between(arguments),
         policy=_policy(model),
         element=tuple(described(part) for part in tf.nest.flatten(batch)),
+        open_shapes=open_shapes(training),
         **seen,
+    )
+
+
+def open_shapes(training: Training) -> bool:
+    """Whether batches of ``tf.data`` may differ in more than their length."""
+    import tensorflow as tf
+
+    if training.kind != "tf.data":
+        return False
+    shapes = [
+        getattr(spec, "shape", None)
+        for spec in tf.nest.flatten(training.data.element_spec)
+    ]
+    return any(
+        shape is not None and shape.rank and None in tuple(shape)[1:]
+        for shape in shapes
     )
 
 

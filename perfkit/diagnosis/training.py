@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from perfkit.diagnosis import rows
 from perfkit.diagnosis.own_callbacks import listed
 from perfkit.errors import BadParameterError
 
@@ -55,7 +56,9 @@ class Training:
         """Train; ``callbacks`` take the place of the user's own."""
         options = self.arguments | {"callbacks": callbacks, "epochs": epochs}
         if self.kind == "arrays":
-            self.model.fit(*self.data, **options)
+            for name, part in zip(("x", "y", "sample_weight"), self.data, strict=False):
+                options[name] = part
+            self.model.fit(**options)
         else:
             self.model.fit(
                 self.data() if self.kind == "generator" else self.data, **options
@@ -71,7 +74,7 @@ def kind_of(data: Any) -> str:
         return "tf.data"
     if isinstance(data, keras.utils.PyDataset):
         return "PyDataset"
-    if isinstance(data, tuple | list) and all(hasattr(part, "shape") for part in data):
+    if rows.are_arrays(data):
         return "arrays"
     if callable(data):
         return "generator"
@@ -139,7 +142,7 @@ def _check_model(model: Any) -> None:
 
 
 def _data(data: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    if "y" in arguments and hasattr(data, "shape"):
+    if "y" in arguments and not isinstance(data, tuple):
         data = (data, arguments["y"])
     if hasattr(data, "__next__") and not kind_of(data):
         # Each process makes the training anew, so one run of it is enough.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from perfkit.diagnosis import rows
+
 _BATCH = 32
 
 
@@ -45,7 +47,7 @@ def _batches(arguments: dict[str, Any], data: Any) -> int | None:
         return None if held.num_batches is None else int(held.num_batches)
     if held is None:
         share = float(arguments["validation_split"])
-        examples = len(data[0]) - int(len(data[0]) * (1 - share))
+        examples = rows.count(data) - int(rows.count(data) * (1 - share))
     elif isinstance(held, tuple | list) and hasattr(held[0], "shape"):
         examples = len(held[0])
     else:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Ticks travel in chunks, so that sending them does not show in the training.
 _CHUNK_S = 0.05
+# In the environment of all that a trial starts: the number of its process.
+MARK = "PERFKIT_TRIAL"
 # From <fcntl.h>; Python has no name for it.
 _F_SETSIG = 10
 
@@ -39,6 +41,7 @@ def work(
     ``time.perf_counter_ns``, a clock that all processes of a machine share.
     """
     _end_with_parent()
+    _may_have_children()
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -126,6 +129,16 @@ def _end_with_parent() -> None:
         os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True, name="perfkit-parent").start()
+
+
+def _may_have_children() -> None:
+    """Let user code start processes, in the way that Python does by itself."""
+    # Python has no other name for it; where it is gone, daemons stay without children.
+    settings = getattr(multiprocessing.current_process(), "_config", {})
+    settings["daemon"] = False
+    os.environ[MARK] = str(os.getpid())
+    usual = multiprocessing.get_all_start_methods()[0]
+    multiprocessing.set_start_method(usual, force=True)
 
 
 def _outcome(error: BaseException) -> tuple[str, str]:

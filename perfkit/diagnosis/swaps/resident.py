@@ -6,6 +6,7 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis import rows
 from perfkit.diagnosis.swap import Swap, Untested
 
 if TYPE_CHECKING:
@@ -61,4 +62,4 @@ def _batch(training: Training) -> Any:
     if training.kind == "generator":
         return next(itertools.islice(training.data(), 1))
     size = training.arguments["batch_size"]
-    return tuple(part[:size] for part in training.data)
+    return rows.first(training.data, size)

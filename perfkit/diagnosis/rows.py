@@ -1,0 +1,31 @@
+"""Arrays as ``fit`` takes them: any structure whose leaves have a row per example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def are_arrays(data: Any) -> bool:
+    """Whether these are arrays: a tuple or list of them, or of structures of them."""
+    import tensorflow as tf
+
+    if not isinstance(data, tuple | list):
+        return False
+    leaves = tf.nest.flatten(data)
+    return bool(leaves) and all(hasattr(leaf, "shape") for leaf in leaves)
+
+
+def count(data: Any) -> int:
+    """How many examples they hold."""
+    import tensorflow as tf
+
+    return len(tf.nest.flatten(data)[0])
+
+
+def first(data: Any, examples: int) -> Any:
+    """The first examples; lists become tuples, as ``tf.data`` wants them."""
+    if isinstance(data, tuple | list):
+        return tuple(first(part, examples) for part in data)
+    if isinstance(data, dict):
+        return {name: first(part, examples) for name, part in data.items()}
+    return data if data is None else data[:examples]
