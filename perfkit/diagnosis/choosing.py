@@ -90,6 +90,19 @@ class Choosing:
             yield Arm(TOGETHER, work, f"All at once: {names}.", AS_GIVEN)
 
 
+class Applying(Choosing):
+    """Measures all swaps at once against the training as given, and nothing else."""
+
+    def __call__(self, measured: Measurement) -> tuple[Arm, ...]:
+        """Name the arms of the next round; none where the answer is narrow enough."""
+        if len(self._swaps) > 1:
+            self.together = tuple(self._swaps)
+            arms = list(self._together(measured))
+        else:
+            arms = [self.arm(s) for s in self._swaps if not _clear(measured, s.name)]
+        return (self.given, *arms) if arms else ()
+
+
 def may_help(measured: Measurement, name: str) -> bool:
     """Whether a swap may yet turn out to bring something worth claiming."""
     compared = measured.compare(name, AS_GIVEN)

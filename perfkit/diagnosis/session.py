@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import judging, look, raised, swaps, telling
-from perfkit.diagnosis.choosing import AS_GIVEN, TOGETHER, Choosing
+from perfkit.diagnosis.choosing import AS_GIVEN, TOGETHER, Applying, Choosing
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.maker import maker, name_of
 from perfkit.diagnosis.trial import trial
@@ -40,7 +40,7 @@ _SLICE_S = 0.1
 # Looking may take this share of the budget; a training that takes longer to make cannot
 # be made a dozen times within it.
 _LOOK_SHARE = 0.4
-_LONGEST_LOOK_S = 120.0
+_LEAST_LOOK_S, _LONGEST_LOOK_S = 10.0, 120.0
 # What comes after the last round: the record is worked out and written.
 _CLOSING_S = 1.0
 LEAST_BUDGET_S = 10.0
@@ -54,6 +54,8 @@ class DiagnosisSession:
         budget: Seconds for all of it, from the first event to the last.
         seed: Where random order and random numbers start; None draws one.
         folder: Where it is saved; None for ``perfkit-findings`` here.
+        only: The names of swaps to apply all at once and measure again, in place of
+            looking for causes; empty for a whole diagnosis.
 
     Attributes:
         finding: The diagnosis so far; None before the first trial has ended.
@@ -70,6 +72,7 @@ class DiagnosisSession:
         budget: float = 120.0,
         seed: int | None = None,
         folder: Path | None = None,
+        only: Sequence[str] = (),
     ) -> None:
         if not LEAST_BUDGET_S <= budget <= 86_400:
             raise BadParameterError(
@@ -81,7 +84,7 @@ class DiagnosisSession:
         self._maker = maker(training)
         self._budget = budget
         self._seed = random.randrange(2**31) if seed is None else seed
-        self._folder = folder
+        self._folder, self._only = folder, tuple(only)
         self._path: Path | None = None
         self._stopped = threading.Event()
         self._facts = Facts()
@@ -94,6 +97,11 @@ class DiagnosisSession:
     def stop(self) -> None:
         """End the running trial and the diagnosis; callable from any thread."""
         self._stopped.set()
+
+    @property
+    def arms(self) -> list[str]:
+        """What may be measured, by name; the training as given first."""
+        return [AS_GIVEN, *(swap.name for swap in self._swaps), TOGETHER]
 
     def events(self) -> Generator[Event]:
         """Diagnose, and tell what happens; at least one event every 0.25 s.
@@ -120,7 +128,7 @@ class DiagnosisSession:
             yield Preparing("Loading TensorFlow, once")
         if self._stopped.is_set():
             return
-        longest = min(_LONGEST_LOOK_S, _LOOK_SHARE * self._budget)
+        longest = min(_LONGEST_LOOK_S, max(_LEAST_LOOK_S, _LOOK_SHARE * self._budget))
         running = launcher().start(
             functools.partial(look.look, self._maker),
             self._seed,
@@ -148,10 +156,18 @@ class DiagnosisSession:
         self._facts = Facts(**notes[look.FACTS])
         self._anatomy = notes.get(look.ANATOMY, {})
         self._swaps, self._untested = swaps.applicable(self._facts)
+        if self._only:
+            self._swaps = tuple(s for s in self._swaps if s.name in self._only)
+            missing = [n for n in self._only if n not in {s.name for s in self._swaps}]
+            if missing:
+                raise BadParameterError(
+                    f"{missing[0]!r} is no swap that applies to this training."
+                )
 
     def _measure(self) -> Iterator[Event]:
         left = self._budget - (time.perf_counter() - self._began) - _CLOSING_S
-        self._choosing = Choosing(self._swaps, self._work, left, self._facts.ready_s)
+        choosing = Applying if self._only else Choosing
+        self._choosing = choosing(self._swaps, self._work, left, self._facts.ready_s)
         run = Run(
             Plan(
                 arms=(self._choosing.given,),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.diagnosis import statements
-from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
+from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED, TOGETHER
 from perfkit.diagnosis.statements import MEANINGS, between, defects, opportunities
 from perfkit.findings.record import Verdict
 
@@ -36,7 +36,7 @@ def told(found: Diagnosis) -> Verdict:
             next=_REMEDIES.get(found.outcome, _REMEDIES["completed"]),
         )
     return Verdict(
-        headline=_headline(found),
+        headline=_applied(found) or _headline(found),
         because=tuple(statements.because(found)),
         next="\n".join(_next(found)),
     )
@@ -48,6 +48,18 @@ def outcome(measured: Measurement) -> str:
     if "completed" in ended or not ended:
         return "completed"
     return ended[-1]
+
+
+def _applied(found: Diagnosis) -> str:
+    """What chosen swaps brought together, where nothing else was looked for."""
+    if found.together is None or {c.variant for c in found.comparisons} != {TOGETHER}:
+        return ""
+    gain, (compared,) = found.together.speedup, found.comparisons
+    return (
+        f"{statements.listed(found.together.swaps)}, applied together: "
+        f"{compared.verdict}, {units.ratio(gain.estimate)} the rate of the training as "
+        f"given ({between(gain)})."
+    )
 
 
 def _headline(found: Diagnosis) -> str:
