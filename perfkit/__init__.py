@@ -8,6 +8,7 @@ perfkit.chart(finding)                  every variant's rate with its interval
 perfkit.findings()                      all that was found so far, one row each
 perfkit.load(path)                      one of them again, from its file alone
 perfkit.export(finding)                 one HTML file of it that needs no network
+perfkit.classroom(folder)               many machines' passports on one page
 perfkit.doctor()                        what this computer is, and what slows it here
 
 A question of your own is an ``Experiment``: a frozen dataclass whose fields are its
@@ -24,6 +25,7 @@ from perfkit import _verbs
 
 if TYPE_CHECKING:
     from perfkit.charts import chart
+    from perfkit.classroom.reading import classroom
     from perfkit.diagnosing import diagnose
     from perfkit.diagnosis.steps import steps
     from perfkit.doctor.examining import doctor
@@ -56,6 +58,7 @@ __all__ = [
     "Tick",
     "Verdict",
     "chart",
+    "classroom",
     "diagnose",
     "doctor",
     "every",
@@ -89,6 +92,7 @@ _HOME = {
     "Tick": "measure.tick",
     "Verdict": "findings.record",
     "chart": "charts",
+    "classroom": "classroom.reading",
     "diagnose": "diagnosing",
     "doctor": "doctor.examining",
     "every": "measure.tick",
@@ -107,7 +111,8 @@ _HOME = {
     "variant": "experiments.base",
 }
 
-for _name in ("doctor", "experiments", "export", "findings", "machine", "panel"):
+_PACKAGES = ("doctor", "experiments", "export", "findings", "machine", "panel")
+for _name in ("classroom", *_PACKAGES):
     _verbs.make_callable(f"perfkit.{_name}", f"perfkit.{_HOME[_name]}")
 
 

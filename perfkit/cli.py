@@ -170,6 +170,18 @@ def _passport(asked: Namespace) -> int:
     return DONE if made.trainings or made.rungs else FAILED
 
 
+def _class(asked: Namespace) -> int:
+    from perfkit.classroom.reading import classroom
+    from perfkit.report import sayer
+
+    room, say = classroom(asked.folder, asked.you), sayer(_console())
+    say(repr(room))
+    if asked.out:
+        path = room.export(asked.out)
+        say(f"Written: {path} ({units.size(path.stat().st_size)})")
+    return DONE if room.passports else FAILED
+
+
 def _export(asked: Namespace) -> int:
     from perfkit.export import export
     from perfkit.report import sayer
@@ -192,6 +204,7 @@ _COMMANDS = {
     "diagnose": _diagnose,
     "show": _show,
     "passport": _passport,
+    "class": _class,
     "export": _export,
     "lab": _lab,
 }

@@ -23,6 +23,7 @@ _COMMANDS = {
     "diagnose": "say what slows a training of your own, swap by swap",
     "show": "show a saved finding: its verdict and its table",
     "passport": "record this machine in one small file, to compare it with others",
+    "class": "hold the machines of a folder of passports against each other",
     "export": "make one HTML file of findings, or of a notebook, to send to others",
     "lab": "open JupyterLab on the first notebook",
 }
@@ -168,6 +169,14 @@ def _fill_passport(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     )
 
 
+def _fill_class(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
+    parser.add_argument("folder", metavar="FOLDER", help="where the passports lie")
+    parser.add_argument("-o", "--out", metavar="FILE", help="the page, NAME.html")
+    parser.add_argument(
+        "--you", metavar="FILE", help="your own passport, which the chart then marks"
+    )
+
+
 def _fill_export(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.add_argument(
         "sources", metavar="FILE", nargs="+", help="findings, or one notebook"
@@ -198,6 +207,7 @@ _FILLERS = {
     "diagnose": _fill_diagnose,
     "show": _fill_show,
     "passport": _fill_passport,
+    "class": _fill_class,
     "export": _fill_export,
     "lab": _fill_lab,
 }

@@ -21,9 +21,28 @@ ORDER = (
     {"findings"},
     {"experiments", "workloads", "verdicts", "diagnosis", "passports"},
     {"charts"},
-    {"running", "diagnosing", "elsewhere", "progress", "displays", "report", "doctor", "_verbs"},
+    {
+        "running",
+        "diagnosing",
+        "elsewhere",
+        "progress",
+        "displays",
+        "report",
+        "doctor",
+        "_verbs",
+    },
     {"recording"},
-    {"panel", "export", "lab", "fleet", "cli", "options", "__init__", "__main__"},
+    {
+        "panel",
+        "export",
+        "lab",
+        "fleet",
+        "classroom",
+        "cli",
+        "options",
+        "__init__",
+        "__main__",
+    },
 )
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 # Written apart, so that this file does not hold what it looks for.

@@ -1,0 +1,114 @@
+"""How long does a large class take, and how much memory?
+
+    .venv/bin/python benchmarks/class.py --machines 1000
+
+Passports of the size that real ones have are written to a folder and read in a process
+that is new; the seconds are of reading alone, and of what is made of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+SAMPLES, READINGS = 300, 10
+TRAININGS = ("tiny dense", "small CNN", "small CNN from JPEG", "products")
+
+
+def main():
+    """Write the passports, read them in a process of its own, print what it took."""
+    asked = _asked()
+    if asked.folder:
+        read(asked.folder)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        size = write(Path(folder), asked.machines)
+        print(
+            f"{asked.machines:,} passports, {size / asked.machines / 1e3:.0f} KB each"
+        )
+        command = [sys.executable, __file__, "--folder", folder]
+        subprocess.run(command, check=True)
+
+
+def write(folder, machines):
+    """Write so many passports, each of another machine; give their bytes."""
+    from perfkit.passports.saving import save
+    from tests.classroom.passports import passport, training
+
+    for number in range(machines):
+        draw = random.Random(number)
+        speed = draw.lognormvariate(0, 0.6)
+        one = passport(
+            f"machine {number}",
+            speed,
+            trainings=tuple(training(name, 0.01 / speed) for name in TRAININGS),
+            samples=_samples(draw),
+        )
+        # As many rungs as a ladder on a machine with a GPU has.
+        rungs = tuple(
+            _renamed(rung, f"{rung.name} {copy}")
+            for copy in range(6)
+            for rung in one.rungs
+        )
+        save(_replaced(one, rungs), folder / f"machine-{number}.json")
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def _samples(draw):
+    rows = {"t": tuple(0.6 * place for place in range(SAMPLES))}
+    return rows | {
+        f"reading_{number}": tuple(draw.random() for _ in range(SAMPLES))
+        for number in range(READINGS)
+    }
+
+
+def _renamed(rung, name):
+    from dataclasses import replace
+
+    return replace(rung, name=name)
+
+
+def _replaced(passport, rungs):
+    from dataclasses import replace
+
+    return replace(passport, rungs=rungs)
+
+
+def read(folder):
+    """Read a folder and print the seconds and the memory at its highest."""
+    import perfkit
+
+    began = time.perf_counter()
+    room = perfkit.classroom(folder)
+    _told(f"{len(room.passports):,} machines read", began)
+    began = time.perf_counter()
+    room.table()
+    _told("table", began)
+    began = time.perf_counter()
+    path = room.export(Path(folder) / "class.html")
+    _told(f"page of {path.stat().st_size / 1e6:.1f} MB", began)
+
+
+def _told(what, began):
+    seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(f"{what}: {seconds:.2f} s, {peak / 1e6:.0f} MB at most", flush=True)
+
+
+def _asked():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--machines", type=int, default=1000)
+    parser.add_argument("--folder", help="read this one, and write nothing")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

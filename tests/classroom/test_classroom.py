@@ -1,0 +1,205 @@
+import statistics
+from dataclasses import replace
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.classroom.able import NOTEBOOKS, held_back, unable
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.experiments import experiments
+from perfkit.machine.check import Check
+from perfkit.machine.record import Software, Start
+from perfkit.passports.saving import save
+from tests.classroom.passports import passport
+from tests.export.pages import Page, problems
+from tests.findings.made import MACHINE
+from tests.hostile.broken import broken
+from tests.hostile.kinds import KINDS
+from tests.hostile.places import places
+from tests.hostile.texts import ATTACKS, attacked
+
+SPEEDS = {"ada": 0.5, "bob": 1.0, "eve": 1.0, "kim": 4.0}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Four machines, of which one lacks a rung."""
+    for name, speed in SPEEDS.items():
+        without = ("Python loop",) if name == "kim" else ()
+        save(passport(name, speed, without=without), tmp_path / f"{name}.json")
+    return tmp_path
+
+
+def test_every_machine_is_held_against_the_median_one(folder):
+    room = perfkit.classroom(folder)
+    found = room.table().set_index("machine")
+    # What every one does 0.5, 1, 1 and 4 times as fast has the median 1.
+    assert found.speed.round(6).to_dict() == SPEEDS
+    assert found.measured.to_dict() == {"ada": 5, "bob": 5, "eve": 5, "kim": 4}
+    assert {m.median / m.rates[1] for m in room.measures} == {1.0}
+
+
+def test_the_spread_is_that_between_one_in_ten_and_nine_in_ten(folder):
+    for number in range(7):
+        save(passport(f"x{number}", 1 + number), folder / f"x{number}.json")
+    copy = next(m for m in perfkit.classroom(folder).measures if m.name == "graph call")
+    tenths = statistics.quantiles(copy.rates.values(), n=10, method="inclusive")
+    assert copy.spread == pytest.approx(tenths[8] / tenths[0])
+
+
+def test_too_few_machines_have_no_spread(tmp_path):
+    save(passport(), tmp_path / "x.json")
+    assert {m.spread for m in perfkit.classroom(tmp_path).measures} == {None}
+    assert "too few to say" in perfkit.classroom(tmp_path)._repr_html_()
+
+
+def test_rungs_of_one_name_that_count_something_else_are_not_mixed(tmp_path):
+    one = passport("one")
+    other = replace(one.rungs[0], unit="loops")
+    save(one, tmp_path / "one.json")
+    save(passport("other", rungs=(other,)), tmp_path / "other.json")
+    rooms = perfkit.classroom(tmp_path).measures
+    same = [measure for measure in rooms if measure.name == other.name]
+    assert [(m.unit, len(m.rates)) for m in same] == [("steps", 1), ("loops", 1)]
+
+
+def test_you_are_marked_whether_your_passport_is_in_the_folder_or_not(folder):
+    inside = perfkit.classroom(folder, folder / "kim.json")
+    assert inside.name(inside.you) == "kim"
+    assert len(inside.passports) == 4
+    outside = perfkit.classroom(folder, passport("zoe", 2.0))
+    assert outside.name(outside.you) == "zoe"
+    assert len(outside.passports) == 5
+    assert "you are here" in outside.chart.svg
+    assert "you at 2.00×" in outside.chart.alt
+    assert "you" not in perfkit.classroom(folder).chart.alt
+
+
+def test_what_is_no_passport_is_a_row_and_the_others_still_load(folder):
+    odd = places(folder, KINDS["finding"].sound())
+    for number, case in enumerate(broken(b"")):
+        if "million" not in case and "larger" not in case:
+            data = broken(KINDS["passport"].sound())[case]()
+            (folder / f"broken-{number}.json").write_bytes(data)
+    room = perfkit.classroom(folder)
+    assert [room.name(place) for place in range(4)] == list(SPEEDS)
+    table = room.table()
+    assert len(table) == 4 + len(room.problems) > len(odd)
+    assert all(why.isprintable() for why in table.problem)
+    assert problems(_page(room)) == []
+
+
+def test_a_machine_in_the_folder_that_is_yours_must_be_a_passport(folder):
+    (folder / "mine.json").write_bytes(KINDS["finding"].sound())
+    with pytest.raises(BadFileError, match=r"mine\.json is not a passport but a fin"):
+        perfkit.classroom(folder, folder / "mine.json")
+
+
+def test_a_folder_that_is_none_is_said(tmp_path):
+    with pytest.raises(BadParameterError, match=r"no folder .*nowhere"):
+        perfkit.classroom(tmp_path / "nowhere")
+
+
+def test_an_empty_folder_is_a_class_of_none(tmp_path):
+    room = perfkit.classroom(tmp_path)
+    assert repr(room) == "A class of 0 machines."
+    assert len(room.table()) == 0
+    assert "No passport holds a rate" in room.chart.alt
+
+
+@pytest.mark.parametrize(
+    ("machine", "why"),
+    [
+        (replace(MACHINE, versions={"numpy": "2.4"}), "TensorFlow is not installed"),
+        (
+            replace(MACHINE, software=Software(platform="linux", build="none")),
+            "TensorFlow is not installed",
+        ),
+        (
+            replace(MACHINE, start=Start(problem="It needs AVX.")),
+            "TensorFlow does not start: It needs AVX.",
+        ),
+    ],
+)
+def test_who_cannot_run_what_is_said_with_the_reason(machine, why, tmp_path):
+    one = passport("old", machine=machine)
+    found = unable(one)
+    assert set(found.values()) == {why}
+    assert found.keys() == NOTEBOOKS.keys() - {"01_gpu_verification"}
+    save(one, tmp_path / "x.json")
+    page = Page(_page(perfkit.classroom(tmp_path))).text
+    assert "Who cannot run which notebook" in page
+    assert why in page
+
+
+def test_a_machine_with_tensorflow_runs_every_notebook():
+    assert unable(passport()) == {}
+
+
+def test_every_notebook_asks_a_question_that_there_is():
+    assert set(NOTEBOOKS.values()) <= experiments().keys()
+
+
+def test_what_fails_is_said_with_its_remedy():
+    fail = Check(
+        id="x", status="fail", title="No GPU is seen", evidence="", remedy="Do this."
+    )
+    assert list(held_back(passport(checks=(fail,)))) == ["No GPU is seen: Do this."]
+    assert list(held_back(passport())) == []
+
+
+def test_the_page_is_whole_and_holds_every_machine(folder):
+    html = _page(perfkit.classroom(folder, folder / "ada.json"))
+    page = Page(html)
+    assert problems(html) == []
+    assert page.all("svg")
+    for name in SPEEDS:
+        assert name in page.text
+    assert "You are here: ada" in page.text
+
+
+def test_a_class_of_attackers_makes_a_harmless_page(tmp_path):
+    sound = KINDS["passport"].sound()
+    for number, attack in enumerate(ATTACKS.values()):
+        (tmp_path / f"{number}.json").write_bytes(attacked(sound, attack))
+    room = perfkit.classroom(tmp_path)
+    assert len(room.passports) > 30
+    html = _page(room)
+    assert problems(html) == []
+    policy = "<meta http-equiv=x content=\"default-src 'none'\">"
+    assert problems(policy + room._repr_html_()) == []
+    for text in (html, repr(room), room._repr_html_(), room.chart.svg):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+
+
+def test_a_dot_stands_for_all_that_lie_at_its_place(tmp_path):
+    for number in range(40):
+        save(passport(f"m{number}", 1.0), tmp_path / f"{number}.json")
+    few = perfkit.classroom(tmp_path).chart
+    for number in range(40, 60):
+        save(passport(f"m{number}", 1.0), tmp_path / f"{number}.json")
+    assert len(perfkit.classroom(tmp_path).chart.svg) == len(few.svg)
+
+
+def test_the_command_makes_the_page(folder, capsys):
+    page = folder / "class.html"
+    assert cli.main(["class", str(folder), "-o", str(page)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("A class of 4 machines.\n")
+    assert "graph call: 4,000 calls/s, from 0.50× to 4.00×" in said
+    assert "Written:" in said
+    assert problems(page.read_text(encoding="utf-8")) == []
+    assert cli.main(["class", str(folder / "nowhere")]) == 2
+
+
+def test_a_page_never_takes_the_place_of_a_passport(folder):
+    with pytest.raises(BadParameterError, match="is no name for a page"):
+        perfkit.classroom(folder).export(folder / "ada.json.x")
+
+
+def _page(room):
+    from perfkit.classroom.page import page
+
+    return page(room)
