@@ -41,6 +41,8 @@ _SLICE_S = 0.1
 # be made a dozen times within it.
 _LOOK_SHARE = 0.4
 _LEAST_LOOK_S, _LONGEST_LOOK_S = 10.0, 120.0
+# Where looking took a small budget up, a first round still tells something.
+_LEAST_ROUND_S = 6.0
 # What comes after the last round: the record is worked out and written.
 _CLOSING_S = 1.0
 LEAST_BUDGET_S = 10.0
@@ -172,7 +174,7 @@ class DiagnosisSession:
             Plan(
                 arms=(self._choosing.given,),
                 baseline=AS_GIVEN,
-                budget=max(1.0, left),
+                budget=max(_LEAST_ROUND_S, left),
                 seed=self._seed,
                 in_turns=not self._machine.gpus,
                 overrun=1.0,
