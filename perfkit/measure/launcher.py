@@ -23,6 +23,7 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
+import psutil
 
 from perfkit.errors import RunError
 from perfkit.measure import preload, worker
@@ -152,6 +153,7 @@ class Running:
 
     def _finish(self) -> None:
         _signal_group(self.pid, signal.SIGKILL)
+        _end_marked(self.pid)
         self._process.join(5)
         code = self._process.exitcode
         self.outcome, self.message = (
@@ -284,6 +286,14 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
         except (ProcessLookupError, PermissionError):
             continue
         return
+
+
+def _end_marked(pid: int) -> None:
+    """End what a trial started in a group of its own, which outlives the trial's."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(worker.MARK) == str(pid):
+                process.kill()
 
 
 def _oom_kills() -> int:
