@@ -1,0 +1,63 @@
+"""Records are read through a buffer so small that each takes dozens of calls."""
+
+CAUSE = "slow-read"
+
+
+def make_training():
+    return _model(), _batches(buffer_size=128), {"verbose": 0}
+
+
+def make_fixed():
+    return _model(), _batches(buffer_size=1 << 20), {"verbose": 0}
+
+
+def _batches(buffer_size):
+    import tensorflow as tf
+
+    return (
+        tf.data.TFRecordDataset(_file(), buffer_size=buffer_size)
+        .map(_flipped, num_parallel_calls=tf.data.AUTOTUNE)
+        .batch(32)
+        .prefetch(tf.data.AUTOTUNE)
+        .apply(tf.data.experimental.assert_cardinality(64))
+    )
+
+
+def _file():
+    import tempfile
+    from pathlib import Path
+
+    import numpy as np
+    import tensorflow as tf
+
+    file = Path(tempfile.mkdtemp()) / "images.tfrecord"
+    images = np.random.default_rng(0).integers(0, 256, (2048, 64 * 64 * 3), np.uint8)
+    with tf.io.TFRecordWriter(str(file)) as writer:
+        for image in images:
+            writer.write(image.tobytes())
+    return str(file)
+
+
+def _flipped(record):
+    import tensorflow as tf
+
+    image = tf.reshape(tf.io.decode_raw(record, tf.uint8), (64, 64, 3))
+    image = tf.image.random_flip_left_right(image)
+    return tf.cast(image[::4, ::4], tf.float32) / 255, tf.constant(1)
+
+
+def _model():
+    import keras
+    from keras import layers
+
+    model = keras.Sequential(
+        [
+            keras.Input((16, 16, 3)),
+            layers.Flatten(),
+            layers.Dense(1024, "relu"),
+            layers.Dense(512, "relu"),
+            layers.Dense(10, "softmax"),
+        ]
+    )
+    model.compile("adam", "sparse_categorical_crossentropy")
+    return model
