@@ -5,7 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis.facts import Facts, described, examples_in, steps_of
+from perfkit.diagnosis.facts import (
+    Facts,
+    described,
+    examples_in,
+    open_shapes,
+    steps_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +61,7 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
             if hasattr(part, "shape") and hasattr(part, "dtype")
         ),
         loop=True,
+        open_shapes=open_shapes(training),
         epochs=min(looping.begun, looping.most) if looping.repeated else 1,
         **seen,
     )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.looping import Looping
-from perfkit.diagnosis.pipeline.private import fill_caches
 from perfkit.diagnosis.noting import noted
+from perfkit.diagnosis.pipeline.private import fill_caches
 from perfkit.diagnosis.tracing import Tracing
 from perfkit.diagnosis.training import Training, handed_over
 
