@@ -12,7 +12,7 @@ from perfkit.displays import display_here
 from perfkit.running import check_seed, default_budget, seconds, watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from perfkit.findings.diagnosis import Diagnosis
 
@@ -58,14 +58,19 @@ def open_diagnosis(
     budget: float | None = None,
     seed: int | None = None,
     folder: str | Path | None = None,
+    only: Sequence[str] = (),
 ) -> DiagnosisSession:
-    """Make a diagnosis, not yet begun; refuse what cannot succeed."""
+    """Make a diagnosis, not yet begun; refuse what cannot succeed.
+
+    With ``only``, the names of swaps, it applies those at once and measures them again.
+    """
     check_seed(seed)
     return DiagnosisSession(
         make_training,
         budget=usual_budget() if budget is None else seconds("budget", budget),
         seed=seed,
         folder=Path(os.path.expanduser(folder)) if folder is not None else None,
+        only=only,
     )
 
 

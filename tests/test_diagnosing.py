@@ -94,9 +94,8 @@ def test_the_command_takes_what_the_function_takes():
 
 def test_the_command_writes_the_diagnosis_and_nothing_else_to_stdout(scripted, capsys):
     asked = scripted(diagnosis())
-    code = cli.main(
-        ["diagnose", "train.py:make_training", "--budget", "90", "--json", "-"]
-    )
+    line = ["diagnose", "train.py:make_training", "--budget", "90", "--json", "-"]
+    code = cli.main(line)
     said = capsys.readouterr()
     assert code == 0
     assert asked == [("train.py:make_training", 90.0, None, None)]

@@ -50,7 +50,7 @@ class Controls:
             continuous_update=False,
             **_labelled("your guess", _GUESS),
         )
-        self.by_name["budget"] = _number(_BUDGET, float, budget, "budget")
+        self.by_name["budget"] = budget_control(budget)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -95,6 +95,11 @@ class Controls:
         box = widgets.Box(tuple(self.by_name.values()))
         box.add_class("perfkit-controls")
         return box
+
+
+def budget_control(budget: float) -> Any:
+    """The widget of the seconds to spend."""
+    return _number(_BUDGET, float, budget, "budget")
 
 
 def control(parameter: Parameter, value: Any) -> Any:

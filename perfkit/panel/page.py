@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from perfkit.findings.record import Finding
+    from perfkit.findings.store import Recorded
 
 
-def charts(finding: Finding) -> str:
+def charts(finding: Recorded) -> str:
     """The final charts: the first in sight, what explains it folded away below."""
     from perfkit.charts import chart, kinds
 

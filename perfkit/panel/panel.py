@@ -6,12 +6,15 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosing import usual_budget
 from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.experiments import experiment
+from perfkit.experiments.base import Experiment
 from perfkit.findings import store
 from perfkit.measure.launcher import launcher
 from perfkit.panel import cells, page
 from perfkit.panel.controls import Controls, described
+from perfkit.panel.diagnosis_panel import DiagnosisPanel
 from perfkit.panel.view import View
 from perfkit.panel.watching import NOTHING, watch
 from perfkit.panel.worker import Worker
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
-    from perfkit.experiments.base import Experiment
     from perfkit.experiments.replay import Replay
     from perfkit.experiments.session import Session
     from perfkit.findings.record import Finding
@@ -39,7 +41,7 @@ _CHANGED = "Settings changed: press Run."
 
 
 def panel(
-    what: str | Experiment,
+    what: str | Experiment | Callable[[], Any],
     /,
     *,
     budget: float | None = None,
@@ -48,15 +50,19 @@ def panel(
     folder: str | Path | None = None,
     replay: str | Path | None = None,
     **parameters: Any,
-) -> Panel:
-    """Make the panel of an experiment; as the last line of a cell it is shown.
+) -> Panel | DiagnosisPanel:
+    """Make a panel; as the last line of a cell it is shown.
+
+    It is that of an experiment or, given a function that makes a training of your own,
+    that of its diagnosis, with a button that applies what the report says.
 
     Nothing runs before Run is pressed. ``panel.result()`` in a later cell gives what
     was found, and runs with what is set if nothing was found yet.
 
     Args:
-        what: The name of an experiment, or an experiment.
-        budget: The seconds set at first; 60 unless PERFKIT_BUDGET says otherwise.
+        what: The name of an experiment, an experiment, or the function of a training.
+        budget: The seconds set at first; 60, or 120 for a diagnosis, unless
+            PERFKIT_BUDGET says otherwise.
         guess: The guess set at first.
         seed: Where random order and random numbers start; None draws one.
         folder: Where findings are saved; None for ``perfkit-findings`` here.
@@ -68,6 +74,13 @@ def panel(
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.
     """
+    if not isinstance(what, str | Experiment):
+        if guess or replay or parameters:
+            raise BadParameterError(
+                "A diagnosis takes budget, seed and folder, and no parameters."
+            )
+        seconds = usual_budget() if budget is None else budget
+        return DiagnosisPanel(what, budget=seconds, seed=seed, folder=folder)
     if isinstance(what, str):
         chosen = experiment(what, **parameters)
     elif parameters:

@@ -10,6 +10,8 @@ from perfkit.panel import page
 from perfkit.panel.live_chart import LiveChart
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from perfkit.findings.record import Finding
     from perfkit.panel.controls import Controls
 
@@ -31,10 +33,10 @@ class View:
     def __init__(self, controls: Controls) -> None:
         self._controls = controls
         self._display: Any = None
-        self.run = _button("Run", "Measure with what is set", "primary")
-        self.stop = _button("Stop", "End the run and keep what was measured")
-        self.save = _button("Save", "Write the finding to its file again")
-        self.export = _button("Export", "Make a page of the finding that can be sent")
+        self.run = button("Run", "Measure with what is set", "primary")
+        self.stop = button("Stop", "End the run and keep what was measured")
+        self.save = button("Save", "Write the finding to its file again")
+        self.export = button("Export", "Make a page of the finding that can be sent")
         self.chart = LiveChart()
         self.card, self.charts = widgets.HTML(), widgets.HTML()
         self._buttons = (self.run, self.stop, self.save, self.export)
@@ -91,18 +93,23 @@ class View:
         return {**widget, "text/html": static, "text/plain": text}
 
     def _answer_at_once(self) -> None:
-        """Let a press be heard while a cell runs.
-
-        From 7.4 on ipykernel sends what comes from a widget to the shell that last
-        changed it: that of the cell, behind which it waits. Without that note it goes
-        to the shell that JupyterLab has for widgets.
-        """
-        for widget in (*self._buttons, *self._controls.by_name.values()):
-            if widget.comm is not None:
-                vars(widget.comm).pop("_reply_subshell_id", None)
+        answer_at_once((*self._buttons, *self._controls.by_name.values()))
 
 
-def _button(label: str, tooltip: str, style: str = "") -> Any:
+def answer_at_once(pressed: Iterable[Any]) -> None:
+    """Let a press be heard while a cell runs.
+
+    From 7.4 on ipykernel sends what comes from a widget to the shell that last changed
+    it: that of the cell, behind which it waits. Without that note it goes to the shell
+    that JupyterLab has for widgets.
+    """
+    for widget in pressed:
+        if widget.comm is not None:
+            vars(widget.comm).pop("_reply_subshell_id", None)
+
+
+def button(label: str, tooltip: str, style: str = "") -> Any:
+    """A button with a label, a tooltip and, if it is the first one, a style."""
     layout = widgets.Layout(width="7.5em")
     told = {"description": label, "tooltip": tooltip}
     return widgets.Button(**told, button_style=style, layout=layout)

@@ -1,0 +1,227 @@
+"""The panel of a training of one's own: Run, watch, read, apply, measure again."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosing import open_diagnosis
+from perfkit.diagnosis.choosing import AS_GIVEN
+from perfkit.diagnosis.maker import maker
+from perfkit.displays import PERIOD_S
+from perfkit.errors import PerfkitError, RunError
+from perfkit.machine.collect import machine
+from perfkit.measure.events import TrialStarted
+from perfkit.panel import cells
+from perfkit.panel.diagnosis_view import DiagnosisView
+from perfkit.panel.points import Points
+from perfkit.panel.watching import NOTHING
+from perfkit.panel.worker import Worker
+from perfkit.progress import Board, in_text
+from perfkit.running import interrupt_is_stop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perfkit.diagnosis.session import DiagnosisSession
+    from perfkit.findings.diagnosis import Diagnosis
+    from perfkit.panel.live_chart import LiveChart
+
+_SLICE_S = 0.1
+_READY = "Ready: press Run."
+
+
+class DiagnosisPanel:
+    """Run, Stop, a live chart, the report, and a button that applies what it says.
+
+    What is applied is applied in the trials only: your code is never changed.
+
+    Attributes:
+        view: The widgets.
+        diagnosis: What the last diagnosis found; None if it found nothing.
+        applied: What was found when marked swaps were measured again; None before.
+    """
+
+    def __init__(
+        self,
+        training: Any,
+        *,
+        budget: float,
+        seed: int | None = None,
+        folder: str | Path | None = None,
+    ) -> None:
+        self.view = DiagnosisView(budget)
+        self.diagnosis: Diagnosis | None = None
+        self.applied: Diagnosis | None = None
+        # What is no training is refused before anything is shown.
+        self._open = functools.partial(open_diagnosis, maker(training))
+        self._seed, self._folder = seed, folder
+        self._worker = Worker("perfkit-panel-diagnosis")
+        self._starting = threading.Lock()
+        self._idle, self._stopped = threading.Event(), threading.Event()
+        self._idle.set()
+        self._session: DiagnosisSession | None = None
+        self._error: Exception | None = None
+        self.view.say(_READY)
+        self.view.run.on_click(lambda _: self.start())
+        self.view.stop.on_click(lambda _: self.stop())
+        self.view.apply.on_click(lambda _: self.apply())
+        cells.take_over(self, "diagnosis")
+
+    def __repr__(self) -> str:
+        return repr(self.diagnosis) if self.diagnosis else "<the panel of a diagnosis>"
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        static = self.diagnosis._repr_html_() if self.diagnosis else _STATIC
+        bundle = {
+            **self.view.box._repr_mimebundle_(),
+            "text/html": static,
+            "text/plain": repr(self),
+        }
+        display(bundle, raw=True)  # type: ignore[no-untyped-call]
+
+    @property
+    def running(self) -> bool:
+        """Whether something is being measured."""
+        return not self._idle.is_set()
+
+    def start(self) -> None:
+        """Diagnose, as Run does; nothing happens while something is measured."""
+        self._ask(())
+
+    def apply(self) -> None:
+        """Measure the marked swaps at once against the training as given."""
+        if self.view.marked:
+            self._ask(self.view.marked)
+        else:
+            self._worker.ask(lambda: self.view.say("Mark at least one swap to apply."))
+
+    def stop(self) -> None:
+        """End what is running, as Stop does; what was measured by then counts."""
+        self._stopped.set()
+        if self._session is not None:
+            self._session.stop()
+
+    def wait(self) -> None:
+        """Return once nothing is running; an interrupt is Stop."""
+        with interrupt_is_stop() as asked:
+            while not self._idle.wait(_SLICE_S):
+                if asked.is_set():
+                    self.stop()
+
+    def result(self) -> Diagnosis:
+        """Give what was found; it diagnoses first if nothing was found yet.
+
+        Raises:
+            PerfkitError: There is nothing to give; the sentence says why.
+        """
+        if self.diagnosis is None:
+            self.start()
+        self.wait()
+        if self.diagnosis is not None:
+            return self.diagnosis
+        raise (self._error or RunError(NOTHING)).with_traceback(None)
+
+    def _ask(self, swaps: tuple[str, ...]) -> None:
+        with self._starting:
+            if self.running:
+                return
+            self._stopped.clear()
+            self._idle.clear()
+        self._worker.ask(lambda: self._run(swaps))
+
+    # What the worker does; only here are widgets changed.
+
+    def _run(self, swaps: tuple[str, ...]) -> None:
+        try:
+            self._error = None
+            self.view.enable(running=True)
+            self.view.say("Running.")
+            if not swaps:
+                self.diagnosis = None
+                self.view.clear()
+            self._measure(swaps)
+        # Whatever the author of a training did wrong, the panel has to say it.
+        except Exception as error:
+            self._error = error
+            self.view.say(_sentence(error))
+        finally:
+            self._session = None
+            self.view.enable(running=False)
+            self._idle.set()
+
+    def _measure(self, swaps: tuple[str, ...]) -> None:
+        budget = float(self.view.budget.value)
+        session = self._open(budget, self._seed, self._folder, swaps)
+        self._session = session
+        if self._stopped.is_set():
+            session.stop()
+        try:
+            _watch(session, self.view.chart, budget)
+        finally:
+            self._keep(session.finding, applied=bool(swaps))
+        if session.finding is None:
+            raise RunError(NOTHING)
+        how = "Stopped." if session.finding.stopped else "Finished."
+        said = [how, session.finding.verdict, session.unsaved]
+        self.view.say(" ".join(filter(None, said)))
+
+    def _keep(self, found: Diagnosis | None, *, applied: bool) -> None:
+        if applied:
+            self.applied = found
+            if found:
+                self.view.show_applied(found)
+        else:
+            self.diagnosis = found
+            if found:
+                self.view.show(found)
+
+
+_STATIC = (
+    "<p><b>What slows your training?</b></p><p>No run yet. Run this notebook in "
+    "JupyterLab to use the panel.</p>"
+)
+
+
+def _watch(session: DiagnosisSession, chart: LiveChart, budget: float) -> None:
+    """Run a diagnosis to its end; its arms are known once the training was looked at.
+
+    Raises:
+        RunError: The training cannot be run.
+    """
+    here, points = machine(), None
+    board, drawn = Board(), 0.0
+    try:
+        with closing(session.events()) as events:
+            for event in events:
+                board.hear(event)
+                if points is None and isinstance(event, TrialStarted):
+                    names, gpus = session.arms, len(here.gpus)
+                    points = Points(names, budget, here.cores_granted, gpus)
+                    chart.begin(points, names, AS_GIVEN, budget)
+                if points is None:
+                    chart.state = board.doing
+                    continue
+                points.hear(event)
+                if time.monotonic() - drawn >= PERIOD_S:
+                    drawn = time.monotonic()
+                    chart.update(points, _doing(board), lambda: in_text(board))
+    finally:
+        if points is not None:
+            chart.finish(points, f"Live chart. {in_text(board)}.")
+
+
+def _doing(board: Board) -> dict[str, Any]:
+    return {"said": board.doing, "left": board.left, "share": board.share}
+
+
+def _sentence(error: Exception) -> str:
+    notes = "\n".join(getattr(error, "__notes__", ()))
+    if isinstance(error, PerfkitError):
+        return f"{error}\n{notes}".strip()
+    return f"The run broke off: {type(error).__name__}: {error}."

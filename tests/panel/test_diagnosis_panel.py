@@ -1,0 +1,165 @@
+import threading
+
+import pytest
+
+import perfkit
+from perfkit.diagnosis.choosing import AS_GIVEN
+from perfkit.errors import BadParameterError, RunError
+from perfkit.panel import cells, diagnosis_panel
+from tests.diagnosis.diagnosed import SLOW_MAP, cause, diagnosis
+from tests.panel import runs
+
+LONG_S = 30
+XLA = cause("xla", "XLA", 1.4, "opportunity")
+
+
+def make_training():
+    raise AssertionError("a panel calls it in other processes only")
+
+
+class Session:
+    """A diagnosis that was made before, told as if it ran."""
+
+    unsaved = ""
+
+    def __init__(self, found, error=None, held=None):
+        self._found, self._error, self._held = found, error, held
+        self.finding = None
+        self.arms = [AS_GIVEN, "parallel map"]
+        self.stopped = threading.Event()
+
+    def stop(self):
+        self.stopped.set()
+
+    def events(self):
+        if self._error:
+            raise self._error
+        yield from runs.events({AS_GIVEN: 100.0, "parallel map": 250.0})
+        while self._held and not self._held.wait(0.01) and not self.stopped.is_set():
+            yield from ()
+        self.finding = self._found
+
+
+class House:
+    def __init__(self, monkeypatch):
+        self.asked, self.more = [], {}
+        self.found = diagnosis(causes=(SLOW_MAP, XLA))
+        monkeypatch.setattr(diagnosis_panel, "open_diagnosis", self.open)
+
+    def open(self, training, budget, seed, folder, only):
+        self.asked.append((training, budget, only))
+        return Session(self.found, **self.more)
+
+
+@pytest.fixture
+def house(monkeypatch):
+    cells._made.clear()
+    return House(monkeypatch)
+
+
+@pytest.fixture
+def panel(house):
+    return perfkit.panel(make_training, budget=30)
+
+
+def settle(panel):
+    done = threading.Event()
+    panel._worker.ask(done.set)
+    assert done.wait(LONG_S)
+
+
+def test_nothing_runs_before_run_is_pressed(house, panel):
+    settle(panel)
+    assert house.asked == []
+    assert panel.view.chart.state == "Ready: press Run."
+    assert panel.view.stop.disabled
+    assert panel.view.apply.disabled
+
+
+def test_run_diagnoses_with_the_budget_that_is_set(house, panel):
+    panel.view.budget.value = 45
+    panel.view.run.click()
+    assert panel.result() is house.found
+    assert house.asked == [(make_training, 45.0, ())]
+
+
+def test_the_report_its_charts_and_the_lines_to_change_are_shown(house, panel):
+    found = panel.result()
+    settle(panel)
+    assert panel.view.chart.state == f"Finished. {found.verdict}"
+    assert found.verdict in panel.view.card.value
+    assert "what each change takes off a step" in panel.view.charts.value
+    lines = [row.children[1].value for row in panel.view._marks.children[:-1]]
+    assert lines == [
+        "<pre>use(&#x27;parallel map&#x27;)</pre>",
+        "<pre>use(&#x27;XLA&#x27;)</pre>",
+    ]
+    assert panel.view.chart.total > 0
+
+
+def test_defects_are_marked_and_chances_are_left_to_the_reader(panel):
+    panel.result()
+    settle(panel)
+    assert panel.view.marked == ("parallel map",)
+
+
+def test_what_cannot_be_applied_is_not_offered(house, panel):
+    limit = cause("input-bound", "without input", 3.0)
+    house.found = diagnosis(causes=(limit,))
+    panel.result()
+    settle(panel)
+    assert panel.view.choices == {}
+    assert panel.view.apply.disabled
+
+
+def test_applying_measures_what_is_marked_and_keeps_the_report(house, panel):
+    first = panel.result()
+    settle(panel)
+    panel.view.choices["XLA"].value = True
+    house.found = diagnosis(verdict="Both, applied together: faster.")
+    panel.view.apply.click()
+    panel.wait()
+    settle(panel)
+    assert house.asked[-1][2] == ("parallel map", "XLA")
+    assert panel.diagnosis is first
+    assert panel.applied is house.found
+    assert "Both, applied together: faster." in panel.view.answer.value
+    assert first.verdict in panel.view.card.value
+
+
+def test_nothing_marked_measures_nothing(house, panel):
+    panel.result()
+    settle(panel)
+    panel.view.choices["parallel map"].value = False
+    panel.view.apply.click()
+    settle(panel)
+    assert len(house.asked) == 1
+    assert panel.view.chart.state == "Mark at least one swap to apply."
+
+
+def test_stop_ends_a_run_and_shows_what_was_found(house, panel):
+    house.more = {"held": threading.Event()}
+    panel.view.run.click()
+    panel.view.stop.click()
+    panel.wait()
+    settle(panel)
+    assert panel.diagnosis is house.found
+    assert not panel.view.run.disabled
+
+
+def test_what_the_training_raised_is_shown_with_its_own_lines(house, panel):
+    error = RunError("The training raised KeyError: 'price'")
+    error.add_note("Traceback (most recent call last):\n  there")
+    house.more = {"error": error}
+    with pytest.raises(RunError, match="KeyError"):
+        panel.result()
+    settle(panel)
+    assert panel.view.chart.state.endswith("there")
+    assert not panel.view.run.disabled
+
+
+def test_what_is_no_training_is_refused_at_once(house):
+    with pytest.raises(BadParameterError, match="takes a function"):
+        perfkit.panel(3)
+    with pytest.raises(BadParameterError, match="no parameters"):
+        perfkit.panel(make_training, guess="3x")
