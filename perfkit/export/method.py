@@ -99,6 +99,11 @@ def facts(finding: Finding) -> Iterator[Table]:
 def _asked(finding: Finding) -> str:
     recorded = plain(finding.recorded[:16].replace("T", " "))
     experiment, version = plain(finding.experiment), plain(finding.perfkit, 20)
+    if finding.experiment == "diagnosis":
+        return (
+            f"A diagnosis by perfkit {version}, begun {recorded}. Each variant is the "
+            "training as given with one thing swapped."
+        )
     return f"The experiment {experiment} of perfkit {version}, begun {recorded}."
 
 
