@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from perfkit.findings.record import Finding
+    from perfkit.measure.trial import Trial
 
     Columns = Mapping[str, Sequence[float | None]]
 
@@ -106,5 +107,11 @@ def _short(value: float) -> float:
 def _why(ladder: Finding, name: str) -> str:
     if name in ladder.unavailable:
         return f"{ladder.unavailable[name].rstrip('.')}."
-    ended = [t.message for t in ladder.trials if t.variant == name and t.message]
-    return f"It {ended[-1].rstrip('.')}." if ended else "The budget ended before it."
+    return how_it_failed(t for t in ladder.trials if t.variant == name)
+
+
+def how_it_failed(trials: Iterable[Trial]) -> str:
+    """Why trials that gave no rate gave none, in a sentence."""
+    ended = ("completed", "stopped")
+    failed = [t.message for t in trials if t.message and t.outcome not in ended]
+    return f"It {failed[-1].rstrip('.')}." if failed else "The run ended before it."

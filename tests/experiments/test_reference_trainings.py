@@ -130,9 +130,7 @@ def test_what_was_not_measured_says_why():
     arms = tuple(a for a in arms if a.name != "wide dense" or a.unavailable)
     trained = numbers.trainings(replace(run, arms=arms))
     assert named(trained, "wide dense").missing == "Not tried here: it may not."
-    assert (
-        named(trained, "small CNN from JPEG").missing == "The budget ended before it."
-    )
+    assert named(trained, "small CNN from JPEG").missing == "The run ended before it."
 
 
 def test_a_trial_that_failed_is_the_reason():

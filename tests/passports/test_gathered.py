@@ -36,7 +36,12 @@ def test_a_rung_without_a_rate_says_why_without_names_and_paths():
     assert found[ladders.PRODUCT] == ""
     assert found["memory copy"] == "It cannot write <path>: it is full."
     assert found["Python loop"] == "<name> may not."
-    assert found["graph call"] == "The budget ended before it."
+    assert found["graph call"] == "The run ended before it."
+
+
+def test_a_trial_that_was_cut_short_did_not_fail():
+    cut = made.failed("a", "stopped", "was at work when the run was stopped")
+    assert gathered.how_it_failed([cut]) == "The run ended before it."
 
 
 def test_samples_are_thinned_to_means_with_the_time_of_the_last():

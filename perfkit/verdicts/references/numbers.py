@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit.findings.standing import measurement
 from perfkit.measure.measurement import Arm
 from perfkit.measure.trial import Trial
+from perfkit.passports.gathered import how_it_failed
 from perfkit.passports.record import Part, Training
 from perfkit.workloads.references.jobs import REFERENCES, RESIDENTS
 from perfkit.workloads.references.work import (
@@ -255,8 +256,7 @@ def _why(measured: Measurement, reference: Reference) -> str:
     arm = next((a for a in measured.arms if a.name == reference.variant), None)
     if arm and arm.unavailable:
         return f"Not tried here: {arm.unavailable}."
-    ended = [trial.message for trial in measured.of(reference.variant) if trial.message]
-    return f"It {ended[-1].rstrip('.')}." if ended else "The budget ended before it."
+    return how_it_failed(measured.of(reference.variant))
 
 
 def _nothing() -> Iterator[int]:
