@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import TWIN, Arm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +31,8 @@ _SET_UP_SHARE = 0.3
 _WARM_UP_S = 1.0
 _NARROW = 0.03
 _ENOUGH_ROUNDS = 3
+# Which come first, by the rounds they have been in.
+_ORDER = {1: 0, 0: 1}
 
 
 class Choosing:
@@ -60,9 +62,17 @@ class Choosing:
 
     def __call__(self, measured: Measurement) -> tuple[Arm, ...]:
         """Name the arms of the next round; none where nothing is left to learn."""
+        if _cannot_run(measured):
+            return ()
         wanted = [swap for swap in self._swaps if self._wanted(swap, measured)]
+        # What was seen once may be claimed after one round more; then comes the new.
+        wanted.sort(key=lambda swap: _ORDER.get(_rounds(measured, swap.name), 2))
         arms = [self.arm(swap) for swap in wanted[: self._most]]
         arms += self._together(measured)
+        if not arms:
+            # One round claims nothing, not even that a swap brings nothing.
+            once = [s for s in self._swaps if _rounds(measured, s.name) == 1]
+            arms = [self.arm(swap) for swap in once[: self._most]]
         return (self.given, *arms) if arms else ()
 
     @property
@@ -126,6 +136,18 @@ def combined(swaps: Sequence[Swap], measured: Measurement) -> tuple[Swap, ...]:
         if helps and compared.ratio > best.get(key, (CLAIMED,))[0]:
             best[key] = compared.ratio, swap
     return tuple(swap for _, swap in best.values())
+
+
+def _cannot_run(measured: Measurement) -> bool:
+    """Whether the training as given has been tried, and never came through."""
+    tried = [*measured.of(AS_GIVEN), *measured.of(TWIN)]
+    failed = [t for t in tried if t.outcome not in ("completed", "stopped")]
+    return bool(failed) and not any(t.outcome == "completed" for t in tried)
+
+
+def _rounds(measured: Measurement, name: str) -> int:
+    compared = measured.compare(name, AS_GIVEN)
+    return compared.rounds if compared else 0
 
 
 def _clear(measured: Measurement, name: str) -> bool:

@@ -44,8 +44,7 @@ def look(maker: Callable[[], Any]) -> Iterator[Yielded]:
         yield Note(PROBLEM, str(error))
     except Exception as error:
         yield Note(TRACEBACK, raised.note_of(error))
-        first = str(error).strip().partition("\n")[0][:300]
-        yield Note(PROBLEM, f"The training raised {type(error).__name__}: {first}")
+        yield Note(PROBLEM, f"The training raised {raised.in_short(error)}")
 
 
 def _looked(maker: Callable[[], Any]) -> Iterator[Yielded]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import re
 import traceback
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,17 @@ def note_of(error: BaseException) -> dict[str, Any]:
     ]
     said = "".join(traceback.format_exception_only(error)).strip()
     return {"frames": frames[-_MOST_FRAMES:], "said": said[:_LONGEST]}
+
+
+def in_short(error: BaseException) -> str:
+    """The error's name and the first thing that it says, in a line."""
+    # Keras says first in which call, then in bold what is wrong there.
+    words = re.sub(r"\x1b\[\d*m", "", str(error))
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("Exception encountered when calling"):
+        lines.pop(0)
+    name = type(error).__name__
+    return f"{name}: {lines[0][:300]}" if lines else f"{name}."
 
 
 def in_text(note: dict[str, Any]) -> str:

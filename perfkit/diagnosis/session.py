@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from perfkit.diagnosis import judging, look, raised, swaps, telling
 from perfkit.diagnosis.choosing import AS_GIVEN, TOGETHER, Applying, Choosing
 from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.inferring import inferred
 from perfkit.diagnosis.maker import maker, name_of
+from perfkit.diagnosis.split import split
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.findings import store
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.swap import Swap
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
+    from perfkit.measure.trial import Outcome
 
 _SLICE_S = 0.1
 # Looking may take this share of the budget; a training that takes longer to make cannot
@@ -42,9 +45,11 @@ _SLICE_S = 0.1
 _LOOK_SHARE = 0.4
 _LEAST_LOOK_S, _LONGEST_LOOK_S = 10.0, 120.0
 # Where looking took a small budget up, a first round still tells something.
-_LEAST_ROUND_S = 6.0
+_LEAST_ROUND_S = 7.0
+# The share of a budget by which that may overrun it.
+_LATE = 0.1
 # What comes after the last round: the record is worked out and written.
-_CLOSING_S = 1.0
+_CLOSING_S = 0.8
 LEAST_BUDGET_S = 10.0
 
 
@@ -105,6 +110,11 @@ class DiagnosisSession:
         """What may be measured, by name; the training as given first."""
         return [AS_GIVEN, *(swap.name for swap in self._swaps), TOGETHER]
 
+    @property
+    def _left(self) -> float:
+        """Seconds of the budget that are left."""
+        return self._began + self._budget - time.perf_counter()
+
     def events(self) -> Generator[Event]:
         """Diagnose, and tell what happens; at least one event every 0.25 s.
 
@@ -127,10 +137,16 @@ class DiagnosisSession:
 
     def _look(self) -> Iterator[Event]:
         while not self._stopped.is_set() and not launcher().wait(_SLICE_S):
+            if self._left <= 0:
+                raise RunError(
+                    f"TensorFlow was not loaded after {self._budget:.0f} s, which is "
+                    "the whole budget: diagnose again, with a larger one."
+                )
             yield Preparing("Loading TensorFlow, once")
         if self._stopped.is_set():
             return
         longest = min(_LONGEST_LOOK_S, max(_LEAST_LOOK_S, _LOOK_SHARE * self._budget))
+        longest = max(_SLICE_S, min(longest, self._left))
         running = launcher().start(
             functools.partial(look.look, self._maker),
             self._seed,
@@ -144,13 +160,17 @@ class DiagnosisSession:
                 yield Preparing("Looking at the training")
         finally:
             running.kill("stopped", "was stopped")
-        if running.outcome == "stopped":
+        if running.outcome is None or self._stopped.is_set():
             return
-        self._understand(notes, running.message)
+        self._understand(notes, running.outcome, running.message)
 
-    def _understand(self, notes: dict[str, Any], message: str) -> None:
+    def _understand(
+        self, notes: dict[str, Any], outcome: Outcome, message: str
+    ) -> None:
         if look.FACTS not in notes:
             said = notes.get(look.PROBLEM) or f"The training {message.rstrip('.')}."
+            if outcome == "timed-out":
+                said += " If it does not hang, give it a larger budget."
             error = RunError(str(said))
             if look.TRACEBACK in notes:
                 error.add_note(raised.in_text(notes[look.TRACEBACK]))
@@ -167,14 +187,15 @@ class DiagnosisSession:
                 )
 
     def _measure(self) -> Iterator[Event]:
-        left = self._budget - (time.perf_counter() - self._began) - _CLOSING_S
+        least = min(_LEAST_ROUND_S, self._left + _LATE * self._budget)
+        left = max(1.0, least, self._left) - _CLOSING_S
         choosing = Applying if self._only else Choosing
         self._choosing = choosing(self._swaps, self._work, left, self._facts.ready_s)
         run = Run(
             Plan(
                 arms=(self._choosing.given,),
                 baseline=AS_GIVEN,
-                budget=max(_LEAST_ROUND_S, left),
+                budget=left,
                 seed=self._seed,
                 in_turns=not self._machine.gpus,
                 overrun=1.0,
@@ -213,8 +234,10 @@ class DiagnosisSession:
     def _diagnosis(
         self, measured: Measurement, *, stopped: bool, unfinished: bool
     ) -> Diagnosis:
-        causes = judging.causes(self._swaps, measured)
         step = judging.step_of(measured, self._facts)
+        noted = inferred(self._swaps, step, measured, self._facts)
+        causes = judging.ranked((*judging.causes(self._swaps, measured), *noted))
+        gpus = len(self._machine.gpus)
         found = Diagnosis(
             training=name_of(self._maker),
             recorded=self._recorded,
@@ -224,6 +247,7 @@ class DiagnosisSession:
             verdict="",
             healthy=judging.healthy(causes, measured),
             causes=causes,
+            split=split(step, self._swaps, measured, self._facts, gpus=gpus),
             together=self._together(measured),
             ceiling=judging.ceiling(self._swaps, measured),
             untested=self._untested,
