@@ -44,6 +44,8 @@ def _names(dataset: Any) -> Iterable[bytes]:
 
 
 def _bytes(part: Any) -> int:
-    if part.dtype == "string":
-        return sum(len(text) for text in part.numpy().reshape(-1).tolist())
-    return int(part.numpy().nbytes)
+    import tensorflow as tf
+
+    if part.dtype == tf.string:
+        return int(tf.reduce_sum(tf.strings.length(part)))
+    return int(tf.size(part)) * int(part.dtype.size)
