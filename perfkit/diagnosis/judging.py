@@ -45,7 +45,12 @@ def causes(swaps: Sequence[Swap], measured: Measurement) -> tuple[Cause, ...]:
     told = [
         _cause(swap, c, measured) for swap, c in found if swap.name not in explained
     ]
-    return tuple(sorted(told, key=lambda one: -one.speedup.estimate))
+    return ranked(told)
+
+
+def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
+    """The same causes, the largest gain first."""
+    return tuple(sorted(causes, key=lambda one: -one.speedup.estimate))
 
 
 def claimed(compared: Comparison) -> bool:

@@ -16,6 +16,7 @@ from perfkit.diagnosis.choosing import AS_GIVEN, TOGETHER, Applying, Choosing
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.inferring import inferred
 from perfkit.diagnosis.maker import maker, name_of
+from perfkit.diagnosis.others import Others
 from perfkit.diagnosis.split import split
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, PerfkitError, RunError
@@ -99,6 +100,7 @@ class DiagnosisSession:
         self._swaps: tuple[Swap, ...] = ()
         self._untested: dict[str, str] = {}
         self._choosing: Choosing | None = None
+        self._others: Others | None = None
         launcher().warm()
 
     def stop(self) -> None:
@@ -189,6 +191,7 @@ class DiagnosisSession:
     def _measure(self) -> Iterator[Event]:
         least = min(_LEAST_ROUND_S, self._left + _LATE * self._budget)
         left = max(1.0, least, self._left) - _CLOSING_S
+        self._others = Others()
         choosing = Applying if self._only else Choosing
         self._choosing = choosing(self._swaps, self._work, left, self._facts.ready_s)
         run = Run(
@@ -235,7 +238,8 @@ class DiagnosisSession:
         self, measured: Measurement, *, stopped: bool, unfinished: bool
     ) -> Diagnosis:
         step = judging.step_of(measured, self._facts)
-        noted = inferred(self._swaps, step, measured, self._facts)
+        busiest = self._others.busiest() if self._others else ""
+        noted = inferred(self._swaps, step, measured, self._facts, busiest)
         causes = judging.ranked((*judging.causes(self._swaps, measured), *noted))
         gpus = len(self._machine.gpus)
         found = Diagnosis(

@@ -154,6 +154,9 @@ class Monitor:
 
     def _slowly(self) -> Iterator[tuple[str, float]]:
         with contextlib.suppress(*_READINGS):
+            stalled = {"memory_stalled": _memory_stalled_s()}
+            yield from self._rates.of_all(time.perf_counter(), stalled).items()
+        with contextlib.suppress(*_READINGS):
             yield "memory_used", float(psutil.virtual_memory().used)
         if (trial := self._trial) is not None:
             trial.look_for_children()
@@ -212,6 +215,12 @@ class _Rates:
             if before is not None and now > before[0] and value >= before[1]:
                 rates[name] = (value - before[1]) / (now - before[0])
         return rates
+
+
+def _memory_stalled_s() -> float:
+    """Seconds for which something on this machine has waited for short memory."""
+    some = Path("/proc/pressure/memory").read_text().partition("\n")[0]
+    return float(some.rpartition("total=")[2]) / 1e6
 
 
 def _stands_for_others(process: psutil.Process) -> bool:

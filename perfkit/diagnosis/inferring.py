@@ -1,0 +1,218 @@
+"""Causes that no swap proves: what the trials noted while they ran, with its doubt.
+
+Other programs cannot be swapped away, memory cannot be made larger, and some functions
+cannot be kept from being traced. What they cost is inferred: from what each trial of
+the training as given noted, with an interval over those trials.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfkit import units
+from perfkit.diagnosis import tracing, waiting
+from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
+from perfkit.diagnosis.noting import STEADY
+from perfkit.findings.diagnosis import Cause, Gain, Seconds
+from perfkit.measure.measurement import TWIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.diagnosis.swap import Swap
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.trial import Trial
+
+_LEVEL = 0.975
+# Others that take less than this many cores are the system's own.
+_OTHERS = 0.2
+# No share of a step is believed to be more than this: the gain has no bound there.
+_MOST = 0.95
+
+
+def inferred(
+    swaps: Sequence[Swap],
+    step: Seconds | None,
+    measured: Measurement,
+    facts: Facts,
+    name: str = "",
+) -> tuple[Cause, ...]:
+    """Claim what the trials' notes show, where no swap could.
+
+    Args:
+        swaps: All that apply.
+        step: As given.
+        measured: What was measured.
+        facts: What is known of the training.
+        name: Of the user's own program that took most of the processor; "" if unknown.
+    """
+    if step is None:
+        return ()
+    found = (
+        _retracing(swaps, step, measured, facts),
+        _contention(measured, name),
+        _memory(measured),
+    )
+    return tuple(cause for cause in found if cause is not None)
+
+
+def _retracing(
+    swaps: Sequence[Swap], step: Seconds, measured: Measurement, facts: Facts
+) -> Cause | None:
+    if not facts.retraced or any(_stops_it(swap, measured) for swap in swaps):
+        return None
+    shares = [
+        seconds / step.median_s
+        for trial in measured.of(AS_GIVEN)
+        if (seconds := _traced_s(trial)) is not None
+    ]
+    gain = _gain(shares)
+    if gain is None:
+        return None
+    function, known = next(iter(facts.retraced.items()))
+    because = f" ({known['because'][0]})" if known["because"] else ""
+    share = 1 - 1 / gain.estimate
+    return Cause(
+        cause="retracing",
+        swap="",
+        kind="defect",
+        speedup=gain,
+        evidence=f"Tracing `{function}` anew takes {units.percent(share)} of a step"
+        f"{because}.",
+        fix=f"Make `{function}` once, outside of the loop, and hand it tensors of one "
+        "shape and dtype.",
+        grade="inferred",
+    )
+
+
+def _stops_it(swap: Swap, measured: Measurement) -> bool:
+    """Whether a swap was timed that did keep functions from being traced anew."""
+    if swap.cause != "retracing":
+        return False
+    with_it = [_traced_s(trial) for trial in measured.of(swap.name)]
+    given = [_traced_s(trial) for trial in measured.of(AS_GIVEN)]
+    one, other = _mean(with_it), _mean(given)
+    return one is not None and other is not None and one < other / 2
+
+
+def _traced_s(trial: Trial) -> float | None:
+    """Seconds of tracing in each step of a trial."""
+    note = _note(trial, tracing.NOTE)
+    steps = float(trial.notes.get(STEADY, {}).get("steps") or 0)
+    return float(note["seconds"]) / steps if note and steps else None
+
+
+def _contention(measured: Measurement, name: str) -> Cause | None:
+    shares, taken = [], []
+    for trial in (*measured.of(AS_GIVEN), *measured.of(TWIN)):
+        others = _during(trial, measured, "cpu_other")
+        own = _during(trial, measured, "cpu_trial")
+        note = _note(trial, waiting.NOTE)
+        if others is None or not own or not note or not note["ran_s"]:
+            continue
+        waited = float(note["waited_s"]) / float(note["ran_s"])
+        theirs = others / (others + own)
+        taken.append(others)
+        # Threads wait for each other, too: others' part of that is as their part of
+        # the processor, and no more can be won than what they took.
+        slower = min(1 + waited * theirs, 1 / (1 - theirs))
+        shares.append(1 - 1 / slower if others >= _OTHERS else 0.0)
+    gain = _gain(shares)
+    if gain is None:
+        return None
+    whose = f"`{name}` and others" if name else "other programs"
+    return Cause(
+        cause="contention",
+        swap="",
+        kind="defect",
+        speedup=gain,
+        evidence=f"While it trained, {whose} used {np.mean(taken):.1f} cores, and its "
+        "own threads stood ready and waited for one.",
+        fix=f"Train while {name or 'nothing else'} {'does not run' if name else 'runs'}"
+        ", or give the training cores of its own (taskset).",
+        grade="inferred",
+    )
+
+
+def _memory(measured: Measurement) -> Cause | None:
+    stalled = [
+        share
+        for trial in measured.of(AS_GIVEN)
+        if (share := _during(trial, measured, "memory_stalled")) is not None
+    ]
+    gain = _gain(stalled)
+    if gain is None:
+        return None
+    return Cause(
+        cause="memory-pressure",
+        swap="",
+        kind="defect",
+        speedup=gain,
+        evidence=f"For {units.percent(float(np.mean(stalled)))} of the time something "
+        "on this machine waited for memory that was short.",
+        fix="Use less memory: a smaller shuffle buffer or cache; end other programs.",
+        grade="inferred",
+    )
+
+
+def _gain(shares: Sequence[float]) -> Gain | None:
+    """The gain from doing away with a share of the time; None where none is shown.
+
+    Args:
+        shares: One for each trial.
+    """
+    if len(shares) < 2:
+        return None
+    # Not with the module: importing it takes most of a second.
+    from scipy import stats
+
+    each = np.log(1 / (1 - np.clip(shares, 0.0, _MOST)))
+    error = float(each.std(ddof=1)) / len(each) ** 0.5
+    half = float(stats.t.ppf(_LEVEL, len(each) - 1)) * error
+    middle = float(each.mean())
+    low, estimate, high = (
+        float(np.exp(x)) for x in (middle - half, middle, middle + half)
+    )
+    return (
+        Gain(estimate=estimate, low=low, high=high) if _plain(low, estimate) else None
+    )
+
+
+def _plain(low: float, estimate: float) -> bool:
+    return low > 1 and estimate >= CLAIMED
+
+
+def _note(trial: Trial, name: str) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = trial.notes.get(STEADY, {}).get(name)
+    return found
+
+
+def _during(trial: Trial, measured: Measurement, column: str) -> float | None:
+    """The mean of a sample while a trial had its turns; None where there is none."""
+    times = measured.samples.get("t", ())
+    values = measured.samples.get(column, ())
+    at_work = list(_at_work(trial))
+    seen = [
+        value
+        for at, value in zip(times, values, strict=False)
+        if at is not None and value is not None
+        if any(begin <= at <= end for begin, end in at_work)
+    ]
+    return float(np.mean(seen)) if seen else None
+
+
+def _at_work(trial: Trial) -> Iterator[tuple[float, float]]:
+    """When a trial worked, in seconds of the run."""
+    ends = [(at, n) for at, n in trial.ticks]
+    for (before, _), (at, examples) in itertools.pairwise(ends):
+        if examples:
+            yield trial.started_s + before, trial.started_s + at
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,86 @@
+import pytest
+
+from perfkit.diagnosis.choosing import AS_GIVEN
+from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.inferring import inferred
+from perfkit.findings.diagnosis import Seconds
+from perfkit.measure.measurement import TWIN, Measurement
+from perfkit.measure.trial import Trial
+
+STEP = Seconds(median_s=0.01, low=0.009, high=0.011)
+KNOWN = {"changed": {}, "because": [], "traces": 9, "seconds": 1.0, "made_anew": True}
+
+
+def trials(waited=1.0, traced=(0.0, 0.0, 0.0), variant=AS_GIVEN):
+    """Three trials of two seconds each, one after another, at work all the time."""
+    return [
+        Trial(
+            variant=variant,
+            round=number + 1,
+            outcome="completed",
+            started_s=10.0 * number,
+            ticks=((1.0, 0), (2.0, 10), (3.0, 10)),
+            notes={
+                "steady": {
+                    "steps": 100,
+                    "tracing": {"traces": 5, "seconds": seconds},
+                    "waiting": {"ran_s": 2.0, "waited_s": waited},
+                }
+            },
+        )
+        for number, seconds in enumerate(traced)
+    ]
+
+
+def measured(*all_trials, **columns):
+    times = tuple(10.0 * number + 1.5 for number in range(3))
+    samples = {"t": times, **{k: tuple(v) for k, v in columns.items()}}
+    return Measurement(arms=(), trials=tuple(all_trials), samples=samples)
+
+
+def causes(found, facts=None, name=""):
+    return {c.cause: c for c in inferred((), STEP, found, facts or Facts(), name)}
+
+
+def test_a_quiet_machine_shows_no_contention():
+    found = measured(*trials(), cpu_other=[0.02, 0.1, 0.0], cpu_trial=[1.5, 1.4, 1.5])
+    assert causes(found) == {}
+
+
+def test_threads_that_wait_for_each_other_alone_show_none():
+    found = measured(*trials(9.0), cpu_other=[0.0] * 3, cpu_trial=[2.0] * 3)
+    assert causes(found) == {}
+
+
+def test_others_that_leave_cores_free_show_none():
+    found = measured(*trials(0.0), cpu_other=[1.0] * 3, cpu_trial=[1.0] * 3)
+    assert causes(found) == {}
+
+
+def test_what_others_take_while_threads_wait_is_inferred_to_cost_that_share():
+    both = [*trials(), *trials(variant=TWIN)]
+    found = measured(*both, cpu_other=[1.0, 1.1, 0.9], cpu_trial=[1.0, 0.9, 1.1])
+    cause = causes(found, name="burner")["contention"]
+    # Half of the processor was theirs, and threads waited half as long as they ran.
+    assert cause.speedup.estimate == pytest.approx(1 + 0.5 * 0.5, rel=0.02)
+    assert (cause.grade, cause.kind) == ("inferred", "defect")
+    assert "`burner` and others used 1.0 cores" in cause.evidence
+
+
+def test_tracing_that_no_swap_stops_is_inferred_from_its_seconds():
+    found = measured(*trials(traced=(0.50, 0.52, 0.48)))
+    cause = causes(found, Facts(retraced={"train_step": KNOWN}))["retracing"]
+    # 5 ms of each step of 10 ms.
+    assert cause.speedup.estimate == pytest.approx(2.0, rel=0.02)
+    assert "Tracing `train_step` anew takes 50 % of a step." in cause.evidence
+
+
+def test_a_single_trial_claims_nothing():
+    found = measured(*trials(traced=(0.5,)))
+    assert causes(found, Facts(retraced={"train_step": KNOWN})) == {}
+
+
+def test_waiting_for_memory_is_inferred_to_cost_its_share():
+    found = measured(*trials(), memory_stalled=[0.5, 0.5, 0.5])
+    assert causes(found)["memory-pressure"].speedup.estimate == pytest.approx(2.0)
+    assert causes(measured(*trials(), memory_stalled=[0.0] * 3)) == {}

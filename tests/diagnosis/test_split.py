@@ -1,0 +1,119 @@
+import pytest
+
+from perfkit.diagnosis.choosing import AS_GIVEN
+from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.judging import step_of
+from perfkit.diagnosis.split import recurring_s, split
+from perfkit.diagnosis.swap import Swap
+from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.trial import Trial
+
+BATCH = 10
+
+
+def trial(variant, number, step_s, end_s=0.0, wobble=0.0):
+    """A trial whose every step takes so long, and an end of 100 steps so long more."""
+    step = step_s * (1 + wobble * (-1) ** (number + (variant == AS_GIVEN)))
+    ticks = tuple((1.0 + step * k, BATCH if k else 0) for k in range(40))
+    recurring = {"epoch end": (100.0 * BATCH, float(BATCH))} if end_s else {}
+    pauses = {"epoch end": (end_s + step,)} if end_s else {}
+    return Trial(
+        variant=variant,
+        round=number,
+        outcome="completed",
+        ticks=ticks,
+        recurring=recurring,
+        pauses=pauses,
+    )
+
+
+def swap(name, cause, **more):
+    return Swap(
+        name=name,
+        cause=cause,
+        kind="defect",
+        changes="",
+        fix="",
+        apply=lambda training: None,
+        **more,
+    )
+
+
+SWAPS = (
+    swap("without input", "input-bound", ceiling=True),
+    swap("16 steps at a time", "step-overhead", steps=16),
+    swap("without CSVLogger", "callback"),
+)
+
+
+def measured(seconds, ends=0.0, wobble=0.001):
+    names = list(seconds)
+    return Measurement(
+        arms=tuple(Arm(name, lambda: iter(()), "", AS_GIVEN) for name in names),
+        trials=tuple(
+            trial(name, number, seconds.get(name, seconds[AS_GIVEN]), ends, wobble)
+            for number in range(1, 5)
+            for name in [*names, TWIN]
+        ),
+        baseline=AS_GIVEN,
+    )
+
+
+def parts(found, facts=None, **more):
+    facts = facts or Facts(batch=BATCH)
+    step = step_of(found, facts)
+    return split(step, SWAPS, found, facts, **more), step
+
+
+def test_each_part_is_what_its_swap_took_away():
+    found, step = parts(
+        measured(
+            {
+                AS_GIVEN: 0.010,
+                "without input": 0.004,
+                "16 steps at a time": 0.00906,
+                "without CSVLogger": 0.0095,
+            }
+        )
+    )
+    assert found["input"].seconds == pytest.approx(0.006, rel=0.02)
+    assert found["dispatch"].seconds == pytest.approx(0.00094 * 16 / 15, rel=0.05)
+    assert found["callbacks"].seconds == pytest.approx(0.0005, rel=0.05)
+    assert sum(part.seconds for part in found.values()) == pytest.approx(step.median_s)
+
+
+def test_the_end_of_an_epoch_is_shared_out_and_counted_once():
+    found, step = parts(measured({AS_GIVEN: 0.01, "without input": 0.004}, ends=0.5))
+    assert found["epoch ends"].seconds == pytest.approx(0.005, rel=0.01)
+    assert found["input"].seconds == pytest.approx(0.006, rel=0.02)
+    assert found["compute"].seconds == pytest.approx(0.004, rel=0.02)
+    assert step.median_s == pytest.approx(0.015, rel=0.01)
+
+
+def test_what_is_not_shown_is_no_part_and_is_left_unexplained():
+    noisy = measured({AS_GIVEN: 0.010, "without input": 0.0099}, wobble=0.2)
+    found, _ = parts(noisy)
+    assert found["input"].seconds == 0
+    assert found["input"].how.startswith("The training without its input: ")
+    assert found["unexplained"].seconds != 0
+
+
+def test_what_was_not_timed_says_so_and_leaves_all_unexplained():
+    found, step = parts(measured({AS_GIVEN: 0.01}))
+    assert found["input"].grade == found["compute"].grade == "not tested"
+    assert found["unexplained"].seconds == pytest.approx(step.median_s)
+
+
+def test_a_gpu_has_a_way_to_it_and_a_processor_has_none():
+    given = measured({AS_GIVEN: 0.01})
+    assert parts(given)[0]["transfer"].grade == "read from the driver"
+    assert parts(given, gpus=1)[0]["transfer"].grade == "not tested"
+
+
+def test_without_a_step_there_is_no_split():
+    assert split(None, SWAPS, Measurement(arms=()), Facts()) == {}
+
+
+def test_a_pause_that_comes_again_leaves_out_the_steps_within_it():
+    one = trial(AS_GIVEN, 1, 0.01, end_s=0.3)
+    assert recurring_s(one) == pytest.approx(0.3 / (100 * BATCH), rel=0.01)
