@@ -8,7 +8,6 @@ perfkit.chart(finding)                  every variant's rate with its interval
 perfkit.findings()                      all that was found so far, one row each
 perfkit.load(path)                      one of them again, from its file alone
 perfkit.export(finding)                 one HTML file of it that needs no network
-perfkit.classroom(folder)               many machines' passports on one page
 perfkit.doctor()                        what this computer is, and what slows it here
 
 A question of your own is an ``Experiment``: a frozen dataclass whose fields are its

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,22 +98,16 @@ def _machines(room: Classroom) -> Table:
 
 
 def _machine(room: Classroom, place: int) -> tuple[str, ...]:
-    passport, ratios = room.passports[place], sorted(_sorted(room, place))
-    you = " (you are here)" if place == room.you else ""
-    middle = units.ratio(ratios[len(ratios) // 2][0]) if ratios else "not measured"
-    slowest = f"{ratios[0][1]}, {units.ratio(ratios[0][0])}" if ratios else ""
+    passport, ratios = room.passports[place], room.ratios(place)
+    slowest = min(ratios, key=ratios.__getitem__, default="")
     return (
-        f"{room.name(place)}{you}",
+        f"{room.name(place)}{' (you are here)' * (place == room.you)}",
         plain(passport.machine.summary),
         plain(passport.recorded[:16].replace("T", " ")),
-        middle,
-        slowest,
+        units.ratio(statistics.median(ratios.values())) if ratios else "not measured",
+        f"{slowest}, {units.ratio(ratios[slowest])}" if ratios else "",
         f"{len(ratios)} of {len(room.measures)}",
     )
-
-
-def _sorted(room: Classroom, place: int) -> Iterator[tuple[float, str]]:
-    yield from ((ratio, name) for name, ratio in room.ratios(place).items())
 
 
 def _unable(room: Classroom) -> Table:

@@ -189,7 +189,8 @@ def faults(finding: Finding) -> Iterator[str]:
 
 def _variants(finding: Finding) -> set[str]:
     return {
-        *(part.variant for part in (*finding.timings, *finding.trials)),
+        *(timing.variant for timing in finding.timings),
+        *(trial.variant for trial in finding.trials),
         *(comparison.variant for comparison in finding.comparisons),
         *finding.unavailable,
     }

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from functools import cache
 
-from perfkit.findings import reading
+from perfkit.findings import diagnosis_reading, reading
 from perfkit.findings.store import to_json
 from perfkit.passports import reading as passports
 from perfkit.passports.saving import to_json as passport_to_json
 from tests.classroom.passports import passport
+from tests.diagnosis.diagnosed import diagnosis
 from tests.findings import ladders, spoiled
 from tests.hostile import shown
 
@@ -37,8 +38,14 @@ def _passport():
     return passport_to_json(passport()).encode()
 
 
+@cache
+def _diagnosis():
+    return to_json(diagnosis()).encode()
+
+
 KINDS = {
     "finding": Kind(spoiled.sound, reading.parsed, shown.finding),
     "ladder": Kind(_ladder, reading.parsed, shown.finding),
+    "diagnosis": Kind(_diagnosis, diagnosis_reading.parsed, shown.diagnosis),
     "passport": Kind(_passport, passports.parsed, shown.passport),
 }

@@ -9,6 +9,7 @@ from rich.console import Console
 from perfkit import report
 from perfkit.charts import chart, kinds
 from perfkit.export.page import findings_page
+from perfkit.findings import diagnosis_reading
 from perfkit.findings.reading import parsed
 from perfkit.panel import page
 from perfkit.passports import reading as passports
@@ -36,6 +37,20 @@ def finding(data):
     for figure in figures:
         ElementTree.fromstring(figure.svg)
     assert len(found.table()) >= len({t.variant for t in found.timings})
+    check(texts, parts, [findings_page([found])])
+    return found
+
+
+def diagnosis(data):
+    """Read a diagnosis and show it in every way.
+
+    Raises:
+        BadFileError: It is none.
+    """
+    found = diagnosis_reading.parsed(data, "x.json")
+    figures = [chart(found.finding, kind) for kind in kinds(found.finding)]
+    texts = [repr(found), in_terminal(found), *(figure.alt for figure in figures)]
+    parts = [found._repr_html_(), *(figure.svg for figure in figures)]
     check(texts, parts, [findings_page([found])])
     return found
 

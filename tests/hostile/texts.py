@@ -8,8 +8,9 @@ from perfkit.passports.record import PARTS
 # Of the values of a document, those that its reader holds against a list of words.
 _KEPT = {
     *("schema", "kind", "outcome", "status", "place", "platform", "build", "weight"),
-    *("verdict",),
+    "grade",
 }
+_WORDS = {*PARTS, "faster", "slower", "no difference shown", "too noisy to say"}
 ATTACKS = {
     "script": "<script>alert(1)</script>",
     "end of everything": "\"'></title></style></textarea></svg>"
@@ -82,7 +83,7 @@ def attacked(sound, *attacks):
             return {name(k) if free else k: over(v, k) for k, v in value.items()}
         if isinstance(value, list):
             return [over(item, key if isinstance(item, str) else "") for item in value]
-        if not isinstance(value, str) or key in _KEPT or value in PARTS:
+        if not isinstance(value, str) or key in _KEPT or value in _WORDS:
             return value
         return name(value) if key in _REFER else next(following)
 
@@ -94,3 +95,4 @@ _REFER = {"variant", "baseline", "winner", "name"}
 # Dictionaries whose names are free.
 _FREE = {"parameters", "unavailable", "environment", "versions", "stages", "parts"}
 _FREE |= {"rungs", "notes", "phases", "noise_floors", "job", "pauses"}
+_FREE |= {"split", "untested", "anatomy", "facts"}
