@@ -66,7 +66,13 @@ class Choosing:
             return ()
         wanted = [swap for swap in self._swaps if self._wanted(swap, measured)]
         # What was seen once may be claimed after one round more; then comes the new.
-        wanted.sort(key=lambda swap: _ORDER.get(_rounds(measured, swap.name), 2))
+        # Of that, what waited for a swap that did bring something is the likeliest.
+        wanted.sort(
+            key=lambda swap: (
+                _ORDER.get(_rounds(measured, swap.name), 2),
+                not swap.after,
+            )
+        )
         arms = [self.arm(swap) for swap in wanted[: self._most]]
         arms += self._together(measured)
         if not arms:
