@@ -20,7 +20,7 @@ from perfkit.charts.learning import learning, trainings
 from perfkit.charts.loss_scale import has_scale, loss_scale
 from perfkit.charts.losses import learnt, losses
 from perfkit.charts.memory import measured, memory
-from perfkit.charts.plan import has_plan, plan
+from perfkit.charts.plan import anatomy, has_anatomy, has_plan, plan
 from perfkit.charts.rates import rates
 from perfkit.charts.ratios import ratios
 from perfkit.charts.roofline import has_roofline, roofline
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Figure",
+    "anatomy",
     "batch_sizes",
     "break_even",
     "channels",
@@ -128,6 +129,7 @@ _OF_DIAGNOSES: dict[str, Kind[Diagnosis]] = {
         lambda found: found.step is not None,
     ),
     "split": Kind(split, "Where the time of a step goes", has_split),
+    "anatomy": Kind(anatomy, "What TensorFlow runs for its data", has_anatomy),
 }
 
 
@@ -150,7 +152,8 @@ def chart(finding: Recorded, kind: str = "") -> Figure:
             learns the same and ``"loss scale"`` how float16 scales its loss,
             ``"plan"`` what TensorFlow runs for the fastest pipeline. Of a diagnosis
             ``"waterfall"`` is what each change takes off a step, and ``"split"`` where
-            the time of a step goes.
+            the time of a step goes, and ``"anatomy"`` what TensorFlow runs for its
+            data.
 
     Raises:
         BadParameterError: There is no such kind of chart.

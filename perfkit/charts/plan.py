@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
+    from perfkit.findings.diagnosis import Diagnosis
     from perfkit.findings.record import Finding
 
 Stage = dict[str, Any]
@@ -47,11 +48,26 @@ def plan(finding: Finding, variant: str = "") -> Figure:
         raise BadParameterError(f"{variant!r} is no variant of this finding: {names}.")
     title = f"{plain(variant, 60)}: what TensorFlow runs"
     note = _note(finding, variant)
+    return _drawn(title if variant else "What TensorFlow runs", note)
+
+
+def anatomy(found: Diagnosis) -> Figure:
+    """Draw the stages of a training's own pipeline, as it was given."""
+    title = f"{plain(found.training, 60)}: what TensorFlow runs for its data"
+    return _drawn(title, found.anatomy)
+
+
+def has_anatomy(found: Diagnosis) -> bool:
+    """Whether the plan of its pipeline was seen."""
+    return any(_stages(found.anatomy))
+
+
+def _drawn(title: str, note: Any) -> Figure:
     stages = list(_stages(note))
     if not stages:
         missing = note.get("missing") if isinstance(note, dict) else None
         words = plain(str(missing or "No variant left a plan of its pipeline."), 110)
-        return canvas.message(title if variant else "What TensorFlow runs", words)
+        return canvas.message(title, words)
     lines = canvas.caption_lines(list(_caption(stages)))
     inner, height = canvas.frame(len(stages), lines)
 

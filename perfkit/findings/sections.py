@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.findings.standing import standings
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from perfkit.findings.diagnosis import Diagnosis, Gain
     from perfkit.findings.standing import Standing
 
-_NAME, _SENTENCE = 60, 400
+_NAME, _SENTENCE, _MOST = 60, 400, 40
 # The least gain that is worth claiming.
 _WORTH = 1.05
 _KINDS = {"defect": "a defect", "opportunity": "an opportunity"}
@@ -42,6 +42,7 @@ def sections(found: Diagnosis) -> Iterator[Section]:
         _causes(found),
         _split(found),
         _limits(found),
+        _anatomy(found),
         _unclaimed(found),
         _untested(found),
         _hints(found),
@@ -111,6 +112,37 @@ def _limits(found: Diagnosis) -> Section:
         "What can be had at most",
         ("", "as fast (95 % interval)", "how it is known", "what ran"),
         tuple(rows),
+    )
+
+
+def _anatomy(found: Diagnosis) -> Section:
+    """The plan of its pipeline; what makes no sense in a note is left out."""
+    listed = found.anatomy.get("stages")
+    stages = listed[:_MOST] if isinstance(listed, list | tuple) else ()
+    slowest = found.anatomy.get("limits")
+    rows = tuple(
+        _stage(stage, slowest)
+        for stage in stages
+        if isinstance(stage, dict) and isinstance(stage.get("name"), str)
+    )
+    return Section(
+        "What TensorFlow runs for its data",
+        ("stage", "share of the work", "each", "at a time", "what that says"),
+        rows,
+    )
+
+
+def _stage(stage: dict[str, Any], slowest: Any) -> tuple[str, ...]:
+    share, each, at_a_time = (
+        stage.get(name) for name in ("share", "ns_per_element", "parallelism")
+    )
+    by = " (AUTOTUNE)" if stage.get("tuned") is True else ""
+    return (
+        plain(stage["name"], _NAME),
+        units.percent(share) if isinstance(share, int | float) else "",
+        units.seconds(each / 1e9) if isinstance(each, int | float) else "",
+        f"{at_a_time:g}{by}" if isinstance(at_a_time, int | float) else "",
+        "read from TensorFlow; it limits" * (stage["name"] == slowest),
     )
 
 

@@ -32,7 +32,7 @@ def test_every_change_is_drawn_from_the_step_as_given():
     ],
 )
 def test_every_diagnosis_is_a_picture(found):
-    for kind in ("waterfall", "split"):
+    for kind in ("waterfall", "split", "anatomy"):
         assert "alert(1)<" not in check(chart(found, kind)).svg
     for kind in kinds(found):
         check(chart(found, kind))
@@ -56,6 +56,14 @@ def test_the_parts_of_a_step_are_drawn_with_what_is_unexplained_last():
     }
     said = chart(diagnosis(split=parts), "split").alt
     assert "input 22 ms, 69 %, measured here; unexplained 10 ms, 31 %" in said
+
+
+def test_the_plan_of_its_pipeline_is_drawn():
+    stage = {"name": "map", "share": 0.9, "ns_per_element": 2e6, "parallelism": 2}
+    found = diagnosis(anatomy={"stages": [stage, {"name": 3}, 7], "limits": "map"})
+    assert "map, 90 %, 2 at a time" in check(chart(found, "anatomy")).alt
+    assert "anatomy" in kinds(found)
+    assert "  map: 90 %, 2 ms, 2\n     read from TensorFlow; it limits" in repr(found)
 
 
 def test_a_diagnosis_has_the_charts_of_its_trials_too():
