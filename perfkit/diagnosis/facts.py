@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import rows, validation
+from perfkit.diagnosis.flop import flop_of
 
 if TYPE_CHECKING:
     from perfkit.diagnosis.training import Training
@@ -40,6 +41,7 @@ class Facts:
         pipeline: What is known of the data's stages; see ``diagnosis.pipeline``.
         loop: Whether it is a loop of the user's own, marked by ``perfkit.steps``.
         retraced: Functions that are traced again and again; see ``diagnosis.tracing``.
+        flop: Multiplications and additions of a step; None where nobody knows.
         open_shapes: Whether the shape of its batches, their length apart, is left open.
         epochs: Of such a loop: how many of its epochs a trial may begin.
     """
@@ -70,6 +72,7 @@ class Facts:
     epochs: int = 1
     retraced: dict[str, dict[str, Any]] = field(default_factory=dict)
     open_shapes: bool = False
+    flop: float | None = None
 
     def as_note(self) -> dict[str, Any]:
         """What travels from the process that looked, and stands in the file."""
@@ -107,6 +110,7 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         policy=_policy(model),
         element=tuple(described(part) for part in tf.nest.flatten(batch)),
         open_shapes=open_shapes(training),
+        flop=flop_of(model, batch),
         **seen,
     )
 

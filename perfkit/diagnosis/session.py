@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import judging, look, raised, swaps, telling
+from perfkit.diagnosis import judging, look, peak, raised, swaps, telling
 from perfkit.diagnosis.choosing import AS_GIVEN, TOGETHER, Applying, Choosing
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.inferring import inferred
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
     from perfkit.measure.trial import Outcome
+    from perfkit.measure.tries import Tries
 
 _SLICE_S = 0.1
 # Looking may take this share of the budget; a training that takes longer to make cannot
@@ -190,7 +191,8 @@ class DiagnosisSession:
 
     def _measure(self) -> Iterator[Event]:
         least = min(_LEAST_ROUND_S, self._left + _LATE * self._budget)
-        left = max(1.0, least, self._left) - _CLOSING_S
+        peaks = peak.TAKES_S if peak.can_be_told(self._facts) else 0.0
+        left = max(1.0, least, self._left - peaks) - _CLOSING_S
         self._others = Others()
         choosing = Applying if self._only else Choosing
         self._choosing = choosing(self._swaps, self._work, left, self._facts.ready_s)
@@ -203,6 +205,7 @@ class DiagnosisSession:
                 in_turns=not self._machine.gpus,
                 overrun=1.0,
                 choose=self._choosing,
+                tries=self._peak,
             ),
             launcher(),
             Monitor(),
@@ -212,6 +215,9 @@ class DiagnosisSession:
             if isinstance(event, TrialEnded | Finished):
                 self._keep(event)
             yield event
+
+    def _peak(self, _: Measurement) -> Tries:
+        return peak.tries(self._facts, gpus=len(self._machine.gpus))
 
     def _work(self, swapped: Sequence[Swap]) -> Callable[[], Iterator[Yielded]]:
         return functools.partial(trial, self._maker, self._facts, tuple(swapped))
@@ -242,6 +248,7 @@ class DiagnosisSession:
         noted = inferred(self._swaps, step, measured, self._facts, busiest)
         causes = judging.ranked((*judging.causes(self._swaps, measured), *noted))
         gpus = len(self._machine.gpus)
+        reached = peak.share(step, measured, self._facts)
         found = Diagnosis(
             training=name_of(self._maker),
             recorded=self._recorded,
@@ -256,7 +263,7 @@ class DiagnosisSession:
             ceiling=judging.ceiling(self._swaps, measured),
             untested=self._untested,
             anatomy=self._anatomy,
-            facts=self._facts.as_note(),
+            facts=self._facts.as_note() | {"share_of_peak": reached},
             outcome=telling.outcome(measured),
             trials=measured.trials,
             samples=measured.samples,
@@ -270,8 +277,12 @@ class DiagnosisSession:
             unfinished=unfinished,
         )
         told = telling.told(found)
+        more = () if reached is None else (peak.in_words(reached),)
         return replace(
-            found, verdict=told.headline, because=told.because, next=told.next
+            found,
+            verdict=told.headline,
+            because=(*told.because, *more),
+            next=told.next,
         )
 
     def _together(self, measured: Measurement) -> Together | None:
