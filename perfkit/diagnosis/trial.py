@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.looping import Looping
 from perfkit.diagnosis.noting import noted
+from perfkit.diagnosis.pipeline.keeping import Worth
 from perfkit.diagnosis.pipeline.private import fill_caches
 from perfkit.diagnosis.tracing import Tracing
 from perfkit.diagnosis.training import Training, handed_over
@@ -51,7 +52,8 @@ def trial(
         for swap in swaps:
             swap.apply(training)
         if facts.pipeline.get("cached"):
-            fill_caches(training, epochs.trial_steps or facts.steps or _MANY)
+            steps = epochs.trial_steps or facts.steps or _MANY
+            fill_caches(training, Worth(steps, facts.steps))
         return training
 
     traces = Tracing()

@@ -9,21 +9,21 @@ from typing import Any
 
 from perfkit import units
 from perfkit.diagnosis.pipeline.chain import chain
-from perfkit.diagnosis.pipeline.keeping import per_step
+from perfkit.diagnosis.pipeline.keeping import Worth, per_step
 from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
 from perfkit.diagnosis.pipeline.scratch import scratch
 from perfkit.errors import BadParameterError
 
 
-def from_memory(dataset: Any, place: int, steps: int) -> Any:
+def from_memory(dataset: Any, place: int, worth: Worth) -> Any:
     """The pipeline with the names before one stage naming copies held in memory.
 
     Args:
         dataset: The last stage.
         place: Of the stage that reads; what comes to it are scalars.
-        steps: For which files are copied.
+        worth: How much is copied.
     """
-    count = steps * per_step(chain(dataset)[place:])
+    count = worth.steps * per_step(chain(dataset)[place:])
     return rebuilt(
         dataset,
         lambda at, stage, before: again(

@@ -7,21 +7,38 @@ step costs is the same as with all of them kept, and a moment fills the memory.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from perfkit.diagnosis.pipeline.chain import chain
 from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
 from perfkit.errors import BadParameterError
 
+_UNKNOWN, _ENDLESS = -2, -1
+_UNEVEN = ("_FilterDataset", "_FlatMapDataset", "_InterleaveDataset")
 _BATCHES = ("_BatchDataset", "_PaddedBatchDataset", "_ParallelBatchDataset")
 
 
-def kept(dataset: Any, count: int, file: str = "") -> Any:
+@dataclass(frozen=True)
+class Worth:
+    """How much of an epoch is kept.
+
+    Attributes:
+        steps: Whose elements are kept.
+        epoch: Steps of a real epoch; None where nobody knows.
+    """
+
+    steps: int
+    epoch: int | None = None
+
+
+def kept(dataset: Any, count: int, whole: int = _UNKNOWN, file: str = "") -> Any:
     """The same number of elements, of which the first ``count`` come again and again.
 
     Args:
         dataset: What makes them; it is run at once.
         count: How many are kept.
+        whole: How many there are, if ``dataset`` itself does not know.
         file: Where they are kept; "" for memory.
 
     Raises:
@@ -31,25 +48,25 @@ def kept(dataset: Any, count: int, file: str = "") -> Any:
     held = sum(1 for _ in memory)
     if not held:
         raise BadParameterError("The pipeline gives no element that could be kept.")
-    whole = int(dataset.cardinality())
+    known = int(dataset.cardinality())
+    whole = whole if known == _UNKNOWN else known
     if held < count or whole == held:
         return memory
-    return memory.repeat().take(whole) if whole > 0 else memory.repeat()
+    return memory.repeat().take(whole if whole > 0 else _ENDLESS)
 
 
 def kept_after(
-    dataset: Any, place: int, steps: int, moved: tuple[int, ...] = ()
+    dataset: Any, place: int, worth: Worth, moved: tuple[int, ...] = ()
 ) -> Any:
     """The pipeline with what leaves one stage kept.
 
     Args:
         dataset: The last stage.
         place: Of that stage in its chain.
-        steps: For which elements are kept.
+        worth: How much is kept.
         moved: Places of stages that go from before it to behind it.
     """
     stages = chain(dataset)
-    count = steps * per_step(stages[place + 1 :])
 
     def change(at: int, stage: Any, before: Any) -> Any:
         if at in moved:
@@ -57,7 +74,7 @@ def kept_after(
         made = again(stage, before)
         if at != place:
             return made
-        made = kept(made, count)
+        made = _kept(made, stages[place + 1 :], worth)
         for one in moved:
             made = again(stages[one], made)
         return made
@@ -65,12 +82,12 @@ def kept_after(
     return rebuilt(dataset, change)
 
 
-def refilled(dataset: Any, steps: int, folder: str) -> Any:
-    """The pipeline with each cache of its own filled for so many steps.
+def refilled(dataset: Any, worth: Worth, folder: str) -> Any:
+    """The pipeline with each cache of its own filled as far as short epochs go.
 
     Args:
         dataset: The last stage.
-        steps: For which elements are kept.
+        worth: How much is kept.
         folder: Where caches in files go: those of the user are left alone.
     """
     stages = chain(dataset)
@@ -79,7 +96,7 @@ def refilled(dataset: Any, steps: int, folder: str) -> Any:
         if type(stage).__name__ != "CacheDataset" or before is None:
             return again(stage, before)
         file = f"{folder}/cache-{at}" if in_file(stage) else ""
-        return kept(before, steps * per_step(stages[at + 1 :]), file)
+        return _kept(before, stages[at + 1 :], worth, file)
 
     return rebuilt(dataset, change)
 
@@ -98,6 +115,21 @@ def in_folder(dataset: Any, folder: str) -> Any:
 def in_file(stage: Any) -> bool:
     """Whether it is a cache that lies in a file."""
     return type(stage).__name__ == "CacheDataset" and bool(stage._filename.numpy())
+
+
+def _kept(dataset: Any, behind: list[Any], worth: Worth, file: str = "") -> Any:
+    count = worth.steps * per_step(behind)
+    return kept(dataset, count, _whole(behind, worth.epoch), file)
+
+
+def _whole(behind: list[Any], epoch: int | None) -> int:
+    """How many elements these stages take in an epoch; -1 for as many as there are."""
+    for place, stage in enumerate(behind):
+        if type(stage).__name__ == "_AssertCardinalityDataset":
+            return int(stage._expected_cardinality) * per_step(behind[:place])
+        if type(stage).__name__ in _UNEVEN:
+            return _ENDLESS
+    return epoch * per_step(behind) if epoch else _ENDLESS
 
 
 def per_step(stages: list[Any]) -> int:

@@ -9,6 +9,7 @@ from perfkit.diagnosis.pipeline.keeping import in_file, in_folder, refilled
 from perfkit.diagnosis.pipeline.scratch import scratch
 
 if TYPE_CHECKING:
+    from perfkit.diagnosis.pipeline.keeping import Worth
     from perfkit.diagnosis.training import Training
 
 
@@ -18,11 +19,11 @@ def leave_files_alone(training: Training) -> None:
         training.data = in_folder(training.data, scratch(in_memory=False))
 
 
-def fill_caches(training: Training, steps: int) -> None:
-    """Fill the caches of a pipeline for so many steps: short epochs never would."""
+def fill_caches(training: Training, worth: Worth) -> None:
+    """Fill the caches of a pipeline beforehand: short epochs never would."""
     if training.kind == "tf.data":
         folder = scratch(in_memory=False) if _caches_in_files(training) else ""
-        training.data = refilled(training.data, steps, folder)
+        training.data = refilled(training.data, worth, folder)
 
 
 def _caches_in_files(training: Training) -> bool:

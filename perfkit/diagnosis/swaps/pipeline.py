@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from perfkit import units
 from perfkit.diagnosis.pipeline.cache_point import CachePoint, cache_point
 from perfkit.diagnosis.pipeline.chain import chain
-from perfkit.diagnosis.pipeline.keeping import kept_after
+from perfkit.diagnosis.pipeline.keeping import Worth, kept_after
 from perfkit.diagnosis.pipeline.rebuilding import again, parallel, rebuilt
 from perfkit.diagnosis.pipeline.stages import stage
 from perfkit.diagnosis.swap import Swap, Untested
-from perfkit.diagnosis.swaps.pipeline_steps import kept_steps
+from perfkit.diagnosis.swaps.pipeline_steps import worth_of
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
 
 if TYPE_CHECKING:
@@ -124,13 +124,13 @@ def made_ahead(training: Training) -> None:
     training.data = training.data.prefetch(tf.data.AUTOTUNE)
 
 
-def cached(training: Training, *, steps: int) -> None:
-    """Keep what is the same in each epoch, for so many steps."""
+def cached(training: Training, *, worth: Worth) -> None:
+    """Keep what is the same in each epoch, as far as ``worth`` goes."""
     objects = chain(training.data)
     stages = [stage(one, source=not at).as_facts() for at, one in enumerate(objects)]
     point = cache_point(stages)
     if isinstance(point, CachePoint):
-        training.data = kept_after(training.data, point.after, steps, point.moved)
+        training.data = kept_after(training.data, point.after, worth, point.moved)
 
 
 def copied_ahead(training: Training) -> None:
@@ -153,7 +153,7 @@ def _cache(facts: Facts, place: dict[str, Any], need: int) -> Swap:
         changes=f"What leaves the {behind} is kept in memory{order}; all of it takes "
         f"about {units.size(need)}.",
         fix=f".cache() behind the {behind}{order}",
-        apply=functools.partial(cached, steps=kept_steps(facts)),
+        apply=functools.partial(cached, worth=worth_of(facts)),
         after=CEILING,
     )
 

@@ -8,11 +8,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.pipeline.chain import chain
-from perfkit.diagnosis.pipeline.keeping import kept, kept_after, per_step
+from perfkit.diagnosis.pipeline.keeping import Worth, kept, kept_after, per_step
 from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
 from perfkit.diagnosis.pipeline.stages import stage
 from perfkit.diagnosis.swap import Swap
-from perfkit.diagnosis.swaps.pipeline_steps import kept_steps
+from perfkit.diagnosis.swaps.pipeline_steps import worth_of
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
 from perfkit.errors import BadParameterError
 
@@ -47,7 +47,7 @@ def python_input(facts: Facts) -> Iterator[Swap]:
         changes=f"What Python makes ({', '.join(ways)}) was made beforehand and is "
         "given again from memory; the gain is the share spent in Python.",
         fix=" and ".join(fixes),
-        apply=functools.partial(made_beforehand, steps=kept_steps(facts)),
+        apply=functools.partial(made_beforehand, worth=worth_of(facts)),
         after=CEILING,
     )
     if facts.data == "PyDataset" and facts.pipeline["workers"] < _cores() > 1:
@@ -63,14 +63,14 @@ def python_input(facts: Facts) -> Iterator[Swap]:
         )
 
 
-def made_beforehand(training: Training, *, steps: int) -> None:
-    """Make what Python makes for so many steps, and give it again and again."""
+def made_beforehand(training: Training, *, worth: Worth) -> None:
+    """Make what Python makes beforehand, and give it again and again."""
     if training.kind == "tf.data":
-        training.data = _without_python(training.data, steps)
+        training.data = _without_python(training.data, worth)
     elif training.kind == "PyDataset":
-        training.data = _held(training.data, steps)
+        training.data = _held(training.data, worth.steps)
     elif training.kind == "generator":
-        training.data = _repeating(training.data, steps)
+        training.data = _repeating(training.data, worth.steps)
 
 
 def more_workers(training: Training, *, workers: int) -> None:
@@ -78,7 +78,7 @@ def more_workers(training: Training, *, workers: int) -> None:
     training.data.workers = workers
 
 
-def _without_python(dataset: Any, steps: int) -> Any:
+def _without_python(dataset: Any, worth: Worth) -> Any:
     objects = chain(dataset)
     stages = [stage(one, source=not at) for at, one in enumerate(objects)]
     calling = [at for at, one in enumerate(stages) if one.python]
@@ -87,8 +87,8 @@ def _without_python(dataset: Any, steps: int) -> Any:
     first, last = calling[0], calling[-1]
     same = per_step(objects[first : last + 1]) == 1
     if not (same and any(one.works for one in stages[:first])):
-        return kept_after(dataset, last, steps)
-    results = kept(objects[last], steps * per_step(objects[last + 1 :]))
+        return kept_after(dataset, last, worth)
+    results = kept(objects[last], worth.steps * per_step(objects[last + 1 :]))
     instead = _beside(objects[first - 1], results)
     return rebuilt(
         dataset,
@@ -106,7 +106,7 @@ def _beside(before: Any, results: Any) -> Any:
 def _held(data: Any, steps: int) -> Any:
     import keras
 
-    length = data.num_batches
+    length: int | None = data.num_batches
     count = min(steps, length) if length else steps
     batches = [data[at] for at in range(count)]
 

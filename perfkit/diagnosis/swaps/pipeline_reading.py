@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.pipeline.chain import chain
 from perfkit.diagnosis.pipeline.files import from_memory
-from perfkit.diagnosis.pipeline.keeping import kept_after
+from perfkit.diagnosis.pipeline.keeping import Worth, kept_after
 from perfkit.diagnosis.pipeline.stages import stage
 from perfkit.diagnosis.swap import Swap, Untested
-from perfkit.diagnosis.swaps.pipeline_steps import kept_steps
+from perfkit.diagnosis.swaps.pipeline_steps import worth_of
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def slow_read(facts: Facts) -> Iterator[Swap | Untested]:
         kind="defect",
         changes=f"{what} come out of memory; all that is done to them stays.",
         fix=_FIXES[records],
-        apply=functools.partial(read_from_memory, steps=kept_steps(facts)),
+        apply=functools.partial(read_from_memory, worth=worth_of(facts)),
         after=CEILING,
         # A cache behind the work keeps the reading away, too.
         combines=facts.pipeline["cache"] is None,
@@ -65,14 +65,14 @@ def reader(stages: Sequence[dict[str, Any]]) -> int | None:
     return None
 
 
-def read_from_memory(training: Training, *, steps: int) -> None:
-    """Give the same bytes out of memory, for so many steps."""
+def read_from_memory(training: Training, *, worth: Worth) -> None:
+    """Give the same bytes out of memory, as far as ``worth`` goes."""
     objects = chain(training.data)
     stages = [stage(one, source=not at).as_facts() for at, one in enumerate(objects)]
     place = reader(stages)
     if place is None:
         return
     if stages[place]["records"]:
-        training.data = kept_after(training.data, place, steps)
+        training.data = kept_after(training.data, place, worth)
     else:
-        training.data = from_memory(training.data, place, steps)
+        training.data = from_memory(training.data, place, worth)

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
+from perfkit.diagnosis.pipeline.keeping import Worth
 from perfkit.diagnosis.swaps import pipeline_python
 from perfkit.diagnosis.training import Training
 from perfkit.errors import BadParameterError
@@ -40,7 +41,7 @@ def counted():
 
 def without_python(data, steps=2):
     training = Training(None, data)
-    pipeline_python.made_beforehand(training, steps=steps)
+    pipeline_python.made_beforehand(training, worth=Worth(steps))
     return training.data
 
 
