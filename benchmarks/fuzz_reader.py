@@ -36,16 +36,19 @@ def main():
     first = random.randrange(10**9) if asked.seed is None else asked.seed
     print(f"First seed: {first}", flush=True)
     counts, end = collections.Counter(), time.monotonic() + 60 * asked.minutes
-    seed = first
+    seed, slowest = first, (0.0, first)
     while seed - first < asked.documents and time.monotonic() < end:
         kind = list(KINDS)[seed % len(KINDS)]
+        began = time.monotonic()
         came = _came_of(KINDS[kind], seed, in_full=asked.documents == 1)
-        counts.update([came, f"{kind}s"])
+        slowest = max(slowest, (time.monotonic() - began, seed))
+        counts.update([came, f"of kind {kind}"])
         if came == "crashed" and counts[came] <= _PRINTED:
             print(f"Seed {seed}, a {kind}:\n{traceback_of(KINDS[kind], seed)}")
         seed += 1
     told = ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
     print(f"{seed - first:,} documents, seeds {first} to {seed - 1}: {told}")
+    print(f"The slowest took {slowest[0]:.1f} s: seed {slowest[1]}")
     return 1 if counts["crashed"] else 0
 
 
