@@ -1,0 +1,131 @@
+import os
+import tempfile
+from pathlib import Path
+
+import keras
+import pytest
+
+from perfkit.diagnosis.epochs import Epochs
+from perfkit.diagnosis.own_callbacks import in_trial, left_out, listed
+from tests.diagnosis.fits import BATCH, Clock, Costs, batches, training, trial
+
+EPOCHS = Epochs(batch=BATCH, steps=2, examples=2 * BATCH)
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """The folder for temporary files, and one that is the user's."""
+    for name in ("temporary", "mine"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    return tmp_path / "temporary", tmp_path / "mine"
+
+
+def run(monkeypatch, *callbacks, **arguments):
+    clock = Clock()
+    clock.install(monkeypatch)
+    given = [*callbacks, Costs(clock, 0.02)]
+    return trial(
+        lambda: training(batches(2), callbacks=given, **arguments), EPOCHS, clock, 12
+    )
+
+
+def files(folder):
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_what_keras_writes_lies_in_a_folder_of_the_trial(elsewhere, monkeypatch):
+    temporary, mine = elsewhere
+    run(
+        monkeypatch,
+        keras.callbacks.ModelCheckpoint(mine / "at-{epoch}-{loss:.2f}.keras"),
+        keras.callbacks.CSVLogger(mine / "log.csv"),
+        keras.callbacks.BackupAndRestore(str(mine / "backup")),
+    )
+    assert files(mine) == []
+    written = {path.name for path in files(temporary)}
+    assert {"at-n-n.keras", "log.csv", "latest.weights.h5"} <= written
+
+
+def test_what_a_trial_wrote_is_removed_once_its_process_is_gone(tmp_path, monkeypatch):
+    folder = tmp_path / "perfkit-launcher-x"
+    gone, own = (
+        folder / "perfkit-trial-4194399",
+        folder / f"perfkit-trial-{os.getpid()}",
+    )
+    gone.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    in_trial([keras.callbacks.CSVLogger("log.csv")], 1)
+    assert not gone.exists()
+    assert own.exists()
+
+
+class Stubborn(keras.callbacks.Callback):
+    """Wants to stop, and keeps what it was told."""
+
+    def __init__(self):
+        super().__init__()
+        self.called, self.epochs = set(), set()
+
+    def on_train_begin(self, logs=None):
+        self.called.add("train")
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.called.add("batch")
+        self.model.stop_training = True
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.called.add("epoch")
+        self.epochs.add(epoch)
+        self.model.stop_training = True
+
+
+@pytest.mark.parametrize("listing", ["list", "CallbackList", "single"])
+def test_no_callback_ends_a_trial_and_each_of_its_hooks_is_called(monkeypatch, listing):
+    clock, stubborn = Clock(), Stubborn()
+    clock.install(monkeypatch)
+    costs = Costs(clock, 0.02)
+    if listing == "single":
+        stubborn.on_train_batch_begin = costs.on_train_batch_end
+        given = stubborn
+    else:
+        given = [stubborn, costs]
+    if listing == "CallbackList":
+        given = keras.callbacks.CallbackList(given)
+
+    def making():
+        return training(batches(2), callbacks=given, epochs=3)
+
+    found = trial(making, EPOCHS, clock, 30)
+    assert sum(examples > 0 for _, examples in found.ticks) > 10
+    assert stubborn.called == {"train", "batch", "epoch"}
+    assert stubborn.epochs == {0, 1, 2}
+
+
+def test_keras_own_ways_to_stop_do_not_end_a_trial(monkeypatch):
+    rates = [0.1, 0.01]
+    found = run(
+        monkeypatch,
+        keras.callbacks.EarlyStopping("loss", patience=0, mode="max"),
+        keras.callbacks.ReduceLROnPlateau("loss", patience=0),
+        keras.callbacks.TerminateOnNaN(raise_error=True),
+        keras.callbacks.LearningRateScheduler(lambda epoch: rates[epoch]),
+        keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: None),
+        epochs=2,
+    )
+    assert sum(examples > 0 for _, examples in found.ticks) > 4
+
+
+def test_callbacks_are_listed_as_fit_takes_them():
+    one, two = Stubborn(), Stubborn()
+    assert listed(None) == []
+    assert listed(one) == [one]
+    assert listed((one, [two])) == [one, two]
+    assert listed(keras.callbacks.CallbackList([one]))[0] is one
+
+
+def test_what_reaches_beyond_a_trial_is_left_out():
+    monitor = keras.callbacks.RemoteMonitor()
+    assert left_out(monitor)
+    assert in_trial([monitor, None], 1) == []
+    assert not left_out(keras.callbacks.CSVLogger(Path("x.csv")))
