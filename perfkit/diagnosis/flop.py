@@ -85,19 +85,23 @@ def _product(flag: str) -> Callable[[Any], float]:
 
 def _convolution(operation: Any) -> float:
     kernel = _elements(operation.inputs[1]) / operation.inputs[1].shape[-1]
-    return 2 * _elements(operation.outputs[0]) * kernel
+    return float(2 * _elements(operation.outputs[0]) * kernel)
 
 
 def _for_kernel(operation: Any) -> float:
     kernel = operation.outputs[0]
     if kernel.shape.num_elements() is None:
         return math.nan
-    return 2 * _elements(operation.inputs[2]) * _elements(kernel) / kernel.shape[-1]
+    return (
+        float(_elements(kernel) / kernel.shape[-1]) * 2 * _elements(operation.inputs[2])
+    )
 
 
 def _for_input(operation: Any) -> float:
     kernel = operation.inputs[1]
-    return 2 * _elements(operation.inputs[2]) * _elements(kernel) / kernel.shape[-1]
+    return (
+        float(_elements(kernel) / kernel.shape[-1]) * 2 * _elements(operation.inputs[2])
+    )
 
 
 def _einsum(operation: Any) -> float:

@@ -7,7 +7,6 @@ the training as given noted, with an interval over those trials.
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,9 @@ from perfkit.findings.diagnosis import Cause, Gain, Seconds
 from perfkit.measure.measurement import TWIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.swap import Swap
@@ -193,24 +194,21 @@ def _note(trial: Trial, name: str) -> dict[str, Any] | None:
 
 def _during(trial: Trial, measured: Measurement, column: str) -> float | None:
     """The mean of a sample while a trial had its turns; None where there is none."""
-    times = measured.samples.get("t", ())
-    values = measured.samples.get(column, ())
-    at_work = list(_at_work(trial))
-    seen = [
-        value
-        for at, value in zip(times, values, strict=False)
-        if at is not None and value is not None
-        if any(begin <= at <= end for begin, end in at_work)
-    ]
-    return float(np.mean(seen)) if seen else None
+    times = np.array(measured.samples.get("t", ()), dtype=np.float64)
+    values = np.array(measured.samples.get(column, ()), dtype=np.float64)
+    begins, ends = _at_work(trial)
+    if not len(begins) or len(times) != len(values):
+        return None
+    turn = np.searchsorted(begins, times, side="right") - 1
+    within = (turn >= 0) & (times <= ends[turn]) & np.isfinite(values)
+    return float(values[within].mean()) if within.any() else None
 
 
-def _at_work(trial: Trial) -> Iterator[tuple[float, float]]:
-    """When a trial worked, in seconds of the run."""
-    ends = [(at, n) for at, n in trial.ticks]
-    for (before, _), (at, examples) in itertools.pairwise(ends):
-        if examples:
-            yield trial.started_s + before, trial.started_s + at
+def _at_work(trial: Trial) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """When a trial worked, in seconds of the run: each stretch's begin and end."""
+    at = trial.started_s + np.array([t for t, _ in trial.ticks], dtype=np.float64)
+    worked = np.array([n for _, n in trial.ticks][1:], dtype=np.int64) > 0
+    return at[:-1][worked], at[1:][worked]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -1,0 +1,89 @@
+import pytest
+
+import perfkit
+from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.swaps import loops, retracing
+
+
+def known(changed=None, *, made_anew=False, because=()):
+    return {
+        "traces": 9,
+        "seconds": 1.0,
+        "changed": changed or {},
+        "made_anew": made_anew,
+        "because": list(because),
+    }
+
+
+def of(**facts):
+    return {swap.name: swap for swap in retracing.swaps(Facts(**facts))}
+
+
+def test_nothing_is_swapped_where_nothing_is_traced_anew():
+    assert of() == {}
+    assert of(open_shapes=True) == {}
+
+
+def test_a_number_is_to_become_a_tensor():
+    because = ["rate: float 0.1, then float 0.2"]
+    found = of(retraced={"step": known({"rate": "value"}, because=because)})
+    assert list(found) == ["fixed signature"]
+    assert found["fixed signature"].fix == (
+        "Call `step` with rate=tf.constant(rate): each new number is traced "
+        "(rate: float 0.1, then float 0.2)."
+    )
+    assert found["fixed signature"].after == ""
+
+
+def test_shapes_that_data_cause_hang_on_the_ceiling_without_input():
+    found = of(retraced={"step": known({"x": "shape"})}, open_shapes=True)
+    assert {swap.after for swap in found.values()} == {"without input"}
+    assert set(found) == {"fixed signature", "one shape"}
+
+
+def test_xla_with_open_shapes_is_tried_with_one_shape():
+    assert set(of(xla=True, open_shapes=True)) == {"one shape"}
+
+
+def test_a_function_made_anew_is_to_be_made_once():
+    found = of(retraced={"step": known(made_anew=True)})["fixed signature"]
+    assert found.fix == "Call tf.function once for `step`, outside of the loop."
+
+
+def test_a_loop_leaves_out_what_needs_fit_and_says_so():
+    swaps = [
+        Swap(name=c, cause=c, kind="defect", changes="", fix="", apply=print)
+        for c in ("xla", "serial-map")
+    ]
+    found = list(loops.without_fit(swaps, Facts(loop=True)))
+    assert [one.cause for one in found if isinstance(one, Swap)] == ["serial-map"]
+    untested = {one.cause for one in found if isinstance(one, Untested)}
+    assert untested == set(loops.NEED_FIT)
+    assert list(loops.without_fit(swaps, Facts())) == swaps
+
+
+@pytest.fixture(scope="module")
+def shapes():
+    return perfkit.fresh(made_one_shape)
+
+
+def made_one_shape(tf):
+    import numpy as np
+
+    from perfkit.diagnosis.looping import in_loop
+
+    def batches():
+        for length in (3, 5, 4):
+            words = np.arange(2 * length).reshape(2, length) + 1
+            yield words, np.zeros(2)
+
+    kinds = (tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.float64))
+    training = in_loop(tf.data.Dataset.from_generator(batches, output_signature=kinds))
+    retracing.one_shape(training)
+    return [[x.tolist(), list(y.shape)] for x, y in training.data.as_numpy_iterator()]
+
+
+def test_batches_are_padded_to_the_largest_and_keep_what_they_hold(shapes):
+    assert [len(words[0]) for words, _ in shapes] == [5, 5, 5]
+    assert shapes[0] == [[[1, 2, 3, 0, 0], [4, 5, 6, 0, 0]], [2]]

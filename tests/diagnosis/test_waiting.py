@@ -1,0 +1,28 @@
+from perfkit.diagnosis import waiting
+from perfkit.diagnosis.waiting import Waiting
+
+
+def threads(root, **told):
+    for name, text in told.items():
+        folder = root / "proc/self/task" / name
+        folder.mkdir(parents=True)
+        (folder / "schedstat").write_text(text)
+
+
+def test_all_threads_are_added_up(tmp_path):
+    threads(tmp_path, t1="2000000000 500000000 7\n", t2="1000000000 250000000 3\n")
+    assert waiting.read(tmp_path) == Waiting(ran_s=3.0, waited_s=0.75)
+
+
+def test_a_thread_that_ended_meanwhile_is_passed_over(tmp_path):
+    threads(tmp_path, t1="2000000000 500000000 7\n", t2="")
+    assert waiting.read(tmp_path) == Waiting(ran_s=2.0, waited_s=0.5)
+
+
+def test_a_system_that_does_not_tell_is_no_zero(tmp_path):
+    assert waiting.read(tmp_path) is None
+
+
+def test_what_came_between_two_readings_is_kept():
+    between = Waiting(5.0, 2.0).since(Waiting(3.0, 1.5))
+    assert between.note() == {"ran_s": 2.0, "waited_s": 0.5}
