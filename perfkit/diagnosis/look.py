@@ -12,6 +12,7 @@ from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import facts_of
 from perfkit.diagnosis.loop_facts import facts_of_loop, some_epochs
 from perfkit.diagnosis.looping import Looping
+from perfkit.diagnosis.pipeline.driven import driven_plan, tells_too_little
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.pipeline.live import kinds, live_plan
 from perfkit.diagnosis.pipeline.private import leave_files_alone
@@ -81,6 +82,8 @@ def _looked(maker: Callable[[], Any]) -> Iterator[Yielded]:
             yield Note(FACTS, facts.as_note())
             return
     training, setup_s = seen[0]
+    if training.kind == "tf.data" and tells_too_little(plan):
+        yield Note(ANATOMY, driven_plan(training.data))
     data = pipeline_facts(training) | {"plan": kinds(plan)}
     facts = facts_of(training, setup_s=setup_s, pipeline=data, **timed)
     yield Note(FACTS, facts.as_note())

@@ -19,9 +19,14 @@ def live_plan() -> dict[str, Any]:
     found = [plan for plan in plans if plan.get("stages")]
     if found:
         most = max(found, key=lambda plan: int(plan["stages"][-1]["elements"]))
-        busiest = anatomy.busiest(most)
-        return most | {"limits": busiest["name"] if busiest else ""}
+        return limited(most)
     return plans[0] if plans else {"missing": "No tf.data pipeline is running here."}
+
+
+def limited(plan: dict[str, Any]) -> dict[str, Any]:
+    """The plan with the name of the stage that has most of its work."""
+    busiest = anatomy.busiest(plan)
+    return plan | {"limits": busiest["name"] if busiest else ""}
 
 
 def kinds(plan: dict[str, Any]) -> list[str]:
