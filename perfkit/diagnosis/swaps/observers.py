@@ -77,7 +77,7 @@ def _callbacks(names: tuple[str, ...]) -> Iterator[Swap | Untested]:
 def _without(names: tuple[str, ...], index: int, after: str) -> Swap:
     name = names[index]
     before = names[:index].count(name)
-    which = f"{name} ({before + 1})" if names.count(name) > 1 else name
+    which = f"{name} ({before + 1})" if before else name
     return Swap(
         name=f"without {which}",
         cause=_CAUSE,

@@ -1,0 +1,77 @@
+import keras
+import pytest
+import tensorflow as tf
+
+from perfkit.diagnosis.epochs import Epochs
+from perfkit.diagnosis.facts import Facts, facts_of
+from perfkit.diagnosis.swap import Swap
+from perfkit.diagnosis.swaps import execution
+from tests.diagnosis.fits import BATCH, Clock, batches, training, trial
+
+
+def named(**known):
+    return {
+        one.name: one
+        for one in execution.swaps(Facts(**known))
+        if isinstance(one, Swap)
+    }
+
+
+def test_no_more_steps_are_made_at_a_time_than_an_epoch_has():
+    assert "16 steps at a time" in named()
+    assert named(steps=6)["6 steps at a time"].steps == 6
+    assert not any("at a time" in name for name in named(steps=1))
+
+
+def test_an_eager_training_is_tried_as_a_graph_and_in_no_other_way():
+    assert list(named(eager=True)) == ["graph"]
+
+
+@pytest.fixture
+def eager_functions():
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(eager_functions):
+    made = training(batches(2))
+    assert facts_of(made).eager
+    execution.as_graph(made)
+    assert not facts_of(made).eager
+
+
+class Seeing(keras.callbacks.Callback):
+    def __init__(self, clock):
+        super().__init__()
+        self.clock, self.begun, self.ended = clock, [], []
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.begun.append(batch)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.clock.now += 0.03
+        self.ended.append(batch)
+
+
+def test_callbacks_see_every_step_of_an_execution(monkeypatch):
+    clock = Clock()
+    clock.install(monkeypatch)
+    seeing = Seeing(clock)
+
+    def making():
+        made = training(batches(6), callbacks=[seeing])
+        execution.many_steps(made, steps=4, epoch=6)
+        return made
+
+    trial(making, Epochs(batch=BATCH, steps=6, examples=6 * BATCH), clock, 5)
+    assert seeing.ended[:12] == [*range(6), *range(6)]
+    assert seeing.begun[:12] == [*range(6), *range(6)]
+
+
+def test_a_step_that_is_traced_already_is_traced_anew():
+    made = training(batches(2))
+    made.fit([], epochs=1)
+    execution.compiled(made)
+    assert made.model.jit_compile
+    assert made.model.train_function is None

@@ -1,0 +1,53 @@
+import keras
+import pytest
+
+from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.swap import Untested
+from perfkit.diagnosis.swaps import precision
+from perfkit.workloads.precisions.hardware import Hardware
+
+
+def found(machine, **known):
+    return list(precision.swaps(Facts(**known), machine))
+
+
+def test_a_processor_with_tiles_for_bfloat16_is_tried():
+    (swap,) = found(Hardware(instructions=("amx_bf16",)))
+    assert (swap.name, swap.kind, swap.combines) == (
+        "mixed_bfloat16",
+        "opportunity",
+        False,
+    )
+    assert 'dtype="float32"' in swap.fix
+
+
+def test_where_nothing_is_made_for_it_the_reason_is_given():
+    (left_out,) = found(Hardware(instructions=("avx2",)))
+    assert isinstance(left_out, Untested)
+    assert "no instructions for bfloat16" in left_out.why
+
+
+def test_a_gpu_is_tried_with_what_it_has_tensor_cores_for():
+    def names(capability):
+        gpu = Hardware(gpu="a card", capability=capability)
+        return [one.name for one in found(gpu) if not isinstance(one, Untested)]
+
+    assert names((8, 0)) == ["mixed_bfloat16", "mixed_float16"]
+    assert names((7, 5)) == ["mixed_float16"]
+
+
+def test_a_policy_of_the_users_own_is_left_alone():
+    (left_out,) = found(Hardware(instructions=("amx_bf16",)), policy="mixed_float16")
+    assert "mixed_float16" in left_out.why
+
+
+@pytest.fixture
+def usual_policy():
+    yield
+    keras.config.set_dtype_policy("float32")
+
+
+def test_the_policy_is_set_before_the_model_is_made(usual_policy):
+    (swap,) = found(Hardware(instructions=("amx_bf16",)))
+    swap.before()
+    assert keras.layers.Dense(1).compute_dtype == "bfloat16"
