@@ -24,17 +24,22 @@ def _batches(buffer_size):
 
 
 def _file():
+    import os
     import tempfile
     from pathlib import Path
 
     import numpy as np
     import tensorflow as tf
 
-    file = Path(tempfile.mkdtemp()) / "images.tfrecord"
+    file = Path(tempfile.gettempdir()) / "slow-read.tfrecord"
+    if file.exists():
+        return str(file)
     images = np.random.default_rng(0).integers(0, 256, (2048, 64 * 64 * 3), np.uint8)
-    with tf.io.TFRecordWriter(str(file)) as writer:
+    unfinished = f"{file}.{os.getpid()}"
+    with tf.io.TFRecordWriter(unfinished) as writer:
         for image in images:
             writer.write(image.tobytes())
+    os.replace(unfinished, file)
     return str(file)
 
 

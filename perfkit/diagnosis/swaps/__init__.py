@@ -31,6 +31,7 @@ _KINDS: tuple[Callable[[Facts], Iterator[Swap | Untested]], ...] = (
     observers.swaps,
     epochs.swaps,
     # In the order in which they can be applied one after another.
+    pipeline.untold,
     pipeline.serial_map,
     pipeline_reading.slow_read,
     pipeline_python.python_input,

@@ -21,9 +21,18 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.training import Training
 
+_CAUSES = ("serial-map", "slow-read", "python-input", "no-cache", "no-prefetch")
 _SERIAL = ("map", "interleave")
 # A cache may take this share of the memory that is free.
 _ROOM = 0.5
+
+
+def untold(facts: Facts) -> Iterator[Untested]:
+    """All that hangs on stages, where TensorFlow does not tell of them."""
+    why = facts.pipeline.get("missing")
+    if why:
+        for cause in _CAUSES:
+            yield Untested(cause, why)
 
 
 def serial_map(facts: Facts) -> Iterator[Swap | Untested]:

@@ -145,3 +145,12 @@ def test_all_that_helps_can_be_applied_one_after_the_other():
         *("map", "batch", "prefetch"),
     ]
     assert len(list(made.data)) == 20
+
+
+def test_where_tensorflow_does_not_tell_of_its_stages_nothing_is_tested(monkeypatch):
+    dataset = DATA.range(9).map(drawn).batch(2)
+    monkeypatch.delattr(tf.data.Dataset, "cardinality")
+    known = pipeline_facts(training(dataset))
+    found = {one.cause for one in pipeline.untold(Facts(pipeline=known))}
+    assert {"serial-map", "no-cache", "python-input"} <= found
+    assert list(pipeline.untold(Facts(pipeline={"stages": []}))) == []
