@@ -163,7 +163,7 @@ class _Counter:
         new, self._reached = self._upto(step) - self._upto(self._reached), step
         self._all, self._ever = self._all + new, True
         self._count(new)
-        stop = bool(self._epochs.trial_steps) and step >= self._epochs.trial_steps
+        stop = 0 < (self._epochs.trial_steps or 0) <= step
         if callback.model.stop_training != stop:
             # Whoever stops by the loss would end the trial: time does that here.
             callback.model.stop_training = stop
