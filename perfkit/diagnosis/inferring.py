@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from perfkit.measure.trial import Trial
 
 _LEVEL = 0.975
-# Others that take less than this many cores are the system's own.
-_OTHERS = 0.2
+# Others that take as many cores are worth a word; with fewer than this it is quiet.
+_OTHERS, _QUIET = 0.5, 0.1
+# Both kinds of moments have to last so long in a trial.
+_LASTS_S = 0.5
 # No share of a step is believed to be more than this: the gain has no bound there.
 _MOST = 0.95
 
@@ -108,6 +110,54 @@ def _traced_s(trial: Trial) -> float | None:
 
 
 def _contention(measured: Measurement, name: str) -> Cause | None:
+    shares, taken = _shares(measured)
+    given = (*measured.of(AS_GIVEN), *measured.of(TWIN))
+    seen = [one for trial in given if (one := _when_quiet(trial, measured)) is not None]
+    compared = len(seen) > 1
+    gain = _gain(seen if compared else shares)
+    if gain is None or not taken:
+        return None
+    whose = f"`{name}` and others" if name else "other programs"
+    how = (
+        "and in the quiet moments of the same trials it was faster"
+        if compared
+        else "and its own threads stood ready and waited for one"
+    )
+    return Cause(
+        cause="contention",
+        swap="",
+        kind="defect",
+        speedup=gain,
+        evidence=f"While it trained, {whose} used {np.mean(taken):.1f} cores, {how}.",
+        fix=f"Train while {name or 'nothing else'} {'does not run' if name else 'runs'}"
+        ", or give the training cores of its own (taskset).",
+        grade="measured here" if compared else "inferred",
+    )
+
+
+def _when_quiet(trial: Trial, measured: Measurement) -> float | None:
+    """The share of the time that a trial saves in its quiet moments.
+
+    None where it had no quiet moments, or no others, for long enough.
+    """
+    times = np.array(measured.samples.get("t", ()), dtype=np.float64)
+    others = np.array(measured.samples.get("cpu_other", ()), dtype=np.float64)
+    begins, ends = _at_work(trial)
+    counts = np.array([n for _, n in trial.ticks if n], dtype=np.float64)
+    if not len(times) or len(times) != len(others) or len(counts) != len(begins):
+        return None
+    # A sample tells of the time before it.
+    after = np.minimum(np.searchsorted(times, ends), len(times) - 1)
+    theirs, spent = others[after], ends - begins
+    quiet, busy = theirs < _QUIET, theirs >= _OTHERS
+    if min(spent[quiet].sum(), spent[busy].sum()) < _LASTS_S:
+        return None
+    rate_quiet = counts[quiet].sum() / spent[quiet].sum()
+    return float(1 - counts.sum() / spent.sum() / rate_quiet)
+
+
+def _shares(measured: Measurement) -> tuple[list[float], list[float]]:
+    """Of each trial: what share of its time others cost it, and the cores they used."""
     shares, taken = [], []
     for trial in (*measured.of(AS_GIVEN), *measured.of(TWIN)):
         others = _during(trial, measured, "cpu_other")
@@ -122,21 +172,7 @@ def _contention(measured: Measurement, name: str) -> Cause | None:
         # the processor, and no more can be won than what they took.
         slower = min(1 + waited * theirs, 1 / (1 - theirs))
         shares.append(1 - 1 / slower if others >= _OTHERS else 0.0)
-    gain = _gain(shares)
-    if gain is None:
-        return None
-    whose = f"`{name}` and others" if name else "other programs"
-    return Cause(
-        cause="contention",
-        swap="",
-        kind="defect",
-        speedup=gain,
-        evidence=f"While it trained, {whose} used {np.mean(taken):.1f} cores, and its "
-        "own threads stood ready and waited for one.",
-        fix=f"Train while {name or 'nothing else'} {'does not run' if name else 'runs'}"
-        ", or give the training cores of its own (taskset).",
-        grade="inferred",
-    )
+    return shares, taken
 
 
 def _memory(measured: Measurement) -> Cause | None:
@@ -171,7 +207,7 @@ def _gain(shares: Sequence[float]) -> Gain | None:
     # Not with the module: importing it takes most of a second.
     from scipy import stats
 
-    each = np.log(1 / (1 - np.clip(shares, 0.0, _MOST)))
+    each = np.log(1 / (1 - np.clip(shares, -_MOST, _MOST)))
     error = float(each.std(ddof=1)) / len(each) ** 0.5
     half = float(stats.t.ppf(_LEVEL, len(each) - 1)) * error
     middle = float(each.mean())

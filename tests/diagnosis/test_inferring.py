@@ -84,3 +84,38 @@ def test_waiting_for_memory_is_inferred_to_cost_its_share():
     found = measured(*trials(), memory_stalled=[0.5, 0.5, 0.5])
     assert causes(found)["memory-pressure"].speedup.estimate == pytest.approx(2.0)
     assert causes(measured(*trials(), memory_stalled=[0.0] * 3)) == {}
+
+
+def busy_then_quiet(number, slow):
+    """Two seconds beside others, then two without: half the steps, then all."""
+    ticks = [(1.0 + tick / 10, 10) for tick in range(41)]
+    ticks = [(at, slow if at <= 3.0 else 10) for at, _ in ticks]
+    notes = trials()[0].notes
+    return Trial(
+        variant=AS_GIVEN,
+        round=number + 1,
+        outcome="completed",
+        started_s=10.0 * number,
+        ticks=((ticks[0][0], 0), *ticks[1:]),
+        notes=notes,
+    )
+
+
+def beside(slow):
+    both = [busy_then_quiet(number, slow) for number in range(3)]
+    times = [10.0 * n + 1.0 + 0.2 * k + 0.15 for n in range(3) for k in range(20)]
+    others = [1.5 if k < 10 else 0.0 for _ in range(3) for k in range(20)]
+    samples = {"t": tuple(times), "cpu_other": tuple(others)}
+    samples["cpu_trial"] = tuple(1.0 for _ in times)
+    return Measurement(arms=(), trials=tuple(both), samples=samples)
+
+
+def test_quiet_and_busy_moments_of_a_trial_are_compared():
+    cause = causes(beside(slow=5))["contention"]
+    # 20 ticks of 5 and 20 of 10: three quarters of the quiet rate.
+    assert cause.speedup.estimate == pytest.approx(4 / 3, rel=0.03)
+    assert cause.grade == "measured here"
+
+
+def test_others_beside_whom_it_is_as_fast_cost_nothing():
+    assert causes(beside(slow=10)) == {}
