@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit.diagnosis import judging, look, peak, raised, swaps, telling
 from perfkit.diagnosis.choosing import AS_GIVEN, TOGETHER, Applying, Choosing
 from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.inferring import inferred
 from perfkit.diagnosis.maker import maker, name_of
 from perfkit.diagnosis.others import Others
@@ -262,6 +263,7 @@ class DiagnosisSession:
             together=self._together(measured),
             ceiling=judging.ceiling(self._swaps, measured),
             untested=self._untested,
+            hints=hints(self._maker),
             anatomy=self._anatomy,
             facts=self._facts.as_note() | {"share_of_peak": reached},
             outcome=telling.outcome(measured),
