@@ -226,11 +226,11 @@ class DiagnosisSession:
     def _keep(self, event: TrialEnded | Finished) -> None:
         measured, known = event.measurement, self.finding
         finished = isinstance(event, Finished)
-        if not measured.trials or (
-            known and not finished and known.trials == measured.trials
-        ):
-            return
         stopped = isinstance(event, Finished) and event.stopped
+        # A run that was over before any trial was is told as one that was too short.
+        nothing = not measured.trials and (stopped or not finished)
+        if nothing or (known and not finished and known.trials == measured.trials):
+            return
         self.finding = self._diagnosis(
             measured, stopped=stopped, unfinished=not finished
         )
