@@ -25,6 +25,11 @@ _NEVER = 10**9
 # What stands for the epoch or a metric in a file's name. One file is written over and
 # over, because a trial has many short epochs and a checkpoint may be large.
 _PLACES = re.compile(r"\{[^}]*\}")
+# Keras calls the second of each pair through the first.
+_STEP_HOOKS = (
+    *("on_train_batch_begin", "on_batch_begin"),
+    *("on_train_batch_end", "on_batch_end"),
+)
 _EPOCH_HOOKS = ("on_epoch_begin", "on_epoch_end")
 
 
@@ -66,6 +71,38 @@ def left_out(callback: Any) -> bool:
 def is_own(callback: Any, *hooks: str) -> bool:
     """Whether it does something in one of these hooks."""
     return any(not hasattr(getattr(callback, hook), "_is_default") for hook in hooks)
+
+
+def see_every_step(given: list[Any], epoch: int | None, times: int = 1) -> None:
+    """Call callbacks as often as before, or their cost would look like another's.
+
+    Args:
+        given: As the training has them; they are changed.
+        epoch: Steps of an epoch as they were; None where nobody knows.
+        times: As many of these steps are in each step now.
+    """
+    for callback in given:
+        if callback is not None and is_own(callback, *_STEP_HOOKS):
+            _see_every_step(callback, epoch, times)
+
+
+def _see_every_step(callback: Any, epoch: int | None, times: int) -> None:
+    begin, end = callback.on_train_batch_begin, callback.on_train_batch_end
+    reached = 0
+
+    def begun(step: int, logs: Any = None) -> None:
+        nonlocal reached
+        reached = step * times
+        begin(reached, logs)
+
+    def ended(step: int, logs: Any = None) -> None:
+        last = (step + 1) * times
+        for one in range(reached, min(last, epoch or last)):
+            if one > reached:
+                begin(one, None)
+            end(one, logs)
+
+    callback.on_train_batch_begin, callback.on_train_batch_end = begun, ended
 
 
 def _go_on(callback: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis.own_callbacks import see_every_step
 from perfkit.diagnosis.swap import Swap, Untested
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def _swap(facts: Facts, times: int, after: str) -> Swap:
         name=_name(times),
         cause=_CAUSE,
         kind="opportunity",
-        changes=f"{times} times as many examples in a batch{size}.",
+        changes=f"{times} times as many examples in a batch{size}"
+        f"{'; callbacks see as many batches as before' if facts.callbacks else ''}.",
         fix=f"A batch {times} times as large{size}. This changes the optimisation: "
         "tune the learning rate anew, and watch the validation loss.",
         apply=functools.partial(enlarge, times=times),
@@ -55,8 +57,11 @@ def _name(times: int) -> str:
 
 
 def enlarge(training: Training, *, times: int) -> None:
-    """Put several batches into one; validation keeps its own."""
+    """Put several batches into one; validation and callbacks keep their own."""
+    from perfkit.diagnosis.facts import steps_of
+
     arguments = training.arguments
+    see_every_step(arguments["callbacks"], steps_of(training), times)
     if arguments.get("steps_per_epoch"):
         arguments["steps_per_epoch"] = -(-int(arguments["steps_per_epoch"]) // times)
     if training.kind == "arrays":

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from perfkit.diagnosis.own_callbacks import is_own
+from perfkit.diagnosis.own_callbacks import see_every_step
 from perfkit.diagnosis.swap import Swap, Untested
 
 if TYPE_CHECKING:
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.training import Training
 
 _MANY = 16
-# Keras calls the second of each pair through the first.
-_STEP_HOOKS = (
-    *("on_train_batch_begin", "on_batch_begin"),
-    *("on_train_batch_end", "on_batch_end"),
-)
 
 
 def swaps(facts: Facts) -> Iterator[Swap | Untested]:
@@ -88,28 +83,7 @@ def many_steps(training: Training, *, steps: int, epoch: int | None = None) -> N
     """
     training.model.steps_per_execution = steps
     training.trace_anew()
-    for callback in training.arguments["callbacks"]:
-        if callback is not None and is_own(callback, *_STEP_HOOKS):
-            _see_every_step(callback, epoch)
-
-
-def _see_every_step(callback: Any, epoch: int | None) -> None:
-    """Call a callback as often as before, or its own cost would look like dispatch."""
-    begin, end = callback.on_train_batch_begin, callback.on_train_batch_end
-    reached = 0
-
-    def begun(step: int, logs: Any = None) -> None:
-        nonlocal reached
-        reached = step
-        begin(step, logs)
-
-    def ended(step: int, logs: Any = None) -> None:
-        for one in range(reached, min(step + 1, epoch or step + 1)):
-            if one > reached:
-                begin(one, None)
-            end(one, logs)
-
-    callback.on_train_batch_begin, callback.on_train_batch_end = begun, ended
+    see_every_step(training.arguments["callbacks"], epoch)
 
 
 def compiled(training: Training) -> None:

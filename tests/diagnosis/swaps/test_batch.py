@@ -80,3 +80,14 @@ def test_an_epoch_has_as_many_examples_whatever_the_batch():
     (larger,) = itertools.islice(batch.swaps(facts), 1)
     assert epochs_for(facts, (larger,)).examples == epochs_for(facts).examples == 288
     assert epochs_for(facts, (larger,)).steps == 3
+
+
+def test_callbacks_are_called_as_often_as_before():
+    seen = []
+    mine = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda step, logs: seen.append(step)
+    )
+    made = training(batches(6), callbacks=[mine])
+    batch.enlarge(made, times=4)
+    made.fit(made.arguments["callbacks"], epochs=1)
+    assert seen == [*range(6)]
