@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import main_thread, own_callbacks
+from perfkit.diagnosis import early_ends, main_thread, own_callbacks
 from perfkit.diagnosis.validating import Validating
 from perfkit.diagnosis.validation import epochs_between
 from perfkit.errors import BadParameterError
@@ -76,6 +76,7 @@ def fitted(
 
     def work() -> None:
         main_thread.stand_in()
+        early_ends.tell_datasets()
         training = looping.made(making, turnstile) if looping else making()
         if training is None:
             return
