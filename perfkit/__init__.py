@@ -8,6 +8,7 @@ perfkit.chart(finding)                  every variant's rate with its interval
 perfkit.findings()                      all that was found so far, one row each
 perfkit.load(path)                      one of them again, from its file alone
 perfkit.export(finding)                 one HTML file of it that needs no network
+perfkit.compare(a, b)                   why two machines differ, from their passports
 perfkit.doctor()                        what this computer is, and what slows it here
 
 A question of your own is an ``Experiment``: a frozen dataclass whose fields are its
@@ -25,6 +26,7 @@ from perfkit import _verbs
 if TYPE_CHECKING:
     from perfkit.charts import chart
     from perfkit.classroom.reading import classroom
+    from perfkit.comparing.compare import compare
     from perfkit.diagnosing import diagnose
     from perfkit.diagnosis.steps import steps
     from perfkit.doctor.examining import doctor
@@ -58,6 +60,7 @@ __all__ = [
     "Verdict",
     "chart",
     "classroom",
+    "compare",
     "diagnose",
     "doctor",
     "every",
@@ -92,6 +95,7 @@ _HOME = {
     "Verdict": "findings.record",
     "chart": "charts",
     "classroom": "classroom.reading",
+    "compare": "comparing.compare",
     "diagnose": "diagnosing",
     "doctor": "doctor.examining",
     "every": "measure.tick",

@@ -182,6 +182,18 @@ def _class(asked: Namespace) -> int:
     return DONE if room.passports else FAILED
 
 
+def _compare(asked: Namespace) -> int:
+    from perfkit.comparing.compare import compare
+    from perfkit.report import sayer
+
+    found, say = compare(asked.a, asked.b), sayer(_console())
+    say(repr(found))
+    if asked.out:
+        path = found.export(asked.out)
+        say(f"Written: {path} ({units.size(path.stat().st_size)})")
+    return DONE
+
+
 def _export(asked: Namespace) -> int:
     from perfkit.export import export
     from perfkit.report import sayer
@@ -205,6 +217,7 @@ _COMMANDS = {
     "show": _show,
     "passport": _passport,
     "class": _class,
+    "compare": _compare,
     "export": _export,
     "lab": _lab,
 }

@@ -23,6 +23,7 @@ _COMMANDS = {
     "diagnose": "say what slows a training of your own, swap by swap",
     "show": "show a saved finding: its verdict and its table",
     "passport": "record this machine in one small file, to compare it with others",
+    "compare": "say why the same training runs differently on two machines",
     "class": "hold the machines of a folder of passports against each other",
     "export": "make one HTML file of findings, or of a notebook, to send to others",
     "lab": "open JupyterLab on the first notebook",
@@ -177,6 +178,13 @@ def _fill_class(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     )
 
 
+def _fill_compare(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
+    passport = "a passport, as `perfkit passport` wrote it, or a finding"
+    parser.add_argument("a", metavar="A.json", help=f"the one machine: {passport}")
+    parser.add_argument("b", metavar="B.json", help="the other, of the same kind")
+    parser.add_argument("-o", "--out", metavar="FILE", help="the page, NAME.html")
+
+
 def _fill_export(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.add_argument(
         "sources", metavar="FILE", nargs="+", help="findings, or one notebook"
@@ -208,6 +216,7 @@ _FILLERS = {
     "show": _fill_show,
     "passport": _fill_passport,
     "class": _fill_class,
+    "compare": _fill_compare,
     "export": _fill_export,
     "lab": _fill_lab,
 }

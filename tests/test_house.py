@@ -38,6 +38,7 @@ ORDER = (
         "lab",
         "fleet",
         "classroom",
+        "comparing",
         "cli",
         "options",
         "__init__",

@@ -1,0 +1,1 @@
+"""Two machines: why does the same training run differently on them?"""

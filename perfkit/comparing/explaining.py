@@ -1,0 +1,175 @@
+"""What explains the time: each part of a job on both machines, and what is expected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfkit.comparing import causes, ratios
+from perfkit.comparing.drawing import drawn, ends, without_losses
+from perfkit.comparing.jobs import same_work
+from perfkit.comparing.load import lost
+from perfkit.comparing.predicting import expected
+from perfkit.comparing.record import (
+    ALL_PARTS_AND_REST,
+    Change,
+    Explained,
+    Predicted,
+)
+from perfkit.passports.record import PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from perfkit.comparing.drawing import Drawn, Draws
+    from perfkit.comparing.load import Lost
+    from perfkit.comparing.predicting import Expected
+    from perfkit.comparing.record import MachineDiffers, Ratio, RungRatio
+    from perfkit.comparing.works import Held, Work
+
+
+def explained(
+    a: Held,
+    b: Held,
+    differences: Iterable[MachineDiffers],
+    rungs: tuple[RungRatio, ...],
+) -> tuple[Explained, ...]:
+    """Each job that one of the two has, in A's order."""
+    names = list(dict.fromkeys((*a.works, *b.works)))
+    opened = {name: _opened(a, b, name) for name in names}
+    comparable = [name for name, work in opened.items() if not work.missing]
+    known, losses = ratios.by_name(rungs), (lost(a, b), lost(b, a))
+    found = list[Explained]()
+    for name, work in opened.items():
+        if name in comparable:
+            work = replace(work, speed=_speed(a, b, name, len(comparable)))
+            work = _taken_apart(work, a, b, losses)
+            work = _with_causes(work, differences, known, losses, (a, b))
+        found.append(work)
+    return tuple(found)
+
+
+def _opened(a: Held, b: Held, name: str) -> Explained:
+    """A job before it is compared; ``missing`` says why it is not."""
+    for side, held in (("A", a), ("B", b)):
+        work = held.works.get(name)
+        if work is None or work.seconds is None:
+            why = f": {work.missing}" if work and work.missing else "."
+            return Explained(name=name, missing=f"Not measured on {side}{why}")
+    one, other = a.works[name], b.works[name]
+    job = same_work(a, b, name)
+    made = Explained(name=name, unit=one.unit, a=one.seconds, b=other.seconds, job=job)
+    if job:
+        return replace(made, missing="The two are not the same job.")
+    return replace(made, missing=_without_interval(one, other))
+
+
+def _without_interval(one: Work, other: Work) -> str:
+    if all(work.low and work.high for work in (one, other)):
+        return ""
+    return "A step has no interval."
+
+
+def _speed(a: Held, b: Held, name: str, looks: int) -> Ratio | None:
+    one, other = a.works[name], b.works[name]
+    found = ratios.between(_rate(one), _rate(other), (a.floor, b.floor), looks)
+    if found and min(one.trials, other.trials) < 2:
+        # One trial shows nothing of how trials differ: nothing is claimed.
+        return replace(found, verdict="too noisy to say")
+    return found
+
+
+def _rate(work: Work) -> ratios.Interval:
+    low, middle, high = (
+        1 / seconds if seconds else None
+        for seconds in (work.high, work.seconds, work.low)
+    )
+    return low, middle, high
+
+
+def _taken_apart(
+    work: Explained, a: Held, b: Held, losses: tuple[Lost, Lost]
+) -> Explained:
+    """The parts of both, their changes and shares, and B's as expected."""
+    one, other = a.works[work.name], b.works[work.name]
+    names = tuple(
+        name for name in PARTS if _is_known(one, name) and _is_known(other, name)
+    )
+    if not names:
+        return work
+    draw = np.random.default_rng(0)
+    raw = drawn(one, names, draw), drawn(other, names, draw)
+    clean = tuple(
+        without_losses(of, loss, what, draw)
+        for of, loss, what in zip(raw, losses, (one, other), strict=True)
+    )
+    told = expected(a, b, work.name, raw[0], draw)
+    changes = tuple(_changes(clean[0], clean[1], told, claimed=work.claimed))
+    return replace(work, changes=changes, predicted=_predicted(told.step))
+
+
+def _is_known(work: Work, name: str) -> bool:
+    return name in work.parts and work.parts[name].seconds is not None
+
+
+def _changes(a: Drawn, b: Drawn, told: Expected, *, claimed: bool) -> Iterable[Change]:
+    whole = b.step - a.step
+    for name in ALL_PARTS_AND_REST:
+        if name not in a.parts:
+            continue
+        change = b.parts[name] - a.parts[name]
+        low, high = ends(change)
+        scaled = told.parts.get(name)
+        made = Change(
+            name=name,
+            a=_middle(a.parts[name]),
+            b=_middle(b.parts[name]),
+            change=_middle(change),
+            low=low,
+            high=high,
+            predicted=None if scaled is None else _middle(scaled),
+            rungs=told.rungs.get(name, ()),
+        )
+        yield _shared(made, change, whole) if claimed else made
+
+
+def _shared(change: Change, of: Draws, whole: Draws) -> Change:
+    """With its share of the difference between the steps."""
+    shares = of / np.where(whole == 0, np.nan, whole)
+    shares = shares[np.isfinite(shares)]
+    if not len(shares):
+        return change
+    low, high = ends(shares)
+    return replace(change, share=_middle(shares), share_low=low, share_high=high)
+
+
+def _predicted(step: Draws | None) -> Predicted | None:
+    if step is None:
+        return None
+    low, high = ends(step)
+    return Predicted(seconds=_middle(step), low=low, high=high)
+
+
+def _with_causes(
+    work: Explained,
+    differences: Iterable[MachineDiffers],
+    rungs: Mapping[str, RungRatio],
+    losses: tuple[Lost, Lost],
+    machines: tuple[Held, Held],
+) -> Explained:
+    changes = tuple(
+        replace(
+            one,
+            why=causes.behind(one, work.slower, differences, rungs, losses, machines),
+        )
+        if one.claimed
+        else one
+        for one in work.changes
+    )
+    return replace(work, changes=changes)
+
+
+def _middle(draws: Draws) -> float:
+    return float(np.median(draws))

@@ -1,0 +1,108 @@
+"""What of a step was lost to other programs, and to a machine that slowed down.
+
+Both are read from the samples, which tell the whole measurement and not one job. So
+each is a share that holds for all jobs alike, and the doubt in it is large.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perfkit.comparing.works import Held
+    from perfkit.machine.record import Machine
+
+    Columns = dict[str, tuple[float | None, ...]]
+
+# Fewer samples than this say nothing.
+_ENOUGH = 5
+# Cores that others keep busy, as a share of those granted; less is always there.
+_LEAST = 0.05
+# The pulse of a healthy machine falls so far below its best, at most.
+_STEADY = 0.85
+# Nothing is lost beyond this: what is left has to have done the work.
+_MOST = 0.95
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Shares of a step that were lost, from 0 to 1, and where that is known from.
+
+    Attributes:
+        load: To other programs.
+        throttling: To slower clocks of the cores; ``gpu`` to those of the GPU.
+        others: Cores that other programs kept busy.
+        pulse: The speed of the cores, as a share of their best; None if unknown.
+        reasons: Why the GPU was slowed.
+    """
+
+    load: float = 0.0
+    throttling: float = 0.0
+    gpu: float = 0.0
+    others: float = 0.0
+    pulse: float | None = None
+    reasons: tuple[str, ...] = ()
+
+
+def lost(held: Held, other: Held) -> Lost:
+    """What one machine lost; the other shows how many cores the same jobs can fill."""
+    pulse = _pulse(held.samples)
+    slowed = 1 - pulse if pulse is not None and pulse < _STEADY else 0.0
+    gpu, reasons = _gpu(held.machine, held.samples)
+    others = _mean(held.samples, "cpu_other") or 0.0
+    return Lost(
+        load=min(_MOST, _taken(held, other)),
+        throttling=slowed,
+        gpu=gpu,
+        others=others,
+        pulse=pulse,
+        reasons=reasons,
+    )
+
+
+def _taken(held: Held, other: Held) -> float:
+    """The share of the step that other programs took."""
+    machine = held.machine
+    used, others = (_mean(held.samples, name) for name in ("cpu_trial", "cpu_other"))
+    if not used or others is None:
+        return 0.0
+    free = max(0.0, machine.cores - others)
+    gone = machine.cores_granted - min(machine.cores_granted, free)
+    wanted = min(machine.cores_granted, max(used, _filled(other)))
+    missed = min(gone, wanted - used)
+    if gone < _LEAST * machine.cores_granted or missed <= 0:
+        return 0.0
+    return missed / (used + missed)
+
+
+def _filled(held: Held) -> float:
+    return _mean(held.samples, "cpu_trial") or 0.0
+
+
+def _pulse(samples: Columns) -> float | None:
+    """The usual speed of the cores as a share of nearly the best that was seen."""
+    known = sorted(v for v in samples.get("pulse", ()) if v is not None and v > 0)
+    if len(known) < _ENOUGH:
+        return None
+    return statistics.median(known) / known[int(0.95 * (len(known) - 1))]
+
+
+def _gpu(machine: Machine, samples: Columns) -> tuple[float, tuple[str, ...]]:
+    """How far the first GPU's clock lay below its highest while it worked, and why."""
+    if not machine.gpus:
+        return 0.0, ()
+    clocks = machine.gpus[0].clocks
+    columns = (samples.get(f"gpu0_{name}", ()) for name in ("sm_clock", "busy"))
+    # An idle GPU lets its clock fall of its own accord.
+    seen = [clock for clock, busy in zip(*columns, strict=False) if clock and busy]
+    if not clocks.busy_throttle or not clocks.sm_max or len(seen) < _ENOUGH:
+        return 0.0, ()
+    usual = statistics.median(seen) / clocks.sm_max
+    return min(_MOST, max(0.0, 1 - usual)), tuple(clocks.busy_throttle)
+
+
+def _mean(samples: Columns, name: str) -> float | None:
+    known = [value for value in samples.get(name, ()) if value is not None]
+    return statistics.fmean(known) if len(known) >= _ENOUGH else None

@@ -1,0 +1,112 @@
+"""What the rungs let expect of B's step, from A's.
+
+Each part of A's split is scaled by the ratio of the rung that stands for it. Where a
+processor does everything, the pipeline takes its cores from the training: their seconds
+add up. Where a GPU computes, the pipeline works meanwhile: a step takes as long as the
+longer of the two, and the input is what shows beyond the rest. What A's split leaves
+open is taken to grow as the parts do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfkit.comparing.drawing import COUNT, slowdown
+from perfkit.comparing.pieces import pieces, pipeline_seconds
+from perfkit.comparing.record import UNEXPLAINED
+
+if TYPE_CHECKING:
+    from perfkit.comparing.drawing import Drawn, Draws
+    from perfkit.comparing.pieces import Piece
+    from perfkit.comparing.works import Held
+
+# An input that shows with more than this share of a step is what the step waits for.
+_SHOWS = 0.05
+# A part that is less of A's step may stay unpredicted; more, and nothing is predicted.
+_SMALL = 0.1
+
+
+@dataclass(frozen=True)
+class Expected:
+    """B's step as expected, and its parts; a part is missing where no rung is there.
+
+    Attributes:
+        step: Shape (COUNT,); None where a part that counts cannot be expected.
+        parts: By name.
+        rungs: Those that stand for each part.
+    """
+
+    step: Draws | None
+    parts: dict[str, Draws]
+    rungs: dict[str, tuple[str, ...]]
+
+
+def expected(
+    a: Held, b: Held, name: str, drawn: Drawn, draw: np.random.Generator
+) -> Expected:
+    """Scale A's parts to B."""
+    known = [part for part in drawn.parts if part != UNEXPLAINED]
+    of = {part: pieces(part, a, b, name) for part in known}
+    rungs = {p: tuple(dict.fromkeys(piece.b for piece in of[p])) for p in known}
+    scaled: dict[str, Draws] = {}
+    for part in known:
+        seconds = drawn.parts[part]
+        if part == "input":
+            seconds = _pipeline(a, name, drawn)
+        found = _scaled(seconds, of[part], a, b, draw)
+        if found is not None:
+            scaled[part] = found
+    if "input" in scaled:
+        scaled["input"] = _showing(scaled, on_gpu=b.works[name].on_gpu)
+    missing = [drawn.parts[part] for part in known if part not in scaled]
+    if not scaled or any(_counts(seconds, drawn) for seconds in missing):
+        return Expected(None, scaled, rungs)
+    whole = sum(scaled.values(), np.zeros(COUNT))
+    before = sum((drawn.parts[part] for part in scaled), np.zeros(COUNT))
+    # Parts below 0 are noise; a growth of their sum would be none.
+    growth = np.clip(whole / np.where(before > 0, before, np.inf), 0.0, 1e6)
+    left = drawn.parts[UNEXPLAINED] * growth
+    return Expected(whole + left, scaled | {UNEXPLAINED: left}, rungs)
+
+
+def _pipeline(a: Held, name: str, drawn: Drawn) -> Draws:
+    """Seconds that A's pipeline takes for a batch, shown in the step or not."""
+    work, shown = a.works[name], drawn.parts["input"]
+    if not work.on_gpu:
+        return shown
+    if float(np.median(shown / drawn.step)) > _SHOWS:
+        return drawn.step
+    hidden = pipeline_seconds(a, work)
+    return shown if hidden is None else np.minimum(np.full(COUNT, hidden), drawn.step)
+
+
+def _showing(scaled: dict[str, Draws], *, on_gpu: bool) -> Draws:
+    """What of B's pipeline shows in B's step."""
+    if not on_gpu:
+        return scaled["input"]
+    rest = (seconds for part, seconds in scaled.items() if part != "input")
+    return np.maximum(scaled["input"] - sum(rest, np.zeros(COUNT)), 0.0)
+
+
+def _scaled(
+    seconds: Draws, of: tuple[Piece, ...], a: Held, b: Held, draw: np.random.Generator
+) -> Draws | None:
+    if not np.any(seconds):
+        return seconds
+    left, scaled = seconds, np.zeros(COUNT)
+    for piece in of:
+        longer = slowdown(a, b, (piece.a, piece.b), draw)
+        if longer is None:
+            return None
+        taken = left
+        if piece.seconds is not None:
+            taken = np.clip(np.full(COUNT, piece.seconds), 0.0, np.maximum(left, 0.0))
+        scaled, left = scaled + taken * longer, left - taken
+    return scaled
+
+
+def _counts(seconds: Draws, drawn: Drawn) -> bool:
+    return float(np.median(seconds / drawn.step)) > _SMALL

@@ -1,0 +1,148 @@
+"""The numbers of an explanation: as a DataFrame, as JSON, and as cells of text."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+from perfkit.comparing import words
+from perfkit.export.numbers import Table
+from perfkit.findings.reading import adapter
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pandas import DataFrame
+
+    from perfkit.comparing.record import Change, Explained, Explanation, RungRatio
+
+_COLUMNS = (
+    *("work", "part", "a", "b", "change", "low", "high"),
+    *("share", "share_low", "share_high", "predicted", "rungs", "why"),
+)
+_DIGITS = 6
+
+
+def frame(found: Explanation) -> DataFrame:
+    """One row per job and part; the part ``"all"`` is the whole."""
+    from pandas import DataFrame
+
+    rows = [row for work in found.works for row in _rows(work)]
+    return DataFrame(rows, columns=list(_COLUMNS))
+
+
+def to_json(found: Explanation) -> str:
+    """Write it as JSON; numbers are short, and what is not known is null."""
+    kind: Any = type(found)
+    told = adapter(kind).dump_python(found, mode="json")
+    return json.dumps(_short(told), ensure_ascii=False, separators=(",", ":"))
+
+
+def tables(found: Explanation) -> Iterator[Table]:
+    """What stands on a page, the most wanted first."""
+    about = (_jobs, _split, _differences, _rungs, _missing)
+    yield from (table for table in (tell(found) for tell in about) if table.rows)
+
+
+def _rows(work: Explained) -> Iterator[dict[str, Any]]:
+    told = work.predicted.seconds if work.predicted else None
+    change = None if work.a is None or work.b is None else work.b - work.a
+    whole = {"a": work.a, "b": work.b, "change": change, "predicted": told}
+    yield {"work": work.name, "part": "all", "why": work.missing} | whole
+    for one in work.changes:
+        fields = {name: getattr(one, name) for name in _COLUMNS[2:]}
+        rungs = ", ".join(one.rungs)
+        yield {"work": work.name, "part": one.name} | fields | {"rungs": rungs}
+
+
+def _jobs(found: Explanation) -> Table:
+    most = found.main
+    compared = [work for work in found.works if work.speed is not None]
+    strong = compared.index(most) if most in compared else -1
+    heads = ("job", "on A", "on B", "B against A", "shown", "expected of B by rungs")
+    return Table("The same job on both", heads, tuple(map(_job, compared)), strong)
+
+
+def _job(work: Explained) -> tuple[str, ...]:
+    told = work.predicted
+    expected = "rungs or the split are missing"
+    if told is not None:
+        ends = f"{words.seconds(told.low)} to {words.seconds(told.high)}"
+        expected = f"{words.seconds(told.seconds)} ({ends})"
+    speed = work.speed
+    ratio = f"{units.ratio(speed.ratio)} ({_ends(speed.low, speed.high)})"  # type: ignore[union-attr]
+    both = words.seconds(work.a), words.seconds(work.b)
+    return work.name, *both, ratio, speed.verdict, expected  # type: ignore[union-attr]
+
+
+def _split(found: Explanation) -> Table:
+    rows = tuple(
+        _part(work, one)
+        for work in found.works
+        for one in work.changes
+        if one.a or one.b
+    )
+    heads = ("job, part", "on A", "on B", "change", "share", "expected", "rungs")
+    return Table("Where the time of a step goes", heads, rows)
+
+
+def _part(work: Explained, one: Change) -> tuple[str, ...]:
+    ends = f"{words.seconds(one.low)} to {words.seconds(one.high)}"
+    return (
+        f"{work.name}, {one.name}",
+        words.seconds(one.a),
+        words.seconds(one.b),
+        f"{words.seconds(one.change)} ({ends})",
+        words.share(one),
+        "" if one.predicted is None else words.seconds(one.predicted),
+        ", ".join(one.rungs),
+    )
+
+
+def _differences(found: Explanation) -> Table:
+    rows = tuple(
+        (one.what, one.a, one.b, ", ".join(one.parts) or "nothing known")
+        for one in found.differences
+    )
+    heads = ("what", "A", "B", "can slow")
+    return Table("What differs in the machines", heads, rows)
+
+
+def _rungs(found: Explanation) -> Table:
+    rows = tuple(map(_rung, found.rungs))
+    heads = ("part of the machine", "A", "B", "B over A", "shown")
+    return Table("How fast each part of the machines is", heads, rows)
+
+
+def _rung(rung: RungRatio) -> tuple[str, ...]:
+    rates = (_rate(rung.a, rung.unit), _rate(rung.b, rung.unit))
+    if rung.speed is None:
+        return rung.name, *rates, "", plain(rung.missing, 120)
+    speed = rung.speed
+    ratio = f"{units.ratio(speed.ratio)} ({_ends(speed.low, speed.high)})"
+    return rung.name, *rates, ratio, speed.verdict
+
+
+def _missing(found: Explanation) -> Table:
+    told = found.job
+    rows = tuple(("the whole", f"{o.what}: {o.a} on A, {o.b} on B") for o in told)
+    rows += tuple((work.name, work.missing) for work in found.works if work.missing)
+    return Table("What is not compared", ("job", "why"), rows)
+
+
+def _rate(value: float | None, unit: str) -> str:
+    return "" if value is None else units.rate(value, unit)
+
+
+def _ends(low: float, high: float) -> str:
+    return f"{units.ratio(low)[:-1]} to {units.ratio(high)[:-1]}"
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _short(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_short(item) for item in value]
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

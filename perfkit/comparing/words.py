@@ -1,0 +1,264 @@
+"""What an explanation says in words: A and B stand for the two machines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.comparing import ratios
+from perfkit.comparing.record import LOAD, UNEXPLAINED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from perfkit.comparing.record import (
+        Advice,
+        Change,
+        Differs,
+        Explained,
+        Explanation,
+        MachineDiffers,
+        One,
+        Ratio,
+        Said,
+    )
+
+PARTS_SAID = {
+    "input": "the input pipeline",
+    "dispatch": "starting the steps (dispatch)",
+    "transfer": "copying to the GPU (transfer)",
+    "compute": "compute",
+    "throttling": "slower clocks (throttling)",
+    LOAD: "background load",
+    UNEXPLAINED: "not explained",
+}
+_NEXT = {
+    "input": "`perfkit run data-pipeline` says which way of feeding is fastest there.",
+    "dispatch": "`perfkit run execution-mode` says what several steps per call bring.",
+    "transfer": "`perfkit doctor` says what holds the link to the GPU back.",
+    "compute": "`perfkit doctor --probe` says how near to its limits each part comes.",
+}
+_LEAST_S = 1e-9
+# A share beyond which there is no rest to speak of.
+_ALL = 0.985
+
+
+def main(works: Iterable[Explained]) -> Explained | None:
+    """The job with the largest difference that is shown; None where none is."""
+    claimed = [work for work in works if work.claimed]
+    return max(claimed, key=lambda work: _size(work.speed), default=None)
+
+
+def verdict(works: tuple[Explained, ...], *, same: bool) -> Said:
+    """What is shown over all jobs, as a word."""
+    compared = [work for work in works if work.speed is not None]
+    said = [work.speed.verdict for work in compared if work.speed]
+    claimed = {word for word in said if word in ("faster", "slower")}
+    both = [work for work in works if work.a is not None and work.b is not None]
+    if not same or (both and all(work.job for work in both)):
+        return "not the same job"
+    if len(claimed) > 1:
+        return "depends on the training"
+    if claimed:
+        return claimed.pop()
+    whole = ratios.on_the_whole(w.speed for w in compared if w.speed)
+    alike = whole is not None and whole.verdict == "no difference shown"
+    if said and set(said) == {"no difference shown"}:
+        return "no difference shown"
+    return "no difference shown" if alike else "too noisy to say"
+
+
+def headline(
+    found: Said, works: tuple[Explained, ...], job: tuple[Differs, ...]
+) -> str:
+    """It all in a sentence."""
+    if found == "not the same job":
+        named = job or tuple(one for work in works for one in work.job)
+        return f"Not the same job, so no word on speed: {_differences(named)}."
+    compared = [work for work in works if work.speed is not None]
+    most = main(works)
+    if most is not None:
+        other = main(w for w in works if w.slower != most.slower)
+        against = f". {_claim(other)}" if other else ""
+        return f"{_claim(most)}{_cause(most)}{against}."
+    if not compared:
+        return "No job was measured on both machines; nothing is said of their speed."
+    return _without_claim(found, compared)
+
+
+def because(works: tuple[Explained, ...], software: str) -> Iterator[str]:
+    """The measured facts, a sentence each."""
+    if software:
+        yield software
+    for work in works:
+        if work.speed is not None:
+            yield f"{_spelled(work)}."
+        elif work.job:
+            yield f"{work.name} is another job on B: {_differences(work.job)}."
+        else:
+            yield f"{work.name}: {work.missing}"
+    most = main(works)
+    if most is not None:
+        yield from _split(most)
+
+
+def following(works: tuple[Explained, ...]) -> Iterator[str]:
+    """Which measurement on the slower machine says more."""
+    most = main(works)
+    if most is None:
+        return
+    if not most.changes:
+        yield (
+            "`perfkit passport` on both machines says which part of them stands behind "
+            "it."
+        )
+    yield from (_NEXT[one.name] for one in most.causes[:1] if one.name in _NEXT)
+
+
+def in_text(found: Explanation) -> str:
+    """All of it for a terminal or a log."""
+    lines = [found.headline, *legend(found)]
+    lines += _listed("Because", found.because)
+    lines += _listed("What differs in the machines", map(_differs, found.differences))
+    lines += _listed("What to do", map(advised, found.advice))
+    lines += _listed("Next", found.next)
+    return "\n".join(lines)
+
+
+def legend(found: Explanation) -> Iterator[str]:
+    """Which machine is A and which is B."""
+    yield f"A: {_machine(found.a)}"
+    yield f"B: {_machine(found.b)}"
+
+
+def advised(one: Advice) -> str:
+    """A remedy with what it could bring, at most."""
+    seconds = f"up to {units.seconds(one.seconds)} of a step of {one.of}"
+    return f"{one.title} ({seconds}): {one.remedy}"
+
+
+def interval(speed: Ratio) -> tuple[str, str]:
+    """How many times as fast or slow, and the ends of that, as text."""
+    turned = speed.ratio < 1
+    middle, *ends = (
+        1 / value if turned else value for value in (speed.ratio, speed.low, speed.high)
+    )
+    low, high = sorted(ends)
+    return units.ratio(middle), f"{units.ratio(low)[:-1]} to {units.ratio(high)[:-1]}"
+
+
+def seconds(value: float | None) -> str:
+    """Seconds as text; less than a clock can tell is nothing."""
+    if value is None:
+        return "not measured"
+    return units.seconds(value if abs(value) >= _LEAST_S else 0.0)
+
+
+def percent(value: float | None, low: float | None, high: float | None) -> str:
+    """A share with its interval; "" where there is none."""
+    if value is None or low is None or high is None:
+        return ""
+    return f"{value:.0%} ({low:.0%} to {high:.0%})".replace("%", " %")
+
+
+def _size(speed: Ratio | None) -> float:
+    ratio = speed.ratio if speed else 1.0
+    return max(ratio, 1 / ratio)
+
+
+def _claim(work: Explained) -> str:
+    if work.speed is None:
+        return ""
+    times, ends = interval(work.speed)
+    return f"B is {times} {work.speed.verdict} at {work.name} ({ends})"
+
+
+def _cause(work: Explained) -> str:
+    """What most of the difference is, and what stands behind that."""
+    if not work.changes:
+        return "; its time was not taken apart on both"
+    if not work.causes:
+        return "; no single part of the step is shown to explain it"
+    first = work.causes[0]
+    part = min(first.share or 0.0, 1.0)
+    share = "all" if part > _ALL else f"{part:.0%}".replace("%", " %")
+    why = f": {first.why}" if first.why else ""
+    return f"; {share} of that is {PARTS_SAID[first.name]}{why}"
+
+
+def _without_claim(found: Said, works: list[Explained]) -> str:
+    """That no difference shows, or that too much is left open, and where."""
+    noisy = [w for w in works if w.speed and w.speed.verdict == "too noisy to say"]
+    left = f"{len(noisy)} of {_count(len(works), works[0])}"
+    if found != "no difference shown":
+        return f"Too noisy to say: {left} may differ by more than 10 %."
+    whole = ratios.on_the_whole(w.speed for w in works if w.speed)
+    times, ends = interval(whole) if whole else ("", "")
+    word = "as long as A" if whole and whole.ratio < 1 else "the speed of A"
+    verb = "takes" if whole and whole.ratio < 1 else "has"
+    more = f"; alone, {left} may differ by more than 10 %" if noisy else ""
+    return f"No difference shown: on the whole B {verb} {times} {word} ({ends}){more}."
+
+
+def _count(number: int, of: Explained) -> str:
+    noun = "training" if of.unit == "step" else "variant"
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _spelled(work: Explained) -> str:
+    speed = work.speed
+    if speed is None:
+        return ""
+    times, ends = interval(speed)
+    word = "as long" if speed.ratio < 1 else "as fast"
+    both = f"{seconds(work.a)} a {work.unit} on A, {seconds(work.b)} on B"
+    return f"{work.name}: {both}, {times} {word} ({ends}): {speed.verdict}"
+
+
+def _split(work: Explained) -> Iterator[str]:
+    for change in work.causes[1:]:
+        why = f": {change.why}" if change.why else ""
+        yield f"{share(change)} is {PARTS_SAID[change.name]}{why}."
+    left = work.change(UNEXPLAINED)
+    if left is not None:
+        told = f", {share(left)} of the difference" if share(left) else ""
+        yield f"The split leaves {seconds(left.change)} of {work.name} open{told}."
+    if work.predicted is not None and work.b is not None:
+        yield _expected(work)
+    elif work.changes:
+        yield "Rungs are missing, so that no step of B could be predicted from A's."
+
+
+def _expected(work: Explained) -> str:
+    told, seen = work.predicted, work.b or 0.0
+    if told is None:
+        return ""
+    ends = f"{seconds(told.low)} to {seconds(told.high)}"
+    return (
+        f"From A's step and the rungs, B's would take {seconds(told.seconds)} "
+        f"({ends}); seen were {seconds(seen)}. The rungs do not explain the "
+        f"{seconds(seen - told.seconds)} between."
+    )
+
+
+def _machine(one: One) -> str:
+    label = f"{one.label}, " if one.label else ""
+    return f"{label}{one.summary}, recorded {one.recorded}"
+
+
+def _differences(found: Iterable[Differs]) -> str:
+    return "; ".join(dict.fromkeys(map(_differs, found)))
+
+
+def _differs(one: Differs | MachineDiffers) -> str:
+    return f"{one.what}: {one.a} on A, {one.b} on B"
+
+
+def _listed(title: str, sentences: Iterable[str]) -> list[str]:
+    lines = [f"  {sentence}" for sentence in sentences]
+    return [title, *lines] if lines else []
+
+
+def share(change: Change) -> str:
+    """A part's share of the difference, as text."""
+    return percent(change.share, change.share_low, change.share_high)

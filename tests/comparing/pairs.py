@@ -1,0 +1,202 @@
+"""Pairs of passports made by code: one machine, and the same with one thing changed.
+
+What a step takes is worked out here from rates and works, and not by the comparison:
+input, dispatch and compute are so many units of work, each over the rate of a rung.
+"""
+
+import random
+from dataclasses import replace
+
+from perfkit.machine.record import Busy, Load, Machine, Processor, Software
+from perfkit.passports.record import PARTS, Part, Passport, RungRate, Training
+
+# Unit, rate, group.
+RUNGS = {
+    "Python loop": ("steps", 5e7, "interpreter"),
+    "NumPy product, 1 core": ("FLOP", 1.2e11, "arrays"),
+    "NumPy product, float32": ("FLOP", 2.3e11, "arrays"),
+    "memory copy, 1 core": ("B", 3e10, "memory"),
+    "memory copy": ("B", 4e10, "memory"),
+    "data disk": ("B", 2.5e9, "disk"),
+    "JPEG decode, 1 core": ("images", 1200.0, "images"),
+    "JPEG decode": ("images", 2300.0, "images"),
+    "tf.data map": ("elements", 55e3, "pipeline"),
+    "graph call": ("calls", 6000.0, "TensorFlow"),
+    "operation in a graph": ("calls", 4e6, "TensorFlow"),
+    "TensorFlow product, 1 core": ("FLOP", 2.3e11, "TensorFlow"),
+    "TensorFlow product, float32": ("FLOP", 4.2e11, "TensorFlow"),
+    "convolution, float32": ("FLOP", 4e11, "TensorFlow"),
+}
+EVERY_CORE = (
+    *("NumPy product, float32", "JPEG decode", "TensorFlow product, float32"),
+    *("convolution, float32", "memory copy"),
+)
+KERNELS = (
+    *("TensorFlow product, 1 core", "TensorFlow product, float32"),
+    "convolution, float32",
+)
+MACHINE = Machine(
+    cpu="AMD EPYC",
+    cores=2,
+    cores_granted=2.0,
+    memory=25 * 10**9,
+    memory_present=25 * 10**9,
+    system="Linux 6.18",
+    python="3.11.7",
+    versions={"tensorflow": "2.21.0", "keras": "3.15.1", "numpy": "2.4.6"},
+    processor=Processor(instructions=("avx", "avx2", "fma"), physical_cores=2),
+    load=Load(seconds=0.3, others=0.1, steal=0.0, swap=0, memory_free=24 * 10**9),
+    software=Software(platform="linux", build="cpu"),
+)
+# Name, network, batch, weights, and whether it is fed from JPEG.
+TRAININGS = (
+    ("tiny dense", "tiny-dense", 32, 1032, False),
+    ("small CNN from memory", "small-cnn", 32, 545_098, False),
+    ("small CNN from JPEG", "small-cnn", 32, 545_098, True),
+    ("wide dense", "wide-dense", 128, 3_159_050, False),
+)
+SAMPLES = 60
+
+
+def passport(rates=None, machine=MACHINE, **more):
+    """The passport of a machine with these rates; the rest is usual.
+
+    Args:
+        rates: Times the usual rate, by rung.
+        machine: Its record.
+        **more: ``noise`` and ``seed`` of what is measured, ``width`` of intervals,
+            ``extra`` seconds of input per step, ``others`` cores kept busy by other
+            programs, and fields of the passport.
+    """
+    draw = random.Random(more.pop("seed", 0))
+    noise, width = more.pop("noise", 0.0), more.pop("width", 0.03)
+    extra, others = more.pop("extra", {}), more.pop("others", 0.04)
+
+    def measured(value):
+        return value * draw.gauss(1, noise) if noise else value
+
+    times = rates or {}
+    real = {name: rate * times.get(name, 1.0) for name, (_, rate, _) in RUNGS.items()}
+    free = (machine.cores - others) / machine.cores
+    real = {name: r * (free if name in EVERY_CORE else 1) for name, r in real.items()}
+    fields = {
+        "label": "one",
+        "recorded": "2025-03-14T09:26:53+01:00",
+        "perfkit": "0.1.0",
+        "machine": machine,
+        "rungs": tuple(rung(n, measured(rate), width) for n, rate in real.items()),
+        "trainings": tuple(
+            training(one, real, extra.get(one[0], 0.0), measured, width)
+            for one in TRAININGS
+        ),
+        "samples": {
+            "t": tuple(float(at) for at in range(SAMPLES)),
+            "cpu_trial": (max(0.0, 1.9 * machine.cores / 2 - others),) * SAMPLES,
+            "cpu_other": (others,) * SAMPLES,
+            "memory_used": (1e9,) * SAMPLES,
+            "pulse": (0.94,) * SAMPLES,
+        },
+        "phases": {"reference-trainings": (0.0, float(SAMPLES))},
+        "noise_floors": {"machine-ladder": 1.03, "reference-trainings": 1.02},
+        "budget_s": 180.0,
+    }
+    return Passport(**fields | more)
+
+
+def rung(name, rate, width=0.03):
+    unit, _, group = RUNGS[name]
+    return RungRate(
+        name=name,
+        group=group,
+        what=f"what {name} does",
+        unit=unit,
+        rate=rate,
+        low=rate * (1 - width),
+        high=rate * (1 + width),
+        trials=3,
+    )
+
+
+def split(one, real, extra=0.0):
+    """Seconds of each part, from the work that the network and its feeding are."""
+    _, model, batch, weights, jpeg = one
+    main = {
+        "tiny-dense": 200 / real["operation in a graph"],
+        "small-cnn": 2e9 / real["convolution, float32"],
+        "wide-dense": 6 * weights * batch / real["TensorFlow product, float32"],
+    }[model]
+    update = 28 * weights / real["memory copy"] if model != "tiny-dense" else 0.0
+    return {
+        "input": extra
+        + batch * 0.3 / real["tf.data map"]
+        + (batch / real["JPEG decode"] if jpeg else 0.0),
+        "dispatch": 1.5 / real["graph call"],
+        "transfer": 0.0,
+        "compute": main + update,
+    }
+
+
+def training(one, real, extra=0.0, measured=lambda value: value, width=0.03):
+    name, model, batch, weights, jpeg = one
+    seconds = {part: measured(s) for part, s in split(one, real, extra).items()}
+    step = sum(seconds.values())
+    parts = [
+        Part(
+            name=part,
+            seconds=seconds.get(part, 0.0),
+            low=seconds.get(part, 0.0) - width * step / 4,
+            high=seconds.get(part, 0.0) + width * step / 4,
+        )
+        for part in PARTS
+    ]
+    return Training(
+        name=name,
+        job={
+            "recipe": 1,
+            "model": model,
+            "data": "32 JPEG files" if jpeg else "arrays in memory",
+            "seed": 0,
+        },
+        batch=batch,
+        weights=weights,
+        seconds=step,
+        low=step * (1 - width),
+        high=step * (1 + width),
+        trials=3,
+        parts=tuple(parts),
+        device="CPU:0",
+    )
+
+
+def one_core():
+    rates = {"JPEG decode": 1200 / 2300, "memory copy": 0.8}
+    rates |= {name: 0.52 for name in EVERY_CORE if name not in rates}
+    return passport(rates, replace(MACHINE, cores_granted=1.0))
+
+
+def slow_disk():
+    waits = {"small CNN from JPEG": 0.05}
+    return passport({"data disk": 0.05}, extra=waits)
+
+
+def onednn_off():
+    machine = replace(MACHINE, environment={"TF_ENABLE_ONEDNN_OPTS": "0"})
+    return passport(dict.fromkeys(KERNELS, 0.5), machine)
+
+
+def busy():
+    top = (Busy(program="renderer", cores=1.0),)
+    load = replace(MACHINE.load, others=1.0, top=top)
+    return passport({}, replace(MACHINE, load=load), others=1.0)
+
+
+def little_memory():
+    load = replace(MACHINE.load, memory_free=2 * 10**8)
+    machine = replace(MACHINE, memory=2 * 10**9, load=load)
+    return passport({}, machine, extra={"small CNN from JPEG": 0.03})
+
+
+def waiting_elements():
+    late = 1 / 55e3 + 1e-3
+    waits = {name: batch * 1e-3 for name, _, batch, _, _ in TRAININGS}
+    return passport({"tf.data map": 1 / (55e3 * late)}, extra=waits)
