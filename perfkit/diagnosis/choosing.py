@@ -33,6 +33,7 @@ _NARROW = 0.03
 _ENOUGH_ROUNDS = 3
 # Which come first, by the rounds they have been in.
 _ORDER = {1: 0, 0: 1}
+_FEWEST_ROUNDS = 2
 
 
 class Choosing:
@@ -91,6 +92,9 @@ class Choosing:
         return Arm(swap.name, self._work((swap,)), swap.changes, AS_GIVEN)
 
     def _wanted(self, swap: Swap, measured: Measurement) -> bool:
+        # Too much hangs on the ceiling for one unlucky round to decide.
+        if swap.ceiling and _rounds(measured, swap.name) < _FEWEST_ROUNDS:
+            return True
         if not measured.of(swap.name):
             return not swap.after or may_help(measured, swap.after)
         return may_help(measured, swap.name) and not _clear(measured, swap.name)
