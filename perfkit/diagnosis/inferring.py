@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _LEVEL = 0.975
 # Others that take as many cores are worth a word; with fewer than this it is quiet.
 _OTHERS, _QUIET = 0.5, 0.1
+# Of the machine's cores, others have to take so much before waiting alone is believed.
+_PLAINLY = 0.5
 # Both kinds of moments have to last so long in a trial.
 _LASTS_S = 0.5
 # No share of a step is believed to be more than this: the gain has no bound there.
@@ -43,6 +45,7 @@ def inferred(
     measured: Measurement,
     facts: Facts,
     name: str = "",
+    cores: float = 1,
 ) -> tuple[Cause, ...]:
     """Claim what the trials' notes show, where no swap could.
 
@@ -52,12 +55,13 @@ def inferred(
         measured: What was measured.
         facts: What is known of the training.
         name: Of the user's own program that took most of the processor; "" if unknown.
+        cores: That this machine grants.
     """
     if step is None:
         return ()
     found = (
         _retracing(swaps, step, measured, facts),
-        _contention(measured, name),
+        _contention(measured, name, cores),
         _memory(measured),
     )
     return tuple(cause for cause in found if cause is not None)
@@ -109,13 +113,15 @@ def _traced_s(trial: Trial) -> float | None:
     return float(note["seconds"]) / steps if note and steps else None
 
 
-def _contention(measured: Measurement, name: str) -> Cause | None:
+def _contention(measured: Measurement, name: str, cores: float) -> Cause | None:
     shares, taken = _shares(measured)
     given = (*measured.of(AS_GIVEN), *measured.of(TWIN))
     seen = [one for trial in given if (one := _when_quiet(trial, measured)) is not None]
     compared = len(seen) > 1
     gain = _gain(seen if compared else shares)
-    if gain is None or not taken:
+    # What the waiting of threads costs is a guess, fit for plain cases alone.
+    guessed = not compared and sum(taken) < _PLAINLY * cores * len(taken)
+    if gain is None or not taken or guessed:
         return None
     whose = f"`{name}` and others" if name else "other programs"
     how = (

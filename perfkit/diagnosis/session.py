@@ -246,7 +246,14 @@ class DiagnosisSession:
     ) -> Diagnosis:
         step = judging.step_of(measured, self._facts)
         busiest = self._others.busiest() if self._others else ""
-        noted = inferred(self._swaps, step, measured, self._facts, busiest)
+        noted = inferred(
+            self._swaps,
+            step,
+            measured,
+            self._facts,
+            busiest,
+            self._machine.cores_granted,
+        )
         causes = judging.ranked((*judging.causes(self._swaps, measured), *noted))
         gpus = len(self._machine.gpus)
         reached = peak.share(step, measured, self._facts)
