@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfkit.comparing.ratios import HALF
+from perfkit.comparing.ratios import HALF, logarithm
 from perfkit.comparing.record import LOAD, THROTTLING, UNEXPLAINED
 
 if TYPE_CHECKING:
@@ -86,16 +86,13 @@ def slowdown(
 ) -> Draws | None:
     """How many times as long the same work takes on B; None if a rung is missing."""
     one, other = a.rungs.get(rungs[0]), b.rungs.get(rungs[1])
-    if one is None or other is None or not one.rate or not other.rate:
+    if one is None or other is None or one.unit != other.unit:
         return None
-    if one.unit != other.unit:
+    logs = [logarithm((rung.low, rung.rate, rung.high)) for rung in (one, other)]
+    if logs[0] is None or logs[1] is None:
         return None
-    halves = [
-        math.log(rung.high / rung.low) / 2 if rung.low and rung.high else 0.0
-        for rung in (one, other)
-    ]
-    middle = math.log(one.rate / other.rate)
-    return np.asarray(np.exp(draw.normal(middle, math.hypot(*halves) / HALF, COUNT)))
+    middle, spread = logs[0][0] - logs[1][0], math.hypot(logs[0][1], logs[1][1])
+    return np.asarray(np.exp(draw.normal(middle, spread / HALF, COUNT)))
 
 
 def ends(values: Draws) -> tuple[float, float]:

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from perfkit.comparing.works import Held, Work
 
 
+# Noise may let a part seem longer than its step, and no more than so many times.
+_MOST_OF_STEP = 100.0
+
+
 def explained(
     a: Held,
     b: Held,
@@ -67,9 +71,9 @@ def _opened(a: Held, b: Held, name: str) -> Explained:
 
 
 def _without_interval(one: Work, other: Work) -> str:
-    if all(work.low and work.high for work in (one, other)):
+    if all(ratios.logarithm(_rate(work)) for work in (one, other)):
         return ""
-    return "A step has no interval."
+    return "A step has no interval, or one that no machine can have."
 
 
 def _speed(a: Held, b: Held, name: str, looks: int) -> Ratio | None:
@@ -111,7 +115,11 @@ def _taken_apart(
 
 
 def _is_known(work: Work, name: str) -> bool:
-    return name in work.parts and work.parts[name].seconds is not None
+    part = work.parts.get(name)
+    if part is None or part.seconds is None:
+        return False
+    numbers = (part.seconds, part.low or 0.0, part.high or 0.0)
+    return max(map(abs, numbers)) <= _MOST_OF_STEP * (work.seconds or 0.0)
 
 
 def _changes(a: Drawn, b: Drawn, told: Expected, *, claimed: bool) -> Iterable[Change]:

@@ -28,6 +28,8 @@ Interval = tuple[float | None, float | None, float | None]
 # Standard errors that the half of a 95 % interval holds.
 HALF = 1.96
 _LEVEL = 0.05
+# Nothing is done less often or more often in a second; a file may say anything.
+_LEAST, _MOST = 1e-9, 1e21
 
 
 def between(
@@ -44,7 +46,7 @@ def between(
     Returns:
         None where one was not measured, or without an interval.
     """
-    one, other = _log(a), _log(b)
+    one, other = logarithm(a), logarithm(b)
     if one is None or other is None:
         return None
     middle = other[0] - one[0]
@@ -134,10 +136,12 @@ def _apart(a: RungRate | None, b: RungRate | None) -> str:
     return ""
 
 
-def _log(interval: Interval) -> tuple[float, float] | None:
-    """Middle and half width of the logarithms."""
+def logarithm(interval: Interval) -> tuple[float, float] | None:
+    """Middle and half width of the logarithms; None where they say nothing."""
     low, value, high = interval
     if not value or not low or not high:
+        return None
+    if not all(_LEAST <= number <= _MOST for number in (low, value, high)):
         return None
     return math.log(value), math.log(high / low) / 2
 

@@ -200,3 +200,7 @@ def waiting_elements():
     late = 1 / 55e3 + 1e-3
     waits = {name: batch * 1e-3 for name, _, batch, _, _ in TRAININGS}
     return passport({"tf.data map": 1 / (55e3 * late)}, extra=waits)
+
+
+def changed(of=MACHINE, **fields):
+    return replace(of, **fields)

@@ -1,0 +1,95 @@
+import pytest
+
+from perfkit.comparing.compare import compare
+from tests.comparing import pairs
+
+# What is made worse on purpose, the part that has to be named first, and what of the
+# cause has to stand in the headline.
+PAIRS = {
+    "one_core": ("input", "cores granted: 1 on B, 2 on A"),
+    "slow_disk": ("input", "data disk: 125 MB/s on B, 2.5 GB/s on A"),
+    "onednn_off": ("compute", "TF_ENABLE_ONEDNN_OPTS: 0 on B, not set on A"),
+    "busy": (
+        "background load",
+        "other programs kept 1 of 2 cores busy on B (renderer)",
+    ),
+    "little_memory": ("input", "memory granted: 2 GB on B, 25 GB on A"),
+    "waiting_elements": ("input", "tf.data map: 982 elements/s on B"),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_cause_is_named_first(name):
+    part, said = PAIRS[name]
+    found = compare(pairs.passport(), getattr(pairs, name)())
+    assert found.verdict == "slower"
+    assert found.main.causes[0].name == part
+    assert said in found.headline
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_other_way_round_the_same_cause_is_named(name):
+    found = compare(getattr(pairs, name)(), pairs.passport())
+    assert found.verdict == "faster"
+    assert found.main.causes[0].name == PAIRS[name][0]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_does_not_hide_the_cause(name, seed, monkeypatch):
+    usual = pairs.passport
+
+    def noisy(*arguments, **more):
+        return usual(*arguments, **{"seed": seed, "noise": 0.01} | more)
+
+    monkeypatch.setattr(pairs, "passport", noisy)
+    found = compare(noisy(seed=seed + 100), getattr(pairs, name)())
+    assert found.main.causes[0].name == PAIRS[name][0]
+
+
+def test_two_differences_that_fit_are_not_told_apart():
+    slow = dict.fromkeys(pairs.KERNELS, 0.5)
+    machine = pairs.changed(
+        environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
+        versions={"tensorflow": "2.16.1", "keras": "3.15.1", "numpy": "2.4.6"},
+    )
+    found = compare(pairs.passport(), pairs.passport(slow, machine))
+    assert "it is not known which of these" in found.headline
+    assert "TF_ENABLE_ONEDNN_OPTS, tensorflow" in found.headline
+
+
+def test_a_difference_that_the_rungs_refute_is_not_named():
+    """Fewer cores, but what runs on all of them is as fast: something else it is."""
+    machine = pairs.changed(cores_granted=1.0)
+    slow = pairs.passport({"tf.data map": 0.01}, machine)
+    found = compare(pairs.passport(), slow)
+    assert found.main.causes[0].name == "input"
+    assert "cores granted" not in found.headline
+
+
+def test_where_nothing_differs_it_is_said_that_nothing_is_known():
+    slow = pairs.passport(extra={"small CNN from JPEG": 0.03})
+    found = compare(pairs.passport(), slow)
+    assert "nothing in the records of the machines says why" in found.headline
+
+
+def test_slower_clocks_are_a_part_of_their_own():
+    steady, fallen = 0.95, 0.6
+    count = pairs.SAMPLES
+    rates = dict.fromkeys(pairs.RUNGS, fallen / steady)
+    slow = pairs.passport(rates)
+    pulse = tuple(steady if at < count / 4 else fallen for at in range(count))
+    slow = pairs.changed(slow, samples=slow.samples | {"pulse": pulse})
+    found = compare(pairs.passport(), slow)
+    assert found.main.causes[0].name == "throttling"
+    assert "the cores of B ran at 63 % of their best" in found.headline
+
+
+def test_a_load_beside_cores_that_are_free_costs_nothing():
+    many = pairs.changed(cores=32)
+    beside = pairs.passport({}, many)
+    quiet = tuple(1.9 for _ in range(pairs.SAMPLES))
+    others = tuple(4.0 for _ in range(pairs.SAMPLES))
+    samples = beside.samples | {"cpu_trial": quiet, "cpu_other": others}
+    found = compare(pairs.passport(), pairs.changed(beside, samples=samples))
+    assert all(work.change("background load").b == 0 for work in found.works)

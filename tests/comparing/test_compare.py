@@ -1,0 +1,170 @@
+import json
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.comparing.page import page
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.passports import saving
+from tests.comparing import pairs
+from tests.export.pages import problems
+from tests.findings.made import finding
+from tests.hostile import shown
+from tests.hostile.texts import ATTACKS, attacked
+
+
+def show(found):
+    """Look at an explanation in every way it can be shown."""
+    figures = found.charts.values()
+    texts = [repr(found), *(figure.alt for figure in figures)]
+    parts = [found._repr_html_(), *(figure.svg for figure in figures)]
+    shown.check(texts, parts, [page(found)])
+    json.loads(found.to_json())
+    assert len(found.table()) >= len(found.works)
+
+
+@pytest.fixture
+def files(tmp_path):
+    one, other = tmp_path / "a.json", tmp_path / "b.json"
+    saving.save(pairs.passport(), one)
+    saving.save(pairs.one_core(), other)
+    return one, other
+
+
+def test_files_and_passports_say_the_same(files):
+    named = perfkit.compare(*files)
+    assert named.headline == perfkit.compare(str(files[0]), files[1]).headline
+    assert named.verdict == "slower"
+
+
+def test_the_command_line_says_it_and_writes_the_page(files, tmp_path, capsys):
+    out = tmp_path / "two.html"
+    assert cli.main(["compare", *map(str, files), "-o", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("B is 1.89")
+    assert "Written: " in said
+    written = out.read_text(encoding="utf-8")
+    assert problems(written) == []
+    assert written.count("<svg") == 3
+    assert "<script" not in written
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "is empty"),
+        (b'{"kind": "passport", "schema": 99}', "newer perfkit"),
+        (b'{"kind": "passport"}', "schema"),
+        (b'{"kind": "recipe", "schema": 1}', "not a finding but a recipe"),
+    ],
+)
+def test_what_is_no_passport_is_one_sentence(files, tmp_path, data, said, capsys):
+    odd = tmp_path / "odd.json"
+    odd.write_bytes(data)
+    with pytest.raises(BadFileError, match=said):
+        perfkit.compare(files[0], odd)
+    assert cli.main(["compare", str(files[0]), str(odd)]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_two_of_different_kinds_are_refused(files):
+    with pytest.raises(BadParameterError, match="give two of a kind"):
+        perfkit.compare(files[0], finding())
+    with pytest.raises(BadParameterError, match="nothing to compare"):
+        perfkit.compare(files[0], 7)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"trainings": ()},
+        {"rungs": ()},
+        {"samples": {}, "phases": {}},
+        {"noise_floors": {}},
+        {"trainings": (), "rungs": (), "samples": {}, "label": "", "recorded": ""},
+    ],
+)
+def test_an_incomplete_passport_is_compared_as_far_as_it_goes(fields):
+    odd = pairs.changed(pairs.one_core(), **fields)
+    for both in ((pairs.passport(), odd), (odd, pairs.passport()), (odd, odd)):
+        show(perfkit.compare(*both))
+
+
+def test_a_training_without_a_split_is_compared_as_a_whole():
+    slow = pairs.one_core()
+    bare = tuple(pairs.changed(one, parts=()) for one in slow.trainings)
+    found = perfkit.compare(pairs.passport(), pairs.changed(slow, trainings=bare))
+    assert found.verdict == "slower"
+    assert "not taken apart on both" in found.headline
+    assert found.advice == ()
+    show(found)
+
+
+def test_what_was_not_measured_is_said():
+    slow = pairs.one_core()
+    first, *rest = slow.trainings
+    gone = pairs.changed(first, seconds=None, parts=(), missing="It crashed.")
+    found = perfkit.compare(
+        pairs.passport(), pairs.changed(slow, trainings=(gone, *rest))
+    )
+    assert "tiny dense: Not measured on B: It crashed." in found.because
+
+
+# Charts take their time: several attacks share a passport, each in its turn first.
+_TOGETHER = 8
+
+
+@pytest.mark.parametrize("start", range(0, len(ATTACKS), _TOGETHER))
+def test_a_passport_full_of_attacks_does_no_harm(start):
+    texts = [text[:200] for text in ATTACKS.values()]
+    sound = saving.to_json(pairs.one_core()).encode()
+    data = attacked(sound, *texts[start:], *texts[:start])
+    odd = shown.passports.parsed(data, "x.json")
+    show(perfkit.compare(odd, odd))
+    show(perfkit.compare(pairs.passport(), odd))
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e29])
+@pytest.mark.parametrize("where", ["seconds", "rate", "part", "sample"])
+def test_numbers_that_no_machine_has_do_no_harm(where, value):
+    odd = pairs.one_core()
+    if where == "seconds":
+        spread = {"seconds": value, "low": value, "high": value}
+        odd = pairs.changed(
+            odd, trainings=tuple(pairs.changed(t, **spread) for t in odd.trainings)
+        )
+    elif where == "rate":
+        spread = {"rate": value, "low": value, "high": value}
+        odd = pairs.changed(
+            odd, rungs=tuple(pairs.changed(r, **spread) for r in odd.rungs)
+        )
+    elif where == "part":
+        spread = {"seconds": value, "low": -value, "high": value}
+        trainings = tuple(
+            pairs.changed(t, parts=tuple(pairs.changed(p, **spread) for p in t.parts))
+            for t in odd.trainings
+        )
+        odd = pairs.changed(odd, trainings=trainings)
+    else:
+        samples = {name: (value,) * pairs.SAMPLES for name in odd.samples}
+        odd = pairs.changed(odd, samples=samples)
+    show(perfkit.compare(pairs.passport(), odd))
+
+
+def test_the_table_and_the_json_hold_the_same_numbers():
+    found = perfkit.compare(pairs.passport(), pairs.one_core())
+    table, told = found.table(), json.loads(found.to_json())
+    assert told["headline"] == found.headline
+    assert list(table.part[:3]) == ["all", "input", "dispatch"]
+    first = table[(table.work == "wide dense") & (table.part == "compute")].iloc[0]
+    (work,) = (one for one in told["works"] if one["name"] == "wide dense")
+    (part,) = (one for one in work["changes"] if one["name"] == "compute")
+    assert part["change"] == pytest.approx(first.change, rel=1e-4)
+
+
+def test_the_recorded_machine_is_no_other_than_itself():
+    one = perfkit.recorded()["epyc-2-cores"]
+    found = perfkit.compare(one, one)
+    assert found.verdict not in ("faster", "slower", "not the same job")
+    show(found)

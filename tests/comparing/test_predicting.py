@@ -1,0 +1,106 @@
+import pytest
+
+from perfkit.comparing.compare import compare
+from perfkit.comparing.record import UNEXPLAINED
+from tests.comparing import pairs
+
+ALIKE = ("one_core", "onednn_off", "busy")
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_what_the_rungs_show_predicts_the_step(name):
+    found = compare(pairs.passport(), getattr(pairs, name)())
+    for work in found.works:
+        assert work.predicted.seconds == pytest.approx(work.b, rel=0.05), work.name
+        assert work.predicted.low < work.predicted.seconds < work.predicted.high
+
+
+def test_what_no_rung_shows_stays_and_is_said():
+    found = compare(pairs.passport(), pairs.slow_disk())
+    left = found.main.b - found.main.predicted.seconds
+    assert left == pytest.approx(0.05, rel=0.05)
+    assert any("do not explain the 50 ms" in said for said in found.because)
+
+
+@pytest.mark.parametrize("name", [*ALIKE, "slow_disk", "waiting_elements"])
+def test_the_changes_add_up_to_the_difference(name):
+    found = compare(pairs.passport(), getattr(pairs, name)())
+    for work in found.works:
+        total = sum(change.change for change in work.changes)
+        assert total == pytest.approx(work.b - work.a, abs=0.03 * work.b)
+        assert work.changes[-1].name == UNEXPLAINED
+
+
+def test_shares_of_a_difference_add_up_to_all_of_it():
+    main = compare(pairs.passport(), pairs.one_core()).main
+    assert sum(c.share for c in main.changes) == pytest.approx(1, abs=0.02)
+    truth = [pairs.split(pairs.TRAININGS[2], rates) for rates in _rates()]
+    change = {part: truth[1][part] - truth[0][part] for part in truth[0]}
+    share = change["input"] / sum(change.values())
+    assert main.change("input").share == pytest.approx(share, abs=0.01)
+
+
+def _rates():
+    for one in (pairs.passport(), pairs.one_core()):
+        yield {rung.name: rung.rate for rung in one.rungs}
+
+
+def test_a_rung_that_is_missing_is_predicted_by_nothing():
+    without = pairs.passport()
+    kept = tuple(r for r in without.rungs if r.name != "convolution, float32")
+    found = compare(pairs.passport(), pairs.changed(without, rungs=kept))
+    works = {work.name: work for work in found.works}
+    assert works["small CNN from memory"].predicted is None
+    assert works["wide dense"].predicted is not None
+    assert works["small CNN from memory"].change("compute").predicted is None
+
+
+def on_gpu(passport, hidden):
+    """The same machine with a GPU: a pipeline that works while the GPU computes."""
+    trainings = []
+    for one in passport.trainings:
+        seconds = {part.name: part.seconds for part in one.parts}
+        rest = seconds["dispatch"] + seconds["compute"]
+        fed = 0.0 if hidden else 2 * rest
+        parts = tuple(
+            pairs.changed(p, seconds=fed, low=fed, high=fed) if p.name == "input" else p
+            for p in one.parts
+        )
+        step = rest + fed
+        trainings.append(
+            pairs.changed(
+                one,
+                device="GPU:0",
+                seconds=step,
+                low=0.99 * step,
+                high=1.01 * step,
+                parts=parts,
+            )
+        )
+    names = {"TensorFlow product, float32": "GPU product, float32"}
+    names |= {"convolution, float32": "GPU convolution, float32"}
+    names |= {"operation in a graph": "GPU launch", "memory copy": "GPU memory"}
+    more = tuple(
+        pairs.changed(rung, name=names[rung.name])
+        for rung in passport.rungs
+        if rung.name in names
+    )
+    rungs = (*passport.rungs, *more)
+    return pairs.changed(passport, trainings=tuple(trainings), rungs=rungs)
+
+
+def test_beside_a_gpu_the_longer_of_pipeline_and_step_counts():
+    """The input is what shows of the pipeline: a third of the step is hidden below it.
+
+    Twice the decoding speed halves all of the pipeline, and not what shows of it.
+    """
+    a = on_gpu(pairs.passport(), hidden=False)
+    b = on_gpu(pairs.passport({"tf.data map": 2.0}), hidden=False)
+    work = next(w for w in compare(a, b).works if w.name == "small CNN from memory")
+    assert work.predicted.seconds == pytest.approx(work.a / 2, rel=0.03)
+
+
+def test_a_pipeline_that_is_hidden_stays_hidden_while_it_is_the_shorter():
+    a, b = (on_gpu(pairs.passport(r), hidden=True) for r in ({}, {"tf.data map": 0.7}))
+    work = next(w for w in compare(a, b).works if w.name == "wide dense")
+    assert work.predicted.seconds == pytest.approx(work.a, rel=0.03)

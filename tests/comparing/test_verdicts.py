@@ -1,0 +1,89 @@
+import math
+from collections import Counter
+
+import pytest
+
+from perfkit.comparing import ratios
+from perfkit.comparing.compare import compare
+from perfkit.comparing.record import Ratio
+from tests.comparing import pairs
+
+DRAWS = 200
+
+
+def test_a_machine_against_itself_shows_no_difference():
+    """Measured twice, each time with noise of 1 % in all that is measured."""
+    said = Counter(
+        compare(
+            pairs.passport(seed=seed, noise=0.01, width=0.02),
+            pairs.passport(seed=seed + DRAWS, noise=0.01, width=0.02),
+        ).verdict
+        for seed in range(DRAWS)
+    )
+    assert said["no difference shown"] >= 0.95 * DRAWS
+
+
+def test_wide_intervals_leave_single_jobs_open_and_claim_nothing():
+    said = Counter()
+    for seed in range(20):
+        both = (
+            pairs.passport(seed=seed + more, noise=0.08, width=0.2) for more in (0, 50)
+        )
+        found = compare(*both)
+        said[found.verdict] += 1
+        assert not any(work.causes for work in found.works if not work.claimed)
+    assert said["slower"] + said["faster"] <= 1
+
+
+def test_a_passport_against_itself_is_never_a_difference():
+    one = pairs.passport(width=0.3)
+    assert compare(one, one).verdict == "too noisy to say"
+    assert "may differ by more than 10 %" in compare(one, one).headline
+
+
+def test_a_claim_needs_a_ratio_beyond_the_noise_floors_of_both():
+    a, b = (0.99, 1.0, 1.01), (0.93, 0.94, 0.95)
+    assert ratios.between(a, b, (None, None)).verdict == "slower"
+    assert ratios.between(a, b, (1.05, 1.05)).verdict == "no difference shown"
+    assert ratios.between(a, b, (1.08, None)).verdict == "no difference shown"
+
+
+def test_a_claim_needs_an_interval_that_leaves_out_1():
+    wide = ratios.between((0.8, 1.0, 1.25), (0.7, 0.9, 1.15), (None, None))
+    assert wide.verdict == "too noisy to say"
+    half = math.hypot(math.log(1.25 / 0.8) / 2, math.log(1.15 / 0.7) / 2)
+    assert wide.low == pytest.approx(0.9 * math.exp(-half), rel=1e-4)
+    assert wide.high == pytest.approx(0.9 * math.exp(half), rel=1e-4)
+
+
+def test_more_looks_widen_every_interval():
+    a, b = (0.97, 1.0, 1.03), (0.94, 0.97, 1.0)
+    one, five = (ratios.between(a, b, (None, None), looks) for looks in (1, 5))
+    # The normal distribution's 0.975 and 0.995: 1.95996 and 2.57583.
+    ratio = math.log(five.high / five.low) / math.log(one.high / one.low)
+    assert ratio == pytest.approx(2.57583 / 1.95996, rel=1e-3)
+
+
+def test_on_the_whole_two_jobs_of_equal_doubt_count_alike():
+    found = [
+        Ratio(ratio=r, low=r / 1.2, high=r * 1.2, verdict="faster") for r in (1.1, 0.9)
+    ]
+    whole = ratios.on_the_whole(found)
+    assert whole.ratio == pytest.approx(math.sqrt(1.1 * 0.9))
+    assert whole.verdict in ("no difference shown", "too noisy to say")
+
+
+def test_one_trial_claims_nothing():
+    slow = pairs.onednn_off()
+    once = tuple(pairs.changed(one, trials=1) for one in slow.trainings)
+    found = compare(pairs.passport(), pairs.changed(slow, trainings=once))
+    assert found.verdict == "too noisy to say"
+    assert not any(work.claimed for work in found.works)
+
+
+def test_trainings_that_differ_both_ways_depend_on_the_training():
+    rates = {"JPEG decode": 0.4, "TensorFlow product, float32": 2.0}
+    found = compare(pairs.passport(), pairs.passport(rates))
+    assert found.verdict == "depends on the training"
+    assert "slower at small CNN from JPEG" in found.headline
+    assert "faster at wide dense" in found.headline
