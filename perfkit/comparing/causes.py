@@ -8,25 +8,28 @@ one is left; else it is said that it is not known which.
 
 from __future__ import annotations
 
-import statistics
+import math
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.comparing.machines import CORES, DISK, GPU, KERNELS, LINK, PYTHON, SPEED
 from perfkit.comparing.pieces import DECODE, MAP
 from perfkit.comparing.pieces import DISK as DISK_RUNG
 from perfkit.comparing.record import LOAD, THROTTLING
+from perfkit.comparing.telling import CORES, DISK, GPU, KERNELS, LINK, PYTHON, SPEED
 from perfkit.findings.text import plain
 from perfkit.measure.statistics import WORTH_KNOWING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from perfkit.comparing.differing import MachineDiffers, Ratio, RungRatio, Side
     from perfkit.comparing.load import Lost
-    from perfkit.comparing.record import Change, MachineDiffers, RungRatio, Side
+    from perfkit.comparing.record import Change
     from perfkit.comparing.works import Held
 
     Rungs = Mapping[str, RungRatio]
+    # A logarithm and half of its interval.
+    Log = tuple[float, float] | None
 
 # Work of all cores over the same on one: what only the number of cores changes.
 _PAIRS = (
@@ -40,10 +43,14 @@ _KERNELS = (
     *("TensorFlow product, 1 core", "TensorFlow product, float32"),
     "convolution, float32",
 )
+_NUMPY = ("NumPy product, 1 core", "NumPy product, float32")
 _GPUS = ("GPU product, float32", "GPU product, TF32", "GPU product, float16")
 # What else the input may wait for, where the rungs that stand for it do not show it.
 _BESIDE = {"input": (DISK_RUNG, MAP, DECODE)}
 _MOST = 4
+_WORTH = math.log(WORTH_KNOWING)
+# A rung that is surely not this much slower stands behind nothing that is claimed.
+_REFUTED = math.log(1.2)
 
 
 def behind(
@@ -73,11 +80,6 @@ def behind(
     return f"it is not known which of these stands behind it: {names}{rung}"
 
 
-def slower_rung(rung: RungRatio, side: Side) -> bool:
-    """Whether a rung is shown to be slower on a machine, by more than a little."""
-    return _factor(rung, side) > WORTH_KNOWING and rung.speed is not None
-
-
 def _plausible(
     part: str, slower: Side, differences: Iterable[MachineDiffers], rungs: Rungs
 ) -> list[MachineDiffers]:
@@ -91,39 +93,37 @@ def _plausible(
 
 
 def _shown(sign: str, slower: Side, rungs: Rungs) -> bool | None:
-    """Whether the rungs show what a difference would do; None if none can."""
-    factor = _SIGNS[sign](slower, rungs) if sign in _SIGNS else None
-    return None if factor is None else factor > WORTH_KNOWING
+    """Whether the rungs show what a difference would do; None if they leave it open."""
+    found = _SIGNS[sign](slower, rungs) if sign in _SIGNS else None
+    if found is None:
+        return None
+    longer, half = found
+    if longer > max(_WORTH, half):
+        return True
+    return False if longer + half < _REFUTED else None
 
 
-def _cores(slower: Side, rungs: Rungs) -> float | None:
+def _cores(slower: Side, rungs: Rungs) -> Log:
     """How much more is lost on all cores than on one."""
-    both = [
-        (_times(slower, rungs, (every,)), _times(slower, rungs, (one,)))
+    pairs = [
+        _less(_mean(slower, rungs, (every,)), _mean(slower, rungs, (one,)))
         for every, one in _PAIRS
     ]
-    pairs = [every / one for every, one in both if every and one]
-    return statistics.median(pairs) if pairs else None
+    return _middle([pair for pair in pairs if pair])
 
 
-def _speed(slower: Side, rungs: Rungs) -> float | None:
-    return _times(slower, rungs, _ONE_CORE) or None
-
-
-def _kernels(slower: Side, rungs: Rungs) -> float | None:
+def _kernels(slower: Side, rungs: Rungs) -> Log:
     """How much more TensorFlow's kernels lose than NumPy's."""
-    mine = _times(slower, rungs, _KERNELS)
-    others = _times(slower, rungs, ("NumPy product, 1 core", "NumPy product, float32"))
-    return mine / others if mine and others else None
+    return _less(_mean(slower, rungs, _KERNELS), _mean(slower, rungs, _NUMPY))
 
 
-def _of(*names: str) -> Callable[[Side, Rungs], float | None]:
-    return lambda slower, rungs: _times(slower, rungs, names) or None
+def _of(*names: str) -> Callable[[Side, Rungs], Log]:
+    return lambda slower, rungs: _mean(slower, rungs, names)
 
 
-_SIGNS: dict[str, Callable[[Side, Rungs], float | None]] = {
+_SIGNS: dict[str, Callable[[Side, Rungs], Log]] = {
     CORES: _cores,
-    SPEED: _speed,
+    SPEED: _of(*_ONE_CORE),
     KERNELS: _kernels,
     PYTHON: _of("Python loop"),
     DISK: _of(DISK_RUNG),
@@ -132,17 +132,29 @@ _SIGNS: dict[str, Callable[[Side, Rungs], float | None]] = {
 }
 
 
-def _times(slower: Side, rungs: Rungs, names: Iterable[str]) -> float:
-    """How many times as long one machine takes, the median over rungs; 0 if unknown."""
-    found = (rungs[name] for name in names if name in rungs)
-    factors = [factor for rung in found if (factor := _factor(rung, slower))]
-    return statistics.median(factors) if factors else 0.0
+def _mean(slower: Side, rungs: Rungs, names: Iterable[str]) -> Log:
+    """How much longer one machine takes, the mean over rungs; None if unknown."""
+    found = (rungs[name].speed for name in names if name in rungs)
+    return _middle([_log(speed, slower) for speed in found if speed])
 
 
-def _factor(rung: RungRatio, slower: Side) -> float:
-    if rung.speed is None:
-        return 0.0
-    return rung.speed.ratio if slower == "A" else 1 / rung.speed.ratio
+def _middle(logs: Sequence[tuple[float, float]]) -> Log:
+    if not logs:
+        return None
+    middle = math.fsum(log for log, _ in logs) / len(logs)
+    return middle, math.hypot(*(half for _, half in logs)) / len(logs)
+
+
+def _less(one: Log, other: Log) -> Log:
+    if one is None or other is None:
+        return None
+    return one[0] - other[0], math.hypot(one[1], other[1])
+
+
+def _log(speed: Ratio, slower: Side) -> tuple[float, float]:
+    """Logarithm of how many times as long one machine takes, and half its interval."""
+    longer = math.log(speed.ratio) * (1 if slower == "A" else -1)
+    return longer, math.log(speed.high / speed.low) / 2
 
 
 def _slow_rungs(change: Change, slower: Side, rungs: Rungs) -> list[RungRatio]:
@@ -150,11 +162,13 @@ def _slow_rungs(change: Change, slower: Side, rungs: Rungs) -> list[RungRatio]:
     names = dict.fromkeys((*change.rungs, *_BESIDE.get(change.name, ())))
     found = [rungs[name] for name in names if name in rungs]
     said = "faster" if slower == "A" else "slower"
-    slow = [rung for rung in found if rung.speed and rung.speed.verdict == said]
-    return sorted(
-        (rung for rung in slow if slower_rung(rung, slower)),
-        key=lambda rung: -_factor(rung, slower),
-    )
+    slow = [
+        (_log(rung.speed, slower)[0], rung)
+        for rung in found
+        if rung.speed is not None and rung.speed.verdict == said
+    ]
+    slow.sort(key=lambda told: -told[0])
+    return [rung for longer, rung in slow if longer > _WORTH]
 
 
 def _named(found: MachineDiffers) -> str:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfkit.comparing import ratios, words
+from perfkit.comparing import headlines, ratios, words
 from perfkit.comparing.advising import advice
 from perfkit.comparing.explaining import explained
 from perfkit.comparing.jobs import other_software, same_job
@@ -58,18 +58,18 @@ def _explained(a: Held, b: Held) -> Explanation:
             a=a.one,
             b=b.one,
             verdict="not the same job",
-            headline=words.headline("not the same job", (), job),
+            headline=headlines.headline("not the same job", job=job),
             job=job,
             differences=differ,
         )
     rungs = ratios.rungs(a, b)
     works = explained(a, b, differ, rungs)
-    verdict = words.verdict(works, same=True)
+    verdict = headlines.verdict(works, same=True)
     return Explanation(
         a=a.one,
         b=b.one,
         verdict=verdict,
-        headline=words.headline(verdict, works, ()),
+        headline=headlines.headline(verdict, works, rungs=rungs),
         because=tuple(words.because(works, other_software(a, b))),
         differences=differ,
         rungs=rungs,

@@ -12,21 +12,16 @@ from perfkit.comparing.drawing import drawn, ends, without_losses
 from perfkit.comparing.jobs import same_work
 from perfkit.comparing.load import lost
 from perfkit.comparing.predicting import expected
-from perfkit.comparing.record import (
-    ALL_PARTS_AND_REST,
-    Change,
-    Explained,
-    Predicted,
-)
+from perfkit.comparing.record import ALL_PARTS_AND_REST, Change, Explained, Predicted
 from perfkit.passports.record import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from perfkit.comparing.differing import MachineDiffers, Ratio, RungRatio
     from perfkit.comparing.drawing import Drawn, Draws
     from perfkit.comparing.load import Lost
     from perfkit.comparing.predicting import Expected
-    from perfkit.comparing.record import MachineDiffers, Ratio, RungRatio
     from perfkit.comparing.works import Held, Work
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfkit.comparing.record import Differs
+from perfkit.comparing.differing import Differs
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:

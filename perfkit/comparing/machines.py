@@ -10,46 +10,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.comparing.record import MachineDiffers
-from perfkit.findings.text import plain
+from perfkit.comparing.software import libraries, variables
+from perfkit.comparing.telling import (
+    CORES,
+    DISK,
+    GPU,
+    LINK,
+    MEMORY,
+    SAME,
+    SPEED,
+    number,
+    words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from perfkit.comparing.record import Side
+    from perfkit.comparing.differing import MachineDiffers, Side
     from perfkit.machine.record import Machine
 
     Reading = Callable[[Machine], float | None]
 
 _PROCESSOR = ("input", "dispatch", "compute")
 _EVERYTHING = ("input", "dispatch", "transfer", "compute")
-CORES, SPEED, KERNELS, PYTHON = "cores", "core speed", "kernels", "interpreter"
-MEMORY, DISK, GPU, LINK = "memory", "disk", "GPU", "link"
 # Memory that is enough for any reference training: more brings nothing.
 _ENOUGH_MEMORY = 16e9
-# What a reading may differ by from one look to the next.
-_SAME = 0.05
-# Variables by the start of their names: what they can slow, and which rungs show it.
-_VARIABLES = {
-    "TF_ENABLE_ONEDNN_OPTS": (("compute",), KERNELS),
-    "TF_NUM_": (("input", "compute"), CORES),
-    "OMP_": (("input",), CORES),
-    "TF_XLA": (("compute", "dispatch"), ""),
-    "XLA": (("compute", "dispatch"), ""),
-    "TF_DETERMINISTIC": (("input", "compute"), ""),
-    "TF_GPU": (("compute", "input"), GPU),
-    "CUDA": (("compute", "transfer"), GPU),
-    "NVIDIA": (("compute",), GPU),
-    "TF_CUDNN": (("compute",), GPU),
-    "ONEDNN": (("compute",), KERNELS),
-    "DNNL": (("compute",), KERNELS),
-}
-_OFF = {"0", "false", "off", "no"}
-_LIBRARIES = {
-    "tensorflow": (_EVERYTHING, KERNELS),
-    "keras": (("dispatch", "compute"), ""),
-    "numpy": ((), ""),
-}
 
 
 def differences(a: Machine, b: Machine) -> tuple[MachineDiffers, ...]:
@@ -61,31 +46,31 @@ def differences(a: Machine, b: Machine) -> tuple[MachineDiffers, ...]:
         *_memory(a, b),
         *_disk(a, b),
         *_settings(a, b),
-        *_variables(a, b),
-        *_software(a, b),
+        *variables(a, b),
+        *libraries(a, b),
     )
     return tuple(found)
 
 
 def _cores(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
-    yield from _number(
+    yield from number(
         "cores granted",
         (a.cores_granted, b.cores_granted),
         units.significant,
         CORES,
         _PROCESSOR,
     )
-    yield from _number(
+    yield from number(
         "cores present", (a.cores, b.cores), units.significant, "cores present", ()
     )
 
 
 def _gpus(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
-    yield from _words("GPUs", _named(a), _named(b), GPU, ("compute", "transfer"))
+    yield from words("GPUs", _named(a), _named(b), GPU, ("compute", "transfer"))
     if not (a.gpus and b.gpus):
         return
     one, other = a.gpus[0], b.gpus[0]
-    yield from _number(
+    yield from number(
         "GPU memory", (one.memory, other.memory), units.size, "GPU memory", ()
     )
     pairs: tuple[tuple[str, float | None, float | None, str], ...] = (
@@ -101,19 +86,19 @@ def _gpus(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
     )
     for what, mine, theirs, topic in pairs:
         part = "transfer" if topic == LINK else "compute"
-        yield from _number(what, (mine, theirs), units.significant, topic, (part,))
+        yield from number(what, (mine, theirs), units.significant, topic, (part,))
     drivers = [m.driver.version if m.driver else None for m in (a, b)]
-    yield from _words("NVIDIA driver", drivers[0], drivers[1], "driver", ("compute",))
+    yield from words("NVIDIA driver", drivers[0], drivers[1], "driver", ("compute",))
 
 
 def _processor(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
-    yield from _words("processor", a.cpu, b.cpu, SPEED, _PROCESSOR, sign=SPEED)
+    yield from words("processor", a.cpu, b.cpu, SPEED, _PROCESSOR, sign=SPEED)
     one, other = a.processor, b.processor
     if one is None or other is None:
         return
     if one.instructions is not None and other.instructions is not None:
         mine, theirs = set(one.instructions), set(other.instructions)
-        yield from _words(
+        yield from words(
             "instruction sets that only one has",
             " ".join(sorted(mine - theirs)) or "none",
             " ".join(sorted(theirs - mine)) or "none",
@@ -122,7 +107,7 @@ def _processor(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
             slower=_fewer(mine, theirs),
             sign=SPEED,
         )
-    yield from _number(
+    yield from number(
         "highest frequency",
         (one.frequency_max, other.frequency_max),
         lambda hertz: units.rate(hertz, "Hz"),
@@ -134,14 +119,12 @@ def _processor(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
 def _memory(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
     scarce = min(a.memory, b.memory) < _ENOUGH_MEMORY
     parts = ("input", "compute") if scarce else ()
-    yield from _number(
-        "memory granted", (a.memory, b.memory), units.size, MEMORY, parts
-    )
+    yield from number("memory granted", (a.memory, b.memory), units.size, MEMORY, parts)
     swaps = [m.load.swap if m.load else None for m in (a, b)]
-    if None not in swaps and max(filter(None, swaps), default=0) > _SAME * min(
+    if None not in swaps and max(filter(None, swaps), default=0) > SAME * min(
         a.memory, b.memory
     ):
-        yield from _number(
+        yield from number(
             "bytes in swap", (swaps[0], swaps[1]), units.size, MEMORY, parts, more=True
         )
 
@@ -150,14 +133,14 @@ def _disk(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
     one, other = a.disk, b.disk
     if one is None or other is None:
         return
-    yield from _number(
+    yield from number(
         "disk of the data, cold",
         (one.cold, other.cold),
         lambda rate: units.rate(rate, "B"),
         DISK,
         ("input",),
     )
-    yield from _words(
+    yield from words(
         "file system of the data",
         one.filesystem,
         other.filesystem,
@@ -175,10 +158,10 @@ def _settings(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
             ("energy preference", one.preference, other.preference),
             ("boost", _yes(one.boost), _yes(other.boost)),
         ):
-            yield from _words(
+            yield from words(
                 what, mine, theirs, "clock settings", _PROCESSOR, sign=SPEED
             )
-        yield from _number(
+        yield from number(
             "frequency allowed",
             (one.frequency_allowed, other.frequency_allowed),
             lambda hertz: units.rate(hertz, "Hz"),
@@ -189,7 +172,7 @@ def _settings(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
     if a.load and b.load:
         mine, theirs = _yes(a.load.on_battery), _yes(b.load.on_battery)
         slower: Side = "B" if theirs == "yes" else "A"
-        yield from _words(
+        yield from words(
             "on battery",
             mine,
             theirs,
@@ -198,88 +181,6 @@ def _settings(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
             slower=slower,
             sign=SPEED,
         )
-
-
-def _variables(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
-    one, other = a.environment, b.environment
-    names = [n for n in dict.fromkeys((*one, *other)) if one.get(n) != other.get(n)]
-    told = [(name, *_variable(name)) for name in names]
-    for name, parts, sign in sorted(told, key=lambda found: not found[1]):
-        yield MachineDiffers(
-            what=plain(name, 60),
-            a=plain(one.get(name, "not set"), 80),
-            b=plain(other.get(name, "not set"), 80),
-            topic=plain(name, 60),
-            parts=parts,
-            slower=_switched_off(name, one.get(name), other.get(name)),
-            sign=sign,
-        )
-
-
-def _software(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
-    names = dict.fromkeys((*_LIBRARIES, *a.versions, *b.versions))
-    for name in names:
-        parts, sign = _LIBRARIES.get(name, ((), ""))
-        mine, theirs = (m.versions.get(name, "not installed") for m in (a, b))
-        yield from _words(plain(name, 60), mine, theirs, name, parts, sign=sign)
-    builds = [m.software.build if m.software else None for m in (a, b)]
-    yield from _words("TensorFlow build", builds[0], builds[1], "build", ())
-    yield from _words(
-        "Python", a.python, b.python, "Python", ("dispatch",), sign=PYTHON
-    )
-    yield from _words("system", a.system, b.system, "system", ())
-
-
-def _number(
-    what: str,
-    values: tuple[float | None, float | None],
-    write: Callable[[float], str],
-    topic: str,
-    parts: tuple[str, ...],
-    *,
-    more: bool = False,
-    sign: str = "",
-) -> Iterator[MachineDiffers]:
-    """A number of which less is slower, unless ``more`` is."""
-    a, b = values
-    if a is None or b is None or abs(a - b) <= _SAME * max(abs(a), abs(b)):
-        return
-    slower: Side = "B" if (b > a) is more else "A"
-    yield MachineDiffers(
-        what=what,
-        a=write(a),
-        b=write(b),
-        topic=topic,
-        parts=parts,
-        slower=slower,
-        sign=sign or (topic if topic in _SIGNS else ""),
-    )
-
-
-def _words(
-    what: str,
-    a: str | None,
-    b: str | None,
-    topic: str,
-    parts: tuple[str, ...],
-    *,
-    slower: Side = "",
-    sign: str = "",
-) -> Iterator[MachineDiffers]:
-    if a is None or b is None or a == b:
-        return
-    yield MachineDiffers(
-        what=what,
-        a=plain(a, 80) or "none",
-        b=plain(b, 80) or "none",
-        topic=topic,
-        parts=parts,
-        slower=slower,
-        sign=sign or (topic if topic in _SIGNS else ""),
-    )
-
-
-_SIGNS = {CORES, SPEED, KERNELS, DISK, GPU, LINK}
 
 
 def _named(machine: Machine) -> str:
@@ -295,16 +196,3 @@ def _fewer(mine: set[str], theirs: set[str]) -> Side:
 
 def _yes(value: bool | None) -> str | None:
     return None if value is None else "yes" if value else "no"
-
-
-def _variable(name: str) -> tuple[tuple[str, ...], str]:
-    found = (told for start, told in _VARIABLES.items() if name.startswith(start))
-    return next(found, ((), ""))
-
-
-def _switched_off(name: str, a: str | None, b: str | None) -> Side:
-    """Who turned the faster kernels off; of other variables the records do not say."""
-    if name != "TF_ENABLE_ONEDNN_OPTS":
-        return ""
-    off = [value is not None and value.strip().lower() in _OFF for value in (a, b)]
-    return "" if off[0] == off[1] else "A" if off[0] else "B"

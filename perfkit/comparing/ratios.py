@@ -13,7 +13,7 @@ import statistics
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from perfkit.comparing.record import Ratio, RungRatio
+from perfkit.comparing.differing import Ratio, RungRatio
 from perfkit.findings.text import plain
 from perfkit.measure.statistics import WORTH_KNOWING
 
@@ -87,9 +87,9 @@ def rungs(a: Held, b: Held) -> tuple[RungRatio, ...]:
     """Each rung that one of the two has, in the ladder's order."""
     floors = a.rungs_floor, b.rungs_floor
     both = dict.fromkeys((*a.rungs, *b.rungs))
-    return tuple(
-        _rung(name, a.rungs.get(name), b.rungs.get(name), floors) for name in both
-    )
+    pairs = {name: (a.rungs.get(name), b.rungs.get(name)) for name in both}
+    looks = sum(not _apart(*pair) for pair in pairs.values())
+    return tuple(_rung(name, *pair, floors, looks) for name, pair in pairs.items())
 
 
 def by_name(found: tuple[RungRatio, ...]) -> Mapping[str, RungRatio]:
@@ -102,6 +102,7 @@ def _rung(
     a: RungRate | None,
     b: RungRate | None,
     floors: tuple[float | None, float | None],
+    looks: int,
 ) -> RungRatio:
     known = a or b
     made = RungRatio(
@@ -114,7 +115,7 @@ def _rung(
     why = _apart(a, b)
     if a is None or b is None or why:
         return replace(made, missing=why)
-    speed = between((a.low, a.rate, a.high), (b.low, b.rate, b.high), floors)
+    speed = between((a.low, a.rate, a.high), (b.low, b.rate, b.high), floors, looks)
     if speed and min(a.trials, b.trials) < 2:
         # One trial shows nothing of how trials differ: nothing is claimed.
         speed = replace(speed, verdict="too noisy to say")

@@ -10,10 +10,19 @@ import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
+# Not for type checkers alone: what is written is held against these types.
+from perfkit.comparing.differing import (  # noqa: TC001
+    Differs,
+    MachineDiffers,
+    Ratio,
+    RungRatio,
+    Side,
+)
 from perfkit.measure.statistics import Comparing
 from perfkit.passports.record import PARTS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pandas import DataFrame
@@ -21,73 +30,14 @@ if TYPE_CHECKING:
     from perfkit.charts.figure import Figure
 
 SCHEMA: Final = 1
-Side = Literal["", "A", "B"]
-Said = Comparing | Literal["not the same job", "depends on the training"]
+Said = (
+    Comparing | Literal["not the same job", "depends on the training", "not measured"]
+)
 THROTTLING, LOAD, UNEXPLAINED = "throttling", "background load", "unexplained"
 # In the order of the waterfall; what is left comes last.
 ALL_PARTS: Final = ("input", "dispatch", "transfer", "compute", THROTTLING, LOAD)
 ALL_PARTS_AND_REST: Final = (*ALL_PARTS, UNEXPLAINED)
 assert {*PARTS} < {*ALL_PARTS_AND_REST}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Differs:
-    """One thing in which two jobs differ, in words."""
-
-    what: str
-    a: str
-    b: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class MachineDiffers:
-    """One thing in which two machines differ.
-
-    Attributes:
-        what: Such as ``"cores granted"``.
-        a: Of A, with its unit; ``b`` of B.
-        topic: Differences of one topic are one cause, such as ``"core speed"``.
-        parts: What of a training's step it can slow.
-        slower: The machine that it slows; "" where the records alone do not say.
-        sign: Which rungs would show it; "" where none does. See ``causes``.
-    """
-
-    what: str
-    a: str
-    b: str
-    topic: str
-    parts: tuple[str, ...] = ()
-    slower: Side = ""
-    sign: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ratio:
-    """B's speed over A's, with its 95 % interval and what that shows."""
-
-    ratio: float
-    low: float
-    high: float
-    verdict: Comparing
-
-
-@dataclass(frozen=True, kw_only=True)
-class RungRatio:
-    """One rung on both machines.
-
-    Attributes:
-        a: Units per second on A, ``b`` on B; None where it was not measured.
-        speed: None where the two cannot be held against each other.
-        missing: Why not, in a sentence; "" where they can.
-    """
-
-    name: str
-    group: str
-    unit: str
-    a: float | None = None
-    b: float | None = None
-    speed: Ratio | None = None
-    missing: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,6 +137,18 @@ class Explained:
         return next((one for one in self.changes if one.name == name), None)
 
 
+def largest(works: Iterable[Explained]) -> Explained | None:
+    """The job with the largest difference that is shown; None where none is."""
+    claimed = [work for work in works if work.claimed]
+    return max(claimed, key=lambda work: size(work.speed), default=None)
+
+
+def size(speed: Ratio | None) -> float:
+    """How far two speeds are apart, whichever is the higher."""
+    ratio = speed.ratio if speed else 1.0
+    return max(ratio, 1 / ratio)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Advice:
     """What to do on the slower machine.
@@ -256,9 +218,7 @@ class Explanation:
     @property
     def main(self) -> Explained | None:
         """The job that the headline tells of: where the difference is largest."""
-        from perfkit.comparing.words import main
-
-        return main(self.works)
+        return largest(self.works)
 
     @functools.cached_property
     def charts(self) -> dict[str, Figure]:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
-    from perfkit.comparing.record import Explanation, Ratio, RungRatio
+    from perfkit.comparing.differing import Ratio, RungRatio
+    from perfkit.comparing.record import Explanation
 
 _TITLE = "How fast each part of B is, against A's"
 _HEIGHT = 0.8

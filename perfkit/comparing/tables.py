@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from pandas import DataFrame
 
-    from perfkit.comparing.record import Change, Explained, Explanation, RungRatio
+    from perfkit.comparing.differing import RungRatio
+    from perfkit.comparing.record import Change, Explained, Explanation
 
 _COLUMNS = (
     *("work", "part", "a", "b", "change", "low", "high"),

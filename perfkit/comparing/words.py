@@ -5,22 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.comparing import ratios
-from perfkit.comparing.record import LOAD, UNEXPLAINED
+from perfkit.comparing.record import LOAD, UNEXPLAINED, largest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from perfkit.comparing.differing import Differs, MachineDiffers, Ratio
     from perfkit.comparing.record import (
         Advice,
         Change,
-        Differs,
         Explained,
         Explanation,
-        MachineDiffers,
         One,
-        Ratio,
-        Said,
     )
 
 PARTS_SAID = {
@@ -39,51 +35,6 @@ _NEXT = {
     "compute": "`perfkit doctor --probe` says how near to its limits each part comes.",
 }
 _LEAST_S = 1e-9
-# A share beyond which there is no rest to speak of.
-_ALL = 0.985
-
-
-def main(works: Iterable[Explained]) -> Explained | None:
-    """The job with the largest difference that is shown; None where none is."""
-    claimed = [work for work in works if work.claimed]
-    return max(claimed, key=lambda work: _size(work.speed), default=None)
-
-
-def verdict(works: tuple[Explained, ...], *, same: bool) -> Said:
-    """What is shown over all jobs, as a word."""
-    compared = [work for work in works if work.speed is not None]
-    said = [work.speed.verdict for work in compared if work.speed]
-    claimed = {word for word in said if word in ("faster", "slower")}
-    both = [work for work in works if work.a is not None and work.b is not None]
-    if not same or (both and all(work.job for work in both)):
-        return "not the same job"
-    if len(claimed) > 1:
-        return "depends on the training"
-    if claimed:
-        return claimed.pop()
-    whole = ratios.on_the_whole(w.speed for w in compared if w.speed)
-    alike = whole is not None and whole.verdict == "no difference shown"
-    if said and set(said) == {"no difference shown"}:
-        return "no difference shown"
-    return "no difference shown" if alike else "too noisy to say"
-
-
-def headline(
-    found: Said, works: tuple[Explained, ...], job: tuple[Differs, ...]
-) -> str:
-    """It all in a sentence."""
-    if found == "not the same job":
-        named = job or tuple(one for work in works for one in work.job)
-        return f"Not the same job, so no word on speed: {_differences(named)}."
-    compared = [work for work in works if work.speed is not None]
-    most = main(works)
-    if most is not None:
-        other = main(w for w in works if w.slower != most.slower)
-        against = f". {_claim(other)}" if other else ""
-        return f"{_claim(most)}{_cause(most)}{against}."
-    if not compared:
-        return "No job was measured on both machines; nothing is said of their speed."
-    return _without_claim(found, compared)
 
 
 def because(works: tuple[Explained, ...], software: str) -> Iterator[str]:
@@ -94,17 +45,17 @@ def because(works: tuple[Explained, ...], software: str) -> Iterator[str]:
         if work.speed is not None:
             yield f"{_spelled(work)}."
         elif work.job:
-            yield f"{work.name} is another job on B: {_differences(work.job)}."
+            yield f"{work.name} is another job on B: {all_named(work.job)}."
         else:
             yield f"{work.name}: {work.missing}"
-    most = main(works)
+    most = largest(works)
     if most is not None:
         yield from _split(most)
 
 
 def following(works: tuple[Explained, ...]) -> Iterator[str]:
     """Which measurement on the slower machine says more."""
-    most = main(works)
+    most = largest(works)
     if most is None:
         return
     if not most.changes:
@@ -161,46 +112,8 @@ def percent(value: float | None, low: float | None, high: float | None) -> str:
     return f"{value:.0%} ({low:.0%} to {high:.0%})".replace("%", " %")
 
 
-def _size(speed: Ratio | None) -> float:
-    ratio = speed.ratio if speed else 1.0
-    return max(ratio, 1 / ratio)
-
-
-def _claim(work: Explained) -> str:
-    if work.speed is None:
-        return ""
-    times, ends = interval(work.speed)
-    return f"B is {times} {work.speed.verdict} at {work.name} ({ends})"
-
-
-def _cause(work: Explained) -> str:
-    """What most of the difference is, and what stands behind that."""
-    if not work.changes:
-        return "; its time was not taken apart on both"
-    if not work.causes:
-        return "; no single part of the step is shown to explain it"
-    first = work.causes[0]
-    part = min(first.share or 0.0, 1.0)
-    share = "all" if part > _ALL else f"{part:.0%}".replace("%", " %")
-    why = f": {first.why}" if first.why else ""
-    return f"; {share} of that is {PARTS_SAID[first.name]}{why}"
-
-
-def _without_claim(found: Said, works: list[Explained]) -> str:
-    """That no difference shows, or that too much is left open, and where."""
-    noisy = [w for w in works if w.speed and w.speed.verdict == "too noisy to say"]
-    left = f"{len(noisy)} of {_count(len(works), works[0])}"
-    if found != "no difference shown":
-        return f"Too noisy to say: {left} may differ by more than 10 %."
-    whole = ratios.on_the_whole(w.speed for w in works if w.speed)
-    times, ends = interval(whole) if whole else ("", "")
-    word = "as long as A" if whole and whole.ratio < 1 else "the speed of A"
-    verb = "takes" if whole and whole.ratio < 1 else "has"
-    more = f"; alone, {left} may differ by more than 10 %" if noisy else ""
-    return f"No difference shown: on the whole B {verb} {times} {word} ({ends}){more}."
-
-
-def _count(number: int, of: Explained) -> str:
+def counted(number: int, of: Explained) -> str:
+    """So many trainings, or variants."""
     noun = "training" if of.unit == "step" else "variant"
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
@@ -246,7 +159,8 @@ def _machine(one: One) -> str:
     return f"{label}{one.summary}, recorded {one.recorded}"
 
 
-def _differences(found: Iterable[Differs]) -> str:
+def all_named(found: Iterable[Differs]) -> str:
+    """Differences with both their values, in one clause."""
     return "; ".join(dict.fromkeys(map(_differs, found)))
 
 

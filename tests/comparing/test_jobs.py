@@ -45,7 +45,7 @@ def test_another_precision_is_another_training():
     mixed = tuple(pairs.changed(t, dtype="mixed_bfloat16") for t in one.trainings)
     found = compare(one, pairs.changed(one, trainings=mixed))
     assert all(work.speed is None for work in found.works)
-    assert "No job was measured on both" in found.headline
+    assert "No training was measured on both" in found.headline
 
 
 def test_another_tensorflow_is_the_machine_and_is_said():
@@ -89,6 +89,8 @@ def test_two_ladders_are_compared_rung_by_rung():
     found = compare(ladders.finding(rounds=5), ladders.finding(fast, rounds=5))
     assert [rung.name for rung in found.rungs] == list(ladders.RUNGS)
     assert all(abs(rung.speed.ratio - 2) < 0.1 for rung in found.rungs)
+    assert found.verdict == "not measured"
+    assert f"of {len(fast)} parts B is faster in {len(fast)}" in found.headline
 
 
 def test_two_diagnoses_of_one_training_are_compared():

@@ -5,7 +5,7 @@ import pytest
 
 from perfkit.comparing import ratios
 from perfkit.comparing.compare import compare
-from perfkit.comparing.record import Ratio
+from perfkit.comparing.differing import Ratio
 from tests.comparing import pairs
 
 DRAWS = 200
