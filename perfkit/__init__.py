@@ -5,8 +5,7 @@ finding = perfkit.run("data-pipeline")  asks one of this machine, in about a min
 finding.verdict.headline                what is so, by how much, and how sure that is
 perfkit.diagnose(make_training)         what slows a training of your own, by how much
 perfkit.chart(finding)                  every variant's rate with its interval
-perfkit.findings()                      all that was found so far, one row each
-perfkit.load(path)                      one of them again, from its file alone
+perfkit.findings(), .load(path)         all that was found so far; one of them again
 perfkit.export(finding)                 one HTML file of it that needs no network
 perfkit.compare(a, b)                   why two machines differ, from their passports
 perfkit.doctor()                        what this computer is, and what slows it here

@@ -187,8 +187,7 @@ def _of_diagnosis(found: Diagnosis) -> Held:
         seconds=seconds,
         low=step.low if step else None,
         high=step.high if step else None,
-        # A step that has an interval rests on rounds.
-        trials=max(2, sum(t.variant == found.baseline for t in found.trials)),
+        trials=sum(trial.variant == found.baseline for trial in found.trials),
         parts=dict(_parts(found)),
         missing="" if seconds else "The training as given could not be measured.",
     )

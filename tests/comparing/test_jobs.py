@@ -96,6 +96,10 @@ def test_two_ladders_are_compared_rung_by_rung():
 def test_two_diagnoses_of_one_training_are_compared():
     one = diagnosis()
     found = compare(one, one)
+    assert found.works[0].speed.ratio == 1
+    step = {"median_s": 3 * one.step.median_s, "low": 3 * one.step.low}
+    slow = pairs.changed(one.step, high=3 * one.step.high, **step)
+    assert compare(one, pairs.changed(one, step=slow)).verdict == "slower"
     assert found.verdict in ("no difference shown", "too noisy to say")
     other = pairs.changed(one, training="another")
     assert compare(one, other).verdict == "not the same job"
