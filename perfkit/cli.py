@@ -191,7 +191,8 @@ def _compare(asked: Namespace) -> int:
     if asked.out:
         path = found.export(asked.out)
         say(f"Written: {path} ({units.size(path.stat().st_size)})")
-    return DONE
+    nothing = found.verdict == "not measured" and not any(r.speed for r in found.rungs)
+    return FAILED if nothing else DONE
 
 
 def _export(asked: Namespace) -> int:

@@ -71,7 +71,9 @@ def _taken(held: Held, other: Held) -> float:
     free = max(0.0, machine.cores - others)
     gone = machine.cores_granted - min(machine.cores_granted, free)
     wanted = min(machine.cores_granted, max(used, _filled(other)))
-    missed = min(gone, wanted - used)
+    # Cores that stood idle all the same would have done what others kept from it.
+    idle = max(0.0, machine.cores_granted - gone - used)
+    missed = min(gone, wanted - used) - idle
     if gone < _LEAST * machine.cores_granted or missed <= 0:
         return 0.0
     return missed / (used + missed)

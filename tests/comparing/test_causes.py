@@ -85,6 +85,15 @@ def test_slower_clocks_are_a_part_of_their_own():
     assert "the cores of B ran at 63 % of their best" in found.headline
 
 
+def test_a_load_costs_nothing_while_cores_stand_idle():
+    slow = pairs.waiting_elements()
+    columns = {"cpu_trial": (0.3,) * pairs.SAMPLES, "cpu_other": (0.2,) * pairs.SAMPLES}
+    slow = pairs.changed(slow, samples=slow.samples | columns)
+    found = compare(pairs.passport(), slow)
+    assert found.main.causes[0].name == "input"
+    assert found.main.change("background load").b == 0
+
+
 def test_a_load_beside_cores_that_are_free_costs_nothing():
     many = pairs.changed(cores=32)
     beside = pairs.passport({}, many)

@@ -68,6 +68,13 @@ def test_what_is_no_passport_is_one_sentence(files, tmp_path, data, said, capsys
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_two_passports_that_share_nothing_are_no_success(files, capsys):
+    empty = files[0].with_name("empty.json")
+    saving.save(pairs.passport(trainings=(), rungs=()), empty)
+    assert cli.main(["compare", str(files[0]), str(empty)]) == 1
+    assert "No training was measured on both" in capsys.readouterr().out
+
+
 def test_two_of_different_kinds_are_refused(files):
     with pytest.raises(BadParameterError, match="give two of a kind"):
         perfkit.compare(files[0], finding())
