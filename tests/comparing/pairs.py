@@ -204,3 +204,37 @@ def waiting_elements():
 
 def changed(of=MACHINE, **fields):
     return replace(of, **fields)
+
+
+def on_gpu(passport, hidden):
+    """The same machine with a GPU: a pipeline that works while the GPU computes."""
+    trainings = []
+    for one in passport.trainings:
+        seconds = {part.name: part.seconds for part in one.parts}
+        rest = seconds["dispatch"] + seconds["compute"]
+        fed = 0.0 if hidden else 2 * rest
+        parts = tuple(
+            changed(p, seconds=fed, low=fed, high=fed) if p.name == "input" else p
+            for p in one.parts
+        )
+        step = rest + fed
+        trainings.append(
+            changed(
+                one,
+                device="GPU:0",
+                seconds=step,
+                low=0.99 * step,
+                high=1.01 * step,
+                parts=parts,
+            )
+        )
+    names = {"TensorFlow product, float32": "GPU product, float32"}
+    names |= {"convolution, float32": "GPU convolution, float32"}
+    names |= {"operation in a graph": "GPU launch", "memory copy": "GPU memory"}
+    more = tuple(
+        changed(rung, name=names[rung.name])
+        for rung in passport.rungs
+        if rung.name in names
+    )
+    rungs = (*passport.rungs, *more)
+    return changed(passport, trainings=tuple(trainings), rungs=rungs)

@@ -1,6 +1,7 @@
 import pytest
 
 from perfkit.comparing.compare import compare
+from perfkit.machine.gpu import Clocks, Gpu
 from tests.comparing import pairs
 
 # What is made worse on purpose, the part that has to be named first, and what of the
@@ -102,3 +103,19 @@ def test_a_load_beside_cores_that_are_free_costs_nothing():
     samples = beside.samples | {"cpu_trial": quiet, "cpu_other": others}
     found = compare(pairs.passport(), pairs.changed(beside, samples=samples))
     assert all(work.change("background load").b == 0 for work in found.works)
+
+
+def test_a_gpu_that_was_slowed_is_named_with_its_reason():
+    hot = Clocks(sm_max=2e9, busy_throttle=("power limit reached",))
+    machine = pairs.changed(gpus=(Gpu(name="T4", clocks=hot),))
+    rates = dict.fromkeys(("convolution, float32", "TensorFlow product, float32"), 0.5)
+    slow = pairs.on_gpu(pairs.passport(rates, machine), hidden=True)
+    columns = {"gpu0_sm_clock": 1e9, "gpu0_busy": 0.9}
+    more = {name: (value,) * pairs.SAMPLES for name, value in columns.items()}
+    slow = pairs.changed(slow, samples=slow.samples | more)
+    fine = Clocks(sm_max=2e9, busy_throttle=())
+    quick = pairs.changed(gpus=(Gpu(name="T4", clocks=fine),))
+    fast = pairs.on_gpu(pairs.passport({}, quick), hidden=True)
+    found = compare(fast, slow)
+    assert found.main.causes[0].name == "throttling"
+    assert "the GPU of B was slowed: power limit reached" in found.headline

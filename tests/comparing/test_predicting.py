@@ -55,52 +55,20 @@ def test_a_rung_that_is_missing_is_predicted_by_nothing():
     assert works["small CNN from memory"].change("compute").predicted is None
 
 
-def on_gpu(passport, hidden):
-    """The same machine with a GPU: a pipeline that works while the GPU computes."""
-    trainings = []
-    for one in passport.trainings:
-        seconds = {part.name: part.seconds for part in one.parts}
-        rest = seconds["dispatch"] + seconds["compute"]
-        fed = 0.0 if hidden else 2 * rest
-        parts = tuple(
-            pairs.changed(p, seconds=fed, low=fed, high=fed) if p.name == "input" else p
-            for p in one.parts
-        )
-        step = rest + fed
-        trainings.append(
-            pairs.changed(
-                one,
-                device="GPU:0",
-                seconds=step,
-                low=0.99 * step,
-                high=1.01 * step,
-                parts=parts,
-            )
-        )
-    names = {"TensorFlow product, float32": "GPU product, float32"}
-    names |= {"convolution, float32": "GPU convolution, float32"}
-    names |= {"operation in a graph": "GPU launch", "memory copy": "GPU memory"}
-    more = tuple(
-        pairs.changed(rung, name=names[rung.name])
-        for rung in passport.rungs
-        if rung.name in names
-    )
-    rungs = (*passport.rungs, *more)
-    return pairs.changed(passport, trainings=tuple(trainings), rungs=rungs)
-
-
 def test_beside_a_gpu_the_longer_of_pipeline_and_step_counts():
     """The input is what shows of the pipeline: a third of the step is hidden below it.
 
     Twice the decoding speed halves all of the pipeline, and not what shows of it.
     """
-    a = on_gpu(pairs.passport(), hidden=False)
-    b = on_gpu(pairs.passport({"tf.data map": 2.0}), hidden=False)
+    a = pairs.on_gpu(pairs.passport(), hidden=False)
+    b = pairs.on_gpu(pairs.passport({"tf.data map": 2.0}), hidden=False)
     work = next(w for w in compare(a, b).works if w.name == "small CNN from memory")
     assert work.predicted.seconds == pytest.approx(work.a / 2, rel=0.03)
 
 
 def test_a_pipeline_that_is_hidden_stays_hidden_while_it_is_the_shorter():
-    a, b = (on_gpu(pairs.passport(r), hidden=True) for r in ({}, {"tf.data map": 0.7}))
+    a, b = (
+        pairs.on_gpu(pairs.passport(r), hidden=True) for r in ({}, {"tf.data map": 0.7})
+    )
     work = next(w for w in compare(a, b).works if w.name == "wide dense")
     assert work.predicted.seconds == pytest.approx(work.a, rel=0.03)
