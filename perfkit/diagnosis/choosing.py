@@ -21,8 +21,9 @@ AS_GIVEN = "as given"
 TOGETHER = "together"
 # The least gain that is worth claiming.
 CLAIMED = 1.05
-# A single round may be wrong by this much; what is worse brings nothing.
-_HOPELESS = 0.97
+# A single round may be wrong by this much; what is worse brings nothing. What waited for
+# another swap to help gets a second chance more easily.
+_HOPELESS, _LIKELY = 0.97, 0.85
 # Of the budget, after which what was found is measured together.
 _TOGETHER_AFTER = 0.55
 # Making the trials of a round ready may take this share of the budget; what a trial
@@ -89,7 +90,13 @@ class Choosing:
 
     def arm(self, swap: Swap) -> Arm:
         """The training with one thing swapped."""
-        return Arm(swap.name, self._work((swap,)), swap.changes, AS_GIVEN)
+        return Arm(
+            swap.name,
+            self._work((swap,)),
+            swap.changes,
+            AS_GIVEN,
+            own_pauses=swap.own_pauses,
+        )
 
     def _wanted(self, swap: Swap, measured: Measurement) -> bool:
         # Too much hangs on the ceiling for one unlucky round to decide.
@@ -97,7 +104,9 @@ class Choosing:
             return True
         if not measured.of(swap.name):
             return not swap.after or may_help(measured, swap.after)
-        return may_help(measured, swap.name) and not _clear(measured, swap.name)
+        hopeless = _LIKELY if swap.after else _HOPELESS
+        helps = may_help(measured, swap.name, hopeless)
+        return helps and not _clear(measured, swap.name)
 
     def _together(self, measured: Measurement) -> Iterator[Arm]:
         spent = max((t.started_s + t.wall_s for t in measured.trials), default=0.0)
@@ -107,7 +116,9 @@ class Choosing:
         if self.together and not _clear(measured, TOGETHER):
             names = ", ".join(f'"{swap.name}"' for swap in self.together)
             work = self._work(self.together)
-            yield Arm(TOGETHER, work, f"All at once: {names}.", AS_GIVEN)
+            own = any(swap.own_pauses for swap in self.together)
+            changes = f"All at once: {names}."
+            yield Arm(TOGETHER, work, changes, AS_GIVEN, own_pauses=own)
 
 
 class Applying(Choosing):
@@ -123,13 +134,19 @@ class Applying(Choosing):
         return (self.given, *arms) if arms else ()
 
 
-def may_help(measured: Measurement, name: str) -> bool:
-    """Whether a swap may yet turn out to bring something worth claiming."""
+def may_help(measured: Measurement, name: str, hopeless: float = _HOPELESS) -> bool:
+    """Whether a swap may yet turn out to bring something worth claiming.
+
+    Args:
+        measured: What was measured so far.
+        name: Of the swap.
+        hopeless: The ratio below which a single round settles it.
+    """
     compared = measured.compare(name, AS_GIVEN)
     if compared is None:
         return False
     if compared.rounds == 1:
-        return compared.ratio > _HOPELESS
+        return compared.ratio > hopeless
     return compared.high > CLAIMED
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from perfkit.workloads.execution.inside_fit import Told
 
 EPOCH_END = "epoch end"
+# Each epoch of a trial is so many times as long as the one before.
+_LONGER = 2
 _ENDLESS = 10**9
 
 
@@ -108,7 +110,8 @@ class _Counter:
 
     def __init__(self, turnstile: Turnstile, epochs: Epochs) -> None:
         self._turnstile, self._epochs = turnstile, epochs
-        self._limit = epochs.trial_steps or epochs.steps
+        # Of the epoch that runs; None where it is left to the data.
+        self._trial_steps = epochs.trial_steps
         # Of the last epoch that ended by itself, where nobody knew before.
         self._length = epochs.examples
         self._reached = self._examples = self._all = self._fits = 0
@@ -164,11 +167,12 @@ class _Counter:
         new, self._reached = self._upto(step) - self._upto(self._reached), step
         self._all, self._ever = self._all + new, True
         self._count(new)
-        stop = 0 < (self._epochs.trial_steps or 0) <= step
+        stop = 0 < (self._trial_steps or 0) <= step
         if callback.model.stop_training != stop:
             # Whoever stops by the loss would end the trial: time does that here.
             callback.model.stop_training = stop
-        if self._limit and step >= self._limit and not self._epochs.whole:
+        limit = self._trial_steps or self._epochs.steps
+        if limit and step >= limit and not self._epochs.whole:
             self._tell_steps()
 
     def _upto(self, step: int) -> int:
@@ -227,6 +231,9 @@ class _Counter:
         if callback is not None and not self._reached:
             raise _UsedUp
         self._at_end = True
+        if self._trial_steps:
+            # A few ends tell what they cost; from then on the time is for steps.
+            self._trial_steps *= _LONGER
         if not self._epochs.steps:
             self._length = self._upto(self._reached)
         if callback is not None:

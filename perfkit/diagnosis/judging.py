@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perfkit.measure.statistics import Comparison
 
 # The ceiling gives way to what names the reason, if that brings so much of it.
-_EXPLAINS = 0.3
+_EXPLAINS = 0.15
 _PLAIN = 1.15
 
 

@@ -37,6 +37,8 @@ class Swap:
             goes into this one where it cannot; "" for none.
         batches: Times as many examples in a step.
         steps: Steps that are made at a time.
+        own_pauses: Whether it is about the ends of epochs, where what is random in
+            them may differ from the training as given.
         ceiling: Whether it shows what cannot be had, only what is lost: the training
             without its input.
         defect_from: Of one that is judged by gain: the gain from which it is a defect.
@@ -56,6 +58,7 @@ class Swap:
     after: str = ""
     batches: int = 1
     steps: int = 1
+    own_pauses: bool = False
     ceiling: bool = False
     defect_from: float = 2.0
     inferred_if: str = ""

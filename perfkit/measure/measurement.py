@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perfkit.measure import statistics
+from perfkit.measure.recurring import Usual
 from perfkit.measure.steady import steady
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class Arm:
         changes: The one thing it changes, in a sentence.
         against: The variant it is compared with; "" or its own name for none.
         unavailable: Why it is not run on this machine; "" where it is.
+        own_pauses: Whether it is about its recurring pauses, so that those of its own
+            trials count, one by one.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Arm:
     changes: str = ""
     against: str = ""
     unavailable: str = ""
+    own_pauses: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,14 +128,52 @@ class Measurement:
         return comparison.verdict != "faster"
 
     @functools.cached_property
-    def _steady(self) -> dict[str, dict[int, Steady]]:
-        found: dict[str, dict[int, Steady]] = {}
+    def _completed(self) -> dict[str, dict[int, tuple[Trial, Steady]]]:
+        found: dict[str, dict[int, tuple[Trial, Steady]]] = {}
         for trial in self.trials:
             if trial.is_try or trial.outcome != "completed":
                 continue
             if (part := steady(trial)) is not None:
-                found.setdefault(trial.variant, {})[trial.round] = part
+                found.setdefault(trial.variant, {})[trial.round] = trial, part
         return found
+
+    @functools.cached_property
+    def _own(self) -> set[str]:
+        """The variants whose pauses are their own."""
+        return {arm.name for arm in self.arms if arm.own_pauses}
+
+    @functools.cached_property
+    def _usual_pauses(self) -> Usual:
+        trials: dict[str, list[Trial]] = {}
+        for variant, rounds in self._completed.items():
+            if variant not in self._own:
+                mine = trials.setdefault(self._repeats(variant), [])
+                mine += [trial for trial, _ in rounds.values()]
+        return Usual(trials)
+
+    def _repeats(self, variant: str) -> str:
+        return self.baseline if variant == TWIN else variant
+
+    def _steady_of(self, variant: str, *, own: bool) -> dict[int, Steady]:
+        """The steady part of each round, with its recurring pauses shared out."""
+
+        def pauses_s(trial: Trial, part: Steady) -> float:
+            if own or not trial.recurring:
+                return part.pauses_s
+            usual = self._usual_pauses
+            return usual.usual_s(self._repeats(variant), trial, part.example_s)
+
+        return {
+            number: part.with_pauses(pauses_s(trial, part))
+            for number, (trial, part) in self._completed.get(variant, {}).items()
+        }
+
+    @functools.cached_property
+    def _steady(self) -> dict[str, dict[int, Steady]]:
+        return {
+            variant: self._steady_of(variant, own=variant in self._own)
+            for variant in self._completed
+        }
 
     @functools.cached_property
     def _compared(self) -> tuple[Rounds, ...]:
@@ -146,6 +188,8 @@ class Measurement:
         return statistics.usual_variance([*self._compared, *([twin] if twin else [])])
 
     def _rounds(self, variant: str, baseline: str) -> Rounds | None:
-        one, other = self._steady.get(variant, {}), self._steady.get(baseline, {})
+        own = not self._own.isdisjoint((variant, baseline))
+        one = self._steady_of(variant, own=own)
+        other = self._steady_of(baseline, own=own)
         pairs = [(one[r], other[r]) for r in sorted(one.keys() & other.keys())]
         return statistics.rounds(variant, baseline, pairs) if pairs else None

@@ -253,7 +253,11 @@ class Run:
     def _warm_up(self, live: LiveTrial) -> Iterator[Event]:
         """Let a trial work until its rate is steady."""
         shortest = spending.SHORTEST_WARM_UP_S
-        longest = spending.longest_warm_up_s(self.plan.budget, len(self._arms))
+        longest = spending.longest_warm_up_s(
+            self.plan.budget,
+            len(self._arms),
+            chosen=self.plan.choose is not None,
+        )
 
         def steady(spent: float, _: int) -> bool:
             cost = live.costs
@@ -421,8 +425,10 @@ class Run:
         return max(spending.TURN_S, spending.TICKS_A_TURN * live.tick_s)
 
     def _turns(self, lives: list[LiveTrial], set_up: float) -> int:
-        a_turn = sum(self._turn_s(live) for live in lives if not live.over)
-        left = self.plan.budget - self._now()
+        each = [self._turn_s(live) for live in lives if not live.over]
+        a_turn, left = sum(each), self.plan.budget - self._now()
+        if self.plan.choose is not None:
+            return spending.turns_of_a_choice(left, each) if each else 0
         return spending.turns(self.plan.budget, left, set_up, a_turn) if a_turn else 0
 
     def _room_for_another(self, lives: list[LiveTrial], count: int) -> bool:

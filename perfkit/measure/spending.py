@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # A turn is long enough for a few ticks and short against what disturbs a machine.
 TURN_S = 0.15
 TICKS_A_TURN = 5
+# Where arms are chosen a trial works about so long in all its turns.
+_CHOSEN_S = 2.0
 # Trials in one go work this long, or up to so long where their ticks take long.
 ONE_GO_S = 1.5
 _LONGEST_ONE_GO_S = 5.0
@@ -55,13 +57,36 @@ def turns(budget: float, left: float, set_up: float, a_turn: float) -> int:
     return max(1, min(wanted, fitting))
 
 
+def turns_of_a_choice(left: float, each: Sequence[float]) -> int:
+    """How many turns each trial gets in a round whose arms are chosen, at least 1.
+
+    Such a run learns from each round which arms the next one needs, so rounds are
+    short and many.
+
+    Args:
+        left: Seconds of the budget that are left.
+        each: Seconds of a turn of each trial.
+    """
+    wanted = max(_FEWEST_TURNS, round(_CHOSEN_S * len(each) / sum(each)))
+    return max(1, min(wanted, int(left / sum(each))))
+
+
 def one_go_s(tick_s: float) -> float:
     """Seconds that a trial in one go works after its first call."""
     return max(ONE_GO_S, min(_LONGEST_ONE_GO_S, 2 * TICKS_A_TURN * tick_s))
 
 
-def longest_warm_up_s(budget: float, arms: int) -> float:
-    """Seconds after which a trial that never settles is measured as it is."""
+def longest_warm_up_s(budget: float, arms: int, *, chosen: bool = False) -> float:
+    """Seconds after which a trial that never settles is measured as it is.
+
+    Args:
+        budget: Of the whole run.
+        arms: That it has.
+        chosen: Whether the arms of each round are chosen: their trials warm up before
+            they are ready.
+    """
+    if chosen:
+        return 2 * SHORTEST_WARM_UP_S
     return max(SHORTEST_WARM_UP_S, min(_LONGEST_WARM_UP_S, budget / (4 * arms)))
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from perfkit.measure import recurring
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +46,8 @@ class Steady:
         first_call_s: Seconds of the first tick.
         warm_up_s: Seconds worked from ready to the first steady tick.
         drift: Relative change of the rate over the steady part; 0.0 if none is shown.
+        pauses_s: Seconds that the trial's own recurring pauses add to each example;
+            ``seconds`` leaves them out.
     """
 
     keys: tuple[int, ...]
@@ -52,6 +56,18 @@ class Steady:
     first_call_s: float
     warm_up_s: float
     drift: float
+    pauses_s: float = 0.0
+
+    @property
+    def example_s(self) -> float:
+        """Seconds of an example, as ``seconds`` has them."""
+        return float(self.seconds.sum() / self.examples.sum())
+
+    def with_pauses(self, pauses_s: float) -> Steady:
+        """The same with pauses of so many seconds an example shared out over it."""
+        if not pauses_s:
+            return self
+        return replace(self, seconds=self.seconds + pauses_s * self.examples)
 
     @property
     def rate(self) -> float:
@@ -71,7 +87,7 @@ def steady(trial: Trial) -> Steady | None:
         counts[1:][worked],
     )
     # One tick is the first call; a rate needs at least two more.
-    if len(spent) < 3 or not np.all(spent > 0) or not _all_seen(trial):
+    if len(spent) < 3 or not np.all(spent > 0) or not recurring.all_seen(trial):
         return None
     first_call, ends, spent, examples = spent[0], ends[1:], spent[1:], examples[1:]
     turn = np.searchsorted(np.array(trial.turns), ends, side="left")
@@ -88,7 +104,6 @@ def steady(trial: Trial) -> Steady | None:
         blocks = np.arange(keep.sum()) * min(_BLOCKS, keep.sum()) // keep.sum()
     before = first_call + spent[: int(np.argmax(keep))].sum()
     work, time = examples[keep], spent[keep]
-    time = time + work * _recurring_s(trial, float(time.sum() / work.sum()))
     return Steady(
         keys=tuple(int(key) for key in keys),
         examples=np.bincount(blocks, work).astype(np.float64),
@@ -96,21 +111,8 @@ def steady(trial: Trial) -> Steady | None:
         first_call_s=float(first_call),
         warm_up_s=float(before),
         drift=_drift(ends[keep], spent[keep] / examples[keep]),
+        pauses_s=recurring.seen_s(trial, float(time.sum() / work.sum())),
     )
-
-
-def _all_seen(trial: Trial) -> bool:
-    """Whether each pause that belongs to the rate has come at least once."""
-    return all(trial.pauses.get(label) for label in trial.recurring)
-
-
-def _recurring_s(trial: Trial, example_s: float) -> float:
-    """Seconds that pauses add to each example."""
-    added = 0.0
-    for label, (every, within) in trial.recurring.items():
-        pauses = trial.pauses[label]
-        added += (sum(pauses) / len(pauses) - within * example_s) / every
-    return max(0.0, added)
 
 
 def warm_up_ticks(cost: NDArray[np.float64]) -> int | None:

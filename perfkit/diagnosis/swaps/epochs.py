@@ -30,6 +30,7 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
         return
     yield Swap(
         name=ENDLESS,
+        own_pauses=True,
         cause=_BOUNDARY,
         kind="by gain",
         defect_from=_BOUNDARY_DEFECT,
@@ -40,6 +41,7 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
     )
     yield Swap(
         name="without AUTOTUNE",
+        own_pauses=True,
         cause=_BOUNDARY,
         kind="by gain",
         defect_from=_BOUNDARY_DEFECT,
