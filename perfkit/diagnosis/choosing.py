@@ -21,8 +21,8 @@ AS_GIVEN = "as given"
 TOGETHER = "together"
 # The least gain that is worth claiming.
 CLAIMED = 1.05
-# A single round may be wrong by this much; what is worse brings nothing. What waited for
-# another swap to help gets a second chance more easily.
+# A single round may be wrong by this much; what is worse brings nothing. What waited
+# for another swap to help gets a second chance more easily.
 _HOPELESS, _LIKELY = 0.97, 0.85
 # Of the budget, after which what was found is measured together.
 _TOGETHER_AFTER = 0.55
