@@ -24,8 +24,18 @@ def count(data: Any) -> int:
 
 def first(data: Any, examples: int) -> Any:
     """The first examples; lists become tuples, as ``tf.data`` wants them."""
+    return _part(data, slice(examples))
+
+
+def parted(data: Any, share: float) -> tuple[Any, Any]:
+    """What is trained on and what is held back, as ``validation_split`` parts them."""
+    trained = int(count(data) * (1 - share))
+    return first(data, trained), _part(data, slice(trained, None))
+
+
+def _part(data: Any, which: slice) -> Any:
     if isinstance(data, tuple | list):
-        return tuple(first(part, examples) for part in data)
+        return tuple(_part(part, which) for part in data)
     if isinstance(data, dict):
-        return {name: first(part, examples) for name, part in data.items()}
-    return data if data is None else data[:examples]
+        return {name: _part(part, which) for name, part in data.items()}
+    return data if data is None else data[which]

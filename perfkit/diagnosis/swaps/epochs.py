@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perfkit.diagnosis import rows
 from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.validating import SHORTENED
 
@@ -82,10 +83,9 @@ def _no_endless(facts: Facts) -> str:
 def without_validation(training: Training) -> None:
     """Train on the same examples and validate on none."""
     arguments = training.arguments
-    if arguments.get("validation_split"):
-        kept = 1 - float(arguments["validation_split"])
-        examples = int(len(training.data[0]) * kept)
-        training.data = tuple(part[:examples] for part in training.data)
+    share = arguments.get("validation_split")
+    if share and arguments.get("validation_data") is None:
+        training.data, _ = rows.parted(training.data, float(share))
     for name in ("data", "split", "steps", "batch_size", "freq"):
         arguments.pop(f"validation_{name}", None)
     for callback in arguments["callbacks"]:

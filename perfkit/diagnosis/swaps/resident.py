@@ -41,10 +41,21 @@ def keep_one_batch(training: Training) -> None:
         # The very same objects: a loop may be given anything.
         training.data = functools.partial(itertools.repeat, batch)
         return
+    _validate_as_before(training)
     resident = tf.data.Dataset.from_tensors(batch).repeat(steps)
     training.data = resident.prefetch(1)
     for name in ("batch_size", "shuffle", "validation_split"):
         training.arguments.pop(name, None)
+
+
+def _validate_as_before(training: Training) -> None:
+    """Say by themselves what the data held back are, and how large their batches."""
+    arguments = training.arguments
+    if size := arguments.get("validation_batch_size") or arguments.get("batch_size"):
+        arguments["validation_batch_size"] = size
+    share = arguments.get("validation_split")
+    if share and arguments.get("validation_data") is None:
+        _, arguments["validation_data"] = rows.parted(training.data, float(share))
 
 
 def _steps(training: Training) -> int:

@@ -63,6 +63,16 @@ def test_without_validation_the_same_examples_are_trained_on():
     assert stopping.monitor == "loss"
 
 
+def test_without_validation_the_arrays_may_be_nested():
+    features, labels = rows(10)
+    nested = ({"one": features, "two": [features, features]}, labels, None)
+    made = training(nested, batch_size=BATCH, validation_split=0.2)
+    before = steps_of(made)
+    epochs.without_validation(made)
+    assert steps_of(made) == before == 8
+    assert made.data[0]["two"][1].shape == (8 * BATCH, 2)
+
+
 def test_how_long_a_validation_is_is_known_for_each_kind_of_data():
     def steps(**arguments):
         return facts_of(training(rows(10), **arguments)).validation_steps

@@ -1,0 +1,35 @@
+import numpy as np
+
+from perfkit.diagnosis.facts import facts_of, steps_of
+from perfkit.diagnosis.swaps.resident import keep_one_batch
+from tests.diagnosis.fits import BATCH, rows, training
+
+
+def validated(made):
+    found = facts_of(made)
+    return found.validated, found.validation_steps
+
+
+def test_without_input_what_is_held_back_is_validated_as_before():
+    features, labels = rows(10)
+    labels[:] = np.arange(len(labels))
+    made = training((features, labels), batch_size=8, validation_split=0.4)
+    before, steps = validated(made), steps_of(made)
+    keep_one_batch(made)
+    assert validated(made) == before == (1.0, 2)
+    assert steps_of(made) == steps == 3
+    assert list(made.arguments["validation_data"][1]) == list(range(24, 40))
+
+
+def test_without_input_a_validation_has_batches_as_large_as_before():
+    made = training(rows(10), batch_size=20, validation_data=rows(10))
+    before = validated(made)
+    keep_one_batch(made)
+    assert validated(made) == before == (1.0, 2)
+
+
+def test_without_input_an_epoch_is_as_long_as_before():
+    made = training(rows(10), batch_size=BATCH)
+    keep_one_batch(made)
+    assert steps_of(made) == 10
+    assert len(made.data.element_spec) == 2
