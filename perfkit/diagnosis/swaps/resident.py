@@ -69,7 +69,9 @@ def _batch(training: Training) -> Any:
     if training.kind == "tf.data":
         return next(iter(training.data))
     if training.kind == "PyDataset":
-        return training.data[0]
+        item = training.data[0]
+        # Keras takes a list for a tuple; tf.data would make one tensor of it.
+        return tuple(item) if isinstance(item, list) else item
     if training.kind == "generator":
         return next(itertools.islice(training.data(), 1))
     size = training.arguments["batch_size"]

@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 
 from perfkit.diagnosis.facts import facts_of, steps_of
@@ -33,3 +34,19 @@ def test_without_input_an_epoch_is_as_long_as_before():
     keep_one_batch(made)
     assert steps_of(made) == 10
     assert len(made.data.element_spec) == 2
+
+
+def test_without_input_an_item_that_is_a_list_is_a_batch():
+    class Listed(keras.utils.PyDataset):
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            return list(rows(1))
+
+    made = training(Listed())
+    keep_one_batch(made)
+    assert [tuple(part.shape) for part in made.data.element_spec] == [
+        (BATCH, 2),
+        (BATCH,),
+    ]
