@@ -91,13 +91,14 @@ def _slowed(wrong: Sequence[Cause]) -> str:
             f"{gain}, and no single change that was tried here explains that"
         )
     else:
-        said = (
-            f"{worst.cause} slows this training most ({MEANINGS[worst.cause]}): "
-            f'with "{worst.swap}" it runs {gain}'
-            if worst.cause in MEANINGS
-            else f"{worst.cause} slows this training most: "
-            f'with "{worst.swap}" it runs {gain}'
+        means = f" ({MEANINGS[worst.cause]})" if worst.cause in MEANINGS else ""
+        # What no swap takes away was not run without, only worked out.
+        how = (
+            f'with "{worst.swap}" it runs'
+            if worst.swap
+            else "without that it would run"
         )
+        said = f"{worst.cause} slows this training most{means}: {how} {gain}"
     alike = [one for one in others if one.speedup.high >= worst.speedup.low]
     if alike:
         names = [f"{one.cause} ({units.ratio(one.speedup.estimate)})" for one in alike]
@@ -120,7 +121,7 @@ def _next(found: Diagnosis) -> Iterator[str]:
     wrong, chances = defects(found), opportunities(found)
     for number, cause in enumerate(wrong[:_MOST_FIXES]):
         yield cause.fix if number == 0 else f"Then, for {cause.cause}: {cause.fix}"
-    for cause in chances[: _MOST_FIXES - len(wrong)]:
+    for cause in chances[: max(0, _MOST_FIXES - len(wrong))]:
         before = "Nothing has to be mended. For more speed" if not wrong else "For more"
         yield f"{before}, {cause.cause}: {cause.fix}"
     if not found.causes and statements.left_open(found):

@@ -26,6 +26,22 @@ def test_the_worst_defect_comes_first_with_its_gain_and_interval():
     )
 
 
+def test_what_no_swap_takes_away_is_told_without_one():
+    said = told(diagnosis(causes=(cause("contention", "", 1.6),))).headline
+    assert said == (
+        "contention slows this training most (other programs take the processor): "
+        "without that it would run 1.60× as fast (95 % interval 1.52 to 1.68)."
+    )
+
+
+def test_no_more_than_three_things_are_to_be_done():
+    wrong = [cause(f"cause {n}", f"swap {n}", 2.0) for n in range(5)]
+    chances = [cause("xla", f"XLA {n}", 1.4, "opportunity") for n in range(4)]
+    for some in (wrong[:1], wrong[:3], wrong):
+        said = told(diagnosis(causes=(*some, *chances))).next.splitlines()
+        assert len(said) == 3
+
+
 def test_what_may_be_as_bad_is_named_with_the_worst():
     alike = cause("callback", "without CSVLogger", 2.4)
     said = told(diagnosis(causes=(SLOW_MAP, alike))).headline
