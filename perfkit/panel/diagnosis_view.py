@@ -81,7 +81,7 @@ class DiagnosisView:
         """Show the report, its charts, and what of it can be applied."""
         self.card.value = found._repr_html_()
         self.charts.value = page.charts(found)
-        offered = [cause for cause in found.causes if cause.cause != "input-bound"]
+        offered = [cause for cause in found.causes if _can_be_applied(cause)]
         self.choices = {cause.swap: _choice(cause) for cause in offered}
         lines = map(_line, offered)
         pairs = zip(self.choices.values(), lines, strict=True)
@@ -92,6 +92,11 @@ class DiagnosisView:
         """Show what the marked swaps brought when they were measured again."""
         said = f"<p><b>Measured again:</b> {escape(plain(found.verdict, 600))}</p>"
         self.answer.value = said + page.charts(found)
+
+
+def _can_be_applied(cause: Cause) -> bool:
+    """Whether a swap takes it away, and one that a training can keep."""
+    return bool(cause.swap) and cause.cause != "input-bound"
 
 
 def _choice(cause: Cause) -> Any:

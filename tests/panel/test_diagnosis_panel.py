@@ -105,7 +105,8 @@ def test_defects_are_marked_and_chances_are_left_to_the_reader(panel):
 
 def test_what_cannot_be_applied_is_not_offered(house, panel):
     limit = cause("input-bound", "without input", 3.0)
-    house.found = diagnosis(causes=(limit,))
+    others, memory = cause("contention", "", 1.6), cause("memory-pressure", "", 1.2)
+    house.found = diagnosis(causes=(limit, others, memory))
     panel.result()
     settle(panel)
     assert panel.view.choices == {}
