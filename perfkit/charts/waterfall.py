@@ -94,6 +94,8 @@ def _bars(found: Diagnosis) -> Iterator[_Bar]:
 
 
 def _named(cause: str, swap: str) -> str:
+    if not swap:
+        return cause
     return f"{cause}: {swap}" if len(cause) + len(swap) <= 30 else swap
 
 

@@ -41,14 +41,14 @@ class Gain:
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """One thing that slows the training, proved by swapping it.
+    """One thing that slows the training, proved by a swap or inferred.
 
     Attributes:
         cause: Its name, such as ``"serial-map"``.
-        swap: The arm that proves it.
+        swap: The arm that proves it; "" where none does.
         kind: ``"defect"`` where the training does something needless,
             ``"opportunity"`` where nothing is wrong and the machine could do more.
-        speedup: What the swap brought, as rates: with / as given.
+        speedup: What it brings to be without it, as rates: without / as given.
         evidence: What was seen, in a sentence.
         fix: The line to change.
         grade: How it is known.

@@ -62,7 +62,7 @@ def _causes(found: Diagnosis) -> Section:
             f"{number}. {plain(cause.cause, _NAME)}",
             gain_in_words(cause.speedup),
             _KINDS[cause.kind],
-            f'"{plain(cause.swap, _NAME)}"',
+            f'"{plain(cause.swap, _NAME)}"' if cause.swap else "no swap",
             cause.grade,
             plain_lines(cause.fix),
         )

@@ -101,6 +101,11 @@ def test_the_report_has_the_verdict_first_and_then_the_causes():
     assert lines[3] == "     use('parallel map')"
 
 
+def test_a_cause_that_no_swap_takes_away_is_told_without_one():
+    said = repr(diagnosis(causes=(cause("contention", "", 1.6, grade="inferred"),)))
+    assert "  1. contention: 1.60× (1.52 to 1.68), a defect, no swap, inferred" in said
+
+
 def test_the_report_says_what_was_not_claimed_not_tested_and_not_measured():
     said = repr(diagnosis())
     tried = said[said.index("Tried, and not claimed") :]
