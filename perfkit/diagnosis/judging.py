@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
+from perfkit.diagnosis.swap import without_input
 from perfkit.findings.diagnosis import Cause, Gain, Seconds
 
 if TYPE_CHECKING:
@@ -102,6 +103,6 @@ def _cause(swap: Swap, compared: Comparison, measured: Measurement) -> Cause:
 
 def ceiling(swaps: Sequence[Swap], measured: Measurement) -> Gain | None:
     """What the training without its input reaches; None where it was not measured."""
-    names = [swap.name for swap in swaps if swap.ceiling]
-    compared = measured.compare(names[0], AS_GIVEN) if names else None
+    swap = without_input(swaps)
+    compared = measured.compare(swap.name, AS_GIVEN) if swap else None
     return gain(compared) if compared else None

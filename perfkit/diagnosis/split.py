@@ -12,6 +12,7 @@ import numpy as np
 
 from perfkit import units
 from perfkit.diagnosis.choosing import AS_GIVEN
+from perfkit.diagnosis.swap import without_input
 from perfkit.findings.diagnosis import Part
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def split(
     if step is None:
         return {}
     taken = _Taken(step, measured, facts.batch)
-    resident = next((swap for swap in swaps if swap.ceiling), None)
+    resident = without_input(swaps)
     found = {
         "input": taken.by(resident, "The training without its input"),
         "transfer": _transfer(taken, swaps, gpus),
@@ -154,6 +155,9 @@ def _dispatch(taken: _Taken, swaps: Sequence[Swap], facts: Facts) -> Part:
 def _callbacks(taken: _Taken, swaps: Sequence[Swap], facts: Facts) -> Part:
     off = [swap for swap in swaps if swap.cause == "callback"]
     timed = [swap for swap in off if taken.compared(swap)]
+    # Where all were left out at once, each alone is in that already.
+    whole = {swap.name for swap in timed if swap.ceiling}
+    timed = [swap for swap in timed if swap.after not in whole]
     if not timed:
         if not off and not facts.loop:
             how = "There is none to leave out."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from perfkit.diagnosis.training import Training
 
@@ -40,7 +40,7 @@ class Swap:
         own_pauses: Whether it is about the ends of epochs, where what is random in
             them may differ from the training as given.
         ceiling: Whether it shows what cannot be had, only what is lost: the training
-            without its input.
+            without its input, or without all of its callbacks.
         defect_from: Of one that is judged by gain: the gain from which it is a defect.
         inferred_if: A note of a trial that says that a part of the gain was scaled up
             from what was run; "" where all is measured.
@@ -71,3 +71,8 @@ class Untested:
 
     cause: str
     why: str
+
+
+def without_input(swaps: Iterable[Swap]) -> Swap | None:
+    """The swap that leaves the input out; None where it is not among these."""
+    return next((swap for swap in swaps if swap.cause == "input-bound"), None)

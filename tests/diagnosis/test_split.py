@@ -2,7 +2,7 @@ import pytest
 
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.judging import step_of
+from perfkit.diagnosis.judging import ceiling, step_of
 from perfkit.diagnosis.split import recurring_s, split
 from perfkit.diagnosis.swap import Swap
 from perfkit.measure.measurement import TWIN, Arm, Measurement
@@ -59,10 +59,10 @@ def measured(seconds, ends=0.0, wobble=0.001):
     )
 
 
-def parts(found, facts=None, **more):
+def parts(found, facts=None, swaps=SWAPS, **more):
     facts = facts or Facts(batch=BATCH)
     step = step_of(found, facts)
-    return split(step, SWAPS, found, facts, **more), step
+    return split(step, swaps, found, facts, **more), step
 
 
 def test_each_part_is_what_its_swap_took_away():
@@ -88,6 +88,27 @@ def test_the_end_of_an_epoch_is_shared_out_and_counted_once():
     assert found["input"].seconds == pytest.approx(0.006, rel=0.02)
     assert found["compute"].seconds == pytest.approx(0.004, rel=0.02)
     assert step.median_s == pytest.approx(0.015, rel=0.01)
+
+
+def test_callbacks_that_were_left_out_together_are_counted_once():
+    every, logger = "without callbacks", "without CSVLogger"
+    swaps = (
+        swap(every, "callback", ceiling=True),
+        swap(logger, "callback", after=every),
+        swap("without metrics", "callback"),
+    )
+    seconds = {AS_GIVEN: 0.01, every: 0.007, logger: 0.008, "without metrics": 0.009}
+    found, _ = parts(measured(seconds), swaps=swaps)
+    assert found["callbacks"].seconds == pytest.approx(0.004, rel=0.02)
+
+
+def test_only_the_training_without_its_input_is_its_ceiling():
+    every = swap("without callbacks", "callback", ceiling=True)
+    found = measured({AS_GIVEN: 0.01, every.name: 0.005, "without input": 0.004})
+    told, _ = parts(found, swaps=(every,))
+    assert told["input"].grade == "not tested"
+    assert ceiling([every], found) is None
+    assert ceiling([every, *SWAPS], found).estimate == pytest.approx(2.5, rel=0.02)
 
 
 def test_what_is_not_shown_is_no_part_and_is_left_unexplained():
