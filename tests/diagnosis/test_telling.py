@@ -174,3 +174,19 @@ def test_the_noise_floor_is_said_or_said_to_be_unknown():
 def test_a_stopped_run_says_so():
     said = told(diagnosis(stopped=True)).because
     assert "The run was stopped before its budget was spent." in said
+
+
+def test_what_is_set_aside_is_said_and_not_left_open():
+    found = diagnosis(aside=("XLA",))
+    said = [
+        reason for reason in told(found).because if "changes what is learnt" in reason
+    ]
+    assert len(said) == 1
+    assert said[0].startswith('"XLA" runs at 1.')
+    assert not any("what is learnt" in reason for reason in told(diagnosis()).because)
+
+
+def test_a_swap_that_was_never_measured_is_left_open():
+    found = diagnosis(causes=(), unmeasured=("graph",))
+    assert "graph" in left_open(found)
+    assert '"graph"' in told(found).headline

@@ -1,0 +1,83 @@
+from dataclasses import replace
+
+from perfkit.diagnosis.choosing import AS_GIVEN, TOGETHER, Choosing, unmeasured
+from tests.diagnosis.measurements import measured, swap
+from tests.findings.made import failed
+
+CEILING = swap("without input", "input-bound", ceiling=True)
+MAP = swap("parallel map", "serial-map", after="without input")
+LOGGER = swap("logger off", "callback")
+GRAPH = swap("graph", "eager")
+XLA = swap("XLA", "xla", "opportunity")
+ALL = (CEILING, MAP, LOGGER, GRAPH, XLA)
+
+
+def work(swaps):
+    return lambda: iter(())
+
+
+def chosen(found, swaps=ALL, budget=120.0, ready_s=1.0):
+    return [arm.name for arm in Choosing(swaps, work, budget, ready_s)(found)]
+
+
+def test_the_first_round_holds_all_that_waits_for_nothing():
+    first = chosen(measured(rounds=0))
+    assert first == [AS_GIVEN, "without input", "logger off", "graph", "XLA"]
+
+
+def test_a_small_budget_holds_fewer_arms_in_a_round():
+    assert len(chosen(measured(rounds=0), budget=26.0)) == 1 + 1
+
+
+def test_what_waits_comes_once_the_other_has_brought_something():
+    brings = measured(rounds=2, without_input=2.0)
+    nothing = measured(rounds=2, without_input=1.0)
+    assert "parallel map" in chosen(brings)
+    assert "parallel map" not in chosen(nothing)
+
+
+def test_one_bad_round_rules_a_swap_out():
+    found = measured(rounds=1, logger_off=0.8, graph=1.4)
+    assert "graph" in chosen(found)
+    assert "logger off" not in chosen(found)
+
+
+def test_what_is_narrow_enough_is_measured_no_more():
+    found = measured(rounds=3, without_input=1.0, logger_off=1.5, graph=1.0, XLA=1.0)
+    assert chosen(found) == []
+
+
+def test_late_in_the_budget_the_best_of_each_cause_are_measured_together():
+    gains = {"without_input": 1.0, "graph": 1.0, "XLA": 1.3}
+    found = measured(rounds=3, logger_off=1.5, **gains)
+    late = [replace(t, started_s=t.started_s + 60) for t in found.trials]
+    choosing = Choosing(ALL, work, 120.0, 1.0)
+    arms = [arm.name for arm in choosing(replace(found, trials=tuple(late)))]
+    assert arms == [AS_GIVEN, TOGETHER]
+    assert [swap.name for swap in choosing.together] == ["logger off", "XLA"]
+
+
+def test_a_training_that_never_came_through_is_given_up():
+    broken = failed(AS_GIVEN, "crashed", "ended with an error")
+    assert chosen(measured(rounds=0, trials=[broken])) == []
+
+
+def test_what_no_round_holds_is_unmeasured():
+    found = measured(rounds=2, without_input=2.0, graph=1.0)
+    assert unmeasured(ALL, found) == ("parallel map", "logger off", "XLA")
+
+
+def test_what_waited_for_something_that_brings_nothing_is_known():
+    found = measured(rounds=2, without_input=1.0, graph=1.0, logger_off=1.0)
+    assert unmeasured(ALL, found) == ("XLA",)
+
+
+def test_an_opportunity_that_cannot_run_is_none():
+    dead = failed("XLA", "crashed", "ended with an error")
+    gains = {"without_input": 1.0, "graph": 1.0, "logger_off": 1.0}
+    assert unmeasured(ALL, measured(rounds=2, trials=[dead], **gains)) == ()
+    dead = failed("logger off", "crashed", "ended with an error")
+    gains = {"without_input": 1.0, "graph": 1.0, "XLA": 1.0}
+    assert unmeasured(ALL, measured(rounds=2, trials=[dead], **gains)) == (
+        "logger off",
+    )

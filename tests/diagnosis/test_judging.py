@@ -1,0 +1,61 @@
+from perfkit.diagnosis import judging
+from tests.diagnosis.measurements import measured, swap
+
+CEILING = swap("without input", "input-bound", ceiling=True)
+MAP = swap("parallel map", "serial-map", after="without input")
+LOGGER = swap("without logger", "callback")
+BATCH = swap("batch", "small-batch", "opportunity", combines=False)
+ENDLESS = swap("endless", "epoch-boundary", "by gain", own_pauses=True)
+ALL = (CEILING, MAP, LOGGER, BATCH, ENDLESS)
+
+
+def named(**gains):
+    return [cause.cause for cause in judging.causes(ALL, measured(**gains))]
+
+
+def test_the_largest_gain_comes_first():
+    assert named(parallel_map=1.3, without_logger=2.0) == ["callback", "serial-map"]
+
+
+def test_a_gain_below_a_twentieth_is_no_cause():
+    assert named(without_logger=1.03) == []
+    assert named(without_logger=1.09) == ["callback"]
+
+
+def test_the_ceiling_gives_way_to_what_names_the_reason():
+    assert named(without_input=3.0, parallel_map=2.0) == ["serial-map"]
+    assert named(without_input=3.0, parallel_map=1.1) == ["input-bound", "serial-map"]
+    assert named(without_input=3.0, without_logger=2.0) == ["input-bound", "callback"]
+    assert named(without_input=3.0, endless=2.0) == ["epoch-boundary"]
+
+
+def test_what_changes_the_learning_waits_for_a_defect_that_explains_it():
+    assert named(batch=1.7, without_logger=1.4) == ["callback"]
+    assert named(batch=5.0, without_logger=1.2) == ["small-batch", "callback"]
+    assert named(batch=1.7) == ["small-batch"]
+
+
+def test_a_ceiling_alone_sets_no_larger_batch_aside():
+    gains = measured(batch=1.7, without_input=1.5)
+    assert judging.set_aside(ALL, gains) == ()
+    gains = measured(batch=1.7, without_logger=1.5)
+    assert judging.set_aside(ALL, gains) == ("batch",)
+
+
+def test_what_is_judged_by_its_gain_is_a_defect_from_its_bound_on():
+    found = {
+        gain: judging.causes(
+            [swap("s", "step-overhead", "by gain", defect_from=2.0)], measured(s=gain)
+        )
+        for gain in (1.5, 2.5)
+    }
+    assert [found[gain][0].kind for gain in found] == ["opportunity", "defect"]
+
+
+def test_one_round_proves_no_training_healthy():
+    once = measured(rounds=1, without_logger=1.0)
+    assert not judging.healthy((), once)
+    assert judging.healthy((), measured(rounds=2, without_logger=1.0))
+    assert not judging.healthy(
+        judging.causes(ALL, measured(without_logger=2.0)), measured(without_logger=2.0)
+    )
