@@ -165,6 +165,27 @@ def combined(swaps: Sequence[Swap], measured: Measurement) -> tuple[Swap, ...]:
     return tuple(swap for _, swap in best.values())
 
 
+def unmeasured(swaps: Sequence[Swap], measured: Measurement) -> tuple[str, ...]:
+    """Name the swaps that may help for all that is known: no round holds them.
+
+    What waited for another is known where that was measured and brings nothing. An
+    opportunity that cannot be run is none.
+    """
+    return tuple(
+        swap.name
+        for swap in swaps
+        if not _rounds(measured, swap.name)
+        and not (_rounds(measured, swap.after) and not may_help(measured, swap.after))
+        and not (swap.kind == "opportunity" and _fails(swap, measured))
+    )
+
+
+def _fails(swap: Swap, measured: Measurement) -> bool:
+    """Whether it was tried and did not come through, or what it waited for."""
+    tried = [*measured.of(swap.name), *measured.of(swap.after)]
+    return any(t.outcome not in ("completed", "stopped") for t in tried)
+
+
 def _cannot_run(measured: Measurement) -> bool:
     """Whether the training as given has been tried, and never came through."""
     tried = [*measured.of(AS_GIVEN), *measured.of(TWIN)]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # The ceiling gives way to what names the reason, if that brings so much of it.
 _EXPLAINS = 0.15
 _PLAIN = 1.15
+# What changes the learning waits for a defect that explains so much of its gain.
+_SHARES = 0.4
 
 
 def step_of(measured: Measurement, facts: Facts) -> Seconds | None:
@@ -37,16 +39,37 @@ def step_of(measured: Measurement, facts: Facts) -> Seconds | None:
 
 def causes(swaps: Sequence[Swap], measured: Measurement) -> tuple[Cause, ...]:
     """What the swaps proved, the largest gain first."""
-    found = [
+    found = _found(swaps, measured)
+    left_out = {swap.name for swap, c in found if swap.ceiling and _named(c, found)}
+    left_out.update(set_aside(swaps, measured))
+    told = [_cause(swap, c, measured) for swap, c in found if swap.name not in left_out]
+    return ranked(told)
+
+
+def set_aside(swaps: Sequence[Swap], measured: Measurement) -> tuple[str, ...]:
+    """Name what helps, but changes what is learnt and does so by sparing a defect.
+
+    A larger batch, say, calls a slow callback less often. It is to be judged once the
+    defect is mended.
+    """
+    found = _found(swaps, measured)
+    defects = [c for s, c in found if s.kind == "defect" and not s.ceiling]
+    return tuple(
+        swap.name
+        for swap, compared in found
+        if not swap.combines
+        and any(_explains(defect, compared, _SHARES) for defect in defects)
+    )
+
+
+def _found(
+    swaps: Sequence[Swap], measured: Measurement
+) -> list[tuple[Swap, Comparison]]:
+    return [
         (swap, compared)
         for swap in swaps
         if (compared := measured.compare(swap.name, AS_GIVEN)) and claimed(compared)
     ]
-    explained = {swap.name for swap, c in found if swap.ceiling and _named(c, found)}
-    told = [
-        _cause(swap, c, measured) for swap, c in found if swap.name not in explained
-    ]
-    return ranked(told)
 
 
 def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
@@ -71,12 +94,21 @@ def gain(compared: Comparison) -> Gain:
 
 
 def _named(ceiling: Comparison, found: list[tuple[Swap, Comparison]]) -> bool:
-    """Whether a swap that hangs on the ceiling says why it is there."""
+    """Whether a swap that hangs on the ceiling says why it is there.
+
+    An iterator that is made anew for each epoch is input, too.
+    """
     return any(
-        swap.after == ceiling.variant
-        and compared.ratio >= _PLAIN
-        and math.log(compared.ratio) >= _EXPLAINS * math.log(ceiling.ratio)
+        (swap.after == ceiling.variant or swap.own_pauses)
+        and _explains(compared, ceiling, _EXPLAINS)
         for swap, compared in found
+    )
+
+
+def _explains(part: Comparison, whole: Comparison, share: float) -> bool:
+    """Whether a gain is plain, and so much of the other."""
+    return part.ratio >= _PLAIN and math.log(part.ratio) >= share * math.log(
+        whole.ratio
     )
 
 

@@ -11,7 +11,8 @@ def are_arrays(data: Any) -> bool:
 
     if not isinstance(data, tuple | list):
         return False
-    leaves = tf.nest.flatten(data)
+    # Sample weights that are None are none.
+    leaves = [leaf for leaf in tf.nest.flatten(data) if leaf is not None]
     return bool(leaves) and all(hasattr(leaf, "shape") for leaf in leaves)
 
 

@@ -12,7 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import judging, look, peak, raised, swaps, telling
-from perfkit.diagnosis.choosing import AS_GIVEN, TOGETHER, Applying, Choosing
+from perfkit.diagnosis.choosing import (
+    AS_GIVEN,
+    TOGETHER,
+    Applying,
+    Choosing,
+    unmeasured,
+)
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.inferring import inferred
@@ -270,6 +276,8 @@ class DiagnosisSession:
             together=self._together(measured),
             ceiling=judging.ceiling(self._swaps, measured),
             untested=self._untested,
+            unmeasured=() if self._only else unmeasured(self._swaps, measured),
+            aside=judging.set_aside(self._swaps, measured),
             hints=hints(self._maker),
             anatomy=self._anatomy,
             facts=self._facts.as_note() | {"share_of_peak": reached},

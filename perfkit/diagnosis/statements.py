@@ -61,12 +61,13 @@ def rounds(found: Diagnosis) -> int:
 
 def left_open(found: Diagnosis) -> list[str]:
     """Swaps that may still bring much, for all that was measured."""
-    claimed = {cause.swap for cause in found.causes}
-    return [
+    claimed = {cause.swap for cause in found.causes} | set(found.aside)
+    measured = [
         compared.variant
         for compared in found.comparisons
         if compared.variant not in (*claimed, TOGETHER) and _is_open(compared)
     ]
+    return [*measured, *found.unmeasured]
 
 
 def _is_open(compared: Comparison) -> bool:
@@ -82,6 +83,7 @@ def because(found: Diagnosis) -> Iterator[str]:
         yield f"{cause.cause}, {_kind(cause)}: {cause.evidence} ({cause.grade})"
     yield from _input(found)
     yield from _together(found)
+    yield from _aside(found)
     yield from _failures(found)
     yield from _noise(found)
     yield from _open(found)
@@ -142,6 +144,21 @@ def _together(found: Diagnosis) -> Iterator[str]:
             f"Together, {listed(found.together.swaps)} run at "
             f"{units.ratio(gain.estimate)} the rate ({between(gain)}); gains do not "
             f"add up {_MEASURED}."
+        )
+
+
+def _aside(found: Diagnosis) -> Iterator[str]:
+    """What changes the learning, and seems to bring more than it does."""
+    gains = [
+        f'"{c.variant}" runs at {units.ratio(c.ratio)} the rate '
+        f"({c.low:.2f} to {c.high:.2f})"
+        for c in found.comparisons
+        if c.variant in found.aside
+    ]
+    if gains:
+        yield (
+            f"{'; '.join(gains)} {_MEASURED}: but this changes what is learnt, and "
+            "much of it is what the defects cost. Look again once they are mended."
         )
 
 

@@ -51,14 +51,18 @@ def outcome(measured: Measurement) -> str:
 
 
 def _applied(found: Diagnosis) -> str:
-    """What chosen swaps brought together, where nothing else was looked for."""
-    if found.together is None or {c.variant for c in found.comparisons} != {TOGETHER}:
+    """What chosen swaps brought, where nothing else was looked for."""
+    if len(found.comparisons) != 1 or found.ceiling or found.unmeasured:
         return ""
-    gain, (compared,) = found.together.speedup, found.comparisons
+    (compared,) = found.comparisons
+    if found.together and compared.variant == TOGETHER:
+        what = f"{statements.listed(found.together.swaps)}, applied together"
+    else:
+        what = f'"{compared.variant}", applied alone'
     return (
-        f"{statements.listed(found.together.swaps)}, applied together: "
-        f"{compared.verdict}, {units.ratio(gain.estimate)} the rate of the training as "
-        f"given ({between(gain)})."
+        f"{what}: {compared.verdict}, {units.ratio(compared.ratio)} the rate of the "
+        "training as given (95 % interval "
+        f"{compared.low:.2f} to {compared.high:.2f})."
     )
 
 

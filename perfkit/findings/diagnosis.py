@@ -126,6 +126,9 @@ class Diagnosis:
         together: The best swaps at once; None where there are not two of them.
         ceiling: The training without its input: no change of the input brings more.
         untested: Causes that were not looked for, each with why.
+        unmeasured: Swaps that apply and may help, and that this run did not measure.
+        aside: Swaps that bring something, but change what is learnt and do so by
+            sparing a defect: to be judged once that is mended.
         hints: What stands in the code.
         anatomy: The plan of its pipeline; see ``perfkit.workloads.anatomy``.
         facts: What is known of the training; see ``perfkit.diagnosis.facts``.
@@ -151,6 +154,8 @@ class Diagnosis:
     together: Together | None = None
     ceiling: Gain | None = None
     untested: dict[str, str] = field(default_factory=dict)
+    unmeasured: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
     hints: tuple[Hint, ...] = ()
     anatomy: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 # Each has a line in every report; no training has a tenth of it.
 _MOST = 500
+_COUNTED = (
+    "causes",
+    "split",
+    "untested",
+    "unmeasured",
+    "aside",
+    "hints",
+    "because",
+)
 # May be below 0: the parts are measured apart and can add up to more than the step.
 _REST = "unexplained"
 
@@ -39,7 +48,7 @@ def parsed(data: bytes, name: str) -> Diagnosis:
 
 def faults(found: Diagnosis) -> Iterator[str]:
     """What no run can have measured, although each value is of the right type."""
-    for field in ("causes", "split", "untested", "hints", "because"):
+    for field in _COUNTED:
         if len(getattr(found, field)) > _MOST:
             yield f"it has more than {_MOST} {field}"
     yield from reading.faults(found.finding)

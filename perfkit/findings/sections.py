@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _NAME, _SENTENCE, _MOST = 60, 400, 40
 # The least gain that is worth claiming.
 _WORTH = 1.05
+_UNMEASURED = "it applies and may help, and this run did not measure it"
 _KINDS = {"defect": "a defect", "opportunity": "an opportunity"}
 
 
@@ -185,7 +186,8 @@ def _untested(found: Diagnosis) -> Section:
         (plain(cause, _NAME), plain(why, _SENTENCE))
         for cause, why in found.untested.items()
     )
-    return Section("Not tested", ("cause", "why"), rows)
+    rows += tuple((f'"{plain(n, _NAME)}"', _UNMEASURED) for n in found.unmeasured)
+    return Section("Not tested", ("cause or swap", "why"), rows)
 
 
 def _hints(found: Diagnosis) -> Section:

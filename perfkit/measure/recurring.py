@@ -2,9 +2,9 @@
 
 A trial sees few of them, and some last several times as long as others for reasons of
 their own: a thread that still sleeps when its pipeline is dropped, say. So what a pause
-takes in any case is the shortest of all trials of the variant, and what pauses take
-beyond that is shared out over all variants alike. Where a variant is about those very
-pauses, each of its trials counts as it was.
+takes in any case is the shortest of all trials of the variant. What they take beyond
+that is drawn to what is usual over all variants, as few pauses say little. Where a
+variant is about those very pauses, each of its trials counts as it was.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from perfkit.measure.trial import Trial
+
+# The usual of all variants counts like so many pauses of each.
+_BORROWED = 2.0
 
 
 def all_seen(trial: Trial) -> bool:
@@ -47,20 +50,30 @@ class Usual:
             for variant, mine in trials.items()
             for label, pauses in _by_label(mine).items()
         }
-        beyond: dict[str, list[float]] = {}
+        all_: dict[str, list[float]] = {}
+        own: dict[tuple[str, str], list[float]] = {}
         for variant, mine in trials.items():
             for label, pauses in _by_label(mine).items():
-                least = self._least[variant, label]
-                beyond.setdefault(label, []).extend(one - least for one in pauses)
-        self._beyond = {label: statistics.fmean(all_) for label, all_ in beyond.items()}
+                beyond = [one - self._least[variant, label] for one in pauses]
+                all_.setdefault(label, []).extend(beyond)
+                own[variant, label] = beyond
+        self._beyond = {
+            (variant, label): _drawn_to(statistics.fmean(all_[label]), beyond)
+            for (variant, label), beyond in own.items()
+        }
 
     def usual_s(self, variant: str, trial: Trial, example_s: float) -> float:
         """Seconds that usual pauses add to each example of one of its trials."""
         each = {
-            label: self._least[variant, label] + self._beyond[label]
+            label: self._least[variant, label] + self._beyond[variant, label]
             for label in trial.recurring
         }
         return _shared_out(trial, each, example_s)
+
+
+def _drawn_to(usual: float, own: Sequence[float]) -> float:
+    """The mean of a variant's own, drawn to the usual where there are few."""
+    return (sum(own) + _BORROWED * usual) / (len(own) + _BORROWED)
 
 
 def _by_label(trials: Iterable[Trial]) -> dict[str, list[float]]:
