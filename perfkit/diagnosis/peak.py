@@ -6,7 +6,7 @@ with the same kind of numbers. No training reaches all of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.measure.steady import steady
@@ -14,11 +14,16 @@ from perfkit.measure.tries import Try
 from perfkit.workloads.rungs import gpu, products
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from perfkit.diagnosis.facts import Facts
     from perfkit.findings.diagnosis import Seconds
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tries import Tries
 
+# The fact of a record that holds it.
+SHARE = "share_of_peak"
+_MOST = 10.0
 NAME = "a large matrix product"
 # Making it ready and timing it takes so long.
 TAKES_S = 2.5
@@ -53,9 +58,16 @@ def share(step: Seconds | None, measured: Measurement, facts: Facts) -> float | 
     return facts.flop / step.median_s / peak
 
 
+def known(facts: Mapping[str, Any]) -> float | None:
+    """The share as a record keeps it; None where it holds none that can be."""
+    reached = facts.get(SHARE)
+    sound = isinstance(reached, float) and 0 < reached < _MOST
+    return reached if sound else None
+
+
 def in_words(reached: float) -> str:
     """Say it in a sentence."""
     return (
-        f"It reaches {units.percent(reached)} of what {NAME} reaches here (measured "
-        "here; its arithmetic is counted from the shapes of its products)."
+        f"It reaches {units.percent(reached)} of what {NAME} reaches here, by the "
+        "shapes of its own products."
     )

@@ -280,7 +280,7 @@ class DiagnosisSession:
             aside=judging.set_aside(self._swaps, measured),
             hints=hints(self._maker),
             anatomy=self._anatomy,
-            facts=self._facts.as_note() | {"share_of_peak": reached},
+            facts=self._facts.as_note() | {peak.SHARE: reached},
             outcome=telling.outcome(measured),
             trials=measured.trials,
             samples=measured.samples,
@@ -294,12 +294,8 @@ class DiagnosisSession:
             unfinished=unfinished,
         )
         told = telling.told(found)
-        more = () if reached is None else (peak.in_words(reached),)
         return replace(
-            found,
-            verdict=told.headline,
-            because=(*told.because, *more),
-            next=told.next,
+            found, verdict=told.headline, because=told.because, next=told.next
         )
 
     def _together(self, measured: Measurement) -> Together | None:

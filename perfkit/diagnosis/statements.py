@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit import units
+from perfkit.diagnosis import peak
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED, TOGETHER
 from perfkit.measure.statistics import WORTH_KNOWING
 
@@ -84,6 +85,7 @@ def because(found: Diagnosis) -> Iterator[str]:
     yield from _input(found)
     yield from _together(found)
     yield from _aside(found)
+    yield from _reached(found)
     yield from _failures(found)
     yield from _noise(found)
     yield from _open(found)
@@ -160,6 +162,12 @@ def _aside(found: Diagnosis) -> Iterator[str]:
             f"{'; '.join(gains)} {_MEASURED}: but this changes what is learnt, and "
             "much of it is what the defects cost. Look again once they are mended."
         )
+
+
+def _reached(found: Diagnosis) -> Iterator[str]:
+    reached = peak.known(found.facts)
+    if reached is not None:
+        yield f"{peak.in_words(reached).rstrip('.')} {_MEASURED}."
 
 
 def _failures(found: Diagnosis) -> Iterator[str]:

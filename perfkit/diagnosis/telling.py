@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.diagnosis import statements
+from perfkit.diagnosis import peak, statements
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED, TOGETHER
 from perfkit.diagnosis.statements import MEANINGS, between, defects, opportunities
 from perfkit.findings.record import Verdict
@@ -26,6 +26,8 @@ _REMEDIES = {
     "stopped": "Diagnose again, and let it run until the first round is over.",
 }
 _MOST_FIXES = 3
+# Where these bring something, steps wait for something else than their own work.
+_OVERHEAD = ("step-overhead", "small-batch")
 
 
 def told(found: Diagnosis) -> Verdict:
@@ -82,7 +84,7 @@ def _headline(found: Diagnosis) -> str:
             f"{statements.listed(still_open)} may still bring much: the run was too "
             "short or too noisy to say."
         )
-    return _healthy(opportunities(found))
+    return _healthy(found)
 
 
 def _slowed(wrong: Sequence[Cause]) -> str:
@@ -110,13 +112,20 @@ def _slowed(wrong: Sequence[Cause]) -> str:
     return f"{said}."
 
 
-def _healthy(chances: Sequence[Cause]) -> str:
+def _healthy(found: Diagnosis) -> str:
     said = "Nothing is wrong with this training: no swap shows a defect"
+    chances = opportunities(found)
     if not chances:
-        return f"{said}, and none brings {units.percent(CLAIMED - 1)} or more."
+        said += f", and none brings {units.percent(CLAIMED - 1)} or more"
+    reached = peak.known(found.facts)
+    if not any(chance.cause in _OVERHEAD for chance in chances):
+        said += ". It is compute-bound: its time goes into the work of its steps"
+    said += f". {peak.in_words(reached)}" if reached is not None else "."
+    if not chances:
+        return said
     best = chances[0]
     return (
-        f"{said}. The machine could do more: {best.cause} brings "
+        f"{said} The machine could do more: {best.cause} brings "
         f"{units.ratio(best.speedup.estimate)} ({between(best.speedup)})."
     )
 

@@ -165,4 +165,6 @@ def _described(value: Any) -> str:
     if isinstance(value, tuple):
         inside = ", ".join(type(part).__name__ for part in value[:4])
         return f"a tuple of {len(value)} ({inside})"
-    return "nothing" if value is None else f"a {type(value).__name__}"
+    if value is None:
+        return "nothing"
+    return f"of type {type(value).__name__}"

@@ -69,7 +69,8 @@ def test_waiting_for_input_promises_no_more_than_the_ceiling():
 def test_a_healthy_training_gets_its_chances_and_no_defect():
     said = told(diagnosis(causes=(XLA,)))
     assert said.headline == (
-        "Nothing is wrong with this training: no swap shows a defect. The machine "
+        "Nothing is wrong with this training: no swap shows a defect. It is "
+        "compute-bound: its time goes into the work of its steps. The machine "
         "could do more: xla brings 1.40× (95 % interval 1.33 to 1.47)."
     )
     assert said.next == f"Nothing has to be mended. For more speed, xla: {XLA.fix}"
@@ -190,3 +191,20 @@ def test_a_swap_that_was_never_measured_is_left_open():
     found = diagnosis(causes=(), unmeasured=("graph",))
     assert "graph" in left_open(found)
     assert '"graph"' in told(found).headline
+
+
+def test_a_healthy_training_gets_its_share_of_the_peak():
+    said = told(diagnosis(causes=(), facts={"share_of_peak": 0.43})).headline
+    assert "It is compute-bound" in said
+    assert "It reaches 43 % of what a large matrix product reaches here" in said
+
+
+def test_steps_that_wait_for_python_are_not_called_compute_bound():
+    small = cause("small-batch", "batch ×4", 2.0, "opportunity")
+    assert "compute-bound" not in told(diagnosis(causes=(small,))).headline
+
+
+@pytest.mark.parametrize("reached", ["0.4", -1.0, 1e9, None, float("nan"), [1]])
+def test_a_share_of_the_peak_that_cannot_be_is_not_told(reached):
+    said = told(diagnosis(facts={"share_of_peak": reached}))
+    assert not any("It reaches" in reason for reason in said.because)
