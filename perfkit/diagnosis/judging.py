@@ -58,7 +58,7 @@ def set_aside(swaps: Sequence[Swap], measured: Measurement) -> tuple[str, ...]:
         swap.name
         for swap, compared in found
         if not swap.combines
-        and any(_explains(defect, compared, _SHARES) for defect in defects)
+        and any(_explains(defect.ratio, compared, _SHARES) for defect in defects)
     )
 
 
@@ -96,20 +96,19 @@ def gain(compared: Comparison) -> Gain:
 def _named(ceiling: Comparison, found: list[tuple[Swap, Comparison]]) -> bool:
     """Whether a swap that hangs on the ceiling says why it is there.
 
-    An iterator that is made anew for each epoch is input, too.
+    An iterator that is made anew for each epoch is input, too; but the ends of epochs
+    are few and random, so that no more of their gain counts than is shown.
     """
     return any(
-        (swap.after == ceiling.variant or swap.own_pauses)
-        and _explains(compared, ceiling, _EXPLAINS)
+        _explains(compared.low if swap.own_pauses else compared.ratio, ceiling)
         for swap, compared in found
+        if swap.after == ceiling.variant or swap.own_pauses
     )
 
 
-def _explains(part: Comparison, whole: Comparison, share: float) -> bool:
+def _explains(gain: float, whole: Comparison, share: float = _EXPLAINS) -> bool:
     """Whether a gain is plain, and so much of the other."""
-    return part.ratio >= _PLAIN and math.log(part.ratio) >= share * math.log(
-        whole.ratio
-    )
+    return gain >= _PLAIN and math.log(gain) >= share * math.log(whole.ratio)
 
 
 def _cause(swap: Swap, compared: Comparison, measured: Measurement) -> Cause:

@@ -3,12 +3,14 @@
 A trial sees few of them, and some last several times as long as others for reasons of
 their own: a thread that still sleeps when its pipeline is dropped, say. So what a pause
 takes in any case is the shortest of all trials of the variant. What they take beyond
-that is drawn to what is usual over all variants, as few pauses say little. Where a
-variant is about those very pauses, each of its trials counts as it was.
+that is the mean over all variants, but for one whose pauses are shown to differ from
+the others': that keeps its own. Where a variant is about those very pauses, each of its
+trials counts as it was.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from typing import TYPE_CHECKING
 
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 
     from perfkit.measure.trial import Trial
 
-# The usual of all variants counts like so many pauses of each.
-_BORROWED = 2.0
+# Standard deviations of the rank sum from which on pauses are shown to differ.
+_APART = 2.8
 
 
 def all_seen(trial: Trial) -> bool:
@@ -50,16 +52,16 @@ class Usual:
             for variant, mine in trials.items()
             for label, pauses in _by_label(mine).items()
         }
-        all_: dict[str, list[float]] = {}
-        own: dict[tuple[str, str], list[float]] = {}
+        beyond: dict[str, dict[str, list[float]]] = {}
         for variant, mine in trials.items():
             for label, pauses in _by_label(mine).items():
-                beyond = [one - self._least[variant, label] for one in pauses]
-                all_.setdefault(label, []).extend(beyond)
-                own[variant, label] = beyond
+                least = self._least[variant, label]
+                own = beyond.setdefault(label, {})
+                own[variant] = [one - least for one in pauses]
         self._beyond = {
-            (variant, label): _drawn_to(statistics.fmean(all_[label]), beyond)
-            for (variant, label), beyond in own.items()
+            (variant, label): mean
+            for label, own in beyond.items()
+            for variant, mean in _usual(own).items()
         }
 
     def usual_s(self, variant: str, trial: Trial, example_s: float) -> float:
@@ -71,9 +73,27 @@ class Usual:
         return _shared_out(trial, each, example_s)
 
 
-def _drawn_to(usual: float, own: Sequence[float]) -> float:
-    """The mean of a variant's own, drawn to the usual where there are few."""
-    return (sum(own) + _BORROWED * usual) / (len(own) + _BORROWED)
+def _usual(own: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The mean of each variant: of all together, or its own where that is another."""
+    apart = {
+        variant
+        for variant, mine in own.items()
+        if _is_apart(
+            mine, [one for v, theirs in own.items() if v != variant for one in theirs]
+        )
+    }
+    alike = [one for variant in own.keys() - apart for one in own[variant]]
+    return {
+        variant: statistics.fmean(mine if variant in apart else alike)
+        for variant, mine in own.items()
+    }
+
+
+def _is_apart(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether most of one lie on the same side of most of the other (a rank sum)."""
+    above = sum((a > b) - (a < b) for a in one for b in other) / 2
+    n, m = len(one), len(other)
+    return abs(above) > _APART * math.sqrt(n * m * (n + m + 1) / 12)
 
 
 def _by_label(trials: Iterable[Trial]) -> dict[str, list[float]]:

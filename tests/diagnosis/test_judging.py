@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 from perfkit.diagnosis import judging
 from tests.diagnosis.measurements import measured, swap
+from tests.findings.made import trial
 
 CEILING = swap("without input", "input-bound", ceiling=True)
 MAP = swap("parallel map", "serial-map", after="without input")
@@ -27,6 +30,20 @@ def test_the_ceiling_gives_way_to_what_names_the_reason():
     assert named(without_input=3.0, parallel_map=1.1) == ["input-bound", "serial-map"]
     assert named(without_input=3.0, without_logger=2.0) == ["input-bound", "callback"]
     assert named(without_input=3.0, endless=2.0) == ["epoch-boundary"]
+
+
+def test_the_ends_of_epochs_explain_no_more_than_is_shown_of_them():
+    made = measured(without_input=3.0, endless=2.0)
+    # As fast in two rounds as in none: the mean is plain, its interval is not.
+    uneven = {1: 1.0, 2: 1.0, 3: 6.0}
+    trials = [
+        t
+        if t.variant != "endless"
+        else trial("endless", 1000 * uneven[t.round], t.round)
+        for t in made.trials
+    ]
+    found = judging.causes(ALL, replace(made, trials=tuple(trials)))
+    assert found[0].cause == "input-bound"
 
 
 def test_what_changes_the_learning_waits_for_a_defect_that_explains_it():

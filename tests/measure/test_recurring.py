@@ -47,14 +47,24 @@ def test_a_trial_that_never_saw_its_pause_has_no_rate():
     assert steady(trial_with({}, {"epoch end": (1000, 0)})) is None
 
 
-def test_what_is_random_in_pauses_is_drawn_to_what_is_usual():
+def test_what_is_random_in_pauses_is_shared_by_all_variants_alike():
     label = "epoch end"
     calm = trial_with({label: (0.1, 0.1, 0.1)}, {label: (1000, 0)})
     stalled = trial_with({label: (0.1, 0.1, 0.7)}, {label: (1000, 0)})
     usual = Usual({"one": [calm], "other": [stalled]})
-    # Beyond the shortest are 0 and 0.2 s, usually 0.1 s: it counts as two of five.
-    assert usual.usual_s("one", calm, 0.001) == pytest.approx(0.14 / 1000)
-    assert usual.usual_s("other", stalled, 0.001) == pytest.approx(0.26 / 1000)
+    # The shortest is 0.1 s for both, and 0.6 s beyond it fall on six pauses.
+    for name, trial in (("one", calm), ("other", stalled)):
+        assert usual.usual_s(name, trial, 0.001) == pytest.approx(0.2 / 1000)
+
+
+def test_a_variant_whose_pauses_are_shown_to_differ_keeps_its_own():
+    label = "epoch end"
+    calm = trial_with({label: (0.1,) * 12}, {label: (1000, 0)})
+    slow = trial_with({label: (0.1, *(0.5,) * 11)}, {label: (1000, 0)})
+    usual = Usual({"one": [calm], "other": [slow], "third": [slow]})
+    assert usual.usual_s("one", calm, 0.001) == pytest.approx(0.1 / 1000)
+    expected = (0.1 + 11 * 0.4 / 12) / 1000
+    assert usual.usual_s("other", slow, 0.001) == pytest.approx(expected)
 
 
 def test_a_variant_about_its_pauses_counts_those_of_its_own_trials():
