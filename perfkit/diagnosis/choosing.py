@@ -96,6 +96,7 @@ class Choosing:
             swap.changes,
             AS_GIVEN,
             own_pauses=swap.own_pauses,
+            other_pauses=swap.ceiling,
         )
 
     def _wanted(self, swap: Swap, measured: Measurement) -> bool:

@@ -34,6 +34,8 @@ class Arm:
         unavailable: Why it is not run on this machine; "" where it is.
         own_pauses: Whether it is about its recurring pauses, so that those of its own
             trials count, one by one.
+        other_pauses: Whether they are known to be others than those of the rest, so
+            that only its own trials say what is usual.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Arm:
     against: str = ""
     unavailable: str = ""
     own_pauses: bool = False
+    other_pauses: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +152,7 @@ class Measurement:
             if variant not in self._own:
                 mine = trials.setdefault(self._repeats(variant), [])
                 mine += [trial for trial, _ in rounds.values()]
-        return Usual(trials)
+        return Usual(trials, [arm.name for arm in self.arms if arm.other_pauses])
 
     def _repeats(self, variant: str) -> str:
         return self.baseline if variant == TWIN else variant
@@ -192,4 +195,25 @@ class Measurement:
         one = self._steady_of(variant, own=own)
         other = self._steady_of(baseline, own=own)
         pairs = [(one[r], other[r]) for r in sorted(one.keys() & other.keys())]
-        return statistics.rounds(variant, baseline, pairs) if pairs else None
+        if not pairs:
+            return None
+        shared = 0.0 if own else self._pauses_variance(variant, baseline)
+        return statistics.rounds(variant, baseline, pairs, shared=shared)
+
+    def _pauses_variance(self, variant: str, baseline: str) -> float:
+        """Of the log ratio, from what is not known of usual pauses: in all rounds."""
+        one, other = (self._pauses_errors(each) for each in (variant, baseline))
+        return sum(
+            (one.get(key, 0.0) - other.get(key, 0.0)) ** 2 for key in {*one, *other}
+        )
+
+    def _pauses_errors(self, variant: str) -> dict[int, float]:
+        """Of the log rate, by their source."""
+        rounds = self._completed.get(variant, {})
+        trial = next((t for t, _ in rounds.values() if t.recurring), None)
+        if trial is None:
+            return {}
+        errors = self._usual_pauses.errors_s(self._repeats(variant), trial)
+        steadies = self._steady_of(variant, own=False).values()
+        rate = sum(steady.rate for steady in steadies) / len(rounds)
+        return {key: error * rate for key, error in errors.items()}

@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import math
 import statistics
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from perfkit.measure.trial import Trial
 
 # Standard deviations of the rank sum from which on pauses are shown to differ.
 _APART = 2.8
+# The shortest of fewer is no measure for what the others take beyond it.
+_FEW = 4
 
 
 def all_seen(trial: Trial) -> bool:
@@ -39,14 +42,42 @@ def seen_s(trial: Trial, example_s: float) -> float:
     return _shared_out(trial, each, example_s)
 
 
+@dataclass(frozen=True)
+class _Beyond:
+    """What pauses take beyond the shortest: the mean, and the standard error of that.
+
+    Those of several variants that are alike are one and the same object.
+    """
+
+    mean_s: float
+    error_s: float
+
+    @classmethod
+    def of(cls, groups: Sequence[Sequence[float]]) -> _Beyond:
+        """Take it from seconds beyond the shortest of each group.
+
+        A pause that is alone is the shortest, and tells nothing of the others.
+        """
+        several = [group for group in groups if len(group) > 1]
+        seen = _together(several)
+        if not seen:
+            return cls(0.0, 0.0)
+        # The shortest of few is no floor: so it is where tails fall off exponentially.
+        mean = sum(seen) / (len(seen) - len(several))
+        return cls(mean, statistics.stdev(seen) / len(seen) ** 0.5)
+
+
 class Usual:
     """The usual pauses of the variants of a run.
 
     Args:
         trials: The completed trials by variant, those of a twin with what it repeats.
+        apart: The variants whose pauses are known to be others than the rest's.
     """
 
-    def __init__(self, trials: Mapping[str, Sequence[Trial]]) -> None:
+    def __init__(
+        self, trials: Mapping[str, Sequence[Trial]], apart: Collection[str] = ()
+    ) -> None:
         self._least = {
             (variant, label): min(pauses)
             for variant, mine in trials.items()
@@ -59,38 +90,51 @@ class Usual:
                 own = beyond.setdefault(label, {})
                 own[variant] = [one - least for one in pauses]
         self._beyond = {
-            (variant, label): mean
+            (variant, label): found
             for label, own in beyond.items()
-            for variant, mean in _usual(own).items()
+            for variant, found in _usual(own, apart).items()
         }
 
     def usual_s(self, variant: str, trial: Trial, example_s: float) -> float:
         """Seconds that usual pauses add to each example of one of its trials."""
         each = {
-            label: self._least[variant, label] + self._beyond[variant, label]
+            label: self._least[variant, label] + self._beyond[variant, label].mean_s
             for label in trial.recurring
         }
         return _shared_out(trial, each, example_s)
 
+    def errors_s(self, variant: str, trial: Trial) -> dict[int, float]:
+        """Standard errors of what usual pauses add to each example, by their source.
 
-def _usual(own: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """The mean of each variant: of all together, or its own where that is another."""
-    apart = {
-        variant
-        for variant, mine in own.items()
-        if _is_apart(
-            mine, [one for v, theirs in own.items() if v != variant for one in theirs]
-        )
-    }
-    alike = [one for variant in own.keys() - apart for one in own[variant]]
+        An error that two variants share is in both alike: it has the same key.
+        """
+        found: dict[int, float] = {}
+        for label, (every, _) in trial.recurring.items():
+            beyond = self._beyond[variant, label]
+            found[id(beyond)] = found.get(id(beyond), 0.0) + beyond.error_s / every
+        return found
+
+
+def _usual(
+    own: Mapping[str, Sequence[float]], apart: Collection[str]
+) -> dict[str, _Beyond]:
+    """What is usual for each variant: of all together, or its own where it differs."""
+    rest = own.keys() - set(apart)
+    differ = {v for v in rest if _is_apart(own[v], [own[o] for o in rest if o != v])}
+    alike = _Beyond.of([own[variant] for variant in rest - differ])
     return {
-        variant: statistics.fmean(mine if variant in apart else alike)
+        variant: alike if variant in rest - differ else _Beyond.of([mine])
         for variant, mine in own.items()
     }
 
 
-def _is_apart(one: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether most of one lie on the same side of most of the other (a rank sum)."""
+def _together(some: Iterable[Sequence[float]]) -> list[float]:
+    return [one for each in some for one in each]
+
+
+def _is_apart(one: Sequence[float], others: Iterable[Sequence[float]]) -> bool:
+    """Whether most of one lie on the same side of most of the others (a rank sum)."""
+    other = _together(each for each in others if len(each) >= _FEW)
     above = sum((a > b) - (a < b) for a in one for b in other) / 2
     n, m = len(one), len(other)
     return abs(above) > _APART * math.sqrt(n * m * (n + m + 1) / 12)

@@ -191,8 +191,8 @@ class Run:
     def _one_go(self, live: LiveTrial) -> Callable[[float, int], bool]:
         # The first call shows no rate, and may take longer than all that follows.
         def enough(*_: float) -> bool:
-            long_enough = live.since_first_call_s >= spending.one_go_s(live.tick_s)
-            return long_enough and len(live.costs) > 2
+            seconds = spending.one_go_s(live.tick_s, self.plan.budget, len(self._arms))
+            return live.since_first_call_s >= seconds and len(live.costs) > 2
 
         return enough
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from perfkit.measure.measurement import TWIN
@@ -20,6 +21,9 @@ _CHOSEN_S = 2.0
 # Trials in one go work this long, or up to so long where their ticks take long.
 ONE_GO_S = 1.5
 _LONGEST_ONE_GO_S = 5.0
+# Less than so long shows no rate. Where the budget holds fewer rounds than this of the
+# usual length, they are made shorter: two short visits say more than a long one.
+_SHORTEST_ONE_GO_S, _VISITS = 0.5, 2
 # Warm-up ends when the ticks look settled, or after so many seconds.
 SHORTEST_WARM_UP_S = 0.3
 _LONGEST_WARM_UP_S = 3.0
@@ -71,9 +75,16 @@ def turns_of_a_choice(left: float, each: Sequence[float]) -> int:
     return max(1, min(wanted, int(left / sum(each))))
 
 
-def one_go_s(tick_s: float) -> float:
-    """Seconds that a trial in one go works after its first call."""
-    return max(ONE_GO_S, min(_LONGEST_ONE_GO_S, 2 * TICKS_A_TURN * tick_s))
+def one_go_s(tick_s: float, budget: float = math.inf, arms: int = 1) -> float:
+    """Seconds that a trial in one go works after its first call.
+
+    Args:
+        tick_s: The usual length of its ticks.
+        budget: Seconds of the whole run.
+        arms: That it has.
+    """
+    usual = min(ONE_GO_S, max(_SHORTEST_ONE_GO_S, budget / (_VISITS * arms)))
+    return max(usual, min(_LONGEST_ONE_GO_S, 2 * TICKS_A_TURN * tick_s))
 
 
 def longest_warm_up_s(budget: float, arms: int, *, chosen: bool = False) -> float:

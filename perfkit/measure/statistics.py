@@ -189,12 +189,14 @@ class Rounds:
         baseline: The one it is held against.
         logs: Log of the ratio of rates, shape (rounds,).
         within: Variance of each of them, from the turns in the round, shape (rounds,).
+        shared: Variance of what is the same in all rounds, and no mean makes smaller.
     """
 
     variant: str
     baseline: str
     logs: NDArray[np.float64]
     within: NDArray[np.float64]
+    shared: float = 0.0
 
     @property
     def variance(self) -> float:
@@ -204,7 +206,11 @@ class Rounds:
 
 
 def rounds(
-    variant: str, baseline: str, pairs: Sequence[tuple[Steady, Steady]], seed: int = 0
+    variant: str,
+    baseline: str,
+    pairs: Sequence[tuple[Steady, Steady]],
+    seed: int = 0,
+    shared: float = 0.0,
 ) -> Rounds:
     """Take the ratio of each round.
 
@@ -213,11 +219,12 @@ def rounds(
         baseline: The one it is held against.
         pairs: Of each round: the variant's steady part and the baseline's.
         seed: Of the resampling.
+        shared: Variance of what is the same in all rounds.
     """
     draw = np.random.default_rng(seed)
     ratios = [_log_ratio(one, other, draw) for one, other in pairs]
     logs, within = np.array(ratios).reshape(-1, 2).T
-    return Rounds(variant, baseline, logs, within)
+    return Rounds(variant, baseline, logs, within, shared)
 
 
 def usual_variance(all_rounds: Sequence[Rounds]) -> float:
@@ -267,7 +274,8 @@ def _moderated(of: Rounds, usual: float) -> tuple[float, float, float]:
     variance = max(mixed, float(of.within.mean()))
     # One round shows nothing of how rounds differ, whatever the others do.
     freedom = own + _BORROWED if own else 1.0
-    return float(of.logs.mean()), float(np.sqrt(variance / count)), freedom
+    error = float(np.sqrt(variance / count + of.shared))
+    return float(of.logs.mean()), error, freedom
 
 
 def noise_floor(twin: Rounds, usual: float) -> float:

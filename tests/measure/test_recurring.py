@@ -1,5 +1,7 @@
 """A pause that comes again, whose share is part of the rate."""
 
+import random
+import statistics
 from dataclasses import replace
 
 import pytest
@@ -47,24 +49,69 @@ def test_a_trial_that_never_saw_its_pause_has_no_rate():
     assert steady(trial_with({}, {"epoch end": (1000, 0)})) is None
 
 
+def pausing(*seconds):
+    return trial_with({"end": seconds}, {"end": (1000, 0)})
+
+
+def added(usual, name, trial):
+    return 1000 * usual.usual_s(name, trial, 0.001)
+
+
 def test_what_is_random_in_pauses_is_shared_by_all_variants_alike():
-    label = "epoch end"
-    calm = trial_with({label: (0.1, 0.1, 0.1)}, {label: (1000, 0)})
-    stalled = trial_with({label: (0.1, 0.1, 0.7)}, {label: (1000, 0)})
+    calm, stalled = pausing(0.1, 0.1, 0.1), pausing(0.1, 0.1, 0.7)
     usual = Usual({"one": [calm], "other": [stalled]})
-    # The shortest is 0.1 s for both, and 0.6 s beyond it fall on six pauses.
-    for name, trial in (("one", calm), ("other", stalled)):
-        assert usual.usual_s(name, trial, 0.001) == pytest.approx(0.2 / 1000)
+    # Beyond the two that are the shortest lie 0.6 s on four pauses.
+    assert added(usual, "one", calm) == pytest.approx(0.1 + 0.15)
+    assert added(usual, "other", stalled) == pytest.approx(0.1 + 0.15)
+
+
+def test_the_mean_beyond_the_shortest_is_right_for_few_pauses():
+    draw = random.Random(1)
+    found = []
+    for _ in range(400):
+        groups = {
+            n: [pausing(*(0.1 + draw.expovariate(2) for _ in range(3)))] for n in "abcd"
+        }
+        usual = Usual(groups)
+        found.append(
+            usual.usual_s("a", groups["a"][0], 0.001) * 1000
+            - min(groups["a"][0].pauses["end"])
+        )
+    assert statistics.fmean(found) == pytest.approx(0.5, rel=0.05)
+
+
+def test_a_pause_that_is_alone_tells_nothing_of_the_others():
+    once, often = pausing(0.3), pausing(0.1, 0.2, 0.3)
+    usual = Usual({"one": [once], "other": [often]})
+    assert added(usual, "other", often) == pytest.approx(0.1 + 0.15)
+    assert added(usual, "one", once) == pytest.approx(0.3 + 0.15)
+    assert added(Usual({"one": [once]}), "one", once) == pytest.approx(0.3)
 
 
 def test_a_variant_whose_pauses_are_shown_to_differ_keeps_its_own():
-    label = "epoch end"
-    calm = trial_with({label: (0.1,) * 12}, {label: (1000, 0)})
-    slow = trial_with({label: (0.1, *(0.5,) * 11)}, {label: (1000, 0)})
+    calm, slow = pausing(*(0.1,) * 12), pausing(0.1, *(0.5,) * 11)
     usual = Usual({"one": [calm], "other": [slow], "third": [slow]})
-    assert usual.usual_s("one", calm, 0.001) == pytest.approx(0.1 / 1000)
-    expected = (0.1 + 11 * 0.4 / 12) / 1000
-    assert usual.usual_s("other", slow, 0.001) == pytest.approx(expected)
+    assert added(usual, "one", calm) == pytest.approx(0.1)
+    assert added(usual, "other", slow) == pytest.approx(0.5)
+
+
+def test_a_variant_whose_pauses_are_known_to_differ_keeps_its_own():
+    calm, slow = pausing(0.1, 0.1), pausing(0.1, 0.5)
+    usual = Usual({"one": [calm], "other": [slow]}, apart=["one"])
+    assert added(usual, "one", calm) == pytest.approx(0.1)
+    assert added(usual, "other", slow) == pytest.approx(0.5)
+
+
+def test_the_doubt_in_usual_pauses_is_one_for_all_that_share_it():
+    one, other, third = pausing(0.1, 0.3), pausing(0.1, 0.5), pausing(0.1, 0.2)
+    usual = Usual({"one": [one], "other": [other], "third": [third]}, apart=["third"])
+    errors = [
+        usual.errors_s(*pair)
+        for pair in (("one", one), ("other", other), ("third", third))
+    ]
+    assert errors[0] == errors[1]
+    assert errors[0].keys().isdisjoint(errors[2])
+    assert all(min(error.values()) > 0 for error in errors)
 
 
 def test_a_variant_about_its_pauses_counts_those_of_its_own_trials():
@@ -75,3 +122,23 @@ def test_a_variant_about_its_pauses_counts_those_of_its_own_trials():
     trials = (replace(slow, variant="given"), replace(quick, variant="swap"))
     compared = Measurement(arms=arms, trials=trials).compare("swap", "given")
     assert compared.ratio == pytest.approx(2 / 1.5)
+
+
+def test_what_is_not_known_of_pauses_widens_only_where_rates_differ():
+    def compared(*pauses):
+        trials = [
+            replace(
+                trial_with({"end": seconds}, {"end": (1000, 0)}), variant=name, round=n
+            )
+            for n in (1, 2, 3)
+            for name, seconds in zip(("given", "swap"), pauses, strict=True)
+        ]
+        arms = (Arm("given", iter), Arm("swap", iter, against="given"))
+        return Measurement(arms=arms, trials=tuple(trials)).compare("swap", "given")
+
+    alike = compared((0.1, 0.1, 0.7), (0.1, 0.1, 0.7))
+    shorter = compared((5.1, 5.1, 5.7), (0.1, 0.1, 0.7))
+    certain = compared((5.1, 5.1, 5.1), (0.1, 0.1, 0.1))
+    assert alike.half_width == pytest.approx(0, abs=1e-6)
+    assert certain.half_width == pytest.approx(0, abs=1e-6)
+    assert shorter.half_width > 0.05
