@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.swap import Swap
+    from perfkit.diagnosis.swap import Kind, Swap
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
 
 # The ceiling gives way to what names the reason, if that brings so much of it.
 _EXPLAINS = 0.15
 _PLAIN = 1.15
-# What changes the learning waits for a defect that explains so much of its gain.
-_SHARES = 0.4
+# What changes the learning waits for a defect whose gain is so much of its own.
+_SHARES = 0.2
+# Its remedy and a larger batch are of one kind: fewer steps for the same work.
+_OVERHEAD = "step-overhead"
 
 
 def step_of(measured: Measurement, facts: Facts) -> Seconds | None:
@@ -47,18 +49,21 @@ def causes(swaps: Sequence[Swap], measured: Measurement) -> tuple[Cause, ...]:
 
 
 def set_aside(swaps: Sequence[Swap], measured: Measurement) -> tuple[str, ...]:
-    """Name what helps, but changes what is learnt and does so by sparing a defect.
+    """Name what helps, but changes what is learnt: to be judged after the defects.
 
-    A larger batch, say, calls a slow callback less often. It is to be judged once the
-    defect is mended.
+    What dwarfs the defects is not set aside.
     """
     found = _found(swaps, measured)
-    defects = [c for s, c in found if s.kind == "defect" and not s.ceiling]
+    defects = [
+        c.ratio
+        for s, c in found
+        if _kind(s, c) == "defect" and not s.ceiling and s.cause != _OVERHEAD
+    ]
     return tuple(
         swap.name
         for swap, compared in found
         if not swap.combines
-        and any(_explains(defect.ratio, compared, _SHARES) for defect in defects)
+        and any(_explains(gain, compared, _SHARES) for gain in defects)
     )
 
 
@@ -115,14 +120,10 @@ def _cause(swap: Swap, compared: Comparison, measured: Measurement) -> Cause:
     inferred = bool(swap.inferred_if) and any(
         swap.inferred_if in trial.notes for trial in measured.of(AS_GIVEN)
     )
-    kind = swap.kind
-    if kind == "by gain":
-        large = compared.ratio >= swap.defect_from
-        kind = "defect" if large else "opportunity"
     return Cause(
         cause=swap.cause,
         swap=swap.name,
-        kind=kind,
+        kind=_kind(swap, compared),
         speedup=gain(compared),
         evidence=f"{swap.changes} That runs at {compared.ratio:.2f}× the rate "
         f"(95 % interval {compared.low:.2f} to {compared.high:.2f}, "
@@ -130,6 +131,12 @@ def _cause(swap: Swap, compared: Comparison, measured: Measurement) -> Cause:
         fix=swap.fix,
         grade="inferred" if inferred else "measured here",
     )
+
+
+def _kind(swap: Swap, compared: Comparison) -> Kind:
+    if swap.kind != "by gain":
+        return swap.kind
+    return "defect" if compared.ratio >= swap.defect_from else "opportunity"
 
 
 def ceiling(swaps: Sequence[Swap], measured: Measurement) -> Gain | None:

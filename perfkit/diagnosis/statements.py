@@ -159,8 +159,8 @@ def _aside(found: Diagnosis) -> Iterator[str]:
     ]
     if gains:
         yield (
-            f"{'; '.join(gains)} {_MEASURED}: but this changes what is learnt, and "
-            "much of it is what the defects cost. Look again once they are mended."
+            f"{'; '.join(gains)} {_MEASURED}. This changes what is learnt: mend the "
+            "defects first, and look again."
         )
 
 

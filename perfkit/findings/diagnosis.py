@@ -127,8 +127,8 @@ class Diagnosis:
         ceiling: The training without its input: no change of the input brings more.
         untested: Causes that were not looked for, each with why.
         unmeasured: Swaps that apply and may help, and that this run did not measure.
-        aside: Swaps that bring something, but change what is learnt and do so by
-            sparing a defect: to be judged once that is mended.
+        aside: Swaps that bring something, but change what is learnt: to be judged once
+            the defects are mended.
         hints: What stands in the code.
         anatomy: The plan of its pipeline; see ``perfkit.workloads.anatomy``.
         facts: What is known of the training; see ``perfkit.diagnosis.facts``.

@@ -46,10 +46,19 @@ def test_the_ends_of_epochs_explain_no_more_than_is_shown_of_them():
     assert found[0].cause == "input-bound"
 
 
-def test_what_changes_the_learning_waits_for_a_defect_that_explains_it():
-    assert named(batch=1.7, without_logger=1.4) == ["callback"]
-    assert named(batch=5.0, without_logger=1.2) == ["small-batch", "callback"]
+def test_what_changes_the_learning_waits_for_a_defect():
+    assert named(batch=3.0, without_logger=1.4) == ["callback"]
+    assert named(batch=9.0, without_logger=1.3) == ["small-batch", "callback"]
     assert named(batch=1.7) == ["small-batch"]
+
+
+def test_it_does_not_wait_for_another_way_to_make_fewer_steps():
+    several = swap("16 steps", "step-overhead", "by gain")
+    watched = swap("no watching", "callback", "by gain", defect_from=1.2)
+    gains = measured(batch=3.0, **{"16_steps": 2.5})
+    assert judging.set_aside((BATCH, several), gains) == ()
+    gains = measured(batch=3.0, no_watching=1.4)
+    assert judging.set_aside((BATCH, watched), gains) == ("batch",)
 
 
 def test_a_ceiling_alone_sets_no_larger_batch_aside():
