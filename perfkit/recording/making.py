@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import importlib.metadata
 import os
+import threading
 import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -67,6 +68,11 @@ class Making:
     _began: dict[str, float] = field(default_factory=dict)
     _waited: float = 0.0
     _over: bool = False
+    _asked: threading.Event = field(default_factory=threading.Event)
+
+    def stop(self) -> None:
+        """End it as an interrupt does, from any thread; what was measured is kept."""
+        self._asked.set()
 
     def make(self, display: Display) -> None:
         """Measure one thing after another, and keep each."""
@@ -151,6 +157,7 @@ class Making:
         from perfkit.experiments import experiment
 
         left = (self.budget - self.spent) * share
+        self.stopped |= self._asked.is_set()
         if self.stopped:
             return
         if left < _SHORTEST_S:
@@ -189,12 +196,13 @@ class Making:
                 last = now
                 if isinstance(event, TrialStarted):
                     self._began.setdefault(name, now - self._zero - event.at)
-                if asked.is_set() or self.spent - began > longest:
+                self.stopped |= asked.is_set() or self._asked.is_set()
+                if self.stopped or self.spent - began > longest:
                     session.stop()
                 board.hear(event)
                 display.show(board)
             display.show(board, at_once=True)
-            self.stopped |= asked.is_set()
+            self.stopped |= asked.is_set() or self._asked.is_set()
 
     def _phases(self) -> dict[str, tuple[float, float]]:
         """From when to when each measurement went."""
