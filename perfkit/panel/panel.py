@@ -15,6 +15,7 @@ from perfkit.measure.launcher import launcher
 from perfkit.panel import cells, page
 from perfkit.panel.controls import Controls, described
 from perfkit.panel.diagnosis_panel import DiagnosisPanel
+from perfkit.panel.machines import NAMES, machines_panel
 from perfkit.panel.view import View
 from perfkit.panel.watching import NOTHING, watch
 from perfkit.panel.worker import Worker
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from perfkit.experiments.replay import Replay
     from perfkit.experiments.session import Session
     from perfkit.findings.record import Finding
+    from perfkit.panel.machines import MachinesPanel
 
 _SLICE_S = 0.1
 _READY = "Ready: press Run."
@@ -50,17 +52,21 @@ def panel(
     folder: str | Path | None = None,
     replay: str | Path | None = None,
     **parameters: Any,
-) -> Panel | DiagnosisPanel:
+) -> Panel | DiagnosisPanel | MachinesPanel:
     """Make a panel; as the last line of a cell it is shown.
 
     It is that of an experiment or, given a function that makes a training of your own,
-    that of its diagnosis, with a button that applies what the report says.
+    that of its diagnosis, with a button that applies what the report says. Three more
+    are about machines: ``"passport"`` makes that of this one, ``"compare"`` holds two
+    against each other, and ``"class"`` shows a folder of them. They take what
+    ``perfkit.passport``, ``perfkit.compare`` and ``perfkit.classroom`` take.
 
     Nothing runs before Run is pressed. ``panel.result()`` in a later cell gives what
     was found, and runs with what is set if nothing was found yet.
 
     Args:
-        what: The name of an experiment, an experiment, or the function of a training.
+        what: The name of an experiment, an experiment, the function of a training, or
+            one of the three names above.
         budget: The seconds set at first; 60, or 120 for a diagnosis, unless
             PERFKIT_BUDGET says otherwise.
         guess: The guess set at first.
@@ -74,6 +80,9 @@ def panel(
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.
     """
+    if isinstance(what, str) and what in NAMES:
+        rest = {"guess": guess, "seed": seed, "replay": replay, **parameters}
+        return machines_panel(what, budget=budget, folder=folder, **rest)
     if not isinstance(what, str | Experiment):
         if guess or replay or parameters:
             raise BadParameterError(

@@ -94,19 +94,20 @@ def unwhole(passport: Passport) -> Iterator[str]:
     yield from (plain(sentence) for sentence in passport.missed)
 
 
-def preview(passport: Passport, size: int) -> str:
+def preview(passport: Passport, size: int, names: str = "`--with-names`") -> str:
     """Say what is in the file and what is not, before it is sent to anybody.
 
     Args:
         passport: What the file holds.
         size: Bytes of the file.
+        names: What puts the host and user name in.
     """
     return "\n".join(
         [
             f"In this file ({units.size(size)}):",
             *(f"  - {line}" for line in _held(passport)),
             "Not in it:",
-            *(f"  - {line}" for line in _left_out(passport)),
+            *(f"  - {line}" for line in _left_out(passport, names)),
         ]
     )
 
@@ -136,10 +137,10 @@ def _held(passport: Passport) -> Iterator[str]:
         yield f"{' and '.join(asked)}, as you asked"
 
 
-def _left_out(passport: Passport) -> Iterator[str]:
+def _left_out(passport: Passport, names: str) -> Iterator[str]:
     missing = [w for w in ("host", "user") if not getattr(passport, w)]
     if missing:
-        yield f"the {' and '.join(missing)} name (`--with-names` puts them in)"
+        yield f"the {' and '.join(missing)} name ({names} puts them in)"
     yield "paths of your folders, addresses, secrets, data of yours"
     yield "code, and anything that is run when the file is read"
 

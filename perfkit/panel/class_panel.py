@@ -1,0 +1,193 @@
+"""The panel of a class: a folder of passports, and where each machine stands."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfkit.classroom.able import NOTEBOOKS, unable
+from perfkit.classroom.reading import classroom
+from perfkit.panel import documents
+from perfkit.panel.class_view import ClassView
+from perfkit.panel.working import Working
+
+if TYPE_CHECKING:
+    from perfkit.classroom.record import Classroom
+    from perfkit.passports.record import Passport
+
+_ABOUT = "Where does each machine of a class stand?"
+_READY = "Ready: give the folder of the passports, then press Show."
+_CHANGED = "Another folder is set: press Show."
+_NOBODY = "nobody"
+# More names than this are read by nobody; the table below has them all.
+_NAMED = 12
+
+
+class ClassPanel(Working):
+    """A folder, "you are here", the picture, who cannot run what, and Export.
+
+    Args:
+        folder: Where the passports lie, at first; None for the current one.
+        you: Your own machine's passport, or its file; None if unknown.
+
+    Attributes:
+        view: The widgets.
+        room: The class that is shown; None if there is none.
+
+    Raises:
+        BadFileError: ``you`` is no passport.
+    """
+
+    def __init__(
+        self,
+        *,
+        folder: str | Path | None = None,
+        you: Passport | str | Path | None = None,
+    ) -> None:
+        self.view = ClassView(str(folder) if folder is not None else ".")
+        self.room: Classroom | None = None
+        self._you = documents.passport(you) if you is not None else None
+        self._marks: dict[str, int | None] = {}
+        self._read: str | None = None
+        self.view.offer([_NOBODY], _NOBODY)
+        self.view.say(_READY)
+        super().__init__("class", self.view, _ABOUT)
+        self.view.show.on_click(lambda _: self.start())
+        self.view.export.on_click(lambda _: self._ask(self._export))
+        self.view.you.observe(lambda _: self._soon(self._mark), "value")
+        self.view.folder.observe(lambda _: self._soon(self._changed), "value")
+
+    def __repr__(self) -> str:
+        return repr(self.room) if self.room else super().__repr__()
+
+    def start(self) -> None:
+        """Read the folder that is set, as Show does."""
+        self._ask(self._show)
+
+    def result(self) -> Classroom:
+        """Give the class; it reads the folder if that was not done yet.
+
+        Raises:
+            PerfkitError: There is nothing to give; the sentence says why.
+        """
+        if self.room is None:
+            self.start()
+        self.wait()
+        if self.room is None:
+            raise self._failed("No folder was read.")
+        return self.room
+
+    # What the worker does; only here are widgets changed.
+
+    def _show(self) -> None:
+        self.view.say("Reading the passports.")
+        self._forget()
+        folder = self.view.folder.value
+        room = classroom(folder, self._you)
+        names = _told_apart(room)
+        self._marks = {_NOBODY: None, **{name: n for n, name in enumerate(names)}}
+        self.room, self._read = room, folder
+        self.view.offer(self._marks, _NOBODY if room.you is None else names[room.you])
+        self._draw()
+
+    def _mark(self) -> None:
+        """Mark another machine; nothing is read again."""
+        place = self._marks.get(self.view.you.value)
+        if self.room is not None and place != self.room.you:
+            self.room = replace(self.room, you=place)
+            self._draw()
+
+    def _changed(self) -> None:
+        if self.room is not None:
+            as_read = self.view.folder.value == self._read
+            self.view.say(_summary(self.room) if as_read else _CHANGED)
+
+    def _draw(self) -> None:
+        if self.room is None:
+            return
+        self.view.told.value = who_cannot(self.room)
+        self.view.found.value = self.room._repr_html_()
+        self.view.can_export = bool(self.room.passports)
+        self.view.say(_summary(self.room))
+
+    def _forget(self) -> None:
+        self.room, self.view.can_export = None, False
+        self.view.told.value = self.view.found.value = ""
+
+    def _export(self) -> None:
+        if self.room is not None and self._read is not None:
+            path = self.room.export(_page(self._read))
+            self.view.say(f"Exported as {path.resolve()}")
+
+    def _twin(self) -> str:
+        if self.room is None:
+            return super()._twin()
+        return f"{who_cannot(self.room)}{self.room._repr_html_()}"
+
+
+def who_cannot(room: Classroom) -> str:
+    """Which machines cannot run which notebooks and why, as HTML."""
+    alike = dict[tuple[str, tuple[str, ...]], list[str]]()
+    for place, passport in enumerate(room.passports):
+        because = dict[str, list[str]]()
+        for notebook, why in unable(passport).items():
+            because.setdefault(why, []).append(notebook)
+        for why, notebooks in because.items():
+            alike.setdefault((why, tuple(notebooks)), []).append(room.name(place))
+    if not alike:
+        every = "Every machine can run every notebook." if room.passports else ""
+        return f"<p>{every}</p>"
+    items = "".join(
+        f"<li>{escape(f'{_listed(machines)}: {_notebooks(them)}. {why}.')}</li>"
+        for (why, them), machines in alike.items()
+    )
+    return f"<p><b>Who cannot run which notebook</b></p><ul>{items}</ul>"
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    shown = ", ".join(names[:_NAMED])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _notebooks(names: tuple[str, ...]) -> str:
+    """Which notebooks, the short way round."""
+    others = [name for name in NOTEBOOKS if name not in names]
+    if not others:
+        return "no notebook"
+    if len(others) < len(names):
+        return f"only {' and '.join(others)}"
+    return f"not {', '.join(names)}"
+
+
+def _summary(room: Classroom) -> str:
+    """How many machines there are, and how many files are none."""
+    machines, files = len(room.passports), len(room.problems)
+    unread = f" {_counted(files, 'file')} cannot be read: see the last table."
+    none = " Give a folder that passports lie in." if not machines else ""
+    return f"A class of {_counted(machines, 'machine')}.{unread * bool(files)}{none}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _told_apart(room: Classroom) -> list[str]:
+    """A name for each machine that no other has."""
+    names = list[str]()
+    for place in range(len(room.passports)):
+        name = room.name(place)
+        taken = name in names or name == _NOBODY
+        names.append(f"{name} ({place + 1})" if taken else name)
+    return names
+
+
+def _page(folder: str) -> Path:
+    """The file of a class's page, named for its folder."""
+    name = Path(os.path.expanduser(folder)).resolve().name.lower()
+    words = re.sub("[^a-z0-9]+", "-", name).strip("-")
+    return Path(f"class-{words[:60]}.html" if words else "class.html")

@@ -1,0 +1,170 @@
+"""The panel of two machines: pick two files, press Compare, read, export."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.panel import documents
+from perfkit.panel.compare_view import CompareView
+from perfkit.panel.working import Working
+
+if TYPE_CHECKING:
+    from perfkit.comparing.record import Explanation
+    from perfkit.comparing.works import Document
+    from perfkit.panel.documents import Source
+
+_ABOUT = "Why does the same training run differently on two machines?"
+_READY = "Ready: pick two machines, then press Compare."
+_ALONE = (
+    'No passport lies here yet: make one with perfkit.panel("passport"), or upload one.'
+)
+_DONE = "Compared: read it below, or press Export for a page."
+_GONE = "A file that was picked is gone: pick another."
+_CHANGED = "Another pair is picked: press Compare."
+
+
+class ComparePanel(Working):
+    """Two lists of machines, uploads, Compare, the explanation, and Export.
+
+    Args:
+        a: Machine A at first: a passport, a finding, its file, or the name of a
+            machine that perfkit brings along; None for the newest passport here.
+        b: The same for machine B; None for the first recorded machine.
+        folder: Where findings are looked for; None for ``perfkit-findings`` here.
+
+    Attributes:
+        view: The widgets.
+        found: The last comparison; None if there is none.
+
+    Raises:
+        BadFileError: A file is none that can be compared.
+        BadParameterError: ``a`` or ``b`` is nothing to compare.
+    """
+
+    def __init__(
+        self,
+        *,
+        a: Document | str | Path | None = None,
+        b: Document | str | Path | None = None,
+        folder: str | Path | None = None,
+    ) -> None:
+        self.view = CompareView(self._heard)
+        self.found: Explanation | None = None
+        self._folder = folder
+        self._added: dict[str, Source] = {}
+        self._sources: dict[str, Source] = {}
+        self._compared: tuple[str | None, ...] = ()
+        self._pick(a, b)
+        super().__init__("compare", self.view, _ABOUT)
+        self.view.compare.on_click(lambda _: self.start())
+        self.view.refresh.on_click(lambda _: self._soon(self._refresh))
+        self.view.export.on_click(lambda _: self._ask(self._export))
+        for picker in self.view.pickers.values():
+            picker.observe(lambda _: self._soon(self._changed), "value")
+
+    def __repr__(self) -> str:
+        return repr(self.found) if self.found else super().__repr__()
+
+    def start(self) -> None:
+        """Compare what is picked, as Compare does."""
+        self._ask(self._compare)
+
+    def result(self) -> Explanation:
+        """Give the comparison; it compares what is picked if nothing was yet.
+
+        Raises:
+            PerfkitError: There is nothing to give; the sentence says why.
+        """
+        if self.found is None:
+            self.start()
+        self.wait()
+        if self.found is None:
+            raise self._failed("Nothing was compared.")
+        return self.found
+
+    @property
+    def picked(self) -> tuple[str | None, ...]:
+        """The labels of A and B."""
+        return tuple(picker.value for picker in self.view.pickers.values())
+
+    def _pick(
+        self, a: Document | str | Path | None, b: Document | str | Path | None
+    ) -> None:
+        """Set what is picked at first."""
+        given = [None if what is None else documents.given(what) for what in (a, b)]
+        self._added = dict(filter(None, given))
+        self._look()
+        offered = [label for label in self._sources if label not in self._added]
+        recorded = [
+            label for label, of in self._sources.items() if documents.is_recorded(of)
+        ]
+        one = given[0][0] if given[0] else next(iter(offered or self._sources))
+        other = next((label for label in recorded if label != one), one)
+        both = (one, given[1][0] if given[1] else other)
+        for picker, label in zip(self.view.pickers.values(), both, strict=True):
+            picker.value = label
+        self.view.say(_ALONE if not given[0] and one in recorded else _READY)
+
+    # What the worker does; only here are widgets changed.
+
+    def _look(self) -> None:
+        self._sources = {**self._added, **documents.offered(self._folder)}
+        self.view.offer(self._sources)
+
+    def _refresh(self) -> None:
+        self._look()
+        gone = None in self.picked
+        self.view.say(_GONE if gone else f"{len(self._sources)} files can be picked.")
+
+    def _heard(self, side: str, name: str, size: float, data: bytes | None) -> None:
+        self._soon(lambda: self._take(side, name, size, data))
+
+    def _take(self, side: str, name: str, size: float, data: bytes | None) -> None:
+        """Add a file that the page sent, and pick it."""
+        if data is None:
+            raise BadFileError(documents.too_large(name, size))
+        label, document = documents.uploaded(name, data)
+        self._added[label] = document
+        self._look()
+        self.view.pickers[side].value = label
+
+    def _changed(self) -> None:
+        if self.running or self.found is None:
+            return
+        self.view.say(_DONE if self.picked == self._compared else _CHANGED)
+
+    def _compare(self) -> None:
+        from perfkit.comparing.compare import compare
+
+        picked = self.picked
+        if None in picked:
+            raise BadParameterError("Pick a machine A and a machine B first.")
+        self.view.say("Comparing.")
+        a, b = (self._sources[str(label)] for label in picked)
+        self._forget()
+        found = compare(a, b)
+        self.view.found.value = found._repr_html_()
+        self.found, self._compared = found, picked
+        self.view.can_export = True
+        self.view.say(_DONE)
+
+    def _forget(self) -> None:
+        self.found, self.view.found.value = None, ""
+        self.view.can_export = False
+
+    def _export(self) -> None:
+        if self.found is not None:
+            path = self.found.export(_page(self.found))
+            self.view.say(f"Exported as {path.resolve()}")
+
+    def _twin(self) -> str:
+        return self.found._repr_html_() if self.found else super()._twin()
+
+
+def _page(found: Explanation) -> Path:
+    """The file of a comparison's page, named for the two machines."""
+    words = f"{found.a.label} and {found.b.label}".lower()
+    return Path(f"{re.sub('[^a-z0-9]+', '-', words).strip('-')[:80]}.html")

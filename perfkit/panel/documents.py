@@ -1,0 +1,194 @@
+"""Which files can be picked: those that lie here, and the machines perfkit brings.
+
+A file that says at its beginning what it is can be picked; whether it is sound shows
+when it is. So a broken one is not passed over in silence.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.findings import diagnosis_reading, reading, store
+from perfkit.findings.text import plain
+from perfkit.passports import reading as passports
+from perfkit.passports.record import Passport
+from perfkit.passports.recorded import FOLDER, PASSPORT, recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.comparing.works import Document
+
+    Source = Document | Path
+
+# What a page sends in one message; more would cut its connection to the kernel.
+LARGEST_UPLOAD = 8 * 10**6
+# Longer lists cannot be searched by eye; the newest are wanted.
+_MOST = 200
+_HEAD = 512
+_KIND = re.compile(rb'"kind"\s*:\s*"(passport|finding|diagnosis)"')
+_LONGEST = 90
+
+
+def offered(folder: str | Path | None = None) -> dict[str, Path]:
+    """What can be held against each other, by a label that tells it from the others.
+
+    Passports come first, the newest on top, then the recorded machines, then findings.
+
+    Args:
+        folder: Where findings are saved; None for ``perfkit-findings`` here.
+    """
+    here = list(_here(Path(os.path.expanduser(folder or store.FOLDER))))
+    found = dict[str, Path]()
+    for path, kind in here:
+        if kind == "passport":
+            _add(found, path, _passport(path))
+    for name, passport in recorded().items():
+        if passport.path is not None:
+            _add(found, passport.path, f"recorded: {name}{_about(passport)}")
+    for path in sorted(FOLDER.glob("*/*.json")):
+        if path.name != PASSPORT:
+            _add(found, path, f"recorded: {path.parent.name}, {path.stem}")
+    for path, kind in here:
+        if kind != "passport":
+            _add(found, path, f"{kind} {plain(path.name, _LONGEST)}")
+    return found
+
+
+def is_recorded(source: Source) -> bool:
+    """Whether it is the passport of a machine that perfkit brings along."""
+    if not isinstance(source, Path) or source.name != PASSPORT:
+        return False
+    return source.is_relative_to(FOLDER)
+
+
+def given(what: Document | str | Path) -> tuple[str, Source]:
+    """Understand what a panel was given: its label and where it is, or itself.
+
+    Raises:
+        BadFileError: The file is none that can be compared.
+        BadParameterError: It is neither a file nor a document.
+    """
+    if isinstance(what, str | Path):
+        path = FOLDER / str(what) / PASSPORT
+        if os.sep not in str(what) and path.is_file():
+            return f"recorded: {what}{_about(passports.load(path))}", path
+        path = Path(os.path.expanduser(what))
+        read(store.whole_file(path), plain(path.name))
+        return plain(str(what), _LONGEST), path
+    if isinstance(what, Passport):
+        return f"{plain(what.label, _LONGEST)}{_about(what)}", what
+    if isinstance(what, store.Recorded):
+        return f"{what.kind} {what.path.name if what.path else 'as given'}", what
+    raise BadParameterError(
+        f"{plain(repr(what), 60)} is nothing to compare; give a passport, a finding, "
+        "its file, or the name of a recorded machine."
+    )
+
+
+def passport(what: Passport | str | Path) -> Passport:
+    """Understand what was given for a machine of one's own.
+
+    Raises:
+        BadFileError: The file is no passport.
+        BadParameterError: It is neither a passport nor a file.
+    """
+    if isinstance(what, Passport):
+        return what
+    if isinstance(what, str | Path):
+        return passports.load(what)
+    raise BadParameterError(f"{plain(repr(what), 60)} is no passport, and no file.")
+
+
+def read(data: bytes, name: str) -> Document:
+    """Read a passport, a finding or a diagnosis from the bytes of a file.
+
+    Raises:
+        BadFileError: It is none of these; the sentence says what is wrong.
+    """
+    kind = reading.kind_of(data, name)
+    if kind == "passport":
+        return passports.parsed(data, name)
+    if kind == "diagnosis":
+        return diagnosis_reading.parsed(data, name)
+    return reading.parsed(data, name)
+
+
+def uploaded(name: str, data: bytes) -> tuple[str, Document]:
+    """Understand what a page sent: its label and the document.
+
+    Raises:
+        BadFileError: It is too large, or none that can be compared.
+    """
+    called = plain(name, _LONGEST) or "the file"
+    if len(data) > LARGEST_UPLOAD:
+        raise BadFileError(too_large(called, len(data)))
+    document = read(data, called)
+    about = _about(document) if isinstance(document, Passport) else ""
+    return f"uploaded: {called}{about}", document
+
+
+def too_large(name: str, size: float) -> str:
+    """Say that a file is too large to be sent by a page, and what to do."""
+    return (
+        f"{plain(name, _LONGEST)} is {units.size(size)} large, and a page can send "
+        f"{units.size(LARGEST_UPLOAD)} at most: put the file into the folder of this "
+        "notebook and press Refresh."
+    )
+
+
+def _here(findings: Path) -> Iterator[tuple[Path, str]]:
+    """The documents that lie in this folder and in that of findings, newest first."""
+    paths = [*Path().glob("*.json"), *findings.glob("*.json")]
+    dated = sorted(((_changed(path), path) for path in paths), reverse=True)
+    for _, path in dated[:_MOST]:
+        kind = _kind(path)
+        if kind:
+            yield path, kind
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _kind(path: Path) -> str:
+    """What a file says that it is at its beginning; "" for anything else."""
+    try:
+        # To open a pipe is to wait for who writes into it.
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            said = _KIND.search(file.read(_HEAD))
+    except OSError:
+        return ""
+    return said[1].decode() if said else ""
+
+
+def _passport(path: Path) -> str:
+    name = plain(path.name, _LONGEST)
+    try:
+        return f"{name}{_about(passports.load(path))}"
+    except BadFileError:
+        return f"{name} (cannot be read)"
+
+
+def _about(passport: Passport) -> str:
+    """What tells a machine's passport from others of the same name."""
+    machine, day = passport.machine, plain(passport.recorded[:16].replace("T", " "))
+    return f" \N{MIDDLE DOT} {plain(machine.cpu, 40)}, {machine.cores} cores, {day}"
+
+
+def _add(found: dict[str, Path], path: Path, label: str) -> None:
+    more, number = label, 1
+    while more in found:
+        number += 1
+        more = f"{label} ({number})"
+    found[more] = path

@@ -1,0 +1,131 @@
+"""What the panels about machines share: one thing at a time, in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from html import escape
+from typing import TYPE_CHECKING, Any, Protocol
+
+from perfkit.errors import PerfkitError
+from perfkit.panel import cells
+from perfkit.panel.worker import Worker
+from perfkit.running import interrupt_is_stop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SLICE_S = 0.1
+
+
+class Shown(Protocol):
+    """The widgets of such a panel."""
+
+    @property
+    def box(self) -> Any:
+        """All of them."""
+
+    def say(self, state: str) -> None:
+        """Tell the reader one sentence."""
+
+    def enable(self, *, running: bool) -> None:
+        """Let pressed and changed be what has a meaning now."""
+
+
+class Working:
+    """A panel that does what it is asked to in a thread, one thing after the other.
+
+    Args:
+        name: Of the panel.
+        view: Its widgets.
+        about: What it is for, in a sentence.
+    """
+
+    def __init__(self, name: str, view: Shown, about: str) -> None:
+        self._shown, self._about = view, about
+        self._worker = Worker(f"perfkit-panel-{name}")
+        self._starting = threading.Lock()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._error: Exception | None = None
+        self._display: Any = None
+        cells.take_over(self, name)
+
+    def __repr__(self) -> str:
+        return f"<the panel that does this: {self._about}>"
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        self._display = display(  # type: ignore[no-untyped-call]
+            self._bundle(), raw=True, display_id=True
+        )
+        self._shown.enable(running=self.running)
+
+    @property
+    def running(self) -> bool:
+        """Whether it is at work."""
+        return not self._idle.is_set()
+
+    def stop(self) -> None:
+        """End what is running; what takes a moment only is let end."""
+
+    def wait(self) -> None:
+        """Return once it is not at work; an interrupt is Stop."""
+        with interrupt_is_stop() as asked:
+            while not self._idle.wait(_SLICE_S):
+                if asked.is_set():
+                    self.stop()
+
+    def _ask(self, task: Callable[[], None]) -> None:
+        """Let a task be done; nothing happens while another is."""
+        with self._starting:
+            if self.running:
+                return
+            self._idle.clear()
+        self._worker.ask(lambda: self._do(task))
+
+    def _soon(self, task: Callable[[], None]) -> None:
+        """Let a task be done that takes a moment, after what is being done."""
+        self._worker.ask(lambda: self._try(task))
+
+    def _failed(self, otherwise: str) -> Exception:
+        """Why there is nothing to give."""
+        return (self._error or PerfkitError(otherwise)).with_traceback(None)
+
+    # What the worker does; only here are widgets changed.
+
+    def _do(self, task: Callable[[], None]) -> None:
+        try:
+            self._error = None
+            self._shown.enable(running=True)
+            self._try(task)
+            self._shown.enable(running=False)
+            if self._display is not None:
+                self._display.update(self._bundle(), raw=True)
+        finally:
+            self._idle.set()
+
+    def _try(self, task: Callable[[], None]) -> None:
+        try:
+            task()
+        # Files come from anywhere: whatever one of them does, the page stays usable.
+        except Exception as error:
+            self._error = error
+            self._shown.say(_sentence(error))
+
+    def _bundle(self) -> dict[str, Any]:
+        widget = self._shown.box._repr_mimebundle_()
+        return {**widget, "text/html": self._twin(), "text/plain": repr(self)}
+
+    def _twin(self) -> str:
+        """What stands for the panel where there is no kernel, as HTML."""
+        return (
+            f"<p><b>{escape(self._about)}</b></p><p>Nothing is shown yet. Run this "
+            "notebook in JupyterLab to use the panel.</p>"
+        )
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, PerfkitError):
+        return str(error)
+    return f"This broke off: {type(error).__name__}: {error}."

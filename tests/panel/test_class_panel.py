@@ -1,0 +1,148 @@
+from dataclasses import replace
+
+import pytest
+
+import perfkit
+from perfkit.classroom.able import NOTEBOOKS
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.machine.record import Software
+from perfkit.panel import cells
+from perfkit.passports.saving import save
+from tests.classroom.passports import passport
+from tests.export.pages import problems
+from tests.findings.made import MACHINE
+from tests.hostile.texts import ATTACKS
+from tests.panel.files import settle, state
+
+WITHOUT = replace(MACHINE, software=Software(platform="linux", build="none"))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    cells._made.clear()
+    monkeypatch.chdir(tmp_path)
+    lab = tmp_path / "Lab 7"
+    lab.mkdir()
+    for name, speed in (("ada", 0.5), ("bob", 1.0), ("eve", 2.0)):
+        save(passport(name, speed), lab / f"{name}.json")
+    return lab
+
+
+@pytest.fixture
+def panel(folder):
+    return perfkit.panel("class", folder=folder)
+
+
+def test_nothing_is_read_before_show_is_pressed(panel):
+    assert "press Show" in state(panel)
+    assert panel.room is None
+    assert panel.view.export.disabled
+
+
+def test_it_shows_the_picture_and_every_machine(panel):
+    panel.view.show.click()
+    room = panel.result()
+    assert state(panel) == "A class of 3 machines."
+    assert room.chart.alt in panel.view.found.value
+    assert all(name in panel.view.found.value for name in ("ada", "bob", "eve"))
+    assert "Every machine can run every notebook" in panel.view.told.value
+
+
+def test_you_are_marked_without_reading_the_folder_again(panel, folder):
+    panel.result()
+    for path in folder.iterdir():
+        path.unlink()
+    settle(panel)
+    assert "you are here" not in panel.view.found.value
+    panel.view.you.value = "eve"
+    settle(panel)
+    assert "eve (you are here)" in panel.view.found.value
+    panel.view.you.value = "nobody"
+    settle(panel)
+    assert "you are here" not in panel.view.found.value
+
+
+def test_your_own_passport_from_elsewhere_joins_the_class(folder):
+    panel = perfkit.panel("class", folder=folder, you=passport("zoe", 4.0))
+    room = panel.result()
+    settle(panel)
+    assert len(room.passports) == 4
+    assert panel.view.you.value == "zoe"
+    assert "zoe (you are here)" in panel.view.found.value
+
+
+def test_who_cannot_run_which_notebook_stands_above_the_picture(panel, folder):
+    for name in ("old", "older"):
+        save(passport(name, machine=WITHOUT), folder / f"{name}.json")
+    panel.result()
+    settle(panel)
+    told = panel.view.told.value
+    # Only the notebook that looks at the machine needs no TensorFlow.
+    assert "old, older: only 01_gpu_verification. TensorFlow is not installed." in told
+    assert "ada" not in told
+
+
+def test_a_broken_file_is_counted_and_the_rest_is_shown(panel, folder):
+    (folder / "broken.json").write_text("{")
+    panel.result()
+    said = "A class of 3 machines. 1 file cannot be read: see the last table."
+    assert state(panel) == said
+    assert "broken.json" in panel.view.found.value
+
+
+def test_a_folder_that_is_none_gets_a_sentence_and_another_can_be_given(panel, folder):
+    panel.view.folder.value = "nowhere"
+    with pytest.raises(BadParameterError, match="There is no folder nowhere"):
+        panel.result()
+    assert "There is no folder nowhere" in state(panel)
+    panel.view.folder.value = str(folder)
+    assert len(panel.result().passports) == 3
+
+
+def test_another_folder_waits_for_show(panel, folder):
+    panel.result()
+    panel.view.folder.value = "."
+    assert state(panel) == "Another folder is set: press Show."
+    panel.view.folder.value = str(folder)
+    assert state(panel) == "A class of 3 machines."
+
+
+def test_an_empty_folder_says_what_to_do(folder):
+    (folder.parent / "empty").mkdir()
+    panel = perfkit.panel("class", folder="empty")
+    panel.result()
+    assert state(panel) == (
+        "A class of 0 machines. Give a folder that passports lie in."
+    )
+    assert panel.view.export.disabled
+
+
+def test_export_writes_the_page(panel, folder):
+    panel.result()
+    settle(panel)
+    panel.view.export.click()
+    page = folder.parent / "class-lab-7.html"
+    assert state(panel) == f"Exported as {page.resolve()}"
+    assert problems(page.read_text(encoding="utf-8")) == []
+
+
+def test_names_that_two_machines_share_or_that_attack_are_harmless(panel, folder):
+    for number, label in enumerate(["ada", "nobody", *list(ATTACKS.values())[:4]]):
+        save(passport(label[:80], machine=WITHOUT), folder / f"x{number}.json")
+    panel.result()
+    settle(panel)
+    options = panel.view.you.options
+    assert len(set(options)) == len(options) == 10
+    policy = "<meta http-equiv=x content=\"default-src 'none'\">"
+    assert problems(policy + panel.view.told.value + panel.view.found.value) == []
+
+
+def test_your_passport_has_to_be_one(folder):
+    with pytest.raises(BadFileError, match="There is no file"):
+        perfkit.panel("class", folder=folder, you="mine.json")
+
+
+def test_every_notebook_of_the_sequence_is_known():
+    from tests.notebooks.test_notebooks import NOTEBOOKS as THERE
+
+    assert {path.stem for path in THERE} <= NOTEBOOKS.keys()

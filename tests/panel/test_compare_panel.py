@@ -1,0 +1,184 @@
+import pytest
+
+import perfkit
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.panel import cells
+from perfkit.panel.documents import LARGEST_UPLOAD
+from tests.comparing.pairs import one_core, passport
+from tests.export.pages import problems
+from tests.hostile.broken import broken
+from tests.hostile.kinds import KINDS
+from tests.hostile.texts import ATTACKS, attacked
+from tests.panel.files import put, settle, state
+
+NO_SCRIPT = "<meta http-equiv=x content=\"default-src 'none'\">"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    cells._made.clear()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def panel():
+    return perfkit.panel("compare", a=passport(label="two"), b=one_core())
+
+
+def send(panel, side, name, data, **told):
+    """What the page sends when a file was chosen."""
+    upload = panel.view.uploads[side]
+    told = {"name": name, "size": len(data or b""), **told}
+    upload._hear(upload, told, [] if data is None else [memoryview(data)])
+    return state(panel)
+
+
+def test_nothing_is_compared_before_compare_is_pressed(panel):
+    assert state(panel) == "Ready: pick two machines, then press Compare."
+    assert panel.found is None
+    assert panel.view.export.disabled
+    assert panel.view.found.value == ""
+
+
+def test_what_is_shown_is_what_compare_says(panel):
+    panel.view.compare.click()
+    found = panel.result()
+    settle(panel)
+    said = perfkit.compare(passport(label="two"), one_core())
+    assert found.headline == said.headline
+    assert "slower" in found.headline
+    assert found.headline in panel.view.found.value
+    assert panel.view.found.value.count("<svg") == len(said.charts) == 3
+    assert not panel.view.export.disabled
+
+
+def test_a_machine_alone_is_held_against_a_recorded_one(here):
+    put("mine", here)
+    panel = perfkit.panel("compare")
+    a, b = panel.picked
+    assert a.startswith("mine.json")
+    assert b.startswith("recorded: epyc-2-cores")
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_what_is_given_is_picked_and_the_other_is_another(side, here):
+    put("mine", here)
+    panel = perfkit.panel("compare", **{side: "epyc-2-cores"})
+    picked = dict(zip("ab", panel.picked, strict=True))
+    assert picked.pop(side).startswith("recorded: epyc-2-cores")
+    (other,) = picked.values()
+    assert other.startswith("mine.json" if side == "b" else "recorded: ")
+
+
+def test_without_a_passport_it_says_how_to_make_one():
+    panel = perfkit.panel("compare")
+    assert 'perfkit.panel("passport")' in state(panel)
+    panel.start()
+    assert panel.result().verdict == "no difference shown"
+
+
+def test_another_pair_waits_for_compare(here, panel):
+    put("third", here)
+    panel.result()
+    first = panel.view.found.value
+    panel.view.refresh.click()
+    settle(panel)
+    third = next(o for o in panel.view.pickers["A"].options if o.startswith("third"))
+    before = panel.picked[0]
+    panel.view.pickers["A"].value = third
+    assert state(panel) == "Another pair is picked: press Compare."
+    assert panel.view.found.value == first
+    panel.view.pickers["A"].value = before
+    assert state(panel).startswith("Compared")
+
+
+def test_an_upload_is_picked_and_compared(panel):
+    said = send(panel, "B", "theirs.json", KINDS["passport"].sound())
+    assert "Compare" in said
+    assert panel.picked[1].startswith("uploaded: theirs.json")
+    panel.start()
+    assert panel.result().b.label
+
+
+def test_every_broken_upload_gets_a_sentence_and_the_panel_stays_usable(panel):
+    sound = KINDS["passport"].sound()
+    picked = panel.picked
+    for case, make in broken(sound).items():
+        # These are megabytes, which the reader's own tests go through.
+        if "million" in case or "larger" in case:
+            continue
+        said = send(panel, "A", f"{case}.json", make())
+        if panel.picked == picked:
+            assert said.endswith((".", "perfkit")), case
+            assert "broke off" not in said, case
+            assert said.isprintable(), case
+        panel.view.pickers["A"].value = picked[0]
+        settle(panel)
+    panel.start()
+    assert panel.result().headline
+
+
+def test_a_page_says_when_a_file_is_too_large_to_be_sent(panel):
+    said = send(panel, "A", "big.json", None, size=LARGEST_UPLOAD * 100)
+    assert said.startswith("big.json is 800 MB large, and a page can send 8 MB")
+    # What claims to be a page may send anything.
+    assert "is 0 B large" in send(panel, "A", 7, None, size=[])
+
+
+def test_what_attackers_write_into_a_passport_is_harmless_here(panel):
+    sound = KINDS["passport"].sound()
+    shown = 0
+    for attack in list(ATTACKS.values())[:6]:
+        if send(panel, "A", f"{attack}.json", attacked(sound, attack)):
+            panel.start()
+            panel.wait()
+            settle(panel)
+            shown += panel.found is not None
+            assert problems(NO_SCRIPT + panel.view.found.value) == []
+            assert panel.picked[0].isprintable()
+    assert shown
+
+
+def test_two_that_do_not_go_together_get_a_sentence(panel):
+    send(panel, "B", "run.json", KINDS["finding"].sound())
+    panel.start()
+    with pytest.raises(BadParameterError, match="give two of a kind"):
+        panel.result()
+    assert "two of a kind" in state(panel)
+    assert not panel.view.compare.disabled
+    assert panel.view.export.disabled
+
+
+def test_a_file_that_goes_away_is_said(here):
+    path = put("gone", here)
+    panel = perfkit.panel("compare")
+    path.unlink()
+    panel.start()
+    with pytest.raises(BadFileError, match="There is no file"):
+        panel.result()
+    panel.view.refresh.click()
+    assert state(panel) == "A file that was picked is gone: pick another."
+    panel.start()
+    assert "Pick a machine A" in state(panel)
+
+
+def test_export_writes_the_page(here, panel):
+    panel.result()
+    panel.view.export.click()
+    said = state(panel)
+    (page,) = here.glob("*.html")
+    assert said == f"Exported as {page.resolve()}"
+    assert problems(page.read_text(encoding="utf-8")) == []
+
+
+def test_without_a_kernel_it_shows_what_was_found(panel):
+    assert "Nothing is shown yet" in panel._bundle()["text/html"]
+    panel.result()
+    assert panel.found.headline in panel._bundle()["text/html"]
+    assert panel.found.headline in panel._bundle()["text/plain"]
+
+
+def test_what_it_does_not_take_is_refused():
+    with pytest.raises(BadParameterError, match="takes a, b, folder, and not guess"):
+        perfkit.panel("compare", guess="3x")
