@@ -6,16 +6,18 @@ goes to those that may be worth a change. Near its end the best are measured tog
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from perfkit.measure.measurement import TWIN, Arm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from perfkit.diagnosis.swap import Swap
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
+    from perfkit.measure.trial import Trial
 
 AS_GIVEN = "as given"
 TOGETHER = "together"
@@ -30,6 +32,8 @@ _TOGETHER_AFTER = 0.55
 # takes besides its first step until it is steady.
 _SET_UP_SHARE = 0.3
 _WARM_UP_S = 1.0
+# The training as given and its twin are in every round.
+_ALWAYS = 2
 _NARROW = 0.03
 _ENOUGH_ROUNDS = 3
 # Which come first, by the rounds they have been in.
@@ -58,14 +62,15 @@ class Choosing:
         ready_s: float,
     ) -> None:
         self._swaps, self._work, self._budget = swaps, work, budget
-        # The training as given and its twin are in every round, too.
-        self._most = max(1, int(_SET_UP_SHARE * budget / (ready_s + _WARM_UP_S)) - 2)
+        most = int(_SET_UP_SHARE * budget / (ready_s + _WARM_UP_S))
+        self._most = max(1, most - _ALWAYS)
         self.together: tuple[Swap, ...] = ()
 
     def __call__(self, measured: Measurement) -> tuple[Arm, ...]:
         """Name the arms of the next round; none where nothing is left to learn."""
         if _cannot_run(measured):
             return ()
+        most = min(self._most, _fitting(measured, self._budget))
         wanted = [swap for swap in self._swaps if self._wanted(swap, measured)]
         # What was seen once may be claimed after one round more; then comes the new.
         # Of that, what waited for a swap that did bring something is the likeliest.
@@ -73,14 +78,16 @@ class Choosing:
             key=lambda swap: (
                 _ORDER.get(_rounds(measured, swap.name), 2),
                 not swap.after,
+                -_ratio(measured, swap.name),
             )
         )
-        arms = [self.arm(swap) for swap in wanted[: self._most]]
-        arms += self._together(measured)
+        together = list(self._together(measured))
+        apart = wanted[: max(1, most - len(together))]
+        arms = [*(self.arm(swap) for swap in apart), *together]
         if not arms:
             # One round claims nothing, not even that a swap brings nothing.
             once = [s for s in self._swaps if _rounds(measured, s.name) == 1]
-            arms = [self.arm(swap) for swap in once[: self._most]]
+            arms = [self.arm(swap) for swap in once[:most]]
         return (self.given, *arms) if arms else ()
 
     @property
@@ -110,8 +117,10 @@ class Choosing:
         return helps and not _clear(measured, swap.name)
 
     def _together(self, measured: Measurement) -> Iterator[Arm]:
-        spent = max((t.started_s + t.wall_s for t in measured.trials), default=0.0)
-        if not self.together and spent > _TOGETHER_AFTER * self._budget:
+        if (
+            not self.together
+            and _spent_s(measured.trials) > _TOGETHER_AFTER * self._budget
+        ):
             found = combined(self._swaps, measured)
             self.together = found if len(found) > 1 else ()
         if self.together and not _clear(measured, TOGETHER):
@@ -185,6 +194,27 @@ def _fails(swap: Swap, measured: Measurement) -> bool:
     """Whether it was tried and did not come through, or what it waited for."""
     tried = [*measured.of(swap.name), *measured.of(swap.after)]
     return any(t.outcome not in ("completed", "stopped") for t in tried)
+
+
+def _fitting(measured: Measurement, budget: float) -> int:
+    """How many swaps a round may hold that is to end within the budget, at least 1."""
+    last = max((trial.round for trial in measured.trials), default=0)
+    trials = [trial for trial in measured.trials if trial.round == last]
+    if not trials:
+        return sys.maxsize
+    took = _spent_s(trials) - min(trial.started_s for trial in trials)
+    left = budget - _spent_s(measured.trials)
+    return max(1, int(left / (took / len(trials))) - _ALWAYS)
+
+
+def _spent_s(trials: Iterable[Trial]) -> float:
+    """Seconds from the start until the last of these had ended."""
+    return max((trial.started_s + trial.wall_s for trial in trials), default=0.0)
+
+
+def _ratio(measured: Measurement, name: str) -> float:
+    compared = measured.compare(name, AS_GIVEN)
+    return compared.ratio if compared else 1.0
 
 
 def _cannot_run(measured: Measurement) -> bool:

@@ -81,3 +81,18 @@ def test_an_opportunity_that_cannot_run_is_none():
     assert unmeasured(ALL, measured(rounds=2, trials=[dead], **gains)) == (
         "logger off",
     )
+
+
+def test_a_round_holds_no_more_than_what_is_left_of_the_budget():
+    found = measured(rounds=2, graph=1.2, logger_off=1.3, without_input=1.1, XLA=1.4)
+    # Six trials of a round take so long together. There is room for four: the training
+    # as given, its twin, and two more.
+    last = found.trials[-1]
+    budget = last.started_s + last.wall_s + 4.1 * last.wall_s / 6
+    holds = chosen(found, budget=budget, ready_s=-0.9)
+    assert holds == [AS_GIVEN, "parallel map", TOGETHER]
+
+
+def test_of_what_was_measured_as_often_the_most_promising_goes_on():
+    found = measured(rounds=1, graph=1.2, logger_off=1.3, without_input=1.0, XLA=1.1)
+    assert chosen(found)[1:4] == ["logger off", "graph", "XLA"]
