@@ -3,8 +3,9 @@
 Each part of A's split is scaled by the ratio of the rung that stands for it. Where a
 processor does everything, the pipeline takes its cores from the training: their seconds
 add up. Where a GPU computes, the pipeline works meanwhile: a step takes as long as the
-longer of the two, and the input is what shows beyond the rest. What A's split leaves
-open is taken to grow as the parts do.
+longer of the two, and the input is what shows beyond the rest. What a pipeline waits
+without working goes on beside the training on every machine. What A's split leaves open
+is taken to grow as the parts do.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfkit.comparing.drawing import COUNT, slowdown
-from perfkit.comparing.pieces import pieces, pipeline_seconds
+from perfkit.comparing.pieces import MAP, pieces, pipeline_seconds
 from perfkit.comparing.record import UNEXPLAINED
+from perfkit.comparing.waits import by_core, is_late, waited
 
 if TYPE_CHECKING:
     from perfkit.comparing.drawing import Drawn, Draws
     from perfkit.comparing.pieces import Piece
-    from perfkit.comparing.works import Held
+    from perfkit.comparing.works import Held, Work
 
 # An input that shows with more than this share of a step is what the step waits for.
 _SHOWS = 0.05
@@ -56,11 +58,12 @@ def expected(
         seconds = drawn.parts[part]
         if part == "input":
             seconds = _pipeline(a, name, drawn)
-        found = _scaled(seconds, of[part], a, b, draw)
+        found = _scaled(seconds, of[part], (a, b), draw)
         if found is not None:
             scaled[part] = found
     if "input" in scaled:
-        scaled["input"] = _showing(scaled, on_gpu=b.works[name].on_gpu)
+        work = b.works[name]
+        scaled["input"] = _showing(scaled, waited(a, b, work, draw), work)
     missing = [drawn.parts[part] for part in known if part not in scaled]
     if not scaled or any(_counts(seconds, drawn) for seconds in missing):
         return Expected(None, scaled, rungs)
@@ -83,22 +86,26 @@ def _pipeline(a: Held, name: str, drawn: Drawn) -> Draws:
     return shown if hidden is None else np.minimum(np.full(COUNT, hidden), drawn.step)
 
 
-def _showing(scaled: dict[str, Draws], *, on_gpu: bool) -> Draws:
+def _showing(scaled: dict[str, Draws], waits: Draws, work: Work) -> Draws:
     """What of B's pipeline shows in B's step."""
-    if not on_gpu:
-        return scaled["input"]
-    rest = (seconds for part, seconds in scaled.items() if part != "input")
-    return np.maximum(scaled["input"] - sum(rest, np.zeros(COUNT)), 0.0)
+    others = (seconds for part, seconds in scaled.items() if part != "input")
+    rest = sum(others, np.zeros(COUNT))
+    beyond = np.maximum(scaled["input"] + waits - rest, 0.0)
+    # A processor works on the batches in between: that shows in any case.
+    return beyond if work.on_gpu else np.maximum(beyond, scaled["input"])
 
 
 def _scaled(
-    seconds: Draws, of: tuple[Piece, ...], a: Held, b: Held, draw: np.random.Generator
+    seconds: Draws,
+    of: tuple[Piece, ...],
+    machines: tuple[Held, Held],
+    draw: np.random.Generator,
 ) -> Draws | None:
     if not np.any(seconds):
         return seconds
     left, scaled = seconds, np.zeros(COUNT)
     for piece in of:
-        longer = slowdown(a, b, (piece.a, piece.b), draw)
+        longer = _longer(piece, *machines, draw)
         if longer is None:
             return None
         taken = left
@@ -106,6 +113,13 @@ def _scaled(
             taken = np.clip(np.full(COUNT, piece.seconds), 0.0, np.maximum(left, 0.0))
         scaled, left = scaled + taken * longer, left - taken
     return scaled
+
+
+def _longer(piece: Piece, a: Held, b: Held, draw: np.random.Generator) -> Draws | None:
+    """How many times as long the work of a piece takes on B, without what it waits."""
+    if piece.b == MAP and is_late(a, b, draw):
+        return by_core(a, b, draw)
+    return slowdown(a, b, (piece.a, piece.b), draw)
 
 
 def _counts(seconds: Draws, drawn: Drawn) -> bool:

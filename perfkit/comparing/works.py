@@ -118,7 +118,7 @@ def _of_passport(passport: Passport) -> Held:
         rungs={plain(rung.name, _LONGEST): rung for rung in passport.rungs},
         floor=passport.noise_floors.get(_TRAININGS),
         rungs_floor=passport.noise_floors.get(_LADDER),
-        samples=during(passport.samples, passport.phases.get(_TRAININGS)),
+        samples=during(passport.samples, _when(passport)),
     )
 
 
@@ -218,15 +218,20 @@ def _one(label: str, machine: Machine, recorded: str, samples: Columns) -> One:
     )
 
 
+def _when(passport: Passport) -> tuple[tuple[float, float], ...]:
+    """From when to when the trainings went; () where nobody knows."""
+    phase = passport.phases.get(_TRAININGS)
+    return passport.visits.get(_TRAININGS) or ((phase,) if phase else ())
+
+
 def during(
-    samples: Columns, phase: tuple[float, float] | None
+    samples: Columns, spans: tuple[tuple[float, float], ...]
 ) -> dict[str, tuple[float | None, ...]]:
     """The samples of one measurement; all of them where nobody knows when it was."""
-    if phase is None:
+    if not spans:
         return dict(samples)
-    began, ended = phase
-    times = enumerate(samples.get("t", ()))
-    picked = [n for n, t in times if t is not None and began <= t <= ended]
+    times = [(n, t) for n, t in enumerate(samples.get("t", ())) if t is not None]
+    picked = [n for n, t in times if any(a <= t <= b for a, b in spans)]
     return {
         name: tuple(values[n] for n in picked if n < len(values))
         for name, values in samples.items()

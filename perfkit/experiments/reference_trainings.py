@@ -13,8 +13,10 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perfkit.errors import PerfkitError
 from perfkit.experiments.base import Experiment
 from perfkit.measure.measurement import Arm
+from perfkit.measure.tick import REFUSED, Note
 from perfkit.verdicts.references.verdict import judge
 from perfkit.workloads.precisions import hardware
 from perfkit.workloads.precisions.precision import FLOAT32
@@ -28,6 +30,11 @@ if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
     from perfkit.workloads.references.jobs import Reference
+
+_FED = {
+    "JPEG": "Fed from JPEG files.",
+    "disk": "Fed from a file on the disk, which memory forgets before each pass.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +50,15 @@ class ReferenceTrainings(Experiment):
         return {arm.name: arm for arm in arms}
 
     def prepare(self) -> Iterator[Yielded]:
-        """Draw the photographs, once."""
+        """Draw the photographs and write what is read from the disk, once."""
         yield from work.made()
+        try:
+            yield from work.made_on_disk()
+        except PerfkitError as error:
+            # The other trainings need no disk.
+            why = str(error).rstrip(".")
+            names = (one.variant for one in REFERENCES if one.feed == "disk")
+            yield Note(REFUSED, dict.fromkeys(names, why))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what each training mostly spends its time on."""
@@ -53,8 +67,8 @@ class ReferenceTrainings(Experiment):
 
 def _in_full(reference: Reference) -> Arm:
     against, changes = "", "Fed from arrays in memory, a call for each step."
-    if reference.feed == "JPEG":
-        against, changes = _like(reference, feed="memory"), "Fed from JPEG files."
+    if reference.feed != "memory":
+        against, changes = _like(reference), _FED[reference.feed]
     elif reference.dtype != FLOAT32:
         against = _like(reference, dtype=FLOAT32)
         changes = f"Layers compute in {reference.dtype.removeprefix('mixed_')}."

@@ -6,7 +6,9 @@ import statistics
 from typing import TYPE_CHECKING
 
 from perfkit.findings.rungs import rungs
+from perfkit.findings.standing import measurement
 from perfkit.machine.environment import cleaned
+from perfkit.passports.levels import Levels
 from perfkit.passports.record import RungRate
 
 if TYPE_CHECKING:
@@ -31,21 +33,21 @@ def rung_rates(ladder: Finding, names: Iterable[str]) -> tuple[RungRate, ...]:
         ladder: A finding of ``machine-ladder``.
         names: Words to leave out: the user's and the host's name.
     """
-    timings = {timing.variant: timing for timing in ladder.timings}
+    levels = Levels(measurement(ladder))
     hidden, found = tuple(names), list[RungRate]()
     for name, rung in rungs(ladder.notes).items():
-        timing = timings.get(name)
-        missing = "" if timing else cleaned(_why(ladder, name), hidden, _LONGEST)
+        level = levels.rate(name)
+        missing = "" if level else cleaned(_why(ladder, name), hidden, _LONGEST)
         found.append(
             RungRate(
                 name=name,
                 group=rung.group,
                 what=rung.what,
                 unit=rung.unit,
-                rate=timing.rate if timing else None,
-                low=timing.low if timing else None,
-                high=timing.high if timing else None,
-                trials=timing.trials if timing else 0,
+                rate=level.middle if level else None,
+                low=level.low if level else None,
+                high=level.high if level else None,
+                trials=level.trials if level else 0,
                 limit=rung.limit,
                 limit_from=rung.limit_from,
                 missing=missing,

@@ -27,6 +27,7 @@ LARGEST_BYTES = 10**6
 MOST_SAMPLES = 300
 _MOST = {"checks": 500, "rungs": 300, "trainings": 100, "samples": 200, "missed": 100}
 _LONGEST_LABEL = 200
+_MOST_VISITS = 100
 
 
 def load(path: str | Path) -> Passport:
@@ -76,7 +77,10 @@ def faults(passport: Passport) -> Iterator[str]:
         yield from _faults_of(training)
     if min(passport.noise_floors.values(), default=1.0) <= 0:
         yield "a noise floor is not above 0"
-    if any(end < began for began, end in passport.phases.values()):
+    if max(map(len, (passport.visits, *passport.visits.values()))) > _MOST_VISITS:
+        yield f"it has more than {_MOST_VISITS} visits"
+    spans = (*passport.phases.values(), *itertools.chain(*passport.visits.values()))
+    if any(end < began for began, end in spans):
         yield "a measurement ends before it begins"
     yield from _faults_of_samples(passport)
 

@@ -148,7 +148,10 @@ class Passport:
         samples: The machine's load on one clock: ``"t"`` in seconds from the start,
             then one list per reading; None where the driver gave none. Thinned out.
         phases: From when to when on that clock each measurement went, by its
-            experiment's name.
+            experiment's name; from its first visit to its last.
+        visits: From when to when each of its visits went: a machine changes, so that
+            each thing is measured several times with others in between. Older passports
+            have none.
         noise_floors: By an experiment's name, the ratio that two runs of the same thing
             reached in it, at most; none where that is unknown.
         parameters: By an experiment's name, the parameters it was run with.
@@ -171,6 +174,7 @@ class Passport:
     trainings: tuple[Training, ...] = ()
     samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
     phases: dict[str, tuple[float, float]] = field(default_factory=dict)
+    visits: dict[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
     noise_floors: dict[str, float] = field(default_factory=dict)
     parameters: dict[str, dict[str, str | bool | int | float | None]] = field(
         default_factory=dict

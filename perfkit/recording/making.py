@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
+import itertools
 import os
 import threading
 import time
@@ -13,13 +14,16 @@ from typing import TYPE_CHECKING
 
 from perfkit import running
 from perfkit.errors import PerfkitError
+from perfkit.findings.standing import measurement
 from perfkit.measure.events import Preparing, TrialStarted
 from perfkit.passports import gathered, reading, saving
+from perfkit.passports.levels import Levels
 from perfkit.passports.record import Passport
+from perfkit.passports.visits import Visit, together
 from perfkit.progress import Board
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from perfkit.displays import Display
@@ -31,8 +35,13 @@ if TYPE_CHECKING:
 LADDER, TRAININGS = "machine-ladder", "reference-trainings"
 # Below this there is no time to start TensorFlow in a process of its own as well.
 _STARTS_FROM_S, _START_S = 90.0, 40.0
-# Of what is left when TensorFlow was started; the trainings take the rest.
-_LADDERS_SHARE = 0.55
+# Of a visit; the trainings take the rest.
+_LADDERS_SHARE = 0.45
+# A machine changes from minute to minute: each thing is measured in so many visits,
+# with others in between, if each of them has time for one round of both measurements.
+_VISIT_S, _MOST_VISITS = 40.0, 4
+# The next visit may have less time than the last one took, down to this share of it.
+_SHORTER = 0.7
 # What preparing a measurement takes, where its files are there already.
 _PREPARING_S = 3.0
 # A first round may take longer than its share. It is cut here, and loses nothing.
@@ -51,7 +60,7 @@ class Making:
         path: The file, which is written anew whenever something was measured.
         names: The host's and the user's name where they are to be in it, else "".
         clock: Gives seconds.
-        findings: What each experiment found, by its name.
+        visits: When each experiment was run and what it found, by its name.
         unsaved: Why the file could not be written, in a sentence; "" if it was.
         stopped: Whether it was interrupted.
     """
@@ -61,11 +70,11 @@ class Making:
     path: Path | None = None
     names: tuple[str, str] = ("", "")
     clock: Callable[[], float] = time.monotonic
-    findings: dict[str, Finding] = field(default_factory=dict)
+    visits: dict[str, list[Visit]] = field(default_factory=dict)
     unsaved: str = ""
     stopped: bool = False
     _missed: list[str] = field(default_factory=list)
-    _began: dict[str, float] = field(default_factory=dict)
+    _began: float = 0.0
     _waited: float = 0.0
     _over: bool = False
     _asked: threading.Event = field(default_factory=threading.Event)
@@ -84,8 +93,14 @@ class Making:
         self._machine: Machine = machine()
         try:
             self._start(display)
-            self._measure(LADDER, _LADDERS_SHARE, display)
-            self._measure(TRAININGS, 1.0, display)
+            count = int((self.budget - self.spent) / _VISIT_S)
+            for left in range(max(1, min(_MOST_VISITS, count)), 0, -1):
+                began = self.spent
+                self._measure(LADDER, _LADDERS_SHARE / left, display)
+                share = (1 - _LADDERS_SHARE) / (left - _LADDERS_SHARE)
+                self._measure(TRAININGS, share, display)
+                if self.budget - self.spent < _SHORTER * (self.spent - began):
+                    break
         except KeyboardInterrupt:
             self.stopped = True
         self._over = True
@@ -99,11 +114,11 @@ class Making:
         from perfkit.verdicts.references.numbers import trainings_of
 
         hidden = (*environment.own_names(), *environment.named_in(os.environ))
-        ladder, trained = (self.findings.get(name) for name in (LADDER, TRAININGS))
-        samples = gathered.joined(
-            (self._began.get(name, 0.0), found.samples)
-            for name, found in self.findings.items()
-        )
+        findings = self.findings
+        ladder, trained = (findings.get(name) for name in (LADDER, TRAININGS))
+        every = sorted(itertools.chain(*self.visits.values()), key=lambda one: one[0])
+        samples = gathered.joined((began, found.samples) for began, found in every)
+        when = {name: tuple(map(_span, told)) for name, told in self.visits.items()}
         here = replace(self._machine, gpus=observed(self._machine.gpus, samples))
         made = Passport(
             label=self.label,
@@ -114,9 +129,10 @@ class Making:
             rungs=gathered.rung_rates(ladder, hidden) if ladder else (),
             trainings=trainings_of(trained) if trained else (),
             samples=gathered.thinned(samples),
-            phases=self._phases(),
-            noise_floors=self._noise_floors(),
-            parameters={n: found.parameters for n, found in self.findings.items()},
+            phases={name: (spans[0][0], spans[-1][1]) for name, spans in when.items()},
+            visits=when,
+            noise_floors=dict(_noise_floors(findings)),
+            parameters={name: found.parameters for name, found in findings.items()},
             missed=tuple(
                 environment.cleaned(sentence, hidden, _LONGEST_SENTENCE)
                 for sentence in self._missed
@@ -152,12 +168,16 @@ class Making:
             self._machine = replace(self._machine, start=started(_START_S))
             display.show(Board(doing=doing, over=True), at_once=True)
 
+    @property
+    def findings(self) -> dict[str, Finding]:
+        """What each experiment found, by its name: all visits together."""
+        return {name: together(told) for name, told in self.visits.items()}
+
     def _measure(self, name: str, share: float, display: Display) -> None:
         """Run one experiment for a share of what is left."""
         from perfkit.experiments import experiment
 
         left = (self.budget - self.spent) * share
-        self.stopped |= self._asked.is_set()
         if self.stopped:
             return
         if left < _SHORTEST_S:
@@ -169,20 +189,26 @@ class Making:
         except PerfkitError as error:
             self._missed.append(f'"{name}" was not measured: {error}')
             return
+        self._began = self.clock() - self._zero
         try:
-            self._watch(session, name, left * _LATEST, display)
+            self._watch(session, self._longest(name, left), display)
         except PerfkitError as error:
             self._missed.append(f'"{name}" was not measured to its end: {error}')
         finally:
             if session.finding is not None:
-                self.findings[name] = session.finding
+                visit = self._began, session.finding
+                self.visits.setdefault(name, []).append(visit)
             self._keep()
 
-    def _watch(
-        self, session: Session, name: str, longest: float, display: Display
-    ) -> None:
+    def _longest(self, name: str, share: float) -> float:
+        """Seconds after which a measurement is cut."""
+        # Trainings that are not all set up yet would be lost: later visits give way.
+        left = self.budget - self.spent if name == TRAININGS else share
+        return max(share, left) * _LATEST
+
+    def _watch(self, session: Session, longest: float, display: Display) -> None:
         """Run a session; end it where Stop or the time says so."""
-        board, began = Board(), self.spent
+        board, began, started = Board(), self.spent, False
         with (
             running.interrupt_is_stop() as asked,
             display,
@@ -194,31 +220,14 @@ class Making:
                 if _waits(event):
                     self._waited += now - last
                 last = now
-                if isinstance(event, TrialStarted):
-                    self._began.setdefault(name, now - self._zero - event.at)
-                self.stopped |= asked.is_set() or self._asked.is_set()
-                if self.stopped or self.spent - began > longest:
+                if isinstance(event, TrialStarted) and not started:
+                    started, self._began = True, now - self._zero - event.at
+                if asked.is_set() or self.spent - began > longest:
                     session.stop()
                 board.hear(event)
                 display.show(board)
             display.show(board, at_once=True)
-            self.stopped |= asked.is_set() or self._asked.is_set()
-
-    def _phases(self) -> dict[str, tuple[float, float]]:
-        """From when to when each measurement went."""
-        ends = {
-            name: max((t.started_s + t.wall_s for t in found.trials), default=0.0)
-            for name, found in self.findings.items()
-        }
-        return {
-            name: (self._began[name], self._began[name] + length)
-            for name, length in ends.items()
-            if name in self._began
-        }
-
-    def _noise_floors(self) -> dict[str, float]:
-        floors = {name: found.noise_floor for name, found in self.findings.items()}
-        return {name: floor for name, floor in floors.items() if floor is not None}
+            self.stopped |= asked.is_set()
 
     def _keep(self) -> None:
         """Write the file; where that fails, what was measured stays in memory."""
@@ -229,6 +238,20 @@ class Making:
             self.unsaved = ""
         except PerfkitError as error:
             self.unsaved = str(error)
+
+
+def _span(visit: Visit) -> tuple[float, float]:
+    """From when to when a visit went."""
+    began, found = visit
+    ends = (trial.started_s + trial.wall_s for trial in found.trials)
+    return began, began + max(ends, default=0.0)
+
+
+def _noise_floors(findings: Mapping[str, Finding]) -> Iterator[tuple[str, float]]:
+    for name, found in findings.items():
+        floor = Levels(measurement(found)).noise_floor
+        if floor is not None:
+            yield name, floor
 
 
 def _waits(event: Event) -> bool:

@@ -13,7 +13,7 @@ from perfkit.workloads.references.jobs import REFERENCES, RESIDENTS
 ROUNDS = (-1.2, 1.2, -0.4, 0.4)
 TICKS, STEPS = 40, 8
 # Seconds of a step on a processor: a call costs 1 ms, and nothing overlaps.
-ALONE, CALL, FED = 0.010, 0.001, {"memory": 0.002, "JPEG": 0.030}
+ALONE, CALL, FED = 0.010, 0.001, {"memory": 0.002, "JPEG": 0.030, "disk": 0.004}
 
 
 def trial(variant, seconds, round, *, batch, swaps=(), noise=0.0, told=None):

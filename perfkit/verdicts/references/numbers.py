@@ -2,7 +2,8 @@
 
 A part is what a swap saves. The swaps are timed apart, so that they need not add up:
 what they leave open, because things overlap or disturb each other, or by noise, is the
-part ``unexplained``.
+part ``unexplained``. Rates and ratios are those of ``levels``: two passports made at
+different times are held against each other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from perfkit.findings.standing import measurement
 from perfkit.measure.measurement import Arm
 from perfkit.measure.trial import Trial
 from perfkit.passports.gathered import how_it_failed
+from perfkit.passports.levels import Levels
 from perfkit.passports.record import Part, Training
 from perfkit.workloads.references.jobs import REFERENCES, RESIDENTS
 from perfkit.workloads.references.work import (
@@ -42,7 +44,8 @@ _MOST = 1_000_000
 def trainings(measured: Measurement) -> tuple[Training, ...]:
     """Each reference training as a passport holds it."""
     opened = with_swaps(measured)
-    return tuple(_training(opened, reference) for reference in REFERENCES)
+    levels = Levels(opened)
+    return tuple(_training(opened, levels, reference) for reference in REFERENCES)
 
 
 def trainings_of(finding: Finding) -> tuple[Training, ...]:
@@ -80,8 +83,8 @@ def with_swaps(measured: Measurement) -> Measurement:
     )
 
 
-def _training(measured: Measurement, reference: Reference) -> Training:
-    timing = measured.timing(reference.variant)
+def _training(measured: Measurement, levels: Levels, reference: Reference) -> Training:
+    level = levels.rate(reference.variant)
     told = _told(measured, reference)
     training = Training(
         name=reference.name,
@@ -92,63 +95,62 @@ def _training(measured: Measurement, reference: Reference) -> Training:
         weights=told.get("weights"),
         device=str(told.get("device", "")),
     )
-    if timing is None:
+    if level is None:
         return replace(training, missing=_why(measured, reference))
-    seconds = reference.batch / timing.rate
+    seconds = reference.batch / level.middle
     return replace(
         training,
         seconds=seconds,
-        low=reference.batch / timing.high,
-        high=reference.batch / timing.low,
-        trials=timing.trials,
-        parts=_parts(measured, reference, seconds),
+        low=reference.batch / level.high,
+        high=reference.batch / level.low,
+        trials=level.trials,
+        parts=_parts(
+            levels, reference, reference.batch / level.middle, training.device
+        ),
     )
 
 
 def _parts(
-    measured: Measurement, reference: Reference, seconds: float
+    levels: Levels, reference: Reference, seconds: float, device: str
 ) -> tuple[Part, ...]:
     full, resident = reference.variant, reference.resident
     copied = _swap(reference, COPIED)
-    on_gpu = measured.timing(copied) is not None
-    fed = _saved(
-        measured, "input", full, copied if on_gpu else resident, reference.batch
-    )
-    dispatch = _dispatch(measured, reference)
+    on_gpu = levels.rate(copied) is not None
+    fed = _saved(levels, "input", full, copied if on_gpu else resident, reference.batch)
+    dispatch = _dispatch(levels, reference)
     transfer = Part(name="transfer", seconds=0.0, low=0.0, high=0.0, how=_NO_COPY)
     if on_gpu:
-        transfer = _saved(measured, "transfer", copied, resident, reference.batch)
-    elif _told(measured, reference).get("device", "").startswith("GPU"):
+        transfer = _saved(levels, "transfer", copied, resident, reference.batch)
+    elif device.startswith("GPU"):
         transfer = Part(name="transfer", how="The swap was not timed.")
     known = (
         _said(fed, "The pipeline swapped for a batch that is there already."),
         dispatch,
         _said(transfer, "A batch in the computer's memory swapped for one on the GPU."),
-        _compute(measured, reference, dispatch),
+        _compute(levels, reference, dispatch),
     )
-    return (*known, _unexplained(measured, reference, seconds, known))
+    return (*known, _unexplained(levels, reference, seconds, known))
 
 
-def _dispatch(measured: Measurement, reference: Reference) -> Part:
+def _dispatch(levels: Levels, reference: Reference) -> Part:
     """What a call costs, seen on one example: there it is most of a step."""
     one, many = _swap(reference, ONE), _swap(reference, ONE_TOGETHER)
-    saved = _saved(measured, "dispatch", one, many, 1)
+    saved = _saved(levels, "dispatch", one, many, 1)
     how = f"A call for each step swapped for one of {MANY} steps, on one example."
     # A call is left for every so many steps.
     return _said(_scaled(saved, MANY / (MANY - 1)), how)
 
 
-def _compute(measured: Measurement, reference: Reference, dispatch: Part) -> Part:
+def _compute(levels: Levels, reference: Reference, dispatch: Part) -> Part:
     """What is left when all is swapped; in the rounds that hold both, as a share."""
     full, together = reference.variant, _swap(reference, TOGETHER)
-    timing, compared = measured.timing(full), measured.compare(together, full)
-    if timing is None or compared is None or dispatch.seconds is None:
+    level, ratio = levels.rate(full), levels.ratio(together, full)
+    if level is None or ratio is None or dispatch.seconds is None:
         return Part(name="compute", how="The swap was not timed.")
     call = dispatch.seconds / reference.together
-    seconds = reference.batch / timing.rate
+    seconds = reference.batch / level.middle
     low, middle, high = (
-        seconds / ratio - call
-        for ratio in (compared.high, compared.ratio, compared.low)
+        seconds / times - call for times in (ratio.high, ratio.middle, ratio.low)
     )
     return Part(
         name="compute",
@@ -161,13 +163,10 @@ def _compute(measured: Measurement, reference: Reference, dispatch: Part) -> Par
 
 
 def _unexplained(
-    measured: Measurement,
-    reference: Reference,
-    seconds: float,
-    known: tuple[Part, ...],
+    levels: Levels, reference: Reference, seconds: float, known: tuple[Part, ...]
 ) -> Part:
     resident, together = reference.resident, _swap(reference, TOGETHER)
-    saved = _saved(measured, "unexplained", resident, together, reference.batch)
+    saved = _saved(levels, "unexplained", resident, together, reference.batch)
     dispatch = next(part for part in known if part.name == "dispatch")
     values = [part.seconds for part in known]
     if saved.seconds is None or None in values:
@@ -183,17 +182,14 @@ def _unexplained(
     )
 
 
-def _saved(
-    measured: Measurement, name: PartName, slow: str, fast: str, batch: int
-) -> Part:
+def _saved(levels: Levels, name: PartName, slow: str, fast: str, batch: int) -> Part:
     """Seconds of a step that a swap saves, from the rounds that hold both."""
-    timing, compared = measured.timing(slow), measured.compare(fast, slow)
-    if timing is None or compared is None:
+    level, ratio = levels.rate(slow), levels.ratio(fast, slow)
+    if level is None or ratio is None:
         return Part(name=name)
-    seconds = batch / timing.rate
+    seconds = batch / level.middle
     low, middle, high = (
-        seconds * (1 - 1 / ratio)
-        for ratio in (compared.low, compared.ratio, compared.high)
+        seconds * (1 - 1 / times) for times in (ratio.low, ratio.middle, ratio.high)
     )
     return Part(name=name, seconds=middle, low=low, high=high)
 

@@ -22,7 +22,7 @@ from perfkit.workloads.precisions.precision import (
 if TYPE_CHECKING:
     from perfkit.workloads.precisions.hardware import Hardware
 
-Feed = Literal["memory", "JPEG"]
+Feed = Literal["memory", "JPEG", "disk"]
 # Changing anything that shapes the jobs has to change this: only jobs of the same
 # recipe are the same job.
 RECIPE = 1
@@ -31,6 +31,11 @@ SEED = 0
 PHOTOGRAPHS = 32
 # Calls of the map at a time, on every machine: at most as many run as there are cores.
 CALLS = 32
+# An image that is read from the disk as it is: its side in px, and the bytes of each,
+# so that a file of the ladder's holds a whole number of images.
+SIDE_ON_DISK, DEPTH_ON_DISK = 256, 4
+BYTES_ON_DISK = SIDE_ON_DISK**2 * DEPTH_ON_DISK
+FORGOTTEN = "that memory forgot"
 _RESIDENT = ", resident"
 
 
@@ -71,6 +76,7 @@ class Reference:
         fed = {
             "memory": "arrays in memory",
             "JPEG": f"{PHOTOGRAPHS} JPEG files of {WIDTH} by {HEIGHT} px",
+            "disk": f"images of {BYTES_ON_DISK:,} bytes in a file {FORGOTTEN}",
         }
         return f"{MODELS[self.model].what}, fed from {fed[self.feed]}"
 
@@ -92,6 +98,7 @@ _FLOAT32 = (
     Reference("tiny dense", "tiny-dense", 32, 64),
     Reference("small CNN from memory", "small-cnn", 32, 4),
     Reference("small CNN from JPEG", "small-cnn", 32, 4, feed="JPEG"),
+    Reference("small CNN from disk", "small-cnn", 32, 4, feed="disk"),
     Reference("wide dense", "wide-dense", 128, 2),
 )
 _MIXED = tuple(

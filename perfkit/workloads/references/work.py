@@ -12,13 +12,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from perfkit.errors import RunError
+from perfkit.machine import disk as storage
 from perfkit.measure.tick import READY, Note, Pause, every
 from perfkit.workloads import cache, sources
 from perfkit.workloads.images import kept, look_at
 from perfkit.workloads.models import MODELS
 from perfkit.workloads.precisions.precision import PRECISIONS
 from perfkit.workloads.precisions.work import step_of
-from perfkit.workloads.references.jobs import CALLS, PHOTOGRAPHS, SEED
+from perfkit.workloads.references.jobs import (
+    BYTES_ON_DISK,
+    CALLS,
+    DEPTH_ON_DISK,
+    PHOTOGRAPHS,
+    SEED,
+    SIDE_ON_DISK,
+)
+from perfkit.workloads.rungs import disk
 from perfkit.workloads.rungs.probe import calls_of_a_tick
 
 if TYPE_CHECKING:
@@ -46,6 +56,8 @@ MANY = 64
 # Ticks of the training itself between two rounds of swaps.
 _TICKS = 2
 _SIDE = 32
+# Bytes that are asked of the disk at a time, and labels to learn.
+_AT_A_TIME, _LABELS = 1 << 20, 10
 
 
 def made() -> Generator[Note, None, None]:
@@ -54,17 +66,36 @@ def made() -> Generator[Note, None, None]:
     yield from look_at(folder, count=PHOTOGRAPHS, side=_SIDE)
 
 
+def made_on_disk() -> Generator[Note, None, None]:
+    """Write the file that is read from the disk, on first use.
+
+    Raises:
+        PerfkitError: There is no room for it, or what was read stays in memory here, so
+            that nothing would show what the disk does.
+    """
+    if not disk.forgets((yield from disk.made(""))):
+        raise RunError("what was read stays in memory here")
+
+
 def fed(reference: Reference) -> Iterator[Yielded]:
     """Train on batches from a pipeline, a call for each step."""
     work = _work(reference)
     batches = _FEEDS[reference.feed](reference)
     yield work.told
+    forget = _forget if reference.feed == "disk" else None
+    if forget:
+        forget()
     yield READY
 
-    def steps() -> Iterator[int]:
-        for examples, labels in batches:
-            work.step(examples, labels)
-            yield reference.batch
+    def steps() -> Iterator[int | Pause]:
+        # All but the disk's feed have no end.
+        while True:
+            for examples, labels in batches:
+                work.step(examples, labels)
+                yield reference.batch
+            if forget:
+                forget()
+                yield Pause(disk.FORGETTING)
 
     yield from every(steps(), sync=_wait)
 
@@ -203,6 +234,31 @@ def _from_jpeg(reference: Reference) -> tf.data.Dataset:
     return _ahead(examples.batch(reference.batch, drop_remainder=True))
 
 
+def _from_disk(reference: Reference) -> tf.data.Dataset:
+    """Images as they are, one after another; every eighth pixel is enough to train."""
+    import tensorflow as tf
+
+    each = SIDE_ON_DISK // _SIDE
+
+    def small(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        shape = [SIDE_ON_DISK, SIDE_ON_DISK, DEPTH_ON_DISK]
+        pixels = tf.reshape(tf.io.decode_raw(record, tf.uint8), shape)
+        image = pixels[::each, ::each, :3]
+        label = tf.cast(image[0, 0, 0], tf.int32) % _LABELS
+        return tf.cast(image, tf.float32) / 255.0, label
+
+    whole = tf.autograph.experimental.do_not_convert(small)
+    records = tf.data.FixedLengthRecordDataset(
+        list(disk.files("")), BYTES_ON_DISK, buffer_size=_AT_A_TIME
+    )
+    return _ahead(records.map(whole).batch(reference.batch, drop_remainder=True))
+
+
+def _forget() -> None:
+    for path in disk.files(""):
+        storage.forget(path)
+
+
 def _ahead(batches: tf.data.Dataset) -> tf.data.Dataset:
     """Two batches ahead, and nothing tuned to the machine."""
     import tensorflow as tf
@@ -212,7 +268,7 @@ def _ahead(batches: tf.data.Dataset) -> tf.data.Dataset:
     return batches.prefetch(2).with_options(options)
 
 
-_FEEDS = {"memory": _from_memory, "JPEG": _from_jpeg}
+_FEEDS = {"memory": _from_memory, "JPEG": _from_jpeg, "disk": _from_disk}
 
 
 def _gpus() -> bool:

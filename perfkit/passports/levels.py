@@ -1,0 +1,178 @@
+"""How fast is each piece of work usually, over the visits of a passport, and how sure?
+
+Two passports are held against each other though they were made at different times. So
+what disturbs a machine for some seconds must not move a rate, and what it does from
+visit to visit must be in the interval. The level of a trial is the median over its
+blocks, that of a piece of work the middle of its trials. How trials differ is learnt
+from all pieces of work together, for a handful of trials shows its own spread badly.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfkit.measure.measurement import TWIN
+from perfkit.measure.steady import steady
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.steady import Steady
+
+# The spread of the other pieces counts like so many more trials.
+_BORROWED = 4.0
+# Two runs of one machine, minutes apart, differ by more than their trials show: memory
+# lies elsewhere, a host has other guests. A standard deviation of the logarithm.
+BETWEEN_RUNS = 0.02
+_NORMAL = 1.96
+# Median to standard deviation, and median to standard error of a median.
+_FROM_MAD, _OF_A_MEDIAN = 1.4826, 1.2533
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """A rate, or a ratio of two, with its 95 % interval.
+
+    Attributes:
+        middle: Units per second, or how many times as fast.
+        low: Lower end; ``high`` is the upper end.
+        trials: How many it rests on; of a ratio, how many rounds.
+    """
+
+    middle: float
+    low: float
+    high: float
+    trials: int
+
+
+class Levels:
+    """The levels of all that a measurement holds.
+
+    Args:
+        measured: With trials that took turns, or ran in one go.
+    """
+
+    def __init__(self, measured: Measurement) -> None:
+        self._baseline = measured.baseline
+        self._rounds: dict[str, dict[int, Steady]] = {}
+        for trial in measured.trials:
+            if trial.outcome == "completed" and not trial.is_try:
+                part = steady(trial)
+                if part is not None:
+                    self._rounds.setdefault(trial.variant, {})[trial.round] = part
+
+    def rate(self, variant: str) -> Level | None:
+        """How fast a piece of work usually is; None where no trial was completed."""
+        found = [_of_blocks(-_costs(one)) for one in self._of(variant).values()]
+        return self._level(found, self._usual, BETWEEN_RUNS) if found else None
+
+    def ratio(self, fast: str, slow: str) -> Level | None:
+        """How many times as fast one is as another; None where no round holds both.
+
+        Both met the same moments of the machine, turn by turn where they took turns.
+        """
+        one, other = self._of(fast), self._of(slow)
+        both = sorted(one.keys() & other.keys())
+        found = [_of_blocks(_side_by_side(one[n], other[n])) for n in both]
+        # Each of the two has its own share of the spread.
+        return self._level(found, 2 * self._usual, 0.0) if found else None
+
+    @property
+    def noise_floor(self) -> float | None:
+        """The ratio, 1 or more, of the baseline and its twin; None if unknown."""
+        found = self.ratio(TWIN, self._baseline)
+        return math.exp(abs(math.log(found.middle))) if found else None
+
+    def _of(self, variant: str) -> dict[int, Steady]:
+        return self._rounds.get(variant, {})
+
+    @functools.cached_property
+    def _usual(self) -> float:
+        """The usual variance of a trial's level, over all pieces of work."""
+        known = [
+            _spread([_of_blocks(-_costs(one))[0] for one in trials.values()])
+            for trials in self._rounds.values()
+            if len(trials) > 1
+        ]
+        return float(np.median(known)) if known else 0.0
+
+    def _level(
+        self, found: Sequence[tuple[float, float]], usual: float, between: float
+    ) -> Level:
+        """Put levels of trials together: logarithms, and the variance of each."""
+        # Not with the module, which every trial imports: it takes most of a second.
+        from scipy import stats
+
+        logs, count = [log for log, _ in found], len(found)
+        own = count - 1
+        freedom = own + (_BORROWED if usual else 0.0)
+        variance = own * _variance(logs) + (freedom - own) * usual
+        variance = variance / freedom if freedom else 0.0
+        variance = max(variance, float(np.mean([within for _, within in found])))
+        error = math.sqrt(variance / count)
+        half = math.hypot(
+            float(stats.t.ppf(0.975, max(1.0, freedom))) * error, _NORMAL * between
+        )
+        middle = _middle(logs)
+        return Level(
+            middle=math.exp(middle),
+            low=math.exp(middle - half),
+            high=math.exp(middle + half),
+            trials=count,
+        )
+
+
+def _costs(of: Steady) -> NDArray[np.float64]:
+    """Logarithm of the seconds of an example, block by block."""
+    return np.asarray(np.log(of.seconds / of.examples + of.pauses_s))
+
+
+def _side_by_side(fast: Steady, slow: Steady) -> NDArray[np.float64]:
+    """Logarithms of how much longer the slow one took, turn by turn if they took any.
+
+    Else the middle of one is held against every block of the other.
+    """
+    _, mine, theirs = np.intersect1d(fast.keys, slow.keys, return_indices=True)
+    one, other = _costs(fast), _costs(slow)
+    if len(mine) > 1:
+        return np.asarray(other[theirs] - one[mine])
+    return np.asarray(np.median(other) - one)
+
+
+def _of_blocks(logs: NDArray[np.float64]) -> tuple[float, float]:
+    """Median of the blocks of a trial, and the variance of that median."""
+    middle = float(np.median(logs))
+    spread = _FROM_MAD * float(np.median(np.abs(logs - middle)))
+    return middle, (_OF_A_MEDIAN * spread) ** 2 / len(logs)
+
+
+def _middle(logs: Sequence[float]) -> float:
+    """The median of the means of all pairs: one trial out of four cannot move it far.
+
+    It was found by Hodges and Lehmann, and is hardly less sharp than the mean.
+    """
+    pairs = itertools.combinations_with_replacement(logs, 2)
+    return statistics.median((one + other) / 2 for one, other in pairs)
+
+
+def _variance(logs: Sequence[float]) -> float:
+    return float(np.var(logs, ddof=1)) if len(logs) > 1 else 0.0
+
+
+def _spread(logs: Sequence[float]) -> float:
+    """Variance of a few logarithms, of which the median over many is to be right."""
+    from scipy import stats
+
+    own = len(logs) - 1
+    # Half of all variances of so few lie far below the true one.
+    return _variance(logs) / (float(stats.chi2.ppf(0.5, own)) / own)
