@@ -117,13 +117,19 @@ def _healthy(found: Diagnosis) -> str:
     chances = opportunities(found)
     if not chances:
         said += f", and none brings {units.percent(CLAIMED - 1)} or more"
+    elif chances[0].cause == "input-bound":
+        gain = chances[0].speedup
+        said += (
+            f"; without any input it would run {units.ratio(gain.estimate)} as fast "
+            f"({between(gain)})"
+        )
     reached = peak.known(found.facts)
     if not any(chance.cause in _OVERHEAD for chance in chances):
         said += ". It is compute-bound: its time goes into the work of its steps"
     said += f". {peak.in_words(reached)}" if reached is not None else "."
-    if not chances:
+    best = next((c for c in chances if c.cause != "input-bound"), None)
+    if best is None:
         return said
-    best = chances[0]
     return (
         f"{said} The machine could do more: {best.cause} brings "
         f"{units.ratio(best.speedup.estimate)} ({between(best.speedup)})."

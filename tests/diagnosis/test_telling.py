@@ -208,3 +208,13 @@ def test_steps_that_wait_for_python_are_not_called_compute_bound():
 def test_a_share_of_the_peak_that_cannot_be_is_not_told(reached):
     said = told(diagnosis(facts={"share_of_peak": reached}))
     assert not any("It reaches" in reason for reason in said.because)
+
+
+def test_a_little_input_is_no_defect_and_is_told_for_what_it_is():
+    little = cause("input-bound", "without input", 1.15, "opportunity")
+    said = told(diagnosis(causes=(little,))).headline
+    assert said.startswith("Nothing is wrong with this training")
+    assert "without any input it would run 1.15× as fast (95 % interval" in said
+    assert "could do more" not in said
+    both = told(diagnosis(causes=(little, cause("xla", "XLA", 1.1, "opportunity"))))
+    assert "could do more: xla brings 1.10×" in both.headline
