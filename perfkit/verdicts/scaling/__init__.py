@@ -1,0 +1,1 @@
+"""What several devices bring to one training."""

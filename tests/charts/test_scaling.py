@@ -1,0 +1,70 @@
+"""Rate and efficiency over the number of devices, from findings."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from perfkit import charts
+from perfkit.findings import store
+from perfkit.findings.record import Verdict
+from perfkit.verdicts.scaling.names import SHARED
+from perfkit.workloads.scaling.devices import LOGICAL
+from tests.charts.test_any_finding import check
+from tests.experiments.scalings import linked, measured, steps
+from tests.findings.made import finding as made
+
+
+def finding(run, **more):
+    """A finding of a run whose ticks are known."""
+    return replace(
+        made({}, rounds=0),
+        experiment="scaling",
+        trials=run.trials,
+        timings=run.timings,
+        comparisons=run.comparisons,
+        noise_floor=run.noise_floor,
+        baseline=run.baseline,
+        notes=run.notes,
+        verdict=Verdict(headline="x"),
+        **more,
+    )
+
+
+def test_it_comes_first_for_several_devices_and_never_for_others():
+    assert next(iter(charts.kinds(finding(measured(steps()))))) == "scaling"
+    assert "scaling" not in charts.kinds(made())
+    assert "scaling" not in charts.kinds(finding(measured(steps((1,)))))
+
+
+def test_it_tells_rate_and_efficiency_of_every_number_of_devices():
+    figure = check(charts.chart(finding(measured(linked(steps()))), "scaling"))
+    assert "what several GPUs bring" in figure.alt
+    # 32 examples in 10 ms, and 128 in 14.5 ms.
+    assert re.search(r"1 GPU: 3,[12]\d0 examples per second \(3,", figure.alt)
+    assert re.search(r"4 GPUs: 8,[789]\d0 examples per second \(8,", figure.alt)
+    assert "efficiency 69 % (" in figure.alt
+    assert "4 GPUs, own gradients: " in figure.alt
+    assert "ideal" in figure.svg
+    assert ">1/n<" not in figure.svg
+    assert SHARED not in figure.alt
+
+
+def test_logical_devices_are_drawn_with_what_they_cannot_show(tmp_path):
+    path = store.save(finding(measured(steps(kind=LOGICAL))), tmp_path)
+    figure = check(charts.chart(store.load(path), "scaling"))
+    assert SHARED in figure.alt
+    assert "what more GPUs" in figure.svg
+    assert ">1/n<" in figure.svg
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+@pytest.mark.parametrize("noise", [0.002, 0.9])
+def test_however_noisy_it_is_a_picture(rounds, noise):
+    run = measured(steps(), rounds=rounds, noise=noise, notes={"scaling": [7]})
+    check(charts.chart(finding(run), "scaling"))
+
+
+def test_too_little_is_a_picture_that_says_so():
+    assert "Fewer than two" in check(charts.chart(made(), "scaling")).alt
+    check(charts.chart(finding(measured(steps((1,)))), "scaling"))
