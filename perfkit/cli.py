@@ -195,6 +195,26 @@ def _compare(asked: Namespace) -> int:
     return FAILED if nothing else DONE
 
 
+def _fleet(asked: Namespace) -> int:
+    from perfkit.experiments import experiment
+    from perfkit.fleet import opening, showing
+
+    tls = opening.tls_files(asked.tls_ca_file, asked.tls_cert, asked.tls_key)
+    if asked.what == "run":
+        chosen = experiment(asked.name, **options.parameters(asked))
+        task = opening.run_task(chosen, asked.budget, asked.seed)
+    else:
+        task = opening.passport_task(asked.budget)
+    asking = opening.open_asking(
+        task, asked.address, folder=asked.out, each=asked.each, tls=tls
+    )
+    gathered = opening.watch(asking, _console(stderr=True))
+    showing.write(gathered, _console())
+    if gathered.stopped:
+        return INTERRUPTED
+    return DONE if any(o.document for o in gathered.outcomes) else FAILED
+
+
 def _export(asked: Namespace) -> int:
     from perfkit.export import export
     from perfkit.report import sayer
@@ -219,6 +239,7 @@ _COMMANDS = {
     "passport": _passport,
     "class": _class,
     "compare": _compare,
+    "fleet": _fleet,
     "export": _export,
     "lab": _lab,
 }

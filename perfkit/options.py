@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import perfkit
@@ -25,6 +26,7 @@ _COMMANDS = {
     "passport": "record this machine in one small file, to compare it with others",
     "compare": "say why the same training runs differently on two machines",
     "class": "hold the machines of a folder of passports against each other",
+    "fleet": "ask every machine of a Dask cluster, or this one",
     "export": "make one HTML file of findings, or of a notebook, to send to others",
     "lab": "open JupyterLab on the first notebook",
 }
@@ -36,6 +38,20 @@ _DOCTORS_CODES = (
     "exit code: 0 nothing fails (a warning is no failure); 1 something fails; 2 bad "
     "usage; 130 stopped by Ctrl-C (what was found by then is shown)"
 )
+_FLEETS_CODES = (
+    "exit code: 0 at least one machine sent what it measured; 1 none did; 2 bad usage; "
+    "130 stopped by Ctrl-C (what came home by then is saved and shown)"
+)
+_DASK = """\
+Every worker needs the same perfkit in its environment. A Dask worker runs any code
+that a client sends, and a client reads what a cluster sends it: let only those connect
+whom you trust, on a network of your own or with tls:// and certificates. Those are
+Dask's own, given here or in Dask's configuration (distributed.comm.tls)."""
+_TLS = {
+    "--tls-ca-file": "the authority's certificate",
+    "--tls-cert": "your certificate",
+    "--tls-key": "its key",
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -60,7 +76,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     asked, rest = parser.parse_known_args(arguments)
     if asked.command is None:
         parser.error(f"say what to do: {', '.join(commands)}")
-    if asked.command == "run":
+    if getattr(asked, "name", None) is not None:
         named(asked.name)
     if rest:
         raise BadParameterError(_not_understood(commands[asked.command], rest[0]))
@@ -105,12 +121,16 @@ def _fill_doctor(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 def _fill_run(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    known = experiments()
     parser.epilog = _EXIT_CODES
-    parser.add_argument("name", metavar="NAME", help=f"one of: {', '.join(known)}")
+    _add_name(parser, arguments)
     _add_run_options(
         parser, "seconds to spend on measuring (60); preparing data comes on top"
     )
+
+
+def _add_name(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    known = experiments()
+    parser.add_argument("name", metavar="NAME", help=f"one of: {', '.join(known)}")
     # Only the experiment that is named has options, so that help stays short.
     for name in [word for word in arguments if word in known][:1]:
         group = parser.add_argument_group(f"what {name} lets you change")
@@ -185,6 +205,51 @@ def _fill_compare(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.add_argument("-o", "--out", metavar="FILE", help="the page, NAME.html")
 
 
+def _fill_fleet(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    parser.usage = "perfkit fleet [ADDRESS] (run NAME | passport) [options]"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = f"{_DASK}\n\n{textwrap.fill(_FLEETS_CODES, 80)}"
+    parser.set_defaults(address=None)
+    if any(":" in word for word in arguments if not word.startswith("-")):
+        parser.add_argument(
+            "address",
+            metavar="ADDRESS",
+            help="a Dask scheduler, such as tcp://scheduler:8786; without one this "
+            "machine alone is asked, and Dask is not needed",
+        )
+    parser.add_argument("what", metavar="run|passport", choices=("run", "passport"))
+    if "passport" not in arguments:
+        _add_name(parser, arguments)
+    _add_fleet_options(parser)
+
+
+def _add_fleet_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--budget",
+        type=_number,
+        metavar="SECONDS",
+        help="seconds each host spends on measuring (60; 180 for a passport); all of "
+        "it takes no more than half a minute longer",
+    )
+    parser.add_argument(
+        "--each",
+        choices=("host", "worker"),
+        default="host",
+        help="ask one worker per host, or each (where each has a GPU of its own, say): "
+        "those of a host take turns and share the budget (host)",
+    )
+    parser.add_argument(
+        "--seed", type=_integer, metavar="N", help="where random order starts"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FOLDER",
+        help="where what comes home goes (perfkit-findings, or perfkit-passports)",
+    )
+    for name, what in _TLS.items():
+        parser.add_argument(name, metavar="FILE", help=f"{what}, for tls://")
+
+
 def _fill_export(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.add_argument(
         "sources", metavar="FILE", nargs="+", help="findings, or one notebook"
@@ -217,6 +282,7 @@ _FILLERS = {
     "passport": _fill_passport,
     "class": _fill_class,
     "compare": _fill_compare,
+    "fleet": _fill_fleet,
     "export": _fill_export,
     "lab": _fill_lab,
 }

@@ -29,6 +29,7 @@ COMES_WITH = {
     "traitlets": "ipykernel",
     "pydantic_core": "pydantic",
     "keras": "tensorflow",
+    "dask": "distributed",
 }
 
 every_lock = pytest.mark.parametrize("lock", LOCKS)
@@ -103,6 +104,11 @@ def test_the_tests_need_no_other_version_than_the_lab():
     shared = environment.keys() & tests.keys()
     assert shared
     assert all(environment[name] == tests[name] for name in shared)
+
+
+def test_the_extra_for_fleets_is_tested():
+    fleet = set(PROJECT["optional-dependencies"]["fleet"])
+    assert fleet <= set(GROUPS["test"])
 
 
 def test_the_private_uv_is_one_that_set_up_can_use():
@@ -187,7 +193,7 @@ def distributions(module):
 
 
 def test_perfkit_imports_only_what_it_declares():
-    have = declared(PROJECT["dependencies"])
+    have = declared(PROJECT["dependencies"], PROJECT["optional-dependencies"]["fleet"])
     missing = {m for m in imported("perfkit") if not distributions(m) & have}
     assert missing == set()
 
