@@ -96,7 +96,7 @@ class Hint:
     """What stands in the code and is often a mistake; nothing measured it.
 
     Attributes:
-        line: Of the file or the function's source, from 1.
+        line: Of the file or the cell, from 1.
         code: That line.
         says: What is often wrong with it, in a sentence.
     """

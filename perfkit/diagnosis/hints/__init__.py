@@ -1,0 +1,85 @@
+"""What stands in the code of a training and is often a mistake; nothing is measured.
+
+The code is read, never run. What cannot be read tells nothing. A rule that is not sure
+is silent: whoever gets one wrong hint reads no other.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosis.hints import (
+    callbacks,
+    loops,
+    mapping,
+    options,
+    python_input,
+    settings,
+    stages,
+    steps,
+    sweeps,
+    timing,
+)
+from perfkit.diagnosis.hints.code import Code
+from perfkit.diagnosis.hints.source import UNREADABLE, source_of
+from perfkit.findings.diagnosis import Hint
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Callable, Iterator
+
+    from perfkit.diagnosis.hints.code import Hinted
+
+_KINDS: tuple[Callable[[Code], Iterator[Hinted]], ...] = (
+    stages.hinted,
+    mapping.hinted,
+    python_input.hinted,
+    options.hinted,
+    callbacks.hinted,
+    loops.hinted,
+    steps.hinted,
+    sweeps.hinted,
+    settings.hinted,
+    timing.hinted,
+)
+# More than a reader reads, and more of a line than a report shows.
+_MOST, _WIDEST = 30, 160
+
+
+def hints(maker: Callable[[], Any]) -> tuple[Hint, ...]:
+    """Read the file or the cell whose function makes a training."""
+    try:
+        return hints_in(*source_of(maker))
+    except UNREADABLE:
+        return ()
+
+
+@functools.lru_cache(maxsize=4)
+def hints_in(source: str, function: str = "", line: int = 0) -> tuple[Hint, ...]:
+    """Read source code, or of it what can run when a function is called.
+
+    Args:
+        source: All of the file or the cell.
+        function: The function that is called; "" for all that stands there.
+        line: Where its definition begins; 0 for the one outside of all others.
+
+    Raises:
+        SyntaxError: It is no Python.
+        RecursionError: It is nested too deeply to be followed.
+    """
+    code = Code(source, function, line)
+    # Python's own lines: others are broken by a form feed as well.
+    lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    found = {(_line(node), says) for kind in _KINDS for node, says in kind(code)}
+    return tuple(
+        Hint(line=line, code=lines[line - 1].strip()[:_WIDEST], says=says)
+        for line, says in sorted(found)[:_MOST]
+    )
+
+
+def _line(node: ast.AST) -> int:
+    """Where a reader looks for it: of a call, the line with what is called."""
+    line: int | None = getattr(getattr(node, "func", None), "end_lineno", None)
+    own: int = getattr(node, "lineno", 1)
+    return line or own

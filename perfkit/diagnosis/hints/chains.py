@@ -1,0 +1,251 @@
+"""The pipelines in source code: which stages follow one another, through names."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perfkit.diagnosis.hints.names import (
+    Definition,
+    Function,
+    called,
+    dotted,
+    keyword,
+    parameters,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from perfkit.diagnosis.hints.code import Code
+
+SOURCES = {
+    *("from_tensor_slices", "from_tensors", "from_generator", "list_files"),
+    *("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "CsvDataset"),
+    "image_dataset_from_directory",
+}
+_STAGES = {
+    *("map", "batch", "padded_batch", "ragged_batch", "shuffle", "repeat", "cache"),
+    *("prefetch", "take", "skip", "filter", "interleave", "flat_map", "with_options"),
+    *("apply", "shard", "unbatch", "concatenate", "window", "rebatch", "snapshot"),
+    *("bucket_by_sequence_length", "ignore_errors", "enumerate"),
+}
+# A pipeline is handed through these.
+_THROUGH = {"steps", "enumerate", "iter", "zip", "as_numpy_iterator", "list", "tqdm"}
+_DEEPEST, _MOST, _LONGEST = 6, 3000, 60
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A call that makes a stage; ``"?"`` without one for what cannot be seen."""
+
+    name: str
+    call: ast.Call | None = None
+
+
+Chain = tuple[Stage, ...]
+# What an expression gives: a pipeline, several things at once, or neither.
+Value = Chain | list["Value"] | None
+Known = dict[str, "Value"]
+_UNSEEN = Stage("?")
+
+
+class Chains:
+    """The pipelines that a code makes, by following it from top to bottom.
+
+    Attributes:
+        made: Each of them as far as it gets; none is the beginning of another.
+        trained: Those that ``fit`` is given, a loop goes through, or the function asked
+            for returns.
+        listed: Calls of ``list`` with the pipeline that each is given.
+    """
+
+    def __init__(self, code: Code) -> None:
+        self._code, self._deep, self._left = code, 0, _MOST
+        self._seen: dict[Chain, None] = {}
+        self._used: dict[Chain, None] = {}
+        self._run: set[ast.AST] = set()
+        self.listed: dict[ast.Call, Chain] = {}
+        known: Known = {}
+        self._block(code.tree.body, known)
+        if isinstance(code.asked, Function):
+            self._use(self._called(code.asked, None, known))
+        for function in code.functions:
+            if function not in self._run:
+                self._called(function, None, known)
+        begun = {one[:end] for one in self._seen for end in range(1, len(one))}
+        self.made = tuple(one for one in self._seen if one not in begun)
+        self.trained = tuple(self._used)
+
+    def _use(self, value: Value) -> None:
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, tuple):
+                self._used[one] = None
+
+    def _block(self, body: Sequence[ast.stmt], known: Known) -> Value:
+        """Follow statements; what they return."""
+        returned: Value = None
+        for statement in body:
+            if isinstance(statement, Definition):
+                continue
+            returned = self._statement(statement, known) or returned
+        return returned
+
+    def _statement(self, statement: ast.stmt, known: Known) -> Value:
+        if isinstance(statement, ast.Return):
+            return self._value(statement.value, known)
+        if isinstance(statement, ast.Assign):
+            value = self._value(statement.value, known)
+            for target in statement.targets:
+                _bind(target, value, known)
+            return None
+        if isinstance(statement, ast.If):
+            return self._branches(statement, known)
+        if isinstance(statement, ast.For):
+            self._use(self._value(statement.iter, known))
+        return self._inside(statement, known)
+
+    def _inside(self, statement: ast.stmt, known: Known) -> Value:
+        """Follow a loop's or a block's body; what it binds may also not be bound."""
+        before, returned = dict(known), None
+        for field in ("body", "handlers", "orelse", "finalbody"):
+            for part in getattr(statement, field, []):
+                body = part.body if isinstance(part, ast.ExceptHandler) else [part]
+                returned = self._block(body, known) or returned
+        if isinstance(statement, ast.For | ast.While):
+            known.update(_either(before, known))
+        for child in ast.iter_child_nodes(statement):
+            if isinstance(child, ast.expr):
+                self._value(child, known)
+        return returned
+
+    def _branches(self, statement: ast.If, known: Known) -> Value:
+        always = self._truth(statement.test)
+        if always is not None:
+            return self._block(statement.body if always else statement.orelse, known)
+        other = dict(known)
+        first = self._block(statement.body, known)
+        second = self._block(statement.orelse, other)
+        known.update(_either(other, known))
+        return first or second
+
+    def _truth(self, test: ast.expr) -> bool | None:
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            inner = self._truth(test.operand)
+            return None if inner is None else not inner
+        found = self._code.constant(test) if isinstance(test, ast.Name) else None
+        return bool(found.value) if found else None
+
+    def _value(self, node: ast.AST | None, known: Known) -> Value:
+        if isinstance(node, ast.Name):
+            return known.get(node.id)
+        if isinstance(node, ast.Call):
+            return self._call(node, known)
+        if isinstance(node, ast.Tuple):
+            return [self._value(one, known) for one in node.elts]
+        if isinstance(node, ast.IfExp):
+            return self._choice(node, known)
+        for child in ast.iter_child_nodes(node) if node else ():
+            if isinstance(child, ast.expr | ast.comprehension) and not _later(child):
+                self._value(child, known)
+        return None
+
+    def _choice(self, node: ast.IfExp, known: Known) -> Value:
+        always = self._truth(node.test)
+        both = [self._value(one, known) for one in (node.body, node.orelse)]
+        if always is not None:
+            return both[0] if always else both[1]
+        return _common(*both)
+
+    def _call(self, node: ast.Call, known: Known) -> Value:
+        name, function = called(node), node.func
+        given = [self._value(one, known) for one in node.args]
+        for one in node.keywords:
+            self._value(one.value, known)
+        if name in SOURCES:
+            return self._made((Stage(name, node),))
+        if isinstance(function, ast.Attribute):
+            before = self._value(function.value, known)
+            if name in _STAGES and not dotted(function).startswith(("np.", "os.")):
+                start = before if isinstance(before, tuple) else (_UNSEEN,)
+                return self._made((*start, Stage(name, node)))
+            if name == "as_numpy_iterator":
+                return before
+        if name == "fit" and given:
+            self._use(given[0])
+        if name in _THROUGH and given:
+            if name == "list" and isinstance(given[0], tuple):
+                self.listed[node] = given[0]
+            return given[0]
+        defined = self._code.resolve(function)
+        return self._called(defined, node, known) if is_named(defined) else None
+
+    def _made(self, chain: Chain) -> Chain:
+        if len(chain) > _LONGEST:
+            chain = (_UNSEEN, *chain[-_LONGEST // 2 :])
+        self._seen[chain] = None
+        return chain
+
+    def _called(
+        self, function: ast.AST | None, call: ast.Call | None, known: Known
+    ) -> Value:
+        """Follow a function; what it returns."""
+        self._left -= 1
+        if (
+            not isinstance(function, Function)
+            or self._deep > _DEEPEST
+            or self._left < 0
+        ):
+            return None
+        self._run.add(function)
+        inside = dict(known)
+        for place, one in enumerate(parameters(function)):
+            given = keyword(call, one.arg, place) if call else None
+            inside[one.arg] = self._value(given, known)
+        self._deep += 1
+        body = function.body
+        returned = (
+            self._value(body, inside)
+            if isinstance(body, ast.expr)
+            else self._block(body, inside)
+        )
+        self._deep -= 1
+        return returned
+
+
+def is_named(node: ast.AST | None) -> bool:
+    """Whether it is a function with a name."""
+    return isinstance(node, ast.FunctionDef)
+
+
+def _later(node: ast.AST) -> bool:
+    """Whether it does not run where it stands."""
+    return isinstance(node, ast.Lambda)
+
+
+def _bind(target: ast.expr, value: Value, known: Known) -> None:
+    if isinstance(target, ast.Name):
+        known[target.id] = value
+    elif isinstance(target, ast.Tuple | ast.List):
+        values: Iterable[Value] = value if isinstance(value, list) else ()
+        padded = [*values, *[None] * len(target.elts)]
+        for one, its in zip(target.elts, padded, strict=False):
+            _bind(one, its, known)
+
+
+def _either(one: Known, other: Known) -> Known:
+    """What is known after either of two ways."""
+    return {name: _common(one.get(name), other.get(name)) for name in one | other}
+
+
+def _common(one: Value, other: Value) -> Value:
+    """The stages that two pipelines share, and then what cannot be seen."""
+    if one == other:
+        return one
+    if not isinstance(one, tuple) or not isinstance(other, tuple):
+        return None
+    same = 0
+    while one[same : same + 1] == other[same : same + 1] != ():
+        same += 1
+    return (*one[:same], _UNSEEN)

@@ -1,0 +1,58 @@
+"""Where the code of a training stands: in a file or in a cell."""
+
+from __future__ import annotations
+
+import inspect
+import tokenize
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosis.maker import InFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# What reading and parsing code that cannot be read ends in.
+UNREADABLE = (
+    *(OSError, TypeError, SyntaxError, ValueError),
+    *(RecursionError, MemoryError),
+)
+# Beyond this a file was made by a program.
+_LONGEST = 400_000
+
+
+def source_of(maker: Callable[[], Any]) -> tuple[str, str, int]:
+    """The source around a function, its name, and the line it begins in.
+
+    The line is 0 for a function that a file is asked for by name.
+
+    Raises:
+        OSError: There is no source, or more of it than anybody wrote.
+        TypeError: It is no function of Python.
+        SyntaxError: The file has no encoding that it says, or that Python reads.
+    """
+    if isinstance(maker, InFile):
+        return _read(maker.path), maker.name, 0
+    function = inspect.unwrap(maker)
+    line = _code(function).co_firstlineno
+    return _fitting("".join(inspect.findsource(function)[0])), function.__name__, line
+
+
+def _read(path: str) -> str:
+    if Path(path).stat().st_size > _LONGEST:
+        raise OSError("The file is too long to be read for hints.")
+    with tokenize.open(path) as file:
+        return file.read()
+
+
+def _fitting(source: str) -> str:
+    if len(source) > _LONGEST:
+        raise OSError("The cell is too long to be read for hints.")
+    return source
+
+
+def _code(function: Any) -> Any:
+    try:
+        return function.__code__
+    except AttributeError:
+        raise TypeError("It has no code of Python.") from None
