@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from perfkit.measure.tick import READY, Note, Pause, Tick, every
     from perfkit.panel.panel import panel
     from perfkit.passports.recorded import recorded
+    from perfkit.profiling.profile import profile
     from perfkit.recording.passport import passport
     from perfkit.running import run
 
@@ -72,6 +73,7 @@ __all__ = [
     "machine",
     "panel",
     "passport",
+    "profile",
     "recorded",
     "run",
     "steps",
@@ -107,6 +109,7 @@ _HOME = {
     "machine": "machine.collect",
     "panel": "panel.panel",
     "passport": "recording.passport",
+    "profile": "profiling.profile",
     "recorded": "passports.recorded",
     "run": "running",
     "steps": "diagnosis.steps",

@@ -111,6 +111,27 @@ def _diagnose(asked: Namespace) -> int:
     return _watched(session, asked)
 
 
+def _profile(asked: Namespace) -> int:
+    from perfkit.profiling import saving
+    from perfkit.profiling.profile import profile
+    from perfkit.report import sayer
+
+    _check_writable(asked.json)
+    made = profile(asked.training, steps=asked.steps, timeout=asked.timeout)
+    if asked.json == "-":
+        print(saving.to_json(made))
+    else:
+        sayer(_console())(repr(made))
+    if asked.json not in (None, "-"):
+        saving.save(made, asked.json)
+    if asked.chart:
+        from perfkit.charts import chart
+
+        with _writing(asked.chart):
+            chart(made).save(asked.chart)
+    return DONE
+
+
 def _watched(session: Watched[Recorded], asked: Namespace) -> int:
     """Run a session, show and write what it found; return the exit code."""
     from perfkit.running import watch
@@ -235,6 +256,7 @@ _COMMANDS = {
     "list": _list,
     "run": _run,
     "diagnose": _diagnose,
+    "profile": _profile,
     "show": _show,
     "passport": _passport,
     "class": _class,

@@ -22,6 +22,7 @@ _COMMANDS = {
     "list": "list the questions that can be asked",
     "run": "ask this machine one of them",
     "diagnose": "say what slows a training of your own, swap by swap",
+    "profile": "trace a few steps of a training of yours, to explain what was measured",
     "show": "show a saved finding: its verdict and its table",
     "passport": "record this machine in one small file, to compare it with others",
     "compare": "say why the same training runs differently on two machines",
@@ -147,6 +148,30 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
         "like a dict of arguments for fit; (make_training) where only FILE.py is given",
     )
     _add_run_options(parser, "seconds for all of it (120)")
+
+
+def _fill_profile(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
+    parser.add_argument(
+        "training",
+        metavar="FILE.py:FUNCTION",
+        help="a function as `perfkit diagnose` takes it; or a saved profile, NAME.json",
+    )
+    parser.add_argument(
+        "--steps", type=_integer, metavar="N", default=10, help="1 to 10; default 10"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_number,
+        metavar="SECONDS",
+        default=300.0,
+        help="after which the training counts as hung (300)",
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="also write the profile here; - for stdout"
+    )
+    parser.add_argument(
+        "--chart", metavar="FILE", help="also draw the steps here, as SVG"
+    )
 
 
 def _add_run_options(parser: argparse.ArgumentParser, budget: str) -> None:
@@ -278,6 +303,7 @@ _FILLERS = {
     "doctor": _fill_doctor,
     "run": _fill_run,
     "diagnose": _fill_diagnose,
+    "profile": _fill_profile,
     "show": _fill_show,
     "passport": _fill_passport,
     "class": _fill_class,

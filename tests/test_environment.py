@@ -106,9 +106,9 @@ def test_the_tests_need_no_other_version_than_the_lab():
     assert all(environment[name] == tests[name] for name in shared)
 
 
-def test_the_extra_for_fleets_is_tested():
-    fleet = set(PROJECT["optional-dependencies"]["fleet"])
-    assert fleet <= set(GROUPS["test"])
+@pytest.mark.parametrize("extra", ["fleet", "profile"])
+def test_an_extra_of_our_own_is_tested(extra):
+    assert set(PROJECT["optional-dependencies"][extra]) <= set(GROUPS["test"])
 
 
 def test_the_private_uv_is_one_that_set_up_can_use():
@@ -193,7 +193,8 @@ def distributions(module):
 
 
 def test_perfkit_imports_only_what_it_declares():
-    have = declared(PROJECT["dependencies"], PROJECT["optional-dependencies"]["fleet"])
+    extras = PROJECT["optional-dependencies"]
+    have = declared(PROJECT["dependencies"], extras["fleet"], extras["profile"])
     missing = {m for m in imported("perfkit") if not distributions(m) & have}
     assert missing == set()
 
@@ -248,10 +249,12 @@ def test_the_wheel_requires_what_the_project_declares(wheel):
     lines = re.findall(r"^Requires-Dist: (.+)$", metadata(wheel, "METADATA"), re.M)
     found = requirements(lines)
     plain = [r for r in found if r.marker is None]
-    gpu = [r for r in found if r.marker is not None]
     assert {str(r) for r in plain} == {
         str(Requirement(d)) for d in PROJECT["dependencies"]
     }
-    assert [(named(r), r.extras, str(r.marker)) for r in gpu] == [
-        ("tensorflow", {"and-cuda"}, 'extra == "gpu"')
-    ]
+    extras = {(named(r), *r.extras, str(r.marker)) for r in found if r.marker}
+    assert extras == {
+        ("tensorflow", "and-cuda", 'extra == "gpu"'),
+        ("distributed", 'extra == "fleet"'),
+        ("xprof", 'extra == "profile"'),
+    }

@@ -19,7 +19,7 @@ ORDER = (
     {"machine"},
     {"measure"},
     {"findings"},
-    {"experiments", "workloads", "verdicts", "diagnosis", "passports"},
+    {"experiments", "workloads", "verdicts", "diagnosis", "passports", "profiling"},
     {"charts"},
     {
         "running",

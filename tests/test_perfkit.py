@@ -41,7 +41,7 @@ def test_the_module_docstring_teaches_in_at_most_fifteen_lines():
 
 
 def test_the_public_names_fit_on_one_screen():
-    assert 15 <= len(perfkit.__all__) <= 30
+    assert 15 <= len(perfkit.__all__) <= 35
     assert set(perfkit.__all__) <= set(dir(perfkit))
 
 

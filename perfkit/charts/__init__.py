@@ -21,6 +21,8 @@ from perfkit.charts.loss_scale import has_scale, loss_scale
 from perfkit.charts.losses import learnt, losses
 from perfkit.charts.memory import measured, memory
 from perfkit.charts.plan import anatomy, has_anatomy, has_plan, plan
+from perfkit.charts.profiled_ops import has_ops, profiled_ops
+from perfkit.charts.profiled_steps import has_steps, profiled_steps
 from perfkit.charts.rates import rates
 from perfkit.charts.ratios import ratios
 from perfkit.charts.roofline import has_roofline, roofline
@@ -34,6 +36,7 @@ from perfkit.charts.waits import waits
 from perfkit.charts.waterfall import waterfall
 from perfkit.errors import BadParameterError
 from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.profile import Profile
 from perfkit.findings.rungs import is_ladder
 
 if TYPE_CHECKING:
@@ -58,6 +61,8 @@ __all__ = [
     "losses",
     "memory",
     "plan",
+    "profiled_ops",
+    "profiled_steps",
     "rates",
     "ratios",
     "roofline",
@@ -135,9 +140,14 @@ _OF_DIAGNOSES: dict[str, Kind[Diagnosis]] = {
     "anatomy": Kind(anatomy, "What TensorFlow runs for its data", has_anatomy),
 }
 
+_OF_PROFILES: dict[str, Kind[Profile]] = {
+    "steps": Kind(profiled_steps, "Where the time of each step goes", has_steps),
+    "ops": Kind(profiled_ops, "Which operations take most", has_ops),
+}
 
-def chart(finding: Recorded, kind: str = "") -> Figure:
-    """Draw a finding, or a diagnosis.
+
+def chart(finding: Recorded | Profile, kind: str = "") -> Figure:
+    """Draw a finding, a diagnosis or a profile.
 
     Args:
         finding: What to draw.
@@ -157,11 +167,14 @@ def chart(finding: Recorded, kind: str = "") -> Figure:
             ``"plan"`` what TensorFlow runs for the fastest pipeline. Of a diagnosis
             ``"waterfall"`` is what each change takes off a step, and ``"split"`` where
             the time of a step goes, and ``"anatomy"`` what TensorFlow runs for its
-            data.
+            data. Of a profile ``"steps"`` is where the time of each step goes, and
+            ``"ops"`` which operations take most.
 
     Raises:
         BadParameterError: There is no such kind of chart.
     """
+    if isinstance(finding, Profile):
+        return _of_profile(finding, kind)
     kind = kind or next(iter(kinds(finding)))
     if isinstance(finding, Diagnosis):
         if kind in _OF_DIAGNOSES:
@@ -173,8 +186,20 @@ def chart(finding: Recorded, kind: str = "") -> Figure:
     return stamped(figure, finding.stamp) if finding.replayed else figure
 
 
-def kinds(finding: Recorded) -> dict[str, str]:
+def _of_profile(profile: Profile, kind: str) -> Figure:
+    kind = kind or next(iter(_OF_PROFILES))
+    if kind not in _OF_PROFILES:
+        known = ", ".join(_OF_PROFILES)
+        raise BadParameterError(
+            f"{kind!r} is no chart of a profile; there are {known}."
+        )
+    return _OF_PROFILES[kind].draw(profile)
+
+
+def kinds(finding: Recorded | Profile) -> dict[str, str]:
     """The charts that there is something to draw in, the first first: name to title."""
+    if isinstance(finding, Profile):
+        return _fitting(_OF_PROFILES, finding)
     if isinstance(finding, Diagnosis):
         return _fitting(_OF_DIAGNOSES, finding) | kinds(finding.finding)
     return _fitting(_KINDS, finding)

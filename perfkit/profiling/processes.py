@@ -1,0 +1,68 @@
+"""Work in a fresh process that tells notes, and how that ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perfkit.errors import BadParameterError
+from perfkit.measure.launcher import launcher
+from perfkit.measure.trial import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perfkit.measure.tick import Note
+    from perfkit.measure.trial import Outcome
+
+_SLICE_S = 0.1
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended.
+
+    Attributes:
+        notes: What it told, by name.
+        outcome: As a trial's.
+        message: One sentence on an outcome other than ``completed``, without a subject.
+    """
+
+    notes: dict[str, Any]
+    outcome: Outcome = "completed"
+    message: str = ""
+
+
+def in_process(work: Callable[[], Iterator[Note]], longest: float) -> Ended:
+    """Run ``work`` in a process that has TensorFlow loaded and has not used it.
+
+    An interrupt ends the process.
+
+    Args:
+        work: Yields notes.
+        longest: Seconds without any before it counts as hung.
+
+    Raises:
+        BadParameterError: It cannot be sent to another process.
+    """
+    while not launcher().wait(_SLICE_S):
+        pass
+    try:
+        running = launcher().start(work, 0, Limits(silence=longest))
+    except TypeError as error:
+        raise BadParameterError(
+            f"The function cannot be sent to another process ({error}); make what it "
+            "needs inside it."
+        ) from error
+    notes: dict[str, Any] = {}
+    try:
+        while running.outcome is None:
+            messages = running.poll(_SLICE_S)
+            notes |= {name: value for kind, name, value in _notes(messages)}
+    finally:
+        running.kill("stopped", "was interrupted")
+    return Ended(notes, running.outcome, running.message)
+
+
+def _notes(messages: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return [message for message in messages if message[0] == "note"]

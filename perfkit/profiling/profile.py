@@ -1,0 +1,115 @@
+"""Profile a few steps of a training: ``perfkit.profile(make_training)``."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosis import raised
+from perfkit.diagnosis.look import PROBLEM, TRACEBACK
+from perfkit.diagnosis.maker import maker, name_of
+from perfkit.errors import BadParameterError, RunError
+from perfkit.machine.collect import machine
+from perfkit.measure.alone import Alone
+from perfkit.measure.launcher import launcher
+from perfkit.profiling import saving, tools
+from perfkit.profiling.gathering import gathered
+from perfkit.profiling.processes import in_process
+from perfkit.profiling.stepping import STEPPED, stepped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from perfkit.findings.profile import Profile
+    from perfkit.profiling.processes import Ended
+
+MOST_STEPS = 10
+LONGEST_S = 300.0
+_PREFIX = "perfkit-profile-"
+
+
+def profile(
+    make_training: Callable[[], Any] | str | Path,
+    /,
+    *,
+    steps: int = MOST_STEPS,
+    timeout: float = LONGEST_S,
+) -> Profile:
+    """Trace a few steps of a training of yours, and read the trace into tables.
+
+    The training is made and run in a fresh process, until it is warm. Then so many
+    steps are timed without the tracer, then with it, then without it again, so that its
+    own cost is known. Nothing of yours is changed, and the trace is not kept.
+
+    Args:
+        make_training: The function as ``diagnose`` takes it, or
+            ``"FILE.py:make_training"``; or a saved profile, ``"NAME.json"``.
+        steps: To trace, 1 to 10; more make a trace large, and tell nothing new.
+        timeout: Seconds after which the training counts as hung.
+
+    Raises:
+        BadParameterError: What was given is no training, or a value is not accepted.
+        MissingPartError: xprof, which reads the trace, is not installed.
+        RunError: The training cannot be run; the sentence says why, and a note holds
+            the traceback of your own code.
+        BadFileError: A file that is no profile.
+    """
+    if str(make_training).endswith(".json") and isinstance(make_training, str | Path):
+        return saving.load(make_training)
+    _check(steps, timeout)
+    made, xprof = maker(make_training), tools.version()
+    launcher().warm()
+    recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
+    # One after the other: two measurements at once would measure each other.
+    alone = Alone()
+    try:
+        for _ in alone.wait(threading.Event()):
+            continue
+        with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+            work = functools.partial(stepped, made, steps, folder)
+            told = told_by(in_process(work, timeout))
+            tables, failed = tools.read(folder)
+    finally:
+        alone.let_go()
+    return gathered(
+        told,
+        tables,
+        failed,
+        here=machine(),
+        training=name_of(made),
+        recorded=recorded,
+        xprof=xprof,
+    )
+
+
+def told_by(ended: Ended) -> dict[str, Any]:
+    """What a training told that was stepped through.
+
+    Raises:
+        RunError: It could not be.
+    """
+    if STEPPED in ended.notes:
+        told: dict[str, Any] = ended.notes[STEPPED]
+        return told
+    said = ended.notes.get(PROBLEM) or f"The training {ended.message.rstrip('.')}."
+    if ended.outcome == "timed-out":
+        said += " If it does not hang, trace fewer steps, or give a longer timeout."
+    error = RunError(str(said))
+    if TRACEBACK in ended.notes:
+        error.add_note(raised.in_text(ended.notes[TRACEBACK]))
+    raise error
+
+
+def _check(steps: int, timeout: float) -> None:
+    whole = isinstance(steps, int) and not isinstance(steps, bool)
+    if not whole or not 1 <= steps <= MOST_STEPS:
+        raise BadParameterError(
+            f"steps is {steps!r}; give a whole number from 1 to {MOST_STEPS}."
+        )
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not number or not 1 <= timeout <= 86_400:
+        raise BadParameterError(f"timeout is {timeout!r}; give seconds from 1.")

@@ -1,0 +1,96 @@
+"""A profile's numbers, tables and report, from profiles made by hand."""
+
+import pytest
+
+from perfkit.findings.profile import ProfiledStep
+from tests.charts.test_any_finding import ATTACK
+from tests.profiling.profiled import DENSE, HELD, KERNEL, MAP, profile
+
+
+def test_the_tracers_cost_shows_where_steps_took_longer_than_most_others():
+    made = profile(traced_s=(0.012,) * 10, untraced_s=(0.010,) * 9 + (0.5,))
+    assert made.cost == pytest.approx(1.2)
+    assert not profile(traced_s=(0.0099,), untraced_s=(0.0098, 0.01)).shows_cost
+    assert profile(traced_s=(0.0101,), untraced_s=(0.0098, 0.01)).shows_cost
+    said = repr(profile(traced_s=(0.012,) * 10, untraced_s=(0.010,) * 3))
+    assert "a step takes 10 ms without it (10 ms to 10 ms in most of 3 times)" in said
+    assert "so what is below is 1.20× as long" in said
+
+
+def test_a_single_time_is_its_own_range():
+    assert profile(untraced_s=(0.01,)).usual_step_s == (0.01, 0.01)
+
+
+def test_parts_of_a_step_are_means_over_all_steps():
+    steps = (
+        ProfiledStep(name="a", seconds=0.004, parts={"input": 0.004}),
+        ProfiledStep(name="b", seconds=0.002, parts={"host compute": 0.002}),
+    )
+    assert profile(steps=steps).parts == {"input": 0.002, "host compute": 0.001}
+
+
+def test_operations_have_the_share_of_their_device():
+    device = DENSE.__class__(**(vars(DENSE) | {"device": "device", "self_s": 7.0}))
+    table = profile(table=(device, DENSE, MAP)).ops()
+    assert list(table["share"]) == pytest.approx([1.0, 0.75, 0.25])
+    assert list(table.columns)[:3] == ["name", "type", "device"]
+
+
+def test_the_input_has_a_row_per_step_and_a_column_per_part():
+    table = profile().input()
+    assert list(table.columns) == [
+        *("step", "seconds", "input", "host compute", "all other")
+    ]
+    assert len(table) == 8
+    assert table["input"].iloc[0] == 0.006
+
+
+def test_tables_of_what_is_not_there_are_empty_and_have_their_columns():
+    made = profile(steps=(), table=(), stages=())
+    for table, column in (
+        (made.ops(), "share"),
+        (made.input(), "seconds"),
+        (made.input_stages(), "self_s"),
+        (made.kernels(), "share"),
+        (made.memory(), "peak"),
+    ):
+        assert table.empty
+        assert column in table.columns
+
+
+def test_kernels_and_memory_have_tables_where_there_are_any():
+    made = profile(launched=(KERNEL,), held=(HELD,), missing={})
+    assert list(made.kernels()["share"]) == [1.0]
+    assert list(made.memory()["peak"]) == [10**9]
+    assert "ampere_sgemm_128x64_nn: 4 ms, 100 %, 10 times" in repr(made)
+    assert "GPU_0_bfc: at most 1 GB of 8 GB in use" in repr(made)
+
+
+def test_the_report_says_where_the_time_went_and_what_it_is_no_proof_of():
+    lines = repr(profile()).splitlines()
+    assert lines[0] == (
+        "train.py:make_training: 10 steps under TensorFlow's profiler, 10 ms each."
+    )
+    assert "  input: 6 ms, 60 %" in lines
+    assert "  model/dense/MatMul, MatMul: 30 ms, 75 % of the host's, 10 times" in lines
+    assert "  No kernels." in lines
+    assert any("it never stands in for one" in line for line in lines)
+    assert any("takes 8 of the 10 steps apart" in line for line in lines)
+
+
+def test_executions_of_several_steps_are_called_so():
+    assert ": 10 executions of 8 steps under" in repr(profile(at_a_time=8))
+
+
+def test_it_is_said_where_the_named_operations_explain_little():
+    words = "explain less than a tenth"
+    assert words not in repr(profile())
+    assert words in repr(profile(table=(MAP,)))
+    assert words not in repr(profile(table=()))
+
+
+def test_what_a_file_says_is_escaped():
+    op = DENSE.__class__(**(vars(DENSE) | {"name": ATTACK, "type": ATTACK}))
+    made = profile(training=ATTACK, table=(op,), missing={"kernels": ATTACK})
+    assert "<script>" not in made._repr_html_()
+    assert "\x1b" not in repr(made)

@@ -1,0 +1,218 @@
+"""One real trace, read by xprof, and trainings that cannot be traced."""
+
+import functools
+import importlib.metadata
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.errors import BadParameterError, RunError
+from perfkit.profiling import profile as profiling
+from perfkit.profiling import saving, tools
+from perfkit.profiling.gathering import gathered
+from perfkit.profiling.processes import Ended, in_process
+from perfkit.profiling.stepping import PROBLEM, STEPPED, stepped
+from tests.findings.made import MACHINE
+from tests.profiling import profiled, trainings
+
+HERE = Path(trainings.__file__)
+
+
+def traced(maker, folder, steps=trainings.STEPS):
+    """What a training tells that is traced in a process of its own."""
+    return in_process(functools.partial(stepped, maker, steps, str(folder)), 120.0)
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    """A trace of a training whose epochs are shorter than the trace."""
+    folder = tmp_path_factory.mktemp("trace")
+    return folder, traced(trainings.short_epochs, folder)
+
+
+@pytest.fixture(scope="module")
+def made(trace):
+    """What is understood of it."""
+    folder, ended = trace
+    found, failed = tools.read(str(folder))
+    return gathered(
+        profiling.told_by(ended),
+        found,
+        failed,
+        here=MACHINE,
+        training="short_epochs",
+        recorded="2026-05-04T10:00:00+02:00",
+        xprof=tools.version(),
+    )
+
+
+def test_every_traced_step_is_marked_as_the_root_of_a_step(trace):
+    folder, _ = trace
+    marks = perfkit.fresh(functools.partial(trainings.marks_in, str(folder)))
+    assert marks == list(range(trainings.STEPS))
+
+
+def test_xprof_finds_the_steps(made):
+    names = [f"train {number}" for number in range(trainings.STEPS)]
+    # Some versions leave out the first and the last, which a trace may have cut.
+    assert [step.name for step in made.steps] in (names, names[1:-1])
+    for step in made.steps:
+        assert sum(step.parts.values()) == pytest.approx(step.seconds, rel=0.02)
+        assert step.parts["device compute"] == 0.0
+    assert "steps" not in made.missing
+
+
+def test_every_operation_ran_in_every_step(made):
+    products = [op for op in made.table if "MatMul" in op.type]
+    assert products
+    assert {op.count % trainings.STEPS for op in products} == {0}
+    assert {op.device for op in made.table} == {"host"}
+
+
+def test_the_stages_of_the_input_are_found(made):
+    assert any("Batch" in stage.name for stage in made.stages)
+
+
+def test_steps_are_timed_without_the_tracer_too(made):
+    assert len(made.traced_s) == trainings.STEPS
+    assert len(made.untraced_s) >= 2
+    assert made.cost > 0
+
+
+def test_a_machine_without_a_gpu_is_told_so(made):
+    assert made.kernels().empty
+    assert made.missing["kernels"].startswith("TensorFlow computes on no GPU here")
+    assert made.memory().empty
+    assert made.missing["memory"].startswith("The trace holds nothing of the memory")
+
+
+def test_what_was_really_traced_is_read_again_as_it_was(made, tmp_path):
+    assert saving.load(saving.save(made, tmp_path / "steps.json")) == made
+
+
+def test_a_loop_of_ones_own_is_traced_and_never_comes_to_its_end(tmp_path):
+    mark = tmp_path / "end"
+    ended = traced(functools.partial(trainings.loop, str(mark)), tmp_path, steps=3)
+    assert len(ended.notes[STEPPED]["traced_s"]) == 3
+    assert not mark.exists()
+    marks = perfkit.fresh(functools.partial(trainings.marks_in, str(tmp_path)))
+    assert marks == [0, 1, 2]
+
+
+def test_executions_of_several_steps_are_told(tmp_path):
+    told = traced(trainings.several_at_once, tmp_path, steps=2).notes[STEPPED]
+    assert told["at_a_time"] == 2
+    assert len(told["traced_s"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("maker", "why"),
+    [
+        (trainings.raising, "The training raised KeyError: 'lost'"),
+        (trainings.empty, "The training made no step: its data are empty"),
+        (trainings.used_up, "The data were used up after"),
+        (trainings.profiled_already, "Another profiler runs in this training"),
+        (dict, "The function returned a dict"),
+    ],
+)
+def test_a_training_that_cannot_be_traced_is_a_sentence(
+    maker, why, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    ended = traced(maker, tmp_path / "trace")
+    assert ended.notes[PROBLEM].startswith(why)
+    with pytest.raises(RunError, match=why[:20]) as caught:
+        profiling.told_by(ended)
+    notes = getattr(caught.value, "__notes__", [])
+    assert any('raise KeyError("lost")' in n for n in notes) is (why[13:19] == "raised")
+
+
+def test_a_training_that_hangs_is_told_what_to_do():
+    ended = Ended({}, "timed-out", "gave no sign of life for 300 s and was ended")
+    with pytest.raises(RunError, match=r"gave no sign .* give a longer timeout\.$"):
+        profiling.told_by(ended)
+
+
+@pytest.mark.parametrize("steps", [0, 11, 2.0, True, "3"])
+def test_more_steps_than_ten_or_none_are_refused(steps):
+    with pytest.raises(BadParameterError, match="whole number from 1 to 10"):
+        perfkit.profile(trainings.empty, steps=steps)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, "long", True])
+def test_a_timeout_that_is_no_time_is_refused(timeout):
+    with pytest.raises(BadParameterError, match="timeout is"):
+        perfkit.profile(trainings.empty, timeout=timeout)
+
+
+@pytest.fixture
+def scripted(monkeypatch, tmp_path):
+    """The verb with a training and an xprof that are scripted; gives its folders."""
+    folders = []
+
+    def process(work, longest):
+        folders.append(Path(work.args[2]))
+        assert folders[-1].is_dir()
+        told = {
+            "untraced_s": [0.008, 0.009],
+            "traced_s": [0.010] * work.args[1],
+            "at_a_time": 1,
+            "gpus": 1,
+            "said": "E] CUPTI_ERROR_INSUFFICIENT_PRIVILEGES",
+            "bytes": 131_000,
+        }
+        return Ended({STEPPED: told})
+
+    failed = {tools.MEMORY: "xprof could not read this part of the trace: so."}
+    found = profiled.tables()
+    del found[tools.MEMORY]
+    found[tools.OPS] = "[]"
+    monkeypatch.setattr(profiling, "in_process", process)
+    monkeypatch.setattr(profiling.tools, "read", lambda folder: (found, failed))
+    monkeypatch.setattr(profiling, "machine", lambda: MACHINE)
+    monkeypatch.setattr(profiling, "launcher", lambda: _Warm())
+    # Where no other run holds the lock.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return folders
+
+
+class _Warm:
+    def warm(self):
+        pass
+
+
+def test_what_could_not_be_read_is_told_and_the_rest_is_there(scripted):
+    made = perfkit.profile(trainings.short_epochs, steps=4)
+    assert made.training == "short_epochs"
+    assert len(made.traced_s) == 4
+    assert len(made.steps) == len(made.stages) == 2
+    assert made.missing["ops"].startswith("xprof gave a table that this perfkit cannot")
+    assert made.missing["memory"].endswith("so.")
+    assert "RestrictProfilingToAdminUsers=0" in made.missing["kernels"]
+    assert made.perfkit == importlib.metadata.version("perfkit")
+
+
+def test_the_trace_is_not_kept(scripted):
+    perfkit.profile(trainings.short_epochs)
+    assert scripted
+    assert not any(folder.exists() for folder in scripted)
+
+
+def test_the_command_line_shows_a_profile_and_writes_it(scripted, tmp_path, capsys):
+    path, chart = tmp_path / "steps.json", tmp_path / "steps.svg"
+    options = ["--steps", "4", "--json", str(path), "--chart", str(chart)]
+    assert cli.main(["profile", f"{HERE}:short_epochs", *options]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("trainings.py:short_epochs: 4 steps under TensorFlow's")
+    assert "<svg" in chart.read_text()
+    assert cli.main(["profile", str(path), "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "profile"
+
+
+def test_a_bad_value_ends_the_command_with_two(capsys):
+    assert cli.main(["profile", f"{HERE}:empty", "--steps", "99"]) == 2
+    assert "whole number from 1 to 10" in capsys.readouterr().err

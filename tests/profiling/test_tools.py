@@ -1,0 +1,52 @@
+"""xprof reads a trace in processes of its own, and may end them."""
+
+import importlib.util
+
+import pytest
+
+from perfkit.errors import MissingPartError
+from perfkit.profiling import tools
+from perfkit.profiling.processes import Ended
+
+
+def scripted(breaks):
+    """A process that ends where it comes to one of these tools."""
+    asked = []
+
+    def process(work, longest):
+        todo = work.args[1]
+        asked.append(todo)
+        known = {}
+        for tool in todo:
+            if tool in breaks:
+                return Ended(known, "crashed", breaks[tool])
+            known[tool] = f"{tool} of {work.args[0]}"
+        return Ended(known)
+
+    return process, asked
+
+
+def test_all_tables_come_from_one_process():
+    process, asked = scripted({})
+    found, failed = tools.read("here", process)
+    assert set(found) == set(tools.TOOLS)
+    assert found[tools.OPS] == "framework_op_stats of here"
+    assert failed == {}
+    assert len(asked) == 1
+
+
+def test_a_table_that_ends_the_process_costs_no_other():
+    process, asked = scripted({tools.OPS: "was ended by SIGABRT.", tools.MEMORY: ""})
+    found, failed = tools.read("here", process)
+    assert set(found) == {tools.STEPS, tools.KERNELS}
+    assert failed == {
+        tools.OPS: "xprof could not read this part of the trace: was ended by SIGABRT.",
+        tools.MEMORY: "xprof could not read this part of the trace: gave nothing.",
+    }
+    assert len(asked) == 2
+
+
+def test_without_xprof_the_command_that_brings_it_is_told(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingPartError, match=r"python -m pip install \"xprof>="):
+        tools.version()

@@ -1,0 +1,124 @@
+"""Trainings that are really run under the profiler, each in a process of its own."""
+
+from pathlib import Path
+
+STEPS = 6
+BATCH = 16
+
+
+def _model(**options):
+    import keras
+
+    model = keras.Sequential(
+        [keras.layers.Dense(64, activation="relu"), keras.layers.Dense(4)]
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, **options)
+    return model
+
+
+def _arrays(count):
+    import numpy as np
+
+    return np.ones((count, 32), np.float32), np.zeros(count, np.int64)
+
+
+def _data(batches):
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices(_arrays(batches * BATCH)).batch(BATCH)
+
+
+def _never():
+    raise AssertionError("no validation is looked at")
+    yield
+
+
+def short_epochs():
+    """Epochs of four steps, fewer than are traced, and a validation that must not run.
+
+    The callback breaks if steps are skipped.
+    """
+    import keras
+    import tensorflow as tf
+
+    kinds = tf.TensorSpec((None, 32)), tf.TensorSpec((None,), tf.int64)
+    validation = tf.data.Dataset.from_generator(_never, output_signature=kinds)
+    seen = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: None)
+    return _model(), _data(4), {"validation_data": validation, "callbacks": [seen]}
+
+
+def several_at_once():
+    """Two steps in each execution."""
+    return _model(steps_per_execution=2), _data(8)
+
+
+def raising():
+    """A mistake in the user's own code."""
+    raise KeyError("lost")
+
+
+def empty():
+    """Data without a batch."""
+    return _model(), _data(4).take(0)
+
+
+def used_up():
+    """A generator that can be gone through once."""
+    features, labels = _arrays(BATCH)
+    return _model(), ((features, labels) for _ in range(12))
+
+
+def profiled_already():
+    """Another profiler runs."""
+    import tensorflow as tf
+
+    tf.profiler.experimental.start(str(Path.cwd()))
+    return _model(), _data(4)
+
+
+def loop(mark):
+    """A loop of the user's own, which writes a file where it comes to its end."""
+    import tensorflow as tf
+
+    import perfkit
+
+    model = _model()
+
+    @tf.function
+    def step(features, labels):
+        with tf.GradientTape() as tape:
+            loss = model.compute_loss(features, labels, model(features, training=True))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        model.optimizer.apply_gradients(
+            zip(gradients, model.trainable_variables, strict=True)
+        )
+
+    for _ in range(3):
+        for features, labels in perfkit.steps(_data(4)):
+            step(features, labels)
+    Path(mark).write_text("")
+
+
+def marks_in(folder, tensorflow):
+    """Numbers of the steps that a trace holds, by TensorFlow's own description of it.
+
+    Only those count that say they are the root of a step, as xprof wants it.
+    """
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    found = []
+    for path in Path(folder).rglob("*.xplane.pb"):
+        space = xplane_pb2.XSpace.FromString(path.read_bytes())
+        for plane in space.planes:
+            for line in plane.lines:
+                for event in line.events:
+                    if plane.event_metadata[event.metadata_id].name != "train":
+                        continue
+                    stats = {
+                        plane.stat_metadata[stat.metadata_id].name: stat.int64_value
+                        for stat in event.stats
+                    }
+                    if stats.get("_r") == 1:
+                        found.append(stats["step_num"])
+    return sorted(found)
