@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perfkit.diagnosis.hints.known import UNSEEN, Stage, bind, common, either
 from perfkit.diagnosis.hints.names import (
     Definition,
     Function,
@@ -16,9 +16,10 @@ from perfkit.diagnosis.hints.names import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from perfkit.diagnosis.hints.code import Code
+    from perfkit.diagnosis.hints.known import Chain, Known, Value
 
 SOURCES = {
     *("from_tensor_slices", "from_tensors", "from_generator", "list_files"),
@@ -31,24 +32,18 @@ _STAGES = {
     *("apply", "shard", "unbatch", "concatenate", "window", "rebatch", "snapshot"),
     *("bucket_by_sequence_length", "ignore_errors", "enumerate"),
 }
+_ARGUMENTS = {
+    *("map_func", "num_parallel_calls", "deterministic", "name", "synchronous", None),
+    *("use_unbounded_threadpool", "batch_size", "drop_remainder", "padded_shapes"),
+    *("padding_values", "buffer_size", "seed", "reshuffle_each_iteration", "count"),
+    *("filename", "predicate", "cycle_length", "block_length", "options", "index"),
+    *("transformation_func", "num_shards", "row_splits_dtype", "size", "shift", "path"),
+    *("stride", "element_length_func", "bucket_boundaries", "bucket_batch_sizes"),
+    *("start", "dataset", "log_warning", "pad_to_bucket_boundary", "no_padding"),
+}
 # A pipeline is handed through these.
 _THROUGH = {"steps", "enumerate", "iter", "zip", "as_numpy_iterator", "list", "tqdm"}
 _DEEPEST, _MOST, _LONGEST = 6, 3000, 60
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A call that makes a stage; ``"?"`` without one for what cannot be seen."""
-
-    name: str
-    call: ast.Call | None = None
-
-
-Chain = tuple[Stage, ...]
-# What an expression gives: a pipeline, several things at once, or neither.
-Value = Chain | list["Value"] | None
-Known = dict[str, "Value"]
-_UNSEEN = Stage("?")
 
 
 class Chains:
@@ -98,7 +93,7 @@ class Chains:
         if isinstance(statement, ast.Assign):
             value = self._value(statement.value, known)
             for target in statement.targets:
-                _bind(target, value, known)
+                bind(target, value, known)
             return None
         if isinstance(statement, ast.If):
             return self._branches(statement, known)
@@ -114,7 +109,7 @@ class Chains:
                 body = part.body if isinstance(part, ast.ExceptHandler) else [part]
                 returned = self._block(body, known) or returned
         if isinstance(statement, ast.For | ast.While):
-            known.update(_either(before, known))
+            known.update(either(before, known))
         for child in ast.iter_child_nodes(statement):
             if isinstance(child, ast.expr):
                 self._value(child, known)
@@ -127,7 +122,7 @@ class Chains:
         other = dict(known)
         first = self._block(statement.body, known)
         second = self._block(statement.orelse, other)
-        known.update(_either(other, known))
+        known.update(either(other, known))
         return first or second
 
     def _truth(self, test: ast.expr) -> bool | None:
@@ -156,19 +151,19 @@ class Chains:
         both = [self._value(one, known) for one in (node.body, node.orelse)]
         if always is not None:
             return both[0] if always else both[1]
-        return _common(*both)
+        return common(*both)
 
     def _call(self, node: ast.Call, known: Known) -> Value:
         name, function = called(node), node.func
         given = [self._value(one, known) for one in node.args]
         for one in node.keywords:
             self._value(one.value, known)
-        if name in SOURCES:
+        if name in SOURCES and _is_source(function):
             return self._made((Stage(name, node),))
         if isinstance(function, ast.Attribute):
             before = self._value(function.value, known)
-            if name in _STAGES and not dotted(function).startswith(("np.", "os.")):
-                start = before if isinstance(before, tuple) else (_UNSEEN,)
+            if name in _STAGES and _is_stage(node):
+                start = before if isinstance(before, tuple) else (UNSEEN,)
                 return self._made((*start, Stage(name, node)))
             if name == "as_numpy_iterator":
                 return before
@@ -183,7 +178,7 @@ class Chains:
 
     def _made(self, chain: Chain) -> Chain:
         if len(chain) > _LONGEST:
-            chain = (_UNSEEN, *chain[-_LONGEST // 2 :])
+            chain = (UNSEEN, *chain[-_LONGEST // 2 :])
         self._seen[chain] = None
         return chain
 
@@ -219,33 +214,20 @@ def is_named(node: ast.AST | None) -> bool:
     return isinstance(node, ast.FunctionDef)
 
 
+def _is_source(function: ast.expr) -> bool:
+    """Whether the name of a source is one of TensorFlow's classes or of its methods."""
+    of = dotted(getattr(function, "value", function))
+    return (
+        called(function)[0].isupper() or "Dataset" in of or "." not in dotted(function)
+    )
+
+
+def _is_stage(call: ast.Call) -> bool:
+    """Whether a method has a stage's arguments; others have a map or a batch too."""
+    foreign = dotted(call.func).startswith(("np.", "os.", "itertools."))
+    return not foreign and all(one.arg in _ARGUMENTS for one in call.keywords)
+
+
 def _later(node: ast.AST) -> bool:
     """Whether it does not run where it stands."""
     return isinstance(node, ast.Lambda)
-
-
-def _bind(target: ast.expr, value: Value, known: Known) -> None:
-    if isinstance(target, ast.Name):
-        known[target.id] = value
-    elif isinstance(target, ast.Tuple | ast.List):
-        values: Iterable[Value] = value if isinstance(value, list) else ()
-        padded = [*values, *[None] * len(target.elts)]
-        for one, its in zip(target.elts, padded, strict=False):
-            _bind(one, its, known)
-
-
-def _either(one: Known, other: Known) -> Known:
-    """What is known after either of two ways."""
-    return {name: _common(one.get(name), other.get(name)) for name in one | other}
-
-
-def _common(one: Value, other: Value) -> Value:
-    """The stages that two pipelines share, and then what cannot be seen."""
-    if one == other:
-        return one
-    if not isinstance(one, tuple) or not isinstance(other, tuple):
-        return None
-    same = 0
-    while one[same : same + 1] == other[same : same + 1] != ():
-        same += 1
-    return (*one[:same], _UNSEEN)

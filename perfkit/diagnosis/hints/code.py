@@ -18,6 +18,7 @@ from perfkit.diagnosis.hints.names import (
     own,
     parameters,
 )
+from perfkit.diagnosis.hints.reach import asked, reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,8 +46,12 @@ class Code:
     def __init__(self, source: str, function: str = "", line: int = 0) -> None:
         self.tree = ast.parse(source)
         self.names = Names(self.tree)
-        self.asked = self._asked(function, line) if function else None
-        self.nodes = tuple(self._reached() if function else ast.walk(self.tree))
+        self.asked = asked(self.tree, function, line)
+        self.nodes = tuple(
+            reached(self.tree, self.names, self.asked)
+            if function
+            else ast.walk(self.tree)
+        )
 
     @cached_property
     def calls(self) -> tuple[ast.Call, ...]:
@@ -171,6 +176,9 @@ class Code:
         calls = self.calls_of(function)
         if len(calls) > 1 or any(_hides(call) for call in calls):
             return None
+        # Without a call nobody knows who calls it, and with what.
+        if not calls and function is not self.asked:
+            return None
         named = parameters(function)
         if parameter not in named:
             return None
@@ -181,35 +189,6 @@ class Code:
                 return found
         return _default(function, parameter)
 
-    def _asked(self, name: str, line: int) -> ast.AST | None:
-        found = [
-            node
-            for node in ast.walk(self.tree)
-            if isinstance(node, Definition) and node.name == name
-            if (_first_line(node) == line if line else node in self.tree.body)
-        ]
-        return found[-1] if found else None
-
-    def _reached(self) -> Iterator[ast.AST]:
-        waiting: list[ast.AST] = [
-            node
-            for node in self.tree.body
-            if not isinstance(node, Definition) and not _is_main(node)
-        ]
-        waiting += [self.asked] if self.asked else []
-        seen: set[ast.AST] = set()
-        while waiting:
-            for node in ast.walk(waiting.pop()):
-                if node not in seen:
-                    seen.add(node)
-                    yield node
-                    waiting += self._defined(node)
-
-    def _defined(self, node: ast.AST) -> list[ast.AST]:
-        if not isinstance(node, ast.Name):
-            return []
-        return [one for one in self.names.lookup(node) if isinstance(one, Definition)]
-
 
 def is_tf_function(node: ast.expr) -> bool:
     """Whether it is ``tf.function``, or a call of it or of its partial."""
@@ -217,11 +196,6 @@ def is_tf_function(node: ast.expr) -> bool:
         of = node.args[0] if called(node) == "partial" and node.args else node.func
         return dotted(of) in _TF_FUNCTION
     return dotted(node) in _TF_FUNCTION
-
-
-def within(node: ast.AST) -> Iterator[ast.Call]:
-    """The calls in a node, those in functions that are only defined there too."""
-    return (one for one in ast.walk(node) if isinstance(one, ast.Call))
 
 
 def within_own(node: ast.AST) -> Iterator[ast.Call]:
@@ -245,15 +219,7 @@ def _default(function: Function, parameter: ast.arg) -> ast.expr | None:
     return arguments.kw_defaults[arguments.kwonlyargs.index(parameter)]
 
 
-def _first_line(node: Definition) -> int:
-    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
-
-
 def _is_value(node: ast.AST | None) -> bool:
     """Whether what binds a name is its value, not a statement that hides it."""
     hidden = isinstance(getattr(node, "ctx", None), ast.Store)
     return isinstance(node, ast.expr | Definition) and not hidden
-
-
-def _is_main(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)

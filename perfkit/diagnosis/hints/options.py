@@ -58,10 +58,10 @@ def _option(code: Code, call: ast.Call, option: ast.keyword) -> Iterator[Hinted]
             "leave it out, or give it a large number."
         )
         yield value, says
-    if name == "save_freq" and number is not None and 0 < number < _SAVED_EVERY:
+    if name == "save_freq" and number in range(1, _SAVED_EVERY):
         says = (
-            f"The model is saved after every {number:g} batches, and training waits; "
-            'save_freq="epoch" saves it once an epoch.'
+            f"save_freq={number:g} saves the model every so many batches, and training "
+            'waits for it; save_freq="epoch" saves it once an epoch.'
         )
         yield value, says
     if name == "num_thresholds" and number is not None and number >= _THRESHOLDS:
@@ -81,7 +81,7 @@ def _option(code: Code, call: ast.Call, option: ast.keyword) -> Iterator[Hinted]
 def _switch(call: ast.Call) -> Iterator[Hinted]:
     name, whole = called(call), dotted(call.func)
     on = call.args[0] if call.args else keyword(call, "enabled")
-    if name in _SLOW and "." in whole and not _is_false(on):
+    if name in _SLOW and "." in whole and (on is None or _is_true(on)):
         yield call, f"{name} {_SLOW[name]}{_OFF}"
     if name in _WIDE and "float64" in ast.unparse(call):
         says = (

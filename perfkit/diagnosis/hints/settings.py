@@ -18,6 +18,8 @@ _IMPORTED = (
     "TF_CUFFT_WORKSPACE_LIMIT",
 )
 _FIRST_USE = ("TF_", "XLA_", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_CACHE_")
+# Read by each strategy that is made.
+_EACH = "TF_CONFIG"
 _NUMPY = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _TENSORFLOW = {"tensorflow", "keras"}
 _LATER = {"Popen", "Process", "check_call", "check_output", "system", "run"}
@@ -58,7 +60,7 @@ def _late(name: str, imported: set[str]) -> str:
         return f"Keras read {name} when it was imported; set it above the import."
     if name.startswith(_IMPORTED) and imported & _TENSORFLOW:
         return f"TensorFlow read {name} when it was imported; set it above the import."
-    if name.startswith(_FIRST_USE) and imported & _TENSORFLOW:
+    if name.startswith(_FIRST_USE) and name != _EACH and imported & _TENSORFLOW:
         return (
             f"TensorFlow reads {name} once, when it first needs it; set it above the "
             "import, where nothing can have come before."

@@ -48,7 +48,7 @@ def _stage(
         yield from _shuffle(code, call, before, on)
     if stage.name == "prefetch" and not {"?", "prefetch"} & set(after):
         last = next((name for name in reversed(after) if name in _WORK), "")
-        if last:
+        if last and not _runs_ahead(on[1:]):
             says = (
                 f"prefetch stands before {last}: it makes ready what {last} is given, "
                 "not what it makes; write it last."
@@ -72,6 +72,12 @@ def _stage(
             "the model is what runs on the GPU."
         )
         yield call, says
+
+
+def _runs_ahead(chain: Chain) -> bool:
+    """Whether a stage works in parallel, and so before it is asked, by itself."""
+    given = (one.call for one in chain if one.call)
+    return any(keyword(one, "num_parallel_calls", 1) for one in given)
 
 
 def _shuffle(code: Code, call: ast.Call, before: Chain, on: Chain) -> Iterator[Hinted]:

@@ -1,14 +1,20 @@
 """Hints stand on the line of the mistake, and what cannot be read tells nothing."""
 
 import functools
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from perfkit import report
 from perfkit.diagnosis.hints import hints, hints_in
 from perfkit.diagnosis.maker import InFile
-from perfkit.findings.sections import sections
+from perfkit.export.page import findings_page
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.panel.diagnosis_view import DiagnosisView
 from tests.diagnosis.diagnosed import diagnosis
+from tests.export.pages import Page
 
 GUILTY = Path(__file__).resolve().parents[2] / "guilty"
 HEALTHY = sorted((GUILTY / "healthy").glob("[!_]*.py"))
@@ -156,12 +162,27 @@ def test_there_are_no_more_hints_than_a_reader_reads():
     assert len(wide.code) == 160
 
 
-def test_hints_are_shown_with_their_lines_wherever_a_diagnosis_is():
-    found = diagnosis(hints=hints_in("\nm.compile(run_eagerly=True)"))
-    *_, section = sections(found)
-    assert section.title == "Seen in the code, not measured"
-    for shown in (repr(found), found._repr_html_()):
-        assert section.title in shown
-        assert "line 2" in shown
-        assert "m.compile(run_eagerly=True)" in shown
-        assert "uncompiled" in shown
+def printed(found):
+    console = Console(file=io.StringIO(), width=200)
+    report.write(found, console)
+    return console.file.getvalue()
+
+
+def in_panel(found):
+    view = DiagnosisView(budget=30)
+    view.show(found)
+    return view.card.value
+
+
+def on_page(found):
+    return Page(findings_page([found])).text
+
+
+@pytest.mark.parametrize(
+    "show", [repr, Diagnosis._repr_html_, printed, in_panel, on_page]
+)
+def test_hints_are_shown_with_their_lines_wherever_a_diagnosis_is(show):
+    (hint,) = hints_in("\n" * 40 + "m.compile(run_eagerly=True)")
+    shown = show(diagnosis(hints=(hint,)))
+    for words in ("Seen in the code, not measured", "line 41", hint.code, hint.says):
+        assert words in shown

@@ -39,12 +39,12 @@ KNOWN = [
     ),
     (
         "ModelCheckpoint(file, save_freq=10) # here",
-        "saved after every 10 batches",
+        "every so many batches",
         "ModelCheckpoint(file, save_freq='epoch')",
     ),
     (
         "ModelCheckpoint(file, save_freq=10) # here",
-        "saved after every 10 batches",
+        "every so many batches",
         "ModelCheckpoint(file, save_freq=5000)",
     ),
     (

@@ -20,11 +20,13 @@ KNOWN = [
         "d = d.shuffle(9).batch(8)\nd = d.cache()\nd = d.shuffle(9)",
     ),
     (
-        "d = d.batch(8)\nd = d.prefetch(1) # here\nd = d.map(f, 2)",
+        "d = d.batch(8)\nd = d.prefetch(1) # here\nd = d.map(f)",
         "prefetch stands before map",
         "d = d.batch(8)\nd = d.prefetch(1)\nd = d.map(f, 2)\nd = d.prefetch(1)",
     ),
     ("d.prefetch(1).batch(8) # here", "before batch", "d.prefetch(1).repeat()"),
+    # A parallel map works ahead by itself.
+    ("d.prefetch(1).map(f) # here", "before map", "d.prefetch(1).map(f, AUTOTUNE)"),
     ("d.repeat().cache() # here", "once for each repetition", "d.cache().repeat()"),
     ("d.cache().take(9) # here", "never read to its end", "d.take(9).cache()"),
     (
