@@ -74,6 +74,8 @@ def _whole(profile: Profile, device: str) -> float:
 
 def _caption(profile: Profile, ops: list[Op]) -> list[str]:
     said = ["plain: on the host"]
+    if any(op.type == "Dataset" for op in ops):
+        said.append("Dataset: a stage of the input, with its waits for others")
     if any(op.device == "device" for op in ops):
         said.append("dotted: on the device")
     more = len(profile.table) + profile.more_ops - len(ops)

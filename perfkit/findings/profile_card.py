@@ -15,7 +15,7 @@ from perfkit.findings.text import plain
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfkit.findings.profile import Profile
+    from perfkit.findings.profile import Op, Profile
 
 _SHOWN = 8
 _NAME = 60
@@ -27,6 +27,8 @@ _MEANING = (
     "A profile explains a difference that was measured; it never stands in for one. "
     "What a change brings is measured by perfkit.diagnose."
 )
+
+_STAGES = "Stages of the input, beside the steps; they wait for each other in this time"
 
 Section = tuple[str, list[str]]
 
@@ -107,7 +109,7 @@ def sections(profile: Profile) -> Iterator[Section]:
     made = (
         ("Where the time of a step went", "steps", _parts(profile)),
         (_ops_title(profile), "ops", _ops(profile)),
-        ("What the input took, beside the steps", "stages", _stages(profile)),
+        (_STAGES, "stages", _stages(profile)),
         ("Kernels", "kernels", _kernels(profile)),
         ("Memory", "memory", _memory(profile)),
     )
@@ -149,11 +151,16 @@ def _ops(profile: Profile) -> list[str]:
         for device in ("host", "device")
     }
     return [
-        f"{short(op.name)}, {plain(op.type, 40)}: {units.seconds(op.self_s)}, "
+        f"{_called(op)}: {units.seconds(op.self_s)}, "
         f"{_share(op.self_s, wholes[op.device])} of the {op.device}'s, "
         f"{_times(op.count)}"
         for op in profile.table[:_SHOWN]
     ]
+
+
+def _called(op: Op) -> str:
+    kind = "" if op.type in op.name else f", {plain(op.type, 40)}"
+    return f"{short(op.name)}{kind}"
 
 
 def _stages(profile: Profile) -> list[str]:
