@@ -1,6 +1,7 @@
 """TensorFlow's own rewrites are off, and no batch is made while the model works."""
 
 CAUSE = "no-prefetch"
+_WAIT_US = 20_000
 
 
 def make_training():
@@ -16,6 +17,7 @@ def make_fixed():
 def _batches():
     import numpy as np
     import tensorflow as tf
+    from tensorflow.python.data.experimental.ops import testing
 
     random = np.random.default_rng(0)
     signals = random.standard_normal((4096, 64, 64), np.float32)
@@ -25,25 +27,17 @@ def _batches():
     return (
         tf.data.Dataset.from_tensor_slices((signals, targets))
         .with_options(options)
-        .map(_noisy, num_parallel_calls=tf.data.AUTOTUNE)
+        .shuffle(256)
         .batch(32)
+        # As long as a store on the network may take: a wait, and no work.
+        .apply(testing.sleep(_WAIT_US))
     )
-
-
-def _noisy(signal, target):
-    import tensorflow as tf
-
-    for _ in range(3):
-        noise = tf.random.normal((64, 64))
-        signal = signal + 0.01 * tf.math.sin(noise)
-    return signal, target
 
 
 def _model():
     import keras
     from keras import layers
 
-    # Step after step, on one core: the other is free for the next batch.
     model = keras.Sequential(
         [keras.Input((64, 64)), layers.GRU(24, unroll=False), layers.Dense(1)]
     )
