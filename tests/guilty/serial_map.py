@@ -44,8 +44,8 @@ def _model():
     model = keras.Sequential(
         [
             keras.Input((64, 64, 3)),
-            layers.Reshape((64, 192)),
-            layers.GRU(32),
+            layers.Reshape((16, 768)),
+            layers.GRU(16),
             layers.Dense(10, "softmax"),
         ]
     )
