@@ -34,8 +34,6 @@ _STARTING_S, _COMING_HOME_S = 8.0, 5.0
 # After Stop, what came home by then is all.
 _STOPPING_S = 8.0
 _SLICE_S = 0.25
-# A member tells something every second.
-_SILENT_S = 5.0
 _LEAST_S = 1.0
 
 
@@ -114,7 +112,7 @@ class Asking:
                     self._now = self._clock() - zero
                     self._hear(news)
                 self._end_what_is_over()
-                behind.mark(self.rows)
+                behind.mark(self.rows, self._now)
                 yield self.rows
         finally:
             self._fleet.close()
@@ -187,7 +185,7 @@ class Asking:
         elif stopped and self._now - (self._stopped_at or 0.0) > _STOPPING_S:
             self._end(row, "stopped", "Nothing came home after Stop.")
         elif self._now >= row.until:
-            how: How = "cut off" if silent > _SILENT_S else "timed out"
+            how: How = "cut off" if silent > behind.SILENT_S else "timed out"
             self._end(row, how, _too_late(row, silent))
 
     def _end(self, row: Row, how: How, said: str) -> None:
@@ -217,7 +215,7 @@ def _too_late(row: Row, silent: float) -> str:
             "It did not begin: its worker is busy with other work, or stands still; "
             "look at the dashboard of the cluster."
         )
-    if silent > _SILENT_S:
+    if silent > behind.SILENT_S:
         return (
             f"Nothing was heard of it for {units.seconds(round(silent))}, last at "
             f"{units.percent(row.share)} of its run: its network is cut, or the "

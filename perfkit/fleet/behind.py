@@ -19,16 +19,26 @@ if TYPE_CHECKING:
 _OTHERS = 2
 # Of a run: a quarter is more than hosts differ by in getting ready.
 _SHARE = 0.25
+# And a delay that is worth a word.
+_DELAY_S = 5.0
+# A member tells something every second.
+SILENT_S = 5.0
 # Of the others' rate: what is less is worth a look at the machine.
 _RATE = 0.8
 
 
-def mark(rows: Sequence[Row]) -> None:
-    """Mark who is well behind those that began at the same turn."""
+def mark(rows: Sequence[Row], now: float) -> None:
+    """Mark who is silent, or well behind those that have the same turn.
+
+    Args:
+        rows: All members.
+        now: Seconds since the fleet began.
+    """
     for row in rows:
-        others = [_done(o) for o in rows if o.turn == row.turn and o is not row]
-        known = [share for share in others if share is not None]
-        row.behind = _behind(row, known) if row.running else row.behind
+        if row.running:
+            others = (_done(o) for o in rows if o.turn == row.turn and o is not row)
+            known = [share for share in others if share is not None]
+            row.behind = _silent(row, now) or _behind(row, known)
 
 
 def slow(gathered: Gathered) -> Iterator[str]:
@@ -46,11 +56,17 @@ def slow(gathered: Gathered) -> Iterator[str]:
         )
 
 
+def _silent(row: Row, now: float) -> str:
+    silent = now - row.heard if row.heard is not None else 0.0
+    return f"nothing heard for {units.seconds(round(silent))}" * (silent > SILENT_S)
+
+
 def _behind(row: Row, others: list[float]) -> str:
-    if len(others) < _OTHERS:
+    if len(others) < _OTHERS or row.task is None:
         return ""
     usual = statistics.median(others)
-    if usual - row.share <= _SHARE:
+    late = usual - row.share
+    if late <= _SHARE or late * row.task.budget < _DELAY_S:
         return ""
     return (
         f"behind: {units.percent(row.share)} done, half of the others "

@@ -35,6 +35,7 @@ _CONNECT_S = 10.0
 _FETCH_S = 10.0
 _CLOSING_S = 3.0
 _LONGEST = 200
+_LOST = "The scheduler was lost during the run, so nothing can come home."
 
 
 class Cluster:
@@ -109,7 +110,7 @@ class Cluster:
             self._client.close(timeout=_CLOSING_S)
 
     def _workers(self) -> dict[str, str]:
-        """The id of each worker by its address: a restarted one has another."""
+        """The id of each worker by its address, as both are now."""
         known = self._client.scheduler_info(n_workers=-1)
         if "workers" not in known:
             raise RunError("The scheduler does not answer any more.")
@@ -119,12 +120,19 @@ class Cluster:
     def _keep_in_touch(self) -> None:
         """Tell once a second what is wanted, and see who left."""
         while not self._closing.wait(BEAT_S):
-            # What cannot be reached shows by its silence.
-            with contextlib.suppress(OSError, RuntimeError):
-                self._client.log_event(self._down, self._beat)
-                self._see_who_left()
-        with contextlib.suppress(OSError, RuntimeError, RunError):
-            self._client.log_event(self._down, {"over": [], "stop": True})
+            if self._client.status in ("closing", "closed"):
+                for key in list(self._futures):
+                    self._news.put(Broken(key, _LOST))
+            else:
+                self._say(self._beat)
+        self._say({"over": [], "stop": True})
+
+    def _say(self, beat: dict[str, Any]) -> None:
+        # A client that is just being closed has no scheduler, which Dask does not say
+        # well. What cannot be reached shows by its silence.
+        with contextlib.suppress(OSError, RuntimeError, RunError, AttributeError):
+            self._client.log_event(self._down, beat)
+            self._see_who_left()
 
     def _see_who_left(self) -> None:
         now = self._workers()

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PASSPORTS = "perfkit-passports"
 _LONGEST = 400
+# A text within a text may be twice as long.
+_LARGEST_BYTES = 2 * finding_reading.LARGEST_BYTES
 _WHAT = "what it sent"
 
 
@@ -83,7 +85,9 @@ def _parts(data: bytes) -> tuple[How, str, str]:
         BadFileError: It is nothing that a member of a fleet sends.
     """
     try:
-        told = json.loads(data) if len(data) <= 2 * store.LARGEST_BYTES else None
+        told = (
+            json.loads(data) if len(data) <= 2 * finding_reading.LARGEST_BYTES else None
+        )
     except (ValueError, RecursionError):
         told = None
     match told:
@@ -101,8 +105,9 @@ def _said(how: How, why: str, found: Finding | Passport | None, task: Task) -> s
         said = headline(found) + _another(found, task)  # type: ignore[arg-type]
     else:
         said = plain(found.verdict.headline, _LONGEST)  # type: ignore[union-attr]
-    early = "" if how == "completed" else f"{why} What it measured by then: "
-    return f"{early}{said}".strip()
+    if how == "completed":
+        return said
+    return f"{why or 'It was stopped.'} What it measured by then: {said}"
 
 
 def _another(passport: Passport, task: Task) -> str:

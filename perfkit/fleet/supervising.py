@@ -110,10 +110,12 @@ class Child:
             self._input.flush()
 
     def _read(self) -> None:
-        for line in self._process.stdout or ():
-            # Half a line is the last of one that was killed.
-            with contextlib.suppress(ValueError):
-                self._hear(json.loads(line))
+        told: IO[bytes] = self._process.stdout  # type: ignore[assignment]
+        with told:
+            for line in told:
+                # Half a line is the last of one that was killed.
+                with contextlib.suppress(ValueError):
+                    self._hear(json.loads(line))
 
     def _hear(self, told: dict[str, Any]) -> None:
         match told:

@@ -15,6 +15,7 @@ from perfkit.measure.launcher import launcher
 from perfkit.panel import cells, page
 from perfkit.panel.controls import Controls, described
 from perfkit.panel.diagnosis_panel import DiagnosisPanel
+from perfkit.panel.fleet_panel import FleetPanel, fleet_panel
 from perfkit.panel.machines import NAMES, machines_panel
 from perfkit.panel.view import View
 from perfkit.panel.watching import NOTHING, watch
@@ -30,6 +31,8 @@ from perfkit.running import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
+
+    from distributed import Client
 
     from perfkit.experiments.replay import Replay
     from perfkit.experiments.session import Session
@@ -51,8 +54,9 @@ def panel(
     seed: int | None = None,
     folder: str | Path | None = None,
     replay: str | Path | None = None,
+    where: str | Client | None = None,
     **parameters: Any,
-) -> Panel | DiagnosisPanel | MachinesPanel:
+) -> Panel | DiagnosisPanel | FleetPanel | MachinesPanel:
     """Make a panel; as the last line of a cell it is shown.
 
     It is that of an experiment or, given a function that makes a training of your own,
@@ -75,11 +79,23 @@ def panel(
         replay: A recorded finding that Run shows in place of measuring: its file, a
             folder that holds it, or a machine that perfkit brings along. None for what
             PERFKIT_REPLAY says, "" for a run in any case.
+        where: A Dask client, or a scheduler's address: Run then asks every machine of
+            that cluster, an experiment or ``"passport"``. None for this machine.
         **parameters: What the experiment's parameters are set to at first.
 
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.
     """
+    if where is not None:
+        return fleet_panel(
+            what,
+            where,
+            budget=budget,
+            seed=seed,
+            folder=folder,
+            unfit=bool(guess or replay),
+            **parameters,
+        )
     if isinstance(what, str) and what in NAMES:
         rest = {"guess": guess, "seed": seed, "replay": replay, **parameters}
         return machines_panel(what, budget=budget, folder=folder, **rest)

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Annotated
 
+import psutil
+
 from perfkit.experiments.base import Experiment, variant
 from perfkit.experiments.parameters import Choice
 from perfkit.findings.record import Verdict
@@ -29,7 +31,8 @@ class Counting(Experiment):
             while True:
                 time.sleep(60)
         if self.fault == "dies":
-            os.kill(os.getsid(0), 9)
+            # Of what forks the trials, the parent.
+            os.kill(psutil.Process(os.getppid()).ppid(), 9)
         yield from ()
 
     @variant

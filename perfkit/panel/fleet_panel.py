@@ -1,0 +1,173 @@
+"""The panel of a fleet: press Run, watch every machine, read what each found."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from perfkit.errors import BadParameterError
+from perfkit.experiments import experiment
+from perfkit.experiments.base import Experiment
+from perfkit.fleet import opening, telling
+from perfkit.panel.controls import Controls, budget_control
+from perfkit.panel.fleet_view import FleetView
+from perfkit.panel.working import Working
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from distributed import Client
+
+    from perfkit.fleet.asking import Asking
+    from perfkit.fleet.outcome import Gathered
+    from perfkit.fleet.task import Task
+
+_PASSPORT = "passport"
+_ABOUT = "What is each machine of the fleet, and how fast is each part of it?"
+_READY = "Ready: Run asks every machine of the fleet."
+
+
+class FleetPanel(Working):
+    """Controls, Run, Stop, a row per machine, and what each of them found.
+
+    Args:
+        what: The experiment, or its name, or ``"passport"``.
+        where: A scheduler's address, or a client that is connected to one.
+        budget: The seconds at first.
+        seed: Where random order and random numbers start; None draws one.
+        folder: Where what comes home is saved.
+        parameters: What the experiment's parameters are set to at first.
+
+    Attributes:
+        view: The widgets.
+        gathered: What came home from the last run; None before.
+
+    Raises:
+        BadParameterError: A name or a value that is not accepted.
+    """
+
+    def __init__(
+        self,
+        what: str | Experiment,
+        where: str | Client,
+        *,
+        budget: float | None = None,
+        seed: int | None = None,
+        folder: str | Path | None = None,
+        parameters: dict[str, Any],
+    ) -> None:
+        self._where, self._seed, self._folder = where, seed, folder
+        self._controls: Controls | None = None
+        if what == _PASSPORT:
+            task, about = opening.passport_task(budget), _ABOUT
+            widgets = {"budget": budget_control(task.budget)}
+        else:
+            chosen = experiment(what, **parameters) if isinstance(what, str) else what
+            task, about = opening.run_task(chosen, budget, seed), chosen.question
+            self._controls = Controls(chosen, task.budget, "")
+            # A guess is the reader's about one machine.
+            widgets = dict(self._controls.by_name)
+            del widgets["guess"]
+        self.view = FleetView(widgets)
+        self.gathered: Gathered | None = None
+        self._asking: Asking | None = None
+        self._stopped = threading.Event()
+        self.view.say(_READY)
+        super().__init__("fleet", self.view, about)
+        self.view.run.on_click(lambda _: self.start())
+        self.view.stop.on_click(lambda _: self.stop())
+
+    def __repr__(self) -> str:
+        return repr(self.gathered) if self.gathered else super().__repr__()
+
+    def start(self) -> None:
+        """Ask the fleet with what is set, as Run does; nothing happens during a run."""
+        if not self.running:
+            self._stopped.clear()
+        self._ask(self._run)
+
+    def stop(self) -> None:
+        """End the run, as Stop does; what was measured by then comes home."""
+        self._stopped.set()
+        if self._asking is not None:
+            self._asking.stop()
+
+    def result(self) -> Gathered:
+        """Give what came home; it asks first if nobody was asked yet.
+
+        Raises:
+            PerfkitError: There is nothing to give; the sentence says why.
+        """
+        if self.gathered is None:
+            self.start()
+        self.wait()
+        if self.gathered is None:
+            raise self._failed("Nobody was asked.")
+        return self.gathered
+
+    def _task(self) -> Task:
+        budget = float(self.view.controls["budget"].value)
+        if self._controls is None:
+            return opening.passport_task(budget)
+        return opening.run_task(self._controls.experiment(), budget, self._seed)
+
+    # What the worker does; only here are widgets changed.
+
+    def _run(self) -> None:
+        self.gathered = None
+        self.view.show(None)
+        self.view.say("Connecting.")
+        asking = opening.open_asking(self._task(), self._where, folder=self._folder)
+        self._asking = asking
+        if self._stopped.is_set():
+            asking.stop()
+        try:
+            with closing(asking.events()) as events:
+                for rows in events:
+                    self.view.draw(rows)
+        finally:
+            self._asking = None
+            self.gathered = asking.gathered()
+            self.view.show(self.gathered)
+        self.view.say(" ".join(telling.closing(self.gathered)))
+
+    def _twin(self) -> str:
+        return self.gathered._repr_html_() if self.gathered else super()._twin()
+
+
+def fleet_panel(
+    what: Any,
+    where: str | Client,
+    *,
+    budget: float | None,
+    seed: int | None,
+    folder: str | Path | None,
+    unfit: bool,
+    **parameters: Any,
+) -> FleetPanel:
+    """Make the panel of a fleet.
+
+    Args:
+        what: What is asked.
+        where: Of whom.
+        budget: See ``FleetPanel``, as for ``seed`` and ``folder``.
+        seed: See there.
+        folder: See there.
+        unfit: Whether something was given that a fleet does not take.
+        **parameters: What the experiment's parameters are set to at first.
+
+    Raises:
+        BadParameterError: Something was given that a fleet does not take.
+    """
+    wrong = unfit or (
+        parameters and (what == _PASSPORT or isinstance(what, Experiment))
+    )
+    if wrong or not isinstance(what, str | Experiment):
+        raise BadParameterError(
+            "With where=, a panel takes an experiment and its parameters, or "
+            '"passport"; and besides budget, seed and folder.'
+        )
+    return FleetPanel(
+        what, where, budget=budget, seed=seed, folder=folder, parameters=parameters
+    )

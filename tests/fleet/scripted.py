@@ -1,0 +1,68 @@
+"""Fleets that are written down, on a clock that goes on by itself."""
+
+import json
+
+from perfkit.fleet.news import Doing, Home
+from perfkit.fleet.task import Member, Task
+from tests.findings import made
+
+TASK = Task(what="run", experiment="data-pipeline", budget=60.0, tensorflow="2.21.0")
+
+
+def member(number, host=None):
+    return Member(key=f"w{number}", host=host or f"h{number}", name=f"host {number}")
+
+
+def members(count):
+    return tuple(member(number) for number in range(1, count + 1))
+
+
+def sent(document=None, how="completed", why=""):
+    """What a member sends: a finding unless another document is given."""
+    from perfkit.findings.store import to_json
+
+    document = to_json(made.finding()) if document is None else document
+    return json.dumps({"how": how, "why": why, "document": document}).encode()
+
+
+class Fleet:
+    """Members that do what a script says; each look at the news takes a second.
+
+    Args:
+        scripts: By key, what is heard so many seconds after the member began.
+        members: Who they are.
+    """
+
+    def __init__(self, scripts, members):
+        self.scripts, self.members = scripts, members
+        self.now = 0.0
+        self.began, self.tasks, self.beats = {}, {}, []
+        self.closed = 0
+
+    def clock(self):
+        return self.now
+
+    def begin(self, member, task):
+        self.began[member.key] = self.now
+        self.tasks[member.key] = task
+
+    def heard(self, timeout):
+        before, self.now = self.now, self.now + 1.0
+        return [
+            news
+            for key, began in self.began.items()
+            for at, news in self.scripts.get(key, ())
+            if before < began + at <= self.now
+        ]
+
+    def beat(self, over, *, stop):
+        self.beats.append((set(over), stop))
+
+    def close(self):
+        self.closed += 1
+
+
+def run(key, seconds=62, data=None):
+    """A member's script: it tells how far it is every second, and then comes home."""
+    told = [(at, Doing(key, f"Round {at}", at / seconds)) for at in range(1, seconds)]
+    return [*told, (seconds, Home(key, sent() if data is None else data))]

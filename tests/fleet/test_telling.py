@@ -1,0 +1,115 @@
+import dataclasses
+
+from rich.console import Console
+
+from perfkit.fleet import behind, showing, telling
+from perfkit.fleet.outcome import Gathered, Outcome
+from perfkit.fleet.row import Row
+from tests.findings import made
+from tests.fleet.scripted import member
+
+SLY = "<script>alert(1)</script>\x1b[2J"
+
+
+def completed(number, rates=None, version="2.21.0", **more):
+    versions = {"tensorflow": version}
+    machine = dataclasses.replace(made.MACHINE, versions=versions)
+    found = made.finding(rates, machine=machine, **more)
+    return Outcome(
+        member=member(number),
+        how="completed",
+        said=found.verdict.headline,
+        seconds=61.2,
+        document=found,
+    )
+
+
+def gathered(*outcomes):
+    return Gathered(asked="data-pipeline", outcomes=outcomes, seconds=64.0)
+
+
+FAILED = Outcome(member=member(9), how="left", said=f"It left. {SLY}", seconds=12.0)
+
+
+def test_the_table_tells_of_each_how_it_ended_what_was_fastest_and_how_long_it_took():
+    text = repr(gathered(completed(1), FAILED))
+    lines = text.splitlines()
+    assert lines[1].split()[:2] == ["host", "outcome"]
+    assert "prefetched, 1,9" in lines[2]
+    assert "1 min" not in lines[2]
+    assert "61 s" in lines[2]
+    assert lines[3].startswith("host 9  left")
+    assert "1 of 2 sent what they measured, in 64 s." in lines
+
+
+def test_a_machine_whose_baseline_is_slow_is_named_with_what_shows_it():
+    usual = {"naive": 1000.0, "prefetched": 1900.0}
+    slow = {"naive": 400.0, "prefetched": 800.0}
+    room = gathered(completed(1, usual), completed(2, usual), completed(3, slow))
+    (said,) = behind.slow(room)
+    assert said.startswith("host 3 is well behind: 'naive' ran at ")
+    assert "on the 2 others at" in said
+
+
+def test_machines_that_differ_by_little_are_not_called_slow_nor_one_beside_one():
+    usual, near = {"naive": 1000.0}, {"naive": 900.0}
+    three = gathered(completed(1, usual), completed(2, usual), completed(3, near))
+    assert list(behind.slow(three)) == []
+    two = gathered(completed(1, usual), completed(2, {"naive": 100.0}))
+    assert list(behind.slow(two)) == []
+
+
+def test_different_versions_of_tensorflow_are_told():
+    room = gathered(completed(1), completed(2), completed(3, version="2.20.0"))
+    told = list(telling.closing(room))
+    assert told[-1].endswith("the same TensorFlow: 2.21.0 on 2, 2.20.0 on 1.")
+    assert len(list(telling.closing(gathered(completed(1), completed(2))))) == 1
+
+
+def test_nothing_that_a_machine_says_becomes_markup_or_moves_the_cursor():
+    room = gathered(completed(1), FAILED)
+    assert "<script>" not in room._repr_html_()
+    assert "\x1b" not in repr(room)
+    row = Row(member=member(1), began=0.0, doing=SLY)
+    assert "<script>" not in showing.rows_in_html([row])
+    console = Console(width=200, record=True, force_terminal=False)
+    showing.write(room, console)
+    written = console.export_text()
+    assert "\x1b" not in written
+    assert "It left. <script>alert(1)</script>" in written
+
+
+def test_plain_lines_say_only_what_is_new():
+    printed = []
+    row = Row(member=member(1))
+    lines = showing.Lines(printed.append)
+    lines.show([row])
+    row.began, row.doing = 0.0, "starting"
+    lines.show([row])
+    for share in (0.1, 0.2, 0.3):
+        row.share = share
+        lines.show([row])
+    row.outcome = FAILED
+    lines.show([row])
+    assert [line.split(": ", 1)[1] for line in printed[:3]] == [
+        "waiting for its turn",
+        "getting ready",
+        "measuring",
+    ]
+    assert printed[3].startswith("host 1: left: It left.")
+    assert len(printed) == 4
+
+
+def test_live_rows_say_how_many_are_where_and_who_is_behind():
+    rows = [
+        Row(member=member(1), began=0.0, doing="Round 2", share=0.5, left="30 s left"),
+        Row(member=member(2), began=0.0, doing="Round 1", behind="behind: 2 % done"),
+        Row(member=member(3)),
+        Row(member=member(4), began=0.0, outcome=FAILED),
+    ]
+    assert telling.summary(rows) == "2 running, 1 waiting, 1 left"
+    assert telling.state(rows[0]) == "Round 2, 30 s left"
+    assert telling.state(rows[1]).endswith("behind: 2 % done")
+    html = showing.rows_in_html(rows)
+    assert html.count("<progress") == 4
+    assert "value='0.500'" in html
