@@ -8,6 +8,7 @@ one is left; else it is said that it is not known which.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,16 @@ from perfkit import units
 from perfkit.comparing.pieces import DECODE, MAP
 from perfkit.comparing.pieces import DISK as DISK_RUNG
 from perfkit.comparing.record import LOAD, THROTTLING
-from perfkit.comparing.telling import CORES, DISK, GPU, KERNELS, LINK, PYTHON, SPEED
+from perfkit.comparing.telling import (
+    CORES,
+    DISK,
+    GPU,
+    KERNELS,
+    LINK,
+    PYTHON,
+    SPEED,
+    THREADS,
+)
 from perfkit.findings.text import plain
 from perfkit.measure.statistics import WORTH_KNOWING
 
@@ -37,6 +47,8 @@ _PAIRS = (
     ("NumPy product, float32", "NumPy product, 1 core"),
     ("TensorFlow product, float32", "TensorFlow product, 1 core"),
 )
+# The same, where TensorFlow's own threads do it.
+_THREADED = _PAIRS[2:]
 # Work of one core in which no library of TensorFlow's has a part.
 _ONE_CORE = ("Python loop", "NumPy product, 1 core", "JPEG decode, 1 core")
 _KERNELS = (
@@ -103,13 +115,13 @@ def _shown(sign: str, slower: Side, rungs: Rungs) -> bool | None:
     return False if longer + half < _REFUTED else None
 
 
-def _cores(slower: Side, rungs: Rungs) -> Log:
+def _lost_together(pairs: Iterable[tuple[str, str]], slower: Side, rungs: Rungs) -> Log:
     """How much more is lost on all cores than on one."""
-    pairs = [
+    found = [
         _less(_mean(slower, rungs, (every,)), _mean(slower, rungs, (one,)))
-        for every, one in _PAIRS
+        for every, one in pairs
     ]
-    return _middle([pair for pair in pairs if pair])
+    return _middle([pair for pair in found if pair])
 
 
 def _kernels(slower: Side, rungs: Rungs) -> Log:
@@ -122,7 +134,8 @@ def _of(*names: str) -> Callable[[Side, Rungs], Log]:
 
 
 _SIGNS: dict[str, Callable[[Side, Rungs], Log]] = {
-    CORES: _cores,
+    CORES: functools.partial(_lost_together, _PAIRS),
+    THREADS: functools.partial(_lost_together, _THREADED),
     SPEED: _of(*_ONE_CORE),
     KERNELS: _kernels,
     PYTHON: _of("Python loop"),

@@ -44,12 +44,18 @@ class MachineDiffers:
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """B's speed over A's, with its 95 % interval and what that shows."""
+    """B's speed over A's, with its 95 % interval and what that shows.
+
+    Attributes:
+        shared: How much of the interval all ratios of the two machines have in common,
+            because a machine rises and falls as a whole: half of it, of the logarithm.
+    """
 
     ratio: float
     low: float
     high: float
     verdict: Comparing
+    shared: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,8 @@ def _without_interval(one: Work, other: Work) -> str:
 
 def _speed(a: Held, b: Held, name: str, looks: int) -> Ratio | None:
     one, other = a.works[name], b.works[name]
-    found = ratios.between(_rate(one), _rate(other), (a.floor, b.floor), looks)
+    floors, shared = (a.floor, b.floor), math.hypot(a.drift, b.drift)
+    found = ratios.between(_rate(one), _rate(other), floors, looks, shared)
     if found and min(one.trials, other.trials) < 2:
         # One trial shows nothing of how trials differ: nothing is claimed.
         return replace(found, verdict="too noisy to say")

@@ -33,7 +33,11 @@ _LEAST, _MOST = 1e-9, 1e21
 
 
 def between(
-    a: Interval, b: Interval, floors: tuple[float | None, float | None], looks: int = 1
+    a: Interval,
+    b: Interval,
+    floors: tuple[float | None, float | None],
+    looks: int = 1,
+    shared: float = 0.0,
 ) -> Ratio | None:
     """Compare two rates, each low, middle and high.
 
@@ -42,6 +46,7 @@ def between(
         b: Of B.
         floors: The noise floors of both; None where one is not known.
         looks: How many such ratios the same statement looks at.
+        shared: What the intervals of all of them have in common, see ``Ratio``.
 
     Returns:
         None where one was not measured, or without an interval.
@@ -56,6 +61,7 @@ def between(
         low=math.exp(middle - half),
         high=math.exp(middle + half),
         verdict=_judged(middle, half, floors),
+        shared=shared,
     )
 
 
@@ -63,24 +69,33 @@ def on_the_whole(found: Iterable[Ratio]) -> Ratio | None:
     """One ratio over several jobs, those that are known best counting most.
 
     Only that no difference shows on the whole is ever read from it: what disturbed one
-    machine disturbed all of its jobs, so that nothing is claimed by adding them up.
+    machine disturbed all of its jobs, so that nothing is claimed by adding them up, and
+    what they share is no better known of all than of one.
     """
-    logs = [(math.log(one.ratio), math.log(one.high / one.low) / 2) for one in found]
+    ratios = list(found)
+    logs = [(math.log(one.ratio), math.log(one.high / one.low) / 2) for one in ratios]
     if not logs or min(half for _, half in logs) <= 0:
         return None
     # Each was widened for the number of them; the mean of all is one look.
-    widened = _widened(len(logs))
-    weights = [(widened / half) ** 2 for _, half in logs]
+    widened, shared = _widened(len(logs)), max(one.shared for one in ratios)
+    own = [_without(half / widened, shared) for _, half in logs]
+    weights = [1 / half**2 for half in own]
     told = zip(weights, logs, strict=True)
     middle = math.fsum(weight * log for weight, (log, _) in told) / math.fsum(weights)
-    half = 1 / math.sqrt(math.fsum(weights))
+    half = math.hypot(1 / math.sqrt(math.fsum(weights)), shared)
     alike = abs(middle) + half <= math.log(WORTH_KNOWING)
     return Ratio(
         ratio=math.exp(middle),
         low=math.exp(middle - half),
         high=math.exp(middle + half),
         verdict="no difference shown" if alike else "too noisy to say",
+        shared=shared,
     )
+
+
+def _without(half: float, shared: float) -> float:
+    """Half of an interval without what it shares; some of it is always its own."""
+    return math.sqrt(max(half**2 - shared**2, (half / 2) ** 2))
 
 
 def rungs(a: Held, b: Held) -> tuple[RungRatio, ...]:

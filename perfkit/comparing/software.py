@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit.comparing.differing import MachineDiffers
-from perfkit.comparing.telling import CORES, GPU, KERNELS, PYTHON, words
+from perfkit.comparing.telling import CORES, GPU, KERNELS, PYTHON, THREADS, words
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _EVERYTHING = ("input", "dispatch", "transfer", "compute")
 # Variables by the start of their names: what they can slow, and which rungs show it.
 _VARIABLES = {
     "TF_ENABLE_ONEDNN_OPTS": (("compute",), KERNELS),
-    "TF_NUM_": (("input", "compute"), CORES),
+    "TF_NUM_": (("input", "compute"), THREADS),
     "OMP_": (("input",), CORES),
     "TF_XLA": (("compute", "dispatch"), ""),
     "XLA": (("compute", "dispatch"), ""),

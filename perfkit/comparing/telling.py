@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 CORES, SPEED, KERNELS, PYTHON = "cores", "core speed", "kernels", "interpreter"
 MEMORY, DISK, GPU, LINK = "memory", "disk", "GPU", "link"
+THREADS = "threads"
 # What a reading may differ by from one look to the next.
 SAME = 0.05
 # Topics that rungs show.

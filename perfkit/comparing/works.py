@@ -86,6 +86,7 @@ class Held:
         works: By name.
         rungs: By name.
         floor: The noise floor of the works, ``rungs_floor`` of the rungs.
+        drift: By how much all works may be off together, see ``Passport``.
         samples: The machine's load while the works ran.
     """
 
@@ -96,6 +97,7 @@ class Held:
     rungs: dict[str, RungRate] = field(default_factory=dict)
     floor: float | None = None
     rungs_floor: float | None = None
+    drift: float = 0.0
     samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
 
 
@@ -118,6 +120,7 @@ def _of_passport(passport: Passport) -> Held:
         rungs={plain(rung.name, _LONGEST): rung for rung in passport.rungs},
         floor=passport.noise_floors.get(_TRAININGS),
         rungs_floor=passport.noise_floors.get(_LADDER),
+        drift=passport.drift.get(_TRAININGS, 0.0),
         samples=during(passport.samples, _when(passport)),
     )
 

@@ -3,8 +3,9 @@
 Two passports are held against each other though they were made at different times. So
 what disturbs a machine for some seconds must not move a rate, and what it does from
 visit to visit must be in the interval. The level of a trial is the median over its
-blocks, that of a piece of work the middle of its trials. How trials differ is learnt
-from all pieces of work together, for a handful of trials shows its own spread badly.
+blocks, that of a piece of work the middle of its trials. From round to round all levels
+rise and fall together (the machine), and each for itself (the process). Both are learnt
+from all pieces of work, for a handful of trials shows its own spread badly.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.steady import Steady
 
-# The spread of the other pieces counts like so many more trials.
-_BORROWED = 4.0
+# The spread of the other pieces counts like so many more trials; that of a usual
+# machine from round to round like so many more rounds.
+_BORROWED, _USUAL_ROUNDS = 4.0, 2.0
 # Two runs of one machine, minutes apart, differ by more than their trials show: memory
 # lies elsewhere, a host has other guests. A standard deviation of the logarithm.
-BETWEEN_RUNS = 0.02
+BETWEEN_RUNS = 0.01
 _NORMAL = 1.96
 # Median to standard deviation, and median to standard error of a median.
 _FROM_MAD, _OF_A_MEDIAN = 1.4826, 1.2533
@@ -74,7 +76,9 @@ class Levels:
     def rate(self, variant: str) -> Level | None:
         """How fast a piece of work usually is; None where no trial was completed."""
         found = [_of_blocks(-_costs(one)) for one in self._of(variant).values()]
-        return self._level(found, self._usual, BETWEEN_RUNS) if found else None
+        if not found:
+            return None
+        return self._level(found, self._usual, self.drift)
 
     def ratio(self, fast: str, slow: str) -> Level | None:
         """How many times as fast one is as another; None where no round holds both.
@@ -87,6 +91,23 @@ class Levels:
         # Each of the two has its own share of the spread.
         return self._level(found, 2 * self._usual, 0.0) if found else None
 
+    @functools.cached_property
+    def drift(self) -> float:
+        """By how much all rates may be off together, because the machine rose or fell.
+
+        Half of the 95 % interval of the logarithm of their mean over the rounds, and
+        of what another run would differ by besides.
+        """
+        from scipy import stats
+
+        known = list(self._rose.values())
+        own = max(0, len(known) - 1)
+        freedom = own + _USUAL_ROUNDS
+        variance = own * _variance(known) + _USUAL_ROUNDS * BETWEEN_RUNS**2
+        error = math.sqrt(variance / freedom / max(1, len(known)))
+        half = float(stats.t.ppf(0.975, freedom)) * error
+        return math.hypot(half, _NORMAL * BETWEEN_RUNS)
+
     @property
     def noise_floor(self) -> float | None:
         """The ratio, 1 or more, of the baseline and its twin; None if unknown."""
@@ -97,19 +118,44 @@ class Levels:
         return self._rounds.get(variant, {})
 
     @functools.cached_property
+    def _logs(self) -> dict[str, dict[int, float]]:
+        """Each trial's level against the mean of its piece of work, by round."""
+        found = dict[str, dict[int, float]]()
+        for name, trials in self._rounds.items():
+            logs = {n: _of_blocks(-_costs(one))[0] for n, one in trials.items()}
+            mean = statistics.fmean(logs.values())
+            if len(logs) > 1:
+                found[name] = {n: log - mean for n, log in logs.items()}
+        return found
+
+    @functools.cached_property
+    def _rose(self) -> dict[int, float]:
+        """By how much all levels lay higher in each round."""
+        rounds = sorted({n for logs in self._logs.values() for n in logs})
+        return {
+            n: statistics.median(logs[n] for logs in self._logs.values() if n in logs)
+            for n in rounds
+        }
+
+    @functools.cached_property
     def _usual(self) -> float:
         """The usual variance of a trial's level, over all pieces of work."""
         known = [
-            _spread([_of_blocks(-_costs(one))[0] for one in trials.values()])
-            for trials in self._rounds.values()
-            if len(trials) > 1
+            _spread([log - self._rose[n] for n, log in logs.items()])
+            for logs in self._logs.values()
         ]
-        return float(np.median(known)) if known else 0.0
+        return statistics.median(known) if known else 0.0
 
     def _level(
-        self, found: Sequence[tuple[float, float]], usual: float, between: float
+        self, found: Sequence[tuple[float, float]], usual: float, shared: float
     ) -> Level:
-        """Put levels of trials together: logarithms, and the variance of each."""
+        """Put levels of trials together.
+
+        Args:
+            found: Logarithm and its variance, of each trial.
+            usual: The variance from trial to trial that is usual.
+            shared: Half of the interval of what all levels have in common.
+        """
         # Not with the module, which every trial imports: it takes most of a second.
         from scipy import stats
 
@@ -120,9 +166,8 @@ class Levels:
         variance = variance / freedom if freedom else 0.0
         variance = max(variance, float(np.mean([within for _, within in found])))
         error = math.sqrt(variance / count)
-        half = math.hypot(
-            float(stats.t.ppf(0.975, max(1.0, freedom))) * error, _NORMAL * between
-        )
+        half = float(stats.t.ppf(0.975, max(1.0, freedom))) * error
+        half = math.hypot(half, shared)
         middle = _middle(logs)
         return Level(
             middle=math.exp(middle),

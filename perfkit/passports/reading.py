@@ -79,6 +79,8 @@ def faults(passport: Passport) -> Iterator[str]:
         yield "a noise floor is not above 0"
     if max(map(len, (passport.visits, *passport.visits.values()))) > _MOST_VISITS:
         yield f"it has more than {_MOST_VISITS} visits"
+    if min(passport.drift.values(), default=0.0) < 0:
+        yield "a drift is below 0"
     spans = (*passport.phases.values(), *itertools.chain(*passport.visits.values()))
     if any(end < began for began, end in spans):
         yield "a measurement ends before it begins"

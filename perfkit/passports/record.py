@@ -154,6 +154,9 @@ class Passport:
             have none.
         noise_floors: By an experiment's name, the ratio that two runs of the same thing
             reached in it, at most; none where that is unknown.
+        drift: By an experiment's name, by how much all of its rates may be off together
+            because the machine rises and falls: half of the 95 % interval of the
+            logarithm, which the intervals hold already. Older passports have none.
         parameters: By an experiment's name, the parameters it was run with.
         missed: Why a part of it is missing, a sentence each.
         budget_s: Seconds it was given.
@@ -176,6 +179,7 @@ class Passport:
     phases: dict[str, tuple[float, float]] = field(default_factory=dict)
     visits: dict[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
     noise_floors: dict[str, float] = field(default_factory=dict)
+    drift: dict[str, float] = field(default_factory=dict)
     parameters: dict[str, dict[str, str | bool | int | float | None]] = field(
         default_factory=dict
     )

@@ -23,7 +23,7 @@ from perfkit.passports.visits import Visit, together
 from perfkit.progress import Board
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from perfkit.displays import Display
@@ -116,6 +116,7 @@ class Making:
         hidden = (*environment.own_names(), *environment.named_in(os.environ))
         findings = self.findings
         ladder, trained = (findings.get(name) for name in (LADDER, TRAININGS))
+        levels = {n: Levels(measurement(one)) for n, one in findings.items()}
         every = sorted(itertools.chain(*self.visits.values()), key=lambda one: one[0])
         samples = gathered.joined((began, found.samples) for began, found in every)
         when = {name: tuple(map(_span, told)) for name, told in self.visits.items()}
@@ -131,7 +132,8 @@ class Making:
             samples=gathered.thinned(samples),
             phases={name: (spans[0][0], spans[-1][1]) for name, spans in when.items()},
             visits=when,
-            noise_floors=dict(_noise_floors(findings)),
+            noise_floors={n: f for n, one in levels.items() if (f := one.noise_floor)},
+            drift={name: one.drift for name, one in levels.items()},
             parameters={name: found.parameters for name, found in findings.items()},
             missed=tuple(
                 environment.cleaned(sentence, hidden, _LONGEST_SENTENCE)
@@ -245,13 +247,6 @@ def _span(visit: Visit) -> tuple[float, float]:
     began, found = visit
     ends = (trial.started_s + trial.wall_s for trial in found.trials)
     return began, began + max(ends, default=0.0)
-
-
-def _noise_floors(findings: Mapping[str, Finding]) -> Iterator[tuple[str, float]]:
-    for name, found in findings.items():
-        floor = Levels(measurement(found)).noise_floor
-        if floor is not None:
-            yield name, floor
 
 
 def _waits(event: Event) -> bool:

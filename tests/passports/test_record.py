@@ -40,6 +40,14 @@ def test_what_a_later_perfkit_adds_is_left_aside():
     assert saving.to_json(again) == saving.to_json(passport())
 
 
+def test_one_that_was_made_without_visits_is_read_all_the_same():
+    document = json.loads(saving.to_json(passport(visits={"a": ((0.0, 1.0),)})))
+    assert document.pop("visits") == {"a": [[0.0, 1.0]]}
+    again = reading.parsed(json.dumps(document).encode(), "x.json")
+    assert again.visits == {}
+    assert saving.to_json(again) == saving.to_json(passport())
+
+
 def test_numbers_are_short_and_what_is_not_known_is_left_out():
     text = saving.to_json(passport(budget_s=1 / 3))
     assert '"budget_s":0.333333' in text
@@ -67,6 +75,10 @@ OUTSIDE = tuple(Part(name=name, seconds=1.0, low=2.0) for name in PARTS)
         ({"label": "x" * 201}, "its label is too long"),
         ({"missed": ("x",) * 101}, "more than 100 missed"),
         ({"noise_floors": {"a": 0.0}}, "noise floor is not above 0"),
+        ({"phases": {"a": (2.0, 1.0)}}, "ends before it begins"),
+        ({"visits": {"a": ((0.0, 1.0), (3.0, 2.0))}}, "ends before it begins"),
+        ({"visits": {"a": ((0.0, 1.0),) * 101}}, "more than 100 visits"),
+        ({"visits": {str(n): () for n in range(101)}}, "more than 100 visits"),
         ({"rungs": (RungRate(name="a", unit="B", rate=-1.0),)}, "not above 0"),
         (
             {"rungs": (RungRate(name="a", unit="B", rate=3.0, low=1.0, high=2.0),)},
