@@ -94,5 +94,5 @@ def attacked(sound, *attacks):
 _REFER = {"variant", "baseline", "winner", "name"}
 # Dictionaries whose names are free.
 _FREE = {"parameters", "unavailable", "environment", "versions", "stages", "parts"}
-_FREE |= {"rungs", "notes", "phases", "noise_floors", "job", "pauses"}
-_FREE |= {"split", "untested", "anatomy", "facts"}
+_FREE |= {"rungs", "notes", "phases", "visits", "noise_floors", "drift", "job"}
+_FREE |= {"pauses", "split", "untested", "anatomy", "facts"}
