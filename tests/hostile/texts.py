@@ -11,6 +11,7 @@ _KEPT = {
     "grade",
 }
 _WORDS = {*PARTS, "faster", "slower", "no difference shown", "too noisy to say"}
+_WORDS |= {"host", "device"}
 ATTACKS = {
     "script": "<script>alert(1)</script>",
     "end of everything": "\"'></title></style></textarea></svg>"
