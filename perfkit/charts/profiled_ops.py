@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 _MOST = 12
 _NAME = 30
+# No axis can be drawn for what is shorter than a picosecond.
+_LEAST_S = 1e-12
 _LOOKS = {"host": (BLUE, ""), "device": (GREEN, "....")}
 
 
 def has_ops(profile: Profile) -> bool:
     """Whether the trace names any operation."""
-    return any(op.self_s > 0 for op in profile.table)
+    return any(op.self_s > _LEAST_S for op in profile.table[:_MOST])
 
 
 def profiled_ops(profile: Profile) -> Figure:
@@ -32,7 +34,7 @@ def profiled_ops(profile: Profile) -> Figure:
     title = f"{plain(profile.training, 60)}: operations by their own time"
     if not has_ops(profile):
         return canvas.message(title, "The trace names no operation.")
-    ops = [op for op in profile.table[:_MOST] if op.self_s > 0]
+    ops = [op for op in profile.table[:_MOST] if op.self_s > _LEAST_S]
     whole = {name: _whole(profile, name) for name in _LOOKS}
     said = [
         (

@@ -25,11 +25,13 @@ _LOOKS = {
 }
 _WORDS = {"input": "waiting for input"}
 _MOST = 20
+# No axis can be drawn for what is shorter than a picosecond.
+_LEAST_S = 1e-12
 
 
 def has_steps(profile: Profile) -> bool:
     """Whether xprof has taken any step apart."""
-    return any(step.seconds > 0 for step in profile.steps)
+    return any(step.seconds > _LEAST_S for step in profile.steps[:_MOST])
 
 
 def profiled_steps(profile: Profile) -> Figure:

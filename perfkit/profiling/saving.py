@@ -15,7 +15,7 @@ from perfkit.findings.text import plain
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MOST = 1000
+_MOST, _MOST_PARTS = 1000, 50
 _LISTS = ("traced_s", "untraced_s", "steps", "table", "stages", "launched", "held")
 
 
@@ -82,8 +82,8 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield "it has no times"
     if min((*profile.traced_s, *profile.untraced_s), default=1.0) <= 0:
         yield "a time is not above 0"
-    if any(len(step.parts) > _MOST for step in profile.steps):
-        yield f"a step has more than {_MOST} parts"
+    if any(len(step.parts) > _MOST_PARTS for step in profile.steps):
+        yield f"a step has more than {_MOST_PARTS} parts"
     seconds = [*(step.seconds for step in profile.steps)]
     seconds += [spent for step in profile.steps for spent in step.parts.values()]
     seconds += [one.self_s for one in (*profile.table, *profile.stages)]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import importlib.util
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfkit.errors import MissingPartError
@@ -37,10 +39,17 @@ def version() -> str:
     """
     if importlib.util.find_spec("xprof") is None:
         raise MissingPartError(
-            "A profile is read by xprof, which is not installed: "
-            'python -m pip install "xprof>=2.22"'
+            "A profile is read by xprof, which is not installed in this environment: "
+            f'{_installer()} "xprof>=2.22"'
         )
     return importlib.metadata.version("xprof")
+
+
+def _installer() -> str:
+    """What installs into this environment: one that uv made has no pip."""
+    if importlib.util.find_spec("pip") is not None:
+        return "python -m pip install"
+    return f"uv pip install --python {Path(sys.prefix).name}"
 
 
 def read(

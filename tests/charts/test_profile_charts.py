@@ -42,6 +42,14 @@ def test_there_is_no_other_chart_of_a_profile():
         profile(table=tuple(op(name=f"{n}" * 90, self_s=n) for n in range(40))),
         profile(steps=(ProfiledStep(name=ATTACK, seconds=1e-9, parts={ATTACK: 9.0}),)),
         profile(steps=(ProfiledStep(name="a", seconds=0.0, parts={}),)),
+        profile(
+            steps=(ProfiledStep(name="a", seconds=5e-324, parts={"input": 1e30}),),
+            table=(op(self_s=5e-324),),
+        ),
+        profile(
+            steps=(ProfiledStep(name="a", seconds=1e30, parts={"input": 1e-9}),),
+            table=(op(self_s=1e30),),
+        ),
         profile(steps=(ProfiledStep(name="", seconds=1.0, parts={"input": 5.0}),) * 60),
     ],
 )

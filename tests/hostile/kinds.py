@@ -7,10 +7,12 @@ from perfkit.findings import diagnosis_reading, reading
 from perfkit.findings.store import to_json
 from perfkit.passports import reading as passports
 from perfkit.passports.saving import to_json as passport_to_json
+from perfkit.profiling import saving as profiles
 from tests.classroom.passports import passport
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings import ladders, spoiled
 from tests.hostile import shown
+from tests.profiling.profiled import HELD, KERNEL, profile
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,16 @@ def _diagnosis():
     return to_json(diagnosis()).encode()
 
 
+@cache
+def _profile():
+    made = profile(launched=(KERNEL,), held=(HELD,))
+    return profiles.to_json(made).encode()
+
+
 KINDS = {
     "finding": Kind(spoiled.sound, reading.parsed, shown.finding),
     "ladder": Kind(_ladder, reading.parsed, shown.finding),
     "diagnosis": Kind(_diagnosis, diagnosis_reading.parsed, shown.diagnosis),
     "passport": Kind(_passport, passports.parsed, shown.passport),
+    "profile": Kind(_profile, profiles.parsed, shown.profile),
 }

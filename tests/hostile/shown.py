@@ -14,6 +14,7 @@ from perfkit.findings.reading import parsed
 from perfkit.panel import page
 from perfkit.passports import reading as passports
 from perfkit.passports.words import preview
+from perfkit.profiling import saving as profiles
 from tests.export.pages import Page, problems
 
 _POLICY = "<meta http-equiv=x content=\"default-src 'none'\">"
@@ -87,4 +88,20 @@ def passport(data):
     """
     found = passports.parsed(data, "x.json")
     check([repr(found), preview(found, len(data))], [found._repr_html_()], [])
+    return found
+
+
+def profile(data):
+    """Read a profile and show it in every way.
+
+    Raises:
+        BadFileError: It is none.
+    """
+    found = profiles.parsed(data, "x.json")
+    figures = [chart(found, kind) for kind in kinds(found)]
+    for figure in figures:
+        ElementTree.fromstring(figure.svg)
+    texts = [repr(found), *(figure.alt for figure in figures)]
+    check(texts, [found._repr_html_(), *(figure.svg for figure in figures)], [])
+    assert len(found.ops()) == len(found.table)
     return found

@@ -1,6 +1,7 @@
 """xprof reads a trace in processes of its own, and may end them."""
 
 import importlib.util
+import sys
 
 import pytest
 
@@ -46,7 +47,17 @@ def test_a_table_that_ends_the_process_costs_no_other():
     assert len(asked) == 2
 
 
-def test_without_xprof_the_command_that_brings_it_is_told(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingPartError, match=r"python -m pip install \"xprof>="):
+@pytest.mark.parametrize(
+    ("pip", "command"),
+    [
+        (True, 'python -m pip install "xprof>=2.22"'),
+        (False, 'uv pip install --python .venv "xprof>=2.22"'),
+    ],
+)
+def test_without_xprof_the_command_that_brings_it_is_told(monkeypatch, pip, command):
+    there = {"pip": object()} if pip else {}
+    monkeypatch.setattr(importlib.util, "find_spec", there.get)
+    monkeypatch.setattr(sys, "prefix", "/home/ada/perfkit/.venv")
+    with pytest.raises(MissingPartError) as caught:
         tools.version()
+    assert str(caught.value).endswith(f"in this environment: {command}")
