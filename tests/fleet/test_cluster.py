@@ -9,10 +9,12 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from distributed import Client
 
 from perfkit.findings.store import load_finding
 from perfkit.fleet import asking as fleets
 from perfkit.fleet import opening
+from perfkit.fleet.cluster import Cluster, _why, connect
 from perfkit.fleet.task import Task
 
 HERE = Path(__file__).parent
@@ -32,12 +34,13 @@ def cluster(tmp_path_factory):
     address = process.stdout.readline().strip()
     lines = [process.stdout.readline().split() for _ in range(8)]
     pids = {name: int(pid) for pid, name in lines}
+    with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(8, timeout=60)
     yield SimpleNamespace(address=address, pids=pids, folder=folder)
     process.communicate("")
 
 
-def task(budget=4.0, **fields):
-    return Task(what="run", experiment="counting", budget=budget, **fields)
+TASK = Task(what="run", experiment="counting", budget=6.0)
 
 
 def children(folder):
@@ -53,15 +56,26 @@ def children(folder):
     return found
 
 
+def test_one_worker_speaks_for_each_host_unless_each_is_asked(cluster):
+    four = Cluster(connect(cluster.address), ours=True)
+    assert [m.name for m in four.members] == [f"127.0.0.{n}" for n in (1, 2, 3, 4)]
+    assert four._client.status == "running"
+    four.close()
+    assert four._client.status == "closed"
+
+
+def test_a_worker_without_perfkit_is_told_so():
+    error = ModuleNotFoundError("No module named 'perfkit'")
+    assert _why(error).startswith("It has no perfkit, or an older one")
+
+
 def test_one_is_killed_and_one_is_cut_off_and_six_findings_come_home(
     cluster, tmp_path, monkeypatch
 ):
     # Eight of them start on few cores here; the limits themselves are tested elsewhere.
     monkeypatch.setattr(fleets, "SLACK_S", 90.0)
     monkeypatch.setattr(fleets, "LEASE_S", 8.0)
-    asking = opening.open_asking(
-        task(), cluster.address, folder=tmp_path, each="worker"
-    )
+    asking = opening.open_asking(TASK, cluster.address, folder=tmp_path, each="worker")
     assert len(asking.rows) == 8
     ends = {"127.0.0.2-a": signal.SIGKILL, "127.0.0.3-b": signal.SIGSTOP}
     at_once = []
@@ -79,7 +93,7 @@ def test_one_is_killed_and_one_is_cut_off_and_six_findings_come_home(
     whole = [o for o in gathered.outcomes if o.how == "completed"]
     assert len(whole) == 6
     assert all(load_finding(o.path).timings for o in whole)
-    assert len(list((tmp_path / "perfkit-findings").glob("*.json"))) == 6
+    assert len(list(tmp_path.glob("*.json"))) == 6
     assert told["127.0.0.2-a"].how == "left"
     assert "killed" in told["127.0.0.2-a"].said
     assert told["127.0.0.3-b"].how == "cut off"

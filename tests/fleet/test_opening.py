@@ -1,3 +1,4 @@
+import subprocess
 import sys
 
 import pytest
@@ -21,6 +22,14 @@ def test_without_a_cluster_no_dask_is_needed(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask", None)
     (row,) = opening.open_asking(TASK).rows
     assert row.member.name == "this machine"
+
+
+def test_dask_is_not_loaded_before_a_cluster_is_asked():
+    code = (
+        "import sys, perfkit.cli, perfkit.fleet.opening, perfkit.panel.panel;"
+        "sys.exit('distributed' in sys.modules or 'dask' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 @pytest.mark.parametrize(
