@@ -15,11 +15,13 @@ import random
 import threading
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from perfkit.errors import RunError
+from perfkit.machine.limits import memory_free
 from perfkit.measure import spending, tries
 from perfkit.measure.asleep import Asleep
 from perfkit.measure.events import (
@@ -439,7 +441,9 @@ class Run:
             return True
         own = max(size.rss - getattr(size, "shared", 0) for size in sizes)
         missing = count - len(lives)
-        return missing * own < _MEMORY_SHARE * psutil.virtual_memory().available
+        # A container may hold less than the machine has left.
+        free = memory_free(Path("/"), psutil.virtual_memory().available)
+        return missing * own < _MEMORY_SHARE * free
 
 
 def _columns(samples: list[dict[str, float]]) -> dict[str, tuple[float | None, ...]]:
