@@ -61,6 +61,8 @@ class Chains:
         self._seen: dict[Chain, None] = {}
         self._used: dict[Chain, None] = {}
         self._run: set[ast.AST] = set()
+        self._begun: set[Chain] = set()
+        self._stages: dict[ast.Call, Stage] = {}
         self.listed: dict[ast.Call, Chain] = {}
         known: Known = {}
         self._block(code.tree.body, known)
@@ -69,8 +71,7 @@ class Chains:
         for function in code.functions:
             if function not in self._run:
                 self._called(function, None, known)
-        begun = {one[:end] for one in self._seen for end in range(1, len(one))}
-        self.made = tuple(one for one in self._seen if one not in begun)
+        self.made = tuple(one for one in self._seen if one not in self._begun)
         self.trained = tuple(self._used)
 
     def _use(self, value: Value) -> None:
@@ -159,12 +160,12 @@ class Chains:
         for one in node.keywords:
             self._value(one.value, known)
         if name in SOURCES and _is_source(function):
-            return self._made((Stage(name, node),))
+            return self._made((), name, node)
         if isinstance(function, ast.Attribute):
             before = self._value(function.value, known)
             if name in _STAGES and _is_stage(node):
                 start = before if isinstance(before, tuple) else (UNSEEN,)
-                return self._made((*start, Stage(name, node)))
+                return self._made(start, name, node)
             if name == "as_numpy_iterator":
                 return before
         if name == "fit" and given:
@@ -176,11 +177,14 @@ class Chains:
         defined = self._code.resolve(function)
         return self._called(defined, node, known) if is_named(defined) else None
 
-    def _made(self, chain: Chain) -> Chain:
-        if len(chain) > _LONGEST:
-            chain = (UNSEEN, *chain[-_LONGEST // 2 :])
-        self._seen[chain] = None
-        return chain
+    def _made(self, start: Chain, name: str, call: ast.Call) -> Chain:
+        """A pipeline with one more stage, the same whenever it is met."""
+        stage = self._stages.setdefault(call, Stage(name, call))
+        self._begun.add(start)
+        if len(start) > _LONGEST:
+            start = (UNSEEN, *start[-_LONGEST // 2 :])
+        self._seen[(*start, stage)] = None
+        return (*start, stage)
 
     def _called(
         self, function: ast.AST | None, call: ast.Call | None, known: Known

@@ -59,12 +59,27 @@ class Code:
         return tuple(node for node in self.nodes if isinstance(node, ast.Call))
 
     @cached_property
-    def _called(self) -> dict[str, list[tuple[ast.Call, ast.Name]]]:
-        found: dict[str, list[tuple[ast.Call, ast.Name]]] = defaultdict(list)
+    def _calls_of(self) -> dict[ast.AST, list[ast.Call]]:
+        found: dict[ast.AST, list[ast.Call]] = defaultdict(list)
         for call in self.calls:
-            if isinstance(call.func, ast.Name):
-                found[call.func.id].append((call, call.func))
-        return found
+            for one in self.bound(call.func):
+                found[one].append(call)
+        return dict(found)
+
+    @cached_property
+    def uses_of(self) -> dict[ast.AST, int]:
+        """How often each definition is named where it can run."""
+        found: dict[ast.AST, int] = defaultdict(int)
+        for node in self.nodes:
+            for one in self.bound(node):
+                found[one] += 1
+        return dict(found)
+
+    def bound(self, node: ast.AST) -> list[ast.AST]:
+        """What binds a name that is read; nothing for all else."""
+        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+            return []
+        return self.names.lookup(node)
 
     @cached_property
     def _keywords(self) -> dict[str, list[ast.expr]]:
@@ -118,8 +133,7 @@ class Code:
 
     def calls_of(self, function: ast.AST) -> list[ast.Call]:
         """The calls that can run of a function that has a name."""
-        named = self._called.get(getattr(function, "name", ""), ())
-        return [call for call, name in named if function in self.names.lookup(name)]
+        return self._calls_of.get(function, [])
 
     def loop_of(self, node: ast.AST) -> ast.For | ast.While | ast.AsyncFor | None:
         """The innermost loop whose body a node stands in, within its function."""

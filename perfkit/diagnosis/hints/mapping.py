@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from perfkit.diagnosis.hints.chains import SOURCES
 from perfkit.diagnosis.hints.names import Function, called, dotted, keyword
 from perfkit.diagnosis.hints.python_input import PYTHON
-from perfkit.diagnosis.hints.stages import rewrites_off
+from perfkit.diagnosis.hints.stages import switched_off
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfkit.diagnosis.hints.chains import Chain
     from perfkit.diagnosis.hints.code import Code, Hinted
+    from perfkit.diagnosis.hints.known import Chain
 
 _DECODES = {
     *("decode_jpeg", "decode_png", "decode_image", "decode_bmp", "decode_gif"),
@@ -27,6 +27,7 @@ _ONE_DRAW = {
 # What does the same to a batch as to each of its examples.
 _EACH_BY_ITSELF = {"cast", "one_hot", "convert_image_dtype", "to_float"}
 _DRAWS = {"normal", "uniform", "truncated_normal", "shuffle", "categorical", "gamma"}
+_PARALLEL = ("apply_default_optimizations", "map_parallelization")
 _NUMPY = ("np.", "numpy.", "random.")
 _PYTHON_DRAWS = ("np.random.", "numpy.random.", "random.")
 _KEEPS = {"cache", "snapshot", "save", "?", *PYTHON}
@@ -85,7 +86,7 @@ def _map(
 
 def _serial(code: Code, function: ast.AST | None, random: str, after: list[str]) -> str:
     """Why TensorFlow does not make a map parallel by itself; "" where it does."""
-    off, once = rewrites_off(code), "works on one element at a time"
+    off, once = switched_off(code, _PARALLEL), "works on one element at a time"
     if off:
         return f"With {off} off, a map {once}"
     if random:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import defaultdict, deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -100,12 +100,12 @@ def parameters(function: Function) -> list[ast.arg]:
 
 def own(scope: ast.AST) -> Iterator[ast.AST]:
     """What stands in a scope itself, not in the functions and classes inside it."""
-    waiting = list(ast.iter_child_nodes(scope))
+    waiting = deque(ast.iter_child_nodes(scope))
     while waiting:
-        node = waiting.pop(0)
+        node = waiting.popleft()
         yield node
         if not isinstance(node, (*_SCOPES, ast.ClassDef)):
-            waiting[:0] = ast.iter_child_nodes(node)
+            waiting.extendleft([*ast.iter_child_nodes(node)][::-1])
 
 
 def _bindings(scope: ast.AST) -> Iterator[tuple[str, ast.AST]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.hints.names import called, dotted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from perfkit.diagnosis.hints.code import Code, Hinted
 
@@ -40,16 +40,17 @@ _SESSIONS = {"Session", "InteractiveSession", "set_session"}
 def hinted(code: Code) -> Iterator[Hinted]:
     """Variables set after an import, and devices set after their first use."""
     imports = [
-        (node, _roots(node))
+        node
         for node in code.nodes
         if isinstance(node, ast.Import | ast.ImportFrom) and not code.guarded(node)
     ]
+    first = _first(code, imports)
+    others = [call for call in code.calls if _starts_process(call)]
     for node, name in _variables(code):
-        before = set[str]().union(
-            *(roots for one, roots in imports if _earlier(code, one, node))
-        )
+        earlier = (one for one in first if _earlier(code, one, node))
+        before = set[str]().union(*map(_roots, earlier))
         why = _late(name, before)
-        if why and not _for_others(code, node):
+        if why and not any(_earlier(code, node, call) for call in others):
             yield node, why
     yield from _devices(code)
 
@@ -121,24 +122,31 @@ def _roots(node: ast.Import | ast.ImportFrom) -> set[str]:
 def _earlier(code: Code, one: ast.AST, node: ast.AST) -> bool:
     """Whether one thing is sure to have run before another."""
     where = code.names.function_of(one)
-    first: int = getattr(one, "lineno", 0)
-    return where in (None, code.names.function_of(node)) and first < node.lineno  # type: ignore[attr-defined]
+    lines = [getattr(each, "lineno", 0) for each in (one, node)]
+    return lines[0] < lines[1] and where in (None, code.names.function_of(node))
 
 
-def _for_others(code: Code, node: ast.AST) -> bool:
-    """Whether a process is started after, which reads the variable anew."""
-    return any(
-        called(call) in _LATER
-        and (called(call) != "run" or dotted(call.func).startswith("subprocess"))
-        and _earlier(code, node, call)
-        for call in code.calls
-    )
+def _first(
+    code: Code, nodes: Iterable[ast.Import | ast.ImportFrom]
+) -> Iterable[ast.Import | ast.ImportFrom]:
+    """The first import of each module in each function."""
+    found: dict[tuple[ast.AST | None, frozenset[str]], Any] = {}
+    for node in sorted(nodes, key=lambda one: one.lineno):
+        where = code.names.function_of(node)
+        found.setdefault((where, frozenset(_roots(node))), node)
+    return found.values()
+
+
+def _starts_process(call: ast.Call) -> bool:
+    """Whether a process is started, which reads the variables anew."""
+    name = called(call)
+    return name in _LATER and (name != "run" or "subprocess" in dotted(call.func))
 
 
 def _devices(code: Code) -> Iterator[Hinted]:
     starts = [one for one in code.calls if _starts(one) and not code.guarded(one)]
-    for call in code.calls:
-        if called(call) in _DEVICES and any(_earlier(code, s, call) for s in starts):
+    for call in (one for one in code.calls if called(one) in _DEVICES):
+        if any(_earlier(code, start, call) for start in starts):
             says = (
                 f"{called(call)} is refused once the devices have been used, as they "
                 "are above; call it right after the import."

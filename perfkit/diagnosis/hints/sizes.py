@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from perfkit.diagnosis.hints.names import called, dotted, keyword
 
 if TYPE_CHECKING:
-    from perfkit.diagnosis.hints.chains import Chain
     from perfkit.diagnosis.hints.code import Code
+    from perfkit.diagnosis.hints.known import Chain
 
 # The functions that make an array, and where each takes its shape.
 _SHAPED = {

@@ -17,8 +17,8 @@ UNREADABLE = (
     *(OSError, TypeError, SyntaxError, ValueError),
     *(RecursionError, MemoryError),
 )
-# Beyond this a file was made by a program.
-_LONGEST = 400_000
+# Beyond this, some 2,000 lines, a file is no training that somebody wrote.
+_LONGEST = 80_000
 
 
 def source_of(maker: Callable[[], Any]) -> tuple[str, str, int]:

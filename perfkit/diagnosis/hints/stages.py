@@ -12,8 +12,8 @@ from perfkit.diagnosis.hints.sizes import examples, is_unbatched
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perfkit.diagnosis.hints.chains import Chain, Stage
     from perfkit.diagnosis.hints.code import Code, Hinted
+    from perfkit.diagnosis.hints.known import Chain, Stage
 
 _BATCHES = {
     *("batch", "padded_batch", "ragged_batch", "rebatch", "bucket_by_sequence_length"),
@@ -25,7 +25,7 @@ _FEW = 4
 _LARGE = re.compile("Conv|LSTM|GRU|RNN|Attention|^(ResNet|EfficientNet|VGG|MobileNet)")
 _WORK = {"map", "filter", "shuffle", "batch", "padded_batch"}
 # What TensorFlow itself appends a prefetch by; seen in the plans of 2.21.
-_OWN_PREFETCH = ("apply_default_optimizations", "inject_prefetch", "autotune.enabled")
+_PREFETCH = ("apply_default_optimizations", "inject_prefetch")
 
 
 def hinted(code: Code) -> Iterator[Hinted]:
@@ -116,8 +116,8 @@ def _complete(
             "cache first, then shuffle."
         )
         yield frozen, says
-    off = rewrites_off(code)
-    if off and "prefetch" not in names and "map" in names:
+    off = switched_off(code, _PREFETCH)
+    if off and "prefetch" not in names:
         says = (
             f"With {off} off, TensorFlow adds no prefetch of its own, so no batch is "
             "made while the model works; end with .prefetch(tf.data.AUTOTUNE)."
@@ -162,13 +162,13 @@ def _names(chain: Sequence[Stage]) -> list[str]:
     return [stage.name for stage in chain]
 
 
-def rewrites_off(code: Code) -> str:
+def switched_off(code: Code, options: Sequence[str]) -> str:
     """The option that is off of those by which TensorFlow mends a pipeline."""
     for node in code.nodes:
         if isinstance(node, ast.Assign):
             value = getattr(node.value, "value", None)
             for target in map(ast.unparse, node.targets):
-                off = next((one for one in _OWN_PREFETCH if target.endswith(one)), "")
+                off = next((one for one in options if target.endswith(one)), "")
                 if off and value is False:
                     return off
     return ""

@@ -49,14 +49,8 @@ def _is_eager(code: Code, tape: ast.With) -> bool:
 
 def _is_wrapped(code: Code, function: ast.FunctionDef) -> bool:
     """Whether a function is also handed on, where a graph may be made of it."""
-    named = [
-        node
-        for node in code.nodes
-        if isinstance(node, ast.Name)
-        and node.id == function.name
-        and function in code.names.lookup(node)
-    ]
-    return bool(function.decorator_list) or len(named) > len(code.calls_of(function))
+    named = code.uses_of.get(function, 0)
+    return bool(function.decorator_list) or named > len(code.calls_of(function))
 
 
 def _in_wrapped(code: Code, call: ast.Call) -> bool:

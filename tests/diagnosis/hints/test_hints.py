@@ -5,6 +5,7 @@ import io
 from pathlib import Path
 
 import pytest
+from IPython.core.compilerop import CachingCompiler
 from rich.console import Console
 
 from perfkit import report
@@ -19,7 +20,8 @@ from tests.export.pages import Page
 GUILTY = Path(__file__).resolve().parents[2] / "guilty"
 HEALTHY = sorted((GUILTY / "healthy").glob("[!_]*.py"))
 FIXED = sorted(p for p in GUILTY.glob("*.py") if "def make_fixed" in p.read_text())
-# What of each planted mistake stands on the line of its hint.
+# What of each planted mistake stands on the line of its hint. Of the others nothing is
+# seen before they run: how long an epoch, a step or a validation takes.
 PLANTED = {
     "callback_checkpoint": "save_freq=16",
     "callback_per_batch": "self.model.get_weights()",
@@ -27,7 +29,7 @@ PLANTED = {
     "loop_input": "dataset.map(decoded",
     "metrics": "num_thresholds=2000",
     "no_cache": "_files().map(_decoded",
-    "no_prefetch": ".batch(32)",
+    "no_prefetch": ".apply(testing.sleep(",
     "python_generator": "from_generator(counted",
     "python_in_map": "tf.numpy_function(",
     "python_rows": "class Table(keras.utils.PyDataset)",
@@ -38,13 +40,11 @@ PLANTED = {
     "slow_read": "buffer_size=64",
     "small_batch": "batch=4",
 }
-# What shows only when it runs: how long an epoch, a step or an image takes.
-UNSEEN = {"epoch_boundary", "input_bound", "precision", "step_overhead", "validation"}
 
 
 def test_there_are_healthy_and_mended_trainings():
     assert len(HEALTHY) >= 5
-    assert {path.stem for path in FIXED} == {*PLANTED, *UNSEEN}
+    assert {path.stem for path in FIXED} >= {*PLANTED}
 
 
 @pytest.mark.parametrize("path", HEALTHY, ids=lambda p: p.stem)
@@ -114,6 +114,24 @@ def test_what_is_right_or_has_no_source_tells_nothing(maker):
     assert hints(maker) == ()
 
 
+CELL = """import keras
+
+def make_training():
+    model = keras.Sequential([])
+    model.compile(
+        run_eagerly=True)
+    return model
+"""
+
+
+def test_the_line_is_that_of_the_cell_a_function_stands_in():
+    compiler, defined = CachingCompiler(), {}
+    code = compile(CELL.replace("import keras", ""), compiler.cache(CELL), "exec")
+    exec(code, defined)
+    (hint,) = hints(defined["make_training"])
+    assert (hint.line, hint.code) == (6, "run_eagerly=True)")
+
+
 def test_a_lambda_tells_nothing_of_its_own():
     assert hints(lambda: "model".compile(run_eagerly=True)) == ()
 
@@ -128,7 +146,7 @@ MISTAKE = b"def make_training():\n    m.compile(run_eagerly=True)\n"
         b"x = " + b"-" * 20000 + b"1",
         b"x = a" + b".b()" * 20000,
         b"x = " + b"1 + " * 20000 + b"1",
-        MISTAKE + b"# " + b"x" * 500_000,
+        MISTAKE + b"# " + b"x" * 100_000,
         b"caf\xe9 = 1\n" + MISTAKE,
     ],
     ids=lambda c: repr(c[:12]),

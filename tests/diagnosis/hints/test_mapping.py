@@ -115,7 +115,13 @@ def test_a_map_that_is_often_a_mistake_is_seen_and_one_near_it_is_not(
 
 
 @pytest.mark.parametrize(
-    "right", ["frame.map(f)", "pool.map(resized, files)", "map(f, x)"]
+    "right",
+    [
+        "frame.map(f)",
+        "rows.map(f, batched=True).batch(8)",
+        "pool.map(resized, files)",
+        "map(f, x)",
+    ],
 )
 def test_what_is_mapped_over_something_else_is_left_alone(right):
     nothing_in(FUNCTIONS + right)
