@@ -38,26 +38,32 @@ def _is_eager(code: Code, tape: ast.With) -> bool:
     if not any(tapes) or code.in_graph(tape) or code.names.class_of(tape):
         return False
     function = code.names.function_of(tape)
-    wrapped = isinstance(function, ast.FunctionDef) and _is_wrapped(code, function)
-    if wrapped or code.loop_of(tape) or function is None:
-        return not wrapped and bool(code.loop_of(tape))
+    if function is None or code.loop_of(tape):
+        return bool(code.loop_of(tape)) and not _in_graph(code, tape)
     calls = code.calls_of(function)
-    return bool(calls) and all(
-        code.loop_of(call) and not _in_wrapped(code, call) for call in calls
-    )
+    looped = bool(calls) and all(map(code.loop_of, calls))
+    return looped and not _in_graph(code, tape)
 
 
-def _is_wrapped(code: Code, function: ast.FunctionDef) -> bool:
-    """Whether a function is also handed on, where a graph may be made of it."""
-    named = code.uses_of.get(function, 0)
-    return bool(function.decorator_list) or named > len(code.calls_of(function))
+def _in_graph(code: Code, node: ast.AST) -> bool:
+    """Whether a node may run in a graph, or in a function that is handed on."""
+    waiting, seen = [node], set[ast.AST]()
+    while waiting:
+        one = waiting.pop()
+        function = code.names.function_of(one)
+        if code.in_graph(one) or (function and _is_handed_on(code, function)):
+            return True
+        if function and function not in seen:
+            seen.add(function)
+            waiting += code.calls_of(function)
+    return False
 
 
-def _in_wrapped(code: Code, call: ast.Call) -> bool:
-    outer = code.names.function_of(call)
-    if code.in_graph(call):
+def _is_handed_on(code: Code, function: ast.AST) -> bool:
+    """Whether a function is more than called: decorated, or given to another."""
+    if not isinstance(function, ast.FunctionDef) or function.decorator_list:
         return True
-    return isinstance(outer, ast.FunctionDef) and bool(outer.decorator_list)
+    return code.uses_of.get(function, 0) > len(code.calls_of(function))
 
 
 def _number(code: Code, call: ast.Call) -> Iterator[Hinted]:

@@ -34,6 +34,12 @@ KNOWN = [
         EAGER + "@tf.function\ndef epoch(d):\n    for x in d:\n        step(x)",
     ),
     (
+        EAGER + "def epoch(d):\n    for x in d:\n        step(x)\nepoch(d)",
+        "one by one from Python",
+        EAGER + "def epoch(d):\n    for x in d:\n        step(x)\n"
+        "@tf.function\ndef epochs():\n    epoch(d)",
+    ),
+    (
         LOOP + "with tf.GradientTape() as tape: # here\n        loss = model(x)",
         "one by one from Python",
         METHOD,
