@@ -109,7 +109,7 @@ def percent(value: float | None, low: float | None, high: float | None) -> str:
     """A share with its interval; "" where there is none."""
     if value is None or low is None or high is None:
         return ""
-    return f"{value:.0%} ({low:.0%} to {high:.0%})".replace("%", " %")
+    return f"{value:z.0%} ({low:z.0%} to {high:z.0%})".replace("%", " %")
 
 
 def counted(number: int, of: Explained) -> str:

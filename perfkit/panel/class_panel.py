@@ -48,7 +48,7 @@ class ClassPanel(Working):
         folder: str | Path | None = None,
         you: Passport | str | Path | None = None,
     ) -> None:
-        self.view = ClassView(str(folder) if folder is not None else ".")
+        self.view = ClassView(str(Path.cwd() if folder is None else folder))
         self.room: Classroom | None = None
         self._you = documents.passport(you) if you is not None else None
         self._marks: dict[str, int | None] = {}
@@ -158,10 +158,10 @@ def _notebooks(names: tuple[str, ...]) -> str:
     """Which notebooks, the short way round."""
     others = [name for name in NOTEBOOKS if name not in names]
     if not others:
-        return "no notebook"
+        return "can run no notebook"
     if len(others) < len(names):
-        return f"only {' and '.join(others)}"
-    return f"not {', '.join(names)}"
+        return f"can run only {' and '.join(others)}"
+    return f"cannot run {', '.join(names)}"
 
 
 def _summary(room: Classroom) -> str:

@@ -47,6 +47,8 @@ class ClassView:
         row = widgets.Box((self.show, self.export))
         row.add_class("perfkit-buttons")
         parts = (self.folder, self.you, row, self.status.widget, self.told, self.found)
+        for told in (self.told, self.found):
+            told.add_class("perfkit-found")
         self.box = widgets.VBox(parts)
         self.box.add_class("perfkit-panel")
         self.can_export = False

@@ -57,6 +57,7 @@ class ComparePanel(Working):
         self._added: dict[str, Source] = {}
         self._sources: dict[str, Source] = {}
         self._compared: tuple[str | None, ...] = ()
+        self._seen: tuple[str | None, ...] = ()
         self._pick(a, b)
         super().__init__("compare", self.view, _ABOUT)
         self.view.compare.on_click(lambda _: self.start())
@@ -106,6 +107,7 @@ class ComparePanel(Working):
         both = (one, given[1][0] if given[1] else other)
         for picker, label in zip(self.view.pickers.values(), both, strict=True):
             picker.value = label
+        self._seen = self.picked
         self.view.say(_ALONE if not given[0] and one in recorded else _READY)
 
     # What the worker does; only here are widgets changed.
@@ -116,6 +118,7 @@ class ComparePanel(Working):
 
     def _refresh(self) -> None:
         self._look()
+        self._seen = self.picked
         gone = None in self.picked
         self.view.say(_GONE if gone else f"{len(self._sources)} files can be picked.")
 
@@ -132,9 +135,12 @@ class ComparePanel(Working):
         self.view.pickers[side].value = label
 
     def _changed(self) -> None:
-        if self.running or self.found is None:
+        # A list that is filled anew comes back to what was picked.
+        if self.running or self.picked == self._seen:
             return
-        self.view.say(_DONE if self.picked == self._compared else _CHANGED)
+        self._seen = self.picked
+        again = _DONE if self.picked == self._compared else _CHANGED
+        self.view.say(again if self.found else _READY)
 
     def _compare(self) -> None:
         from perfkit.comparing.compare import compare
@@ -166,5 +172,6 @@ class ComparePanel(Working):
 
 def _page(found: Explanation) -> Path:
     """The file of a comparison's page, named for the two machines."""
-    words = f"{found.a.label} and {found.b.label}".lower()
-    return Path(f"{re.sub('[^a-z0-9]+', '-', words).strip('-')[:80]}.html")
+    labels = " and ".join(filter(None, (found.a.label, found.b.label)))
+    words = re.sub("[^a-z0-9]+", "-", labels.lower()).strip("-")[:80]
+    return Path(f"compare-{words}.html" if words else "compare.html")

@@ -41,6 +41,7 @@ class CompareView:
         rows = [_row((self.pickers[side], self.uploads[side])) for side in _SIDES]
         self._buttons = (self.compare, self.refresh, self.export)
         parts = (*rows, _row(self._buttons), self.status.widget, self.found)
+        self.found.add_class("perfkit-found")
         self.box = widgets.VBox(parts)
         self.box.add_class("perfkit-panel")
         self.can_export = False

@@ -20,7 +20,7 @@ from perfkit.passports.record import Passport
 from perfkit.passports.recorded import FOLDER, PASSPORT, recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from perfkit.comparing.works import Document
 
@@ -45,18 +45,17 @@ def offered(folder: str | Path | None = None) -> dict[str, Path]:
     """
     here = list(_here(Path(os.path.expanduser(folder or store.FOLDER))))
     found = dict[str, Path]()
-    for path, kind in here:
-        if kind == "passport":
-            _add(found, path, _passport(path))
+    for path in _newest(path for path, kind in here if kind == "passport"):
+        _add(found, path, _passport(path))
     for name, passport in recorded().items():
         if passport.path is not None:
             _add(found, passport.path, f"recorded: {name}{_about(passport)}")
     for path in sorted(FOLDER.glob("*/*.json")):
         if path.name != PASSPORT:
             _add(found, path, f"recorded: {path.parent.name}, {path.stem}")
-    for path, kind in here:
-        if kind != "passport":
-            _add(found, path, f"{kind} {plain(path.name, _LONGEST)}")
+    kinds = {path: kind for path, kind in here if kind != "passport"}
+    for path in _newest(kinds):
+        _add(found, path, f"{kinds[path]} {plain(path.name, _LONGEST)}")
     return found
 
 
@@ -79,12 +78,11 @@ def given(what: Document | str | Path) -> tuple[str, Source]:
         if os.sep not in str(what) and path.is_file():
             return f"recorded: {what}{_about(passports.load(path))}", path
         path = Path(os.path.expanduser(what))
-        read(store.whole_file(path), plain(path.name))
-        return plain(str(what), _LONGEST), path
-    if isinstance(what, Passport):
-        return f"{plain(what.label, _LONGEST)}{_about(what)}", what
-    if isinstance(what, store.Recorded):
-        return f"{what.kind} {what.path.name if what.path else 'as given'}", what
+        document = read(store.whole_file(path), plain(path.name))
+        return _label(document, plain(path.name, _LONGEST)), path
+    if isinstance(what, Passport | store.Recorded):
+        name = what.label if isinstance(what, Passport) else "as given"
+        return _label(what, plain(name, _LONGEST)), what
     raise BadParameterError(
         f"{plain(repr(what), 60)} is nothing to compare; give a passport, a finding, "
         "its file, or the name of a recorded machine."
@@ -129,8 +127,7 @@ def uploaded(name: str, data: bytes) -> tuple[str, Document]:
     if len(data) > LARGEST_UPLOAD:
         raise BadFileError(too_large(called, len(data)))
     document = read(data, called)
-    about = _about(document) if isinstance(document, Passport) else ""
-    return f"uploaded: {called}{about}", document
+    return f"uploaded: {_label(document, called)}", document
 
 
 def too_large(name: str, size: float) -> str:
@@ -143,13 +140,16 @@ def too_large(name: str, size: float) -> str:
 
 
 def _here(findings: Path) -> Iterator[tuple[Path, str]]:
-    """The documents that lie in this folder and in that of findings, newest first."""
-    paths = [*Path().glob("*.json"), *findings.glob("*.json")]
-    dated = sorted(((_changed(path), path) for path in paths), reverse=True)
-    for _, path in dated[:_MOST]:
+    """The documents that lie in this folder and in that of findings."""
+    for path in (*Path().glob("*.json"), *findings.glob("*.json")):
         kind = _kind(path)
         if kind:
             yield path, kind
+
+
+def _newest(paths: Iterable[Path]) -> list[Path]:
+    dated = sorted(((_changed(path), path) for path in paths), reverse=True)
+    return [path for _, path in dated[:_MOST]]
 
 
 def _changed(path: Path) -> float:
@@ -178,6 +178,13 @@ def _passport(path: Path) -> str:
         return f"{name}{_about(passports.load(path))}"
     except BadFileError:
         return f"{name} (cannot be read)"
+
+
+def _label(document: Document, name: str) -> str:
+    """As a file of that name is called where it lies here."""
+    if isinstance(document, Passport):
+        return f"{name}{_about(document)}"
+    return f"{document.kind} {name}"
 
 
 def _about(passport: Passport) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfkit.errors import RunError
+from perfkit.measure.launcher import launcher
 from perfkit.panel.passport_view import PassportView
 from perfkit.panel.working import Working
 from perfkit.passports import saving
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _ABOUT = "What is this machine, and how fast is each part of it?"
 _READY = "Ready: press Run. No passport is written before you press Save."
 _WHOLE = "Measured. Look through what is in the file, then press Save."
+_FEW = "No training was measured: give Run more seconds, such as 180, or save this."
 _STOPPED = "Stopped: the passport holds what was measured by then. Save writes it."
 _LABEL, _FILE = "this machine", "this-machine.json"
 
@@ -66,6 +68,11 @@ class PassportPanel(Working):
 
     def __repr__(self) -> str:
         return repr(self.passport) if self.passport else super().__repr__()
+
+    def _ipython_display_(self) -> None:
+        # What takes long to load is loaded while the reader reads.
+        launcher().warm()
+        super()._ipython_display_()
 
     @property
     def passport(self) -> Passport | None:
@@ -122,11 +129,12 @@ class PassportPanel(Working):
             self._making = None
             self.view.status.end()
         made = making.passport()
-        if not made.rungs and not any(one.seconds for one in made.trainings):
+        if not (made.rungs or made.trainings):
             raise RunError(" ".join(("Nothing was measured.", *made.missed)))
         self._made, self.view.can_save = made, True
         self.view.show(self.passport)
-        self.view.say(_STOPPED if made.stopped else _WHOLE)
+        few = not any(one.seconds for one in made.trainings)
+        self.view.say(_STOPPED if made.stopped else _FEW if few else _WHOLE)
 
     def _told_again(self) -> None:
         """Show the file anew where the label or the names were changed."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 
+from perfkit.findings.text import with_code
 from perfkit.panel.controls import budget_control
 from perfkit.panel.status import Status
 from perfkit.panel.view import answer_at_once, button
@@ -54,12 +55,13 @@ class PassportView:
         self.save = button("Save", "Write the file that is described below")
         self.status = Status()
         self.preview, self.card = widgets.HTML(), widgets.HTML()
-        self._set = (self.budget, self.label, self.names, self.file)
+        self._set = (self.budget, self.label, self.file, self.names)
         controls = widgets.Box(self._set)
         controls.add_class("perfkit-controls")
         row = widgets.Box((self.run, self.stop, self.save))
         row.add_class("perfkit-buttons")
         parts = (controls, row, self.status.widget, self.preview, self.card)
+        self.preview.add_class("perfkit-found")
         self.box = widgets.VBox(parts)
         self.box.add_class("perfkit-panel")
         self.can_save = False
@@ -89,11 +91,18 @@ def previewed(passport: Passport) -> str:
     said = words.preview(passport, len(text.encode()), f"the box {_BOX}")
     whole = "\n".join(_lines(json.loads(text)))
     return (
-        f"<pre>{escape(said)}</pre><details><summary>Every letter of the file</summary>"
+        f"{''.join(map(_line, said.splitlines())).removeprefix('</ul>')}</ul>"
+        "<details><summary>Every letter of the file</summary>"
         '<div tabindex="0" style="max-height:30em;overflow:auto">'
-        f'<pre style="white-space:pre-wrap;overflow-wrap:anywhere">{escape(whole)}'
-        "</pre></div></details>"
+        f"<pre>{escape(whole)}</pre></div></details>"
     )
+
+
+def _line(line: str) -> str:
+    """A line of the preview: a heading that begins a list, or an item of it."""
+    item = line.removeprefix("  - ")
+    told = with_code(escape(item))
+    return f"</ul><p><b>{told}</b></p><ul>" if item == line else f"<li>{told}</li>"
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:

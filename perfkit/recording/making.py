@@ -180,6 +180,7 @@ class Making:
         from perfkit.experiments import experiment
 
         left = (self.budget - self.spent) * share
+        self.stopped |= self._asked.is_set()
         if self.stopped:
             return
         if left < _SHORTEST_S:
@@ -224,12 +225,13 @@ class Making:
                 last = now
                 if isinstance(event, TrialStarted) and not started:
                     started, self._began = True, now - self._zero - event.at
-                if asked.is_set() or self.spent - began > longest:
+                self.stopped |= asked.is_set() or self._asked.is_set()
+                if self.stopped or self.spent - began > longest:
                     session.stop()
                 board.hear(event)
                 display.show(board)
             display.show(board, at_once=True)
-            self.stopped |= asked.is_set()
+            self.stopped |= asked.is_set() or self._asked.is_set()
 
     def _keep(self) -> None:
         """Write the file; where that fails, what was measured stays in memory."""

@@ -71,6 +71,15 @@ def test_what_is_given_is_picked_and_the_other_is_another(side, here):
     assert other.startswith("mine.json" if side == "b" else "recorded: ")
 
 
+def test_a_file_that_is_given_and_lies_here_is_offered_once(here):
+    put("theirs", here)
+    put("mine", here)
+    panel = perfkit.panel("compare", b="theirs.json")
+    options = panel.view.pickers["A"].options
+    assert sum("theirs" in label for label in options) == 1
+    assert panel.picked[0].startswith("mine.json")
+
+
 def test_without_a_passport_it_says_how_to_make_one():
     panel = perfkit.panel("compare")
     assert 'perfkit.panel("passport")' in state(panel)
@@ -117,6 +126,15 @@ def test_every_broken_upload_gets_a_sentence_and_the_panel_stays_usable(panel):
         settle(panel)
     panel.start()
     assert panel.result().headline
+
+
+def test_what_was_said_of_a_broken_file_goes_when_a_sound_one_is_picked(panel):
+    assert "is empty" in send(panel, "A", "x.json", b"")
+    send(panel, "A", "y.json", KINDS["passport"].sound())
+    assert state(panel) == "Ready: pick two machines, then press Compare."
+    panel.view.refresh.click()
+    settle(panel)
+    assert state(panel).endswith("files can be picked.")
 
 
 def test_a_page_says_when_a_file_is_too_large_to_be_sent(panel):

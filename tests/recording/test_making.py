@@ -166,6 +166,15 @@ def test_an_interrupt_keeps_what_was_measured(machine, tmp_path):
     )
 
 
+def test_it_can_be_stopped_before_it_has_begun(machine):
+    being = Making(60.0, "lab 7", clock=machine[0])
+    being.stop()
+    being.make(Display())
+    _, _, asked = machine
+    assert asked == {}
+    assert being.passport().stopped
+
+
 def test_one_that_is_broken_off_has_left_what_was_measured(machine, tmp_path):
     clock, scripts, _ = machine
     scripts[TRAININGS] = Session(clock, None, SystemExit())
