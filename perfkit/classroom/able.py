@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit.experiments import experiments
+from perfkit.experiments.base import Experiment
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from perfkit.machine.record import Machine
     from perfkit.passports.record import Passport
 
-# The experiment that each notebook runs first.
+# The experiment that each notebook runs first, or one that needs the same of a machine.
 NOTEBOOKS = {
     "00_start_here": "data-pipeline",
     "01_gpu_verification": "machine-ladder",
@@ -24,6 +25,9 @@ NOTEBOOKS = {
     "06_eager_graph_xla": "execution-mode",
     "07_cpu_or_gpu": "cpu-or-gpu",
     "08_busy_machine": "contention",
+    "09_two_machines": "reference-trainings",
+    "11_your_training": "reference-trainings",
+    "12_many_gpus": "scaling",
 }
 
 
@@ -32,7 +36,9 @@ def unable(passport: Passport) -> dict[str, str]:
     known = experiments()
     found = {}
     for notebook, name in NOTEBOOKS.items():
-        reasons = [_missing(passport.machine, one) for one in known[name].needs]
+        # An experiment whose file cannot be imported is left out.
+        needs = known[name].needs if name in known else Experiment.needs
+        reasons = [_missing(passport.machine, one) for one in needs]
         why = next(filter(None, reasons), "")
         if why:
             found[notebook] = why
