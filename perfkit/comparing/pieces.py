@@ -4,6 +4,7 @@
 |---|---|---|
 | input from JPEG | JPEG decode, and tf.data map | every image is decoded, and mapped |
 | input from memory | tf.data map | an element costs the pipeline, not its data |
+| input from the disk | tf.data map, and what ``waits`` says | reading is no work |
 | dispatch | graph call | each step calls one function |
 | transfer | to the GPU | from ordinary memory, as TensorFlow copies |
 | compute, dense | TensorFlow product, and memory copy | the optimizer reads memory |
@@ -11,8 +12,9 @@
 | compute, tiny | operation in a graph | it starts operations and computes little |
 
 A part of two pieces is shared between them by what A's own rungs say that the smaller
-one takes. The disk stands for nothing: the photographs are read again and again, so
-that memory holds them. Where it is slower all the same it is among the causes.
+one takes. The disk stands for nothing but what is read from it: memory holds the
+photographs, which are read again and again. Where it is slower all the same it is among
+the causes.
 """
 
 from __future__ import annotations

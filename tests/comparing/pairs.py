@@ -48,13 +48,19 @@ MACHINE = Machine(
     load=Load(seconds=0.3, others=0.1, steal=0.0, swap=0, memory_free=24 * 10**9),
     software=Software(platform="linux", build="cpu"),
 )
-# Name, network, batch, weights, and whether it is fed from JPEG.
+# Name, network, batch, weights, and what it is fed from.
 TRAININGS = (
-    ("tiny dense", "tiny-dense", 32, 1032, False),
-    ("small CNN from memory", "small-cnn", 32, 545_098, False),
-    ("small CNN from JPEG", "small-cnn", 32, 545_098, True),
-    ("wide dense", "wide-dense", 128, 3_159_050, False),
+    ("tiny dense", "tiny-dense", 32, 1032, "memory"),
+    ("small CNN from memory", "small-cnn", 32, 545_098, "memory"),
+    ("small CNN from JPEG", "small-cnn", 32, 545_098, "JPEG"),
+    ("small CNN from disk", "small-cnn", 32, 545_098, "disk"),
+    ("wide dense", "wide-dense", 128, 3_159_050, "memory"),
 )
+DATA = {
+    "memory": "arrays in memory",
+    "JPEG": "32 JPEG files",
+    "disk": "images of 262,144 bytes in a file that memory forgot",
+}
 SAMPLES = 60
 
 
@@ -65,12 +71,14 @@ def passport(rates=None, machine=MACHINE, **more):
         rates: Times the usual rate, by rung.
         machine: Its record.
         **more: ``noise`` and ``seed`` of what is measured, ``width`` of intervals,
-            ``extra`` seconds of input per step, ``others`` cores kept busy by other
-            programs, and fields of the passport.
+            ``extra`` seconds of input per step, ``late`` seconds by which an element
+            comes later, ``others`` cores kept busy by other programs, and fields of
+            the passport.
     """
     draw = random.Random(more.pop("seed", 0))
     noise, width = more.pop("noise", 0.0), more.pop("width", 0.03)
     extra, others = more.pop("extra", {}), more.pop("others", 0.04)
+    late = more.pop("late", 0.0)
 
     def measured(value):
         return value * draw.gauss(1, noise) if noise else value
@@ -86,7 +94,9 @@ def passport(rates=None, machine=MACHINE, **more):
         "machine": machine,
         "rungs": tuple(rung(n, measured(rate), width) for n, rate in real.items()),
         "trainings": tuple(
-            training(one, real, extra.get(one[0], 0.0), measured, width)
+            training(
+                one, real | {"late": late}, extra.get(one[0], 0.0), measured, width
+            )
             for one in TRAININGS
         ),
         "samples": {
@@ -118,26 +128,35 @@ def rung(name, rate, width=0.03):
 
 
 def split(one, real, extra=0.0):
-    """Seconds of each part, from the work that the network and its feeding are."""
-    _, model, batch, weights, jpeg = one
+    """Seconds of each part, from the work that the network and its feeding are.
+
+    What the pipeline waits is hidden below the rest of the step.
+    """
+    _, model, batch, weights, feed = one
     main = {
         "tiny-dense": 200 / real["operation in a graph"],
         "small-cnn": 2e9 / real["convolution, float32"],
         "wide-dense": 6 * weights * batch / real["TensorFlow product, float32"],
     }[model]
     update = 28 * weights / real["memory copy"] if model != "tiny-dense" else 0.0
+    dispatch = 1.5 / real["graph call"]
+    late = real.get("late", 0.0)
+    work = extra + batch * 0.3 * (1 / real["tf.data map"] - late)
+    waits = batch * late
+    if feed == "JPEG":
+        work += batch / real["JPEG decode"]
+    if feed == "disk":
+        waits += batch * 262_144 / real["data disk"]
     return {
-        "input": extra
-        + batch * 0.3 / real["tf.data map"]
-        + (batch / real["JPEG decode"] if jpeg else 0.0),
-        "dispatch": 1.5 / real["graph call"],
+        "input": max(work, work + waits - dispatch - main - update),
+        "dispatch": dispatch,
         "transfer": 0.0,
         "compute": main + update,
     }
 
 
 def training(one, real, extra=0.0, measured=lambda value: value, width=0.03):
-    name, model, batch, weights, jpeg = one
+    name, model, batch, weights, feed = one
     seconds = {part: measured(s) for part, s in split(one, real, extra).items()}
     step = sum(seconds.values())
     parts = [
@@ -154,7 +173,7 @@ def training(one, real, extra=0.0, measured=lambda value: value, width=0.03):
         job={
             "recipe": 1,
             "model": model,
-            "data": "32 JPEG files" if jpeg else "arrays in memory",
+            "data": DATA[feed],
             "seed": 0,
         },
         batch=batch,
@@ -175,8 +194,7 @@ def one_core():
 
 
 def slow_disk():
-    waits = {"small CNN from JPEG": 0.05}
-    return passport({"data disk": 0.05}, extra=waits)
+    return passport({"data disk": 0.05})
 
 
 def onednn_off():
@@ -197,9 +215,9 @@ def little_memory():
 
 
 def waiting_elements():
-    late = 1 / 55e3 + 1e-3
-    waits = {name: batch * 1e-3 for name, _, batch, _, _ in TRAININGS}
-    return passport({"tf.data map": 1 / (55e3 * late)}, extra=waits)
+    late = 1e-3
+    longer = 1 / (RUNGS["tf.data map"][1] * late + 1)
+    return passport({"tf.data map": longer}, late=late)
 
 
 def changed(of=MACHINE, **fields):
