@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from perfkit.diagnosis.hints.known import UNSEEN, Stage, bind, common, either
+from perfkit.diagnosis.hints.known import UNSEEN, Stage, bind, common, either, one_of
 from perfkit.diagnosis.hints.names import (
     Definition,
     Function,
@@ -85,7 +85,7 @@ class Chains:
         for statement in body:
             if isinstance(statement, Definition):
                 continue
-            returned = self._statement(statement, known) or returned
+            returned = one_of(returned, self._statement(statement, known))
         return returned
 
     def _statement(self, statement: ast.stmt, known: Known) -> Value:
@@ -108,7 +108,7 @@ class Chains:
         for field in ("body", "handlers", "orelse", "finalbody"):
             for part in getattr(statement, field, []):
                 body = part.body if isinstance(part, ast.ExceptHandler) else [part]
-                returned = self._block(body, known) or returned
+                returned = one_of(returned, self._block(body, known))
         if isinstance(statement, ast.For | ast.While):
             known.update(either(before, known))
         for child in ast.iter_child_nodes(statement):
@@ -124,7 +124,7 @@ class Chains:
         first = self._block(statement.body, known)
         second = self._block(statement.orelse, other)
         known.update(either(other, known))
-        return first or second
+        return one_of(first, second)
 
     def _truth(self, test: ast.expr) -> bool | None:
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):

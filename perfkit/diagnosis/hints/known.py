@@ -41,6 +41,11 @@ def either(one: Known, other: Known) -> Known:
     return {name: common(one.get(name), other.get(name)) for name in one | other}
 
 
+def one_of(one: Value, other: Value) -> Value:
+    """What is sure of two values where either may be returned."""
+    return common(one, other) if one and other else one or other
+
+
 def common(one: Value, other: Value) -> Value:
     """The stages that two pipelines share, and then what cannot be seen."""
     if one == other:

@@ -40,20 +40,20 @@ def hinted(code: Code) -> Iterator[Hinted]:
 
 
 def _timed(code: Code, body: Sequence[ast.stmt]) -> Iterator[Hinted]:
-    started: dict[str, int] = {}
+    read: dict[str, int] = {}
     for place, statement in enumerate(body):
-        for name in _differences(statement) & set(started):
-            between = body[started.pop(name) + 1 : place]
-            if _unread(code, between):
+        for end, start in _differences(statement):
+            stop = read.get(end, place) if end else place
+            if start in read and _unread(code, body[read.pop(start) + 1 : stop]):
                 says = (
                     "On a GPU a call returns before its work is done, so this clock "
                     "may miss it; read a result, or call "
                     "tf.test.experimental.sync_devices(), before it."
                 )
-                yield statement, says
+                yield body[stop], says
         name = _clock(statement)
         if name:
-            started[name] = place
+            read[name] = place
 
 
 def _clock(statement: ast.stmt) -> str:
@@ -67,14 +67,18 @@ def _is_clock(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and dotted(node.func) in _CLOCKS and not node.args
 
 
-def _differences(statement: ast.stmt) -> set[str]:
-    """The times that a statement counts from."""
+def _differences(statement: ast.stmt) -> set[tuple[str, str]]:
+    """The times that a statement takes from each other; "" for the time it reads."""
     taken = (
         node
         for node in ast.walk(statement)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
     )
-    return {dotted(node.right) for node in taken if _is_clock(node.left)}
+    return {
+        ("" if _is_clock(node.left) else dotted(node.left), dotted(node.right))
+        for node in taken
+        if _is_clock(node.left) or dotted(node.left)
+    }
 
 
 def _unread(code: Code, between: Sequence[ast.stmt]) -> bool:

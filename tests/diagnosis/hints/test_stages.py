@@ -134,3 +134,21 @@ def test_a_stage_that_only_some_pipelines_have_is_not_taken_for_granted():
         "d = d.batch(8)\nif big():\n    d = d.take(1)\nd = d.shuffle(9) # here",
         "whole batches",
     )
+
+
+EITHER = (
+    DATA
+    + """
+def prepared(d):
+    if big():
+        return d.batch(8)
+    return d.take(9)
+"""
+)
+
+
+def test_what_only_one_of_two_returns_gives_is_not_taken_for_granted():
+    nothing_in(EITHER + "m.fit(prepared(rows()).shuffle(900))")
+    both = EITHER.replace("    if big", "    d = d.batch(8)\n    if big")
+    both = both.replace("return d.batch(8)", "return d")
+    only_here(both + "m.fit(prepared(rows()).shuffle(900)) # here", "whole batches")

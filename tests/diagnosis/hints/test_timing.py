@@ -26,6 +26,10 @@ KNOWN = [
         "def f():\n    a = time.time()\n    train()\n    return time.time() - a",
     ),
     (
+        START + "y = model(x)\nend = time.perf_counter() # here\nprint(end - start)",
+        START + "y = model(x)\nfloat(y)\nend = time.perf_counter()\nprint(end - start)",
+    ),
+    (
         "def go(): pass\n" + START + "model(x)\n" + STOP + " # here",
         # Another function may wait for it.
         "def go(): pass\n" + START + "model(x)\ngo()\n" + STOP,
