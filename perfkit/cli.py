@@ -117,6 +117,9 @@ def _profile(asked: Namespace) -> int:
     from perfkit.report import sayer
 
     _check_writable(asked.json)
+    if sys.stderr.isatty():
+        told = "Runs the training until it is warm, once no other run measures …"
+        print(told, file=sys.stderr)
     made = profile(asked.training, steps=asked.steps, timeout=asked.timeout)
     if asked.json == "-":
         print(saving.to_json(made))

@@ -36,14 +36,7 @@ def profiled_ops(profile: Profile) -> Figure:
         return canvas.message(title, "The trace names no operation.")
     ops = [op for op in profile.table[:_MOST] if op.self_s > _LEAST_S]
     whole = {name: _whole(profile, name) for name in _LOOKS}
-    said = [
-        (
-            f"{units.seconds(op.self_s)}, "
-            f"{units.percent(op.self_s / whole[op.device])} of the {op.device}'s",
-            f"{plain(op.type, 24)}, {op.count:,} times",
-        )
-        for op in ops
-    ]
+    said = [_numbers(op, whole[op.device]) for op in ops]
     lines = canvas.caption_lines(list(_caption(profile, ops)))
     inner, height = canvas.frame(len(ops), lines, axis=48)
     longest = max(op.self_s for op in ops)
@@ -68,6 +61,14 @@ def profiled_ops(profile: Profile) -> Figure:
         for op, told in zip(ops, said, strict=True)
     )
     return canvas.drawn(height, f"{title}. {words}.", draw)
+
+
+def _numbers(op: Op, whole: float) -> tuple[str, str]:
+    share = units.percent(op.self_s / whole)
+    return (
+        f"{units.seconds(op.self_s)}, {share} of the {op.device}'s",
+        f"{plain(op.type, 24)}, {op.count:,} times",
+    )
 
 
 def _whole(profile: Profile, device: str) -> float:

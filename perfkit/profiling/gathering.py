@@ -25,10 +25,9 @@ _READERS = {
 MOST = 500
 _NO_STEPS = "xprof found no whole step in the trace; trace more of them."
 _NO_MEMORY = (
-    "The trace holds nothing of the memory: TensorFlow tells it of the allocators of "
-    "GPUs, and there is no GPU."
+    "The trace holds nothing of the memory: no allocator told what it did while the "
+    "steps were traced."
 )
-_NO_GPU_MEMORY = "TensorFlow told nothing of the GPU's memory in this trace."
 
 
 def gathered(
@@ -56,7 +55,7 @@ def gathered(
     reasons = {
         "steps": _NO_STEPS,
         "kernels": why_no_kernels(_said(told, tables), told["gpus"], here),
-        "memory": _NO_GPU_MEMORY if told["gpus"] else _NO_MEMORY,
+        "memory": _NO_MEMORY,
     }
     empty = {name: why for name, why in reasons.items() if not read[name]}
     return Profile(

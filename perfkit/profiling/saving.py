@@ -86,7 +86,8 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield f"a step has more than {_MOST_PARTS} parts"
     seconds = [*(step.seconds for step in profile.steps)]
     seconds += [spent for step in profile.steps for spent in step.parts.values()]
-    seconds += [one.self_s for one in (*profile.table, *profile.stages)]
+    seconds += [op.self_s for op in profile.table]
+    seconds += [stage.self_s for stage in profile.stages]
     seconds += [kernel.total_s for kernel in profile.launched]
     if min(seconds, default=0.0) < 0:
         yield "a time is below 0"

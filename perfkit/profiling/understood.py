@@ -7,7 +7,7 @@ must have, and what cannot be understood is told in a sentence, not guessed.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfkit.errors import BadFileError
 from perfkit.findings.profile import Held, Kernel, Op, ProfiledStep, Stage
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Rows = list[dict[str, Any]]
+
+Made = TypeVar("Made")
 
 _IDLE = "IDLE"
 _PARTS = {
@@ -67,11 +69,9 @@ def ops(text: str) -> tuple[Op, ...]:
     Raises:
         BadFileError: The table is not as it should be.
     """
-    rows = _understood(text, lambda made: _rows(made, "operation"))
-    found = _understood(
-        text, lambda _: tuple(_op(row) for row in rows if row["type"] != _IDLE)
-    )
-    return tuple(sorted(found, key=lambda op: -op.self_s))
+    found = _understood(text, lambda made: list(map(_op, _rows(made, "operation"))))
+    working = (op for op in found if op.type != _IDLE)
+    return tuple(sorted(working, key=lambda op: -op.self_s))
 
 
 def kernels(text: str) -> tuple[Kernel, ...]:
@@ -100,7 +100,7 @@ def memory(text: str) -> tuple[Held, ...]:
     )
 
 
-def _understood(text: str, understand: Callable[[Any], Any]) -> Any:
+def _understood(text: str, understand: Callable[[Any], Made]) -> Made:
     try:
         return understand(json.loads(text))
     except _WRONG as error:
