@@ -31,6 +31,7 @@ from perfkit.charts.signs import has_signs, signs
 from perfkit.charts.split import has_split, split
 from perfkit.charts.stamp import stamped
 from perfkit.charts.step_costs import step_costs
+from perfkit.charts.sums import has_sums, sums
 from perfkit.charts.timeline import timeline
 from perfkit.charts.waits import waits
 from perfkit.charts.waterfall import waterfall
@@ -70,6 +71,7 @@ __all__ = [
     "signs",
     "split",
     "step_costs",
+    "sums",
     "timeline",
     "waits",
     "waterfall",
@@ -102,6 +104,7 @@ _KINDS: dict[str, Kind[Finding]] = {
         crossover, "From which size on the second device pays", has_crossover
     ),
     "scaling": Kind(scaling, "What several devices bring", has_scaling),
+    "sums": Kind(sums, "What summing gradients takes", has_sums),
     "signs": Kind(signs, "What the counters and the steps show", has_signs),
     "rates": Kind(rates, "How fast each variant is", lambda f: not is_ladder(f)),
     "ratios": Kind(ratios, "What each change brings", lambda f: bool(f.comparisons)),
@@ -157,7 +160,7 @@ def chart(finding: Recorded | Profile, kind: str = "") -> Figure:
             how fast each part of the machine is, ``"rates"`` how
             fast each variant is, ``"crossover"`` from which size on a second device
             pays and ``"plane"`` at which widths and batch sizes, ``"scaling"`` what
-            several devices bring,
+            several devices bring and ``"sums"`` what summing their gradients takes,
             ``"ratios"`` what each change brings, ``"timeline"`` what happened when,
             with the machine's load, ``"waits"`` where the time of a step goes,
             ``"roofline"`` how near each variant comes to the machine's

@@ -79,12 +79,8 @@ class Scaling(Experiment):
             raise BadParameterError(
                 "devices is 1; give 2 or more, or 0 for all that are here."
             )
-        uneven = [n for n in self._counts if self.batch % n]
-        if self.scaling == "strong" and uneven:
-            raise BadParameterError(
-                f"batch is {self.batch} and {uneven[0]} devices are to share it "
-                "evenly; give a multiple of each number of devices."
-            )
+        if self.scaling == "strong":
+            self._refuse_uneven()
 
     @property
     def baseline(self) -> str:  # type: ignore[override]
@@ -128,6 +124,14 @@ class Scaling(Experiment):
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what more devices bring, what keeps them from more, what to change."""
         return judge(measured, scaling=self.scaling)
+
+    def _refuse_uneven(self) -> None:
+        uneven = [count for count in self._counts if self.batch % count]
+        if uneven:
+            raise BadParameterError(
+                f"batch is {self.batch} and {uneven[0]} devices are to share it "
+                "evenly; give a multiple of each number of devices."
+            )
 
     def _refuse_missing(self) -> None:
         if self._kind == LOGICAL:

@@ -58,13 +58,36 @@ def test_logical_devices_are_drawn_with_what_they_cannot_show(tmp_path):
     assert ">1/n<" in figure.svg
 
 
+def test_the_sum_is_drawn_as_computed_and_as_seen():
+    figure = check(charts.chart(finding(measured(linked(steps()))), "sums"))
+    # 4 MB at 4 GB/s, and 4 ms in the steps.
+    seen, computed = re.search(
+        r"2 GPUs: seen ([\d.]+) ms .*?, computed ([\d.]+) m?s", figure.alt
+    ).groups()
+    assert float(seen) == pytest.approx(4, rel=0.1)
+    assert float(computed) == pytest.approx(1, rel=0.1)
+    assert "not measured" in figure.svg
+    assert SHARED not in figure.alt
+    shared = finding(measured(linked(steps(kind=LOGICAL))))
+    assert SHARED in check(charts.chart(shared, "sums")).alt
+    assert "sums" in charts.kinds(shared)
+
+
+def test_a_sum_without_a_link_is_drawn_as_seen_alone():
+    figure = check(charts.chart(finding(measured(steps())), "sums"))
+    assert "nothing was predicted" in figure.alt
+
+
+@pytest.mark.parametrize("kind", ["scaling", "sums"])
 @pytest.mark.parametrize("rounds", [1, 4])
 @pytest.mark.parametrize("noise", [0.002, 0.9])
-def test_however_noisy_it_is_a_picture(rounds, noise):
-    run = measured(steps(), rounds=rounds, noise=noise, notes={"scaling": [7]})
-    check(charts.chart(finding(run), "scaling"))
+@pytest.mark.parametrize("more", [{}, {"notes": {"scaling": [7]}}])
+def test_however_noisy_it_is_a_picture(kind, rounds, noise, more):
+    run = measured(linked(steps()), rounds=rounds, noise=noise, **more)
+    check(charts.chart(finding(run), kind))
 
 
 def test_too_little_is_a_picture_that_says_so():
     assert "Fewer than two" in check(charts.chart(made(), "scaling")).alt
+    assert "No sum was timed" in check(charts.chart(made(), "sums")).alt
     check(charts.chart(finding(measured(steps((1,)))), "scaling"))

@@ -14,6 +14,7 @@ from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED
 from perfkit.running import run
 from perfkit.verdicts.scaling.names import LINK, SHARED
+from perfkit.workloads.scaling.agreement import LEARNS_OTHERWISE
 from perfkit.workloads.scaling.devices import LOGICAL
 from tests.experiments.scalings import linked, measured, note, steps
 from tests.findings.made import failed
@@ -227,6 +228,13 @@ def test_what_failed_and_what_was_refused_is_told():
     facts = said(measured(steps(), arms=(refused,), extra=(crash,)))
     assert '"8 GPUs" does not learn what one learns.' in facts
     assert '"4 GPUs, fed" raised ValueError: no.' in facts
+
+
+def test_where_all_were_refused_another_model_is_advised():
+    refused = Arm("2 GPUs", list, unavailable=f"{LEARNS_OTHERWISE}: after one step")
+    found = verdict(measured(steps((1,)), arms=(refused,)))
+    assert found.headline.startswith("Fewer than two numbers of GPUs were timed")
+    assert found.next.endswith("such as `wide-dense`.")
 
 
 # This machine.

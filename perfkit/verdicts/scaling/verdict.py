@@ -14,6 +14,7 @@ from perfkit.verdicts.scaling import facts, names, numbers
 from perfkit.verdicts.scaling.limits import limits
 from perfkit.verdicts.scaling.names import SHARED
 from perfkit.verdicts.words import interval
+from perfkit.workloads.scaling.agreement import LEARNS_OTHERWISE
 from perfkit.workloads.scaling.devices import GPU
 
 if TYPE_CHECKING:
@@ -49,8 +50,17 @@ def judge(measured: Measurement, scaling: str) -> Verdict:
         headline=f"Fewer than two numbers of {of}s were timed, so nothing is said "
         f"about several.{_shared(measured)}",
         because=because,
-        next="Look at how the trials ended, or give the run more seconds.",
+        next=_to_time_several(measured),
     )
+
+
+def _to_time_several(measured: Measurement) -> str:
+    if any(LEARNS_OTHERWISE in arm.unavailable for arm in measured.arms):
+        return (
+            "Choose a model of which several devices learn what one learns, such as "
+            "`wide-dense`."
+        )
+    return "Look at how the trials ended, or give the run more seconds."
 
 
 def _of_one(measured: Measurement, because: tuple[str, ...]) -> Verdict:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # and by a hundred times that where matrices are multiplied in TF32; a gradient that is
 # missing is a good part of it.
 TOLERANCE = 0.02
+LEARNS_OTHERWISE = "does not learn what one device learns from the whole batch"
 # Devices that cannot reach each other wait for each other without an end.
 LONGEST_S = 90.0
 
@@ -109,7 +110,6 @@ def _said(apart: float, normalises: bool) -> str:
         else ""
     )
     return (
-        "does not learn what one device learns from the whole batch: after one step "
-        f"its weights are {units.percent(apart)} of the way from where they should "
-        f"be{why}"
+        f"{LEARNS_OTHERWISE}: after one step its weights are {units.percent(apart)} of "
+        f"the way from where they should be{why}"
     )
