@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from perfkit import units
 from perfkit.errors import BadFileError, BadParameterError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from perfkit.comparing.works import Document
 
-    Source = Document | Path
+    Source: TypeAlias = Document | Path
 
 # What a page sends in one message; more would cut its connection to the kernel.
 LARGEST_UPLOAD = 8 * 10**6

@@ -149,6 +149,7 @@ def overflowing(page):
         return [...panel.querySelectorAll('button, input, canvas, svg, p, table')]
             .filter((part) => part.getBoundingClientRect().right > edge)
             .filter((part) => !part.closest('.perfkit-scroll, .perfkit-table'))
+            .filter((part) => !part.closest('details [tabindex]'))
             .map((part) => part.outerHTML.slice(0, 100));
     }""")
 
