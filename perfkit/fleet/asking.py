@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from perfkit.fleet.news import News
     from perfkit.fleet.task import Member, Task
 
-# Beyond the budget: to start, to prepare, to come home. What closing the fleet may take
-# is left of half a minute.
-SLACK_S = 26.0
+# Beyond the budget: to start, to prepare, to come home. Of half a minute it leaves what
+# connecting and closing take.
+SLACK_S = 25.0
 # Of a turn, what starting takes at least, and coming home.
 _STARTING_S, _COMING_HOME_S = 8.0, 5.0
 # After Stop, what came home by then is all.

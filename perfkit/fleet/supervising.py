@@ -133,7 +133,6 @@ def supervise(
     wanted: Callable[[], str],
     *,
     without: Collection[str] = (),
-    clock: Callable[[], float] = time.monotonic,
 ) -> bytes:
     """Do a task in a process of its own; nothing of it is left afterwards.
 
@@ -142,7 +141,6 @@ def supervise(
         tell: Is given what happens, at least once a second.
         wanted: Says ``"go on"``; anything else is Stop.
         without: Variables of the environment that the process is not to have.
-        clock: Gives seconds.
 
     Returns:
         JSON that says how it ended and holds what was measured, as a text.
@@ -152,7 +150,7 @@ def supervise(
     ) as folder:
         child = Child(task, Path(folder), without)
         try:
-            late = _see_through(child, task["seconds"], tell, wanted, clock)
+            late = _see_through(child, task["seconds"], tell, wanted)
         finally:
             child.end()
         how, why = child.how()
@@ -161,19 +159,15 @@ def supervise(
 
 
 def _see_through(
-    child: Child,
-    seconds: float,
-    tell: Tell,
-    wanted: Callable[[], str],
-    clock: Callable[[], float],
+    child: Child, seconds: float, tell: Tell, wanted: Callable[[], str]
 ) -> str:
     """Return when it has ended; say so if it had to be ended before it was done."""
-    began = told = clock()
+    began = told = time.monotonic()
     stopped, late = None, ""
     tell(child.doing)
     while not child.wait(_SLICE_S):
         child.beat()
-        now = clock()
+        now = time.monotonic()
         if now - told >= BEAT_S:
             told = now
             tell(child.doing)
