@@ -22,7 +22,7 @@ _EXPLAINS = 0.15
 _PLAIN = 1.15
 # What changes the learning waits for a defect whose gain is so much of its own.
 _SHARES = 0.2
-# Its remedy and a larger batch are of one kind: fewer steps for the same work.
+# A larger batch is a remedy for it, too: so it waits only where it is large already.
 _OVERHEAD = "step-overhead"
 
 
@@ -54,16 +54,16 @@ def set_aside(swaps: Sequence[Swap], measured: Measurement) -> tuple[str, ...]:
     What dwarfs the defects is not set aside.
     """
     found = _found(swaps, measured)
-    defects = [
-        c.ratio
-        for s, c in found
-        if _kind(s, c) == "defect" and not s.ceiling and s.cause != _OVERHEAD
-    ]
+    defects = [(s, c) for s, c in found if _kind(s, c) == "defect" and not s.ceiling]
     return tuple(
         swap.name
         for swap, compared in found
         if not swap.combines
-        and any(_explains(gain, compared, _SHARES) for gain in defects)
+        and any(
+            _explains(c.ratio, compared, _SHARES)
+            for s, c in defects
+            if s.cause != _OVERHEAD or s.cause == swap.spares
+        )
     )
 
 

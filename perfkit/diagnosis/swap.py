@@ -46,6 +46,7 @@ class Swap:
             from what was run; "" where all is measured.
         combines: Whether it may be applied together with others; not where it changes
             what is learnt.
+        spares: A cause that it spares too, though it is no cure for it; "" for none.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Swap:
     defect_from: float = 2.0
     inferred_if: str = ""
     combines: bool = True
+    spares: str = ""
 
 
 @dataclass(frozen=True)

@@ -52,11 +52,13 @@ def test_what_changes_the_learning_waits_for_a_defect():
     assert named(batch=1.7) == ["small-batch"]
 
 
-def test_it_does_not_wait_for_another_way_to_make_fewer_steps():
+def test_only_a_large_batch_waits_for_another_way_to_make_fewer_steps():
     several = swap("16 steps", "step-overhead", "by gain")
+    large = replace(BATCH, spares="step-overhead")
     watched = swap("no watching", "callback", "by gain", defect_from=1.2)
     gains = measured(batch=3.0, **{"16_steps": 2.5})
     assert judging.set_aside((BATCH, several), gains) == ()
+    assert judging.set_aside((large, several), gains) == ("batch",)
     gains = measured(batch=3.0, no_watching=1.4)
     assert judging.set_aside((BATCH, watched), gains) == ("batch",)
 

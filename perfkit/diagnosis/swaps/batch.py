@@ -19,6 +19,8 @@ _CAUSE = "small-batch"
 _FIRST = 4
 _OTHERS = (2, 8)
 _BATCH = 32
+# A batch of this many is no small one: what more of it spares is the way to each step.
+_USUAL = 16
 
 
 def swaps(facts: Facts) -> Iterator[Swap | Untested]:
@@ -49,6 +51,7 @@ def _swap(facts: Facts, times: int, after: str) -> Swap:
         after=after,
         batches=times,
         combines=False,
+        spares="step-overhead" if facts.batch >= _USUAL else "",
     )
 
 
