@@ -23,6 +23,7 @@ from perfkit.measure.tick import REFUSED, Note
 from perfkit.verdicts.scaling import names
 from perfkit.verdicts.scaling.names import FED, LINK, OWN, STRATEGY
 from perfkit.verdicts.scaling.verdict import judge
+from perfkit.workloads import cores
 from perfkit.workloads.models import MODELS
 from perfkit.workloads.rungs.probe import without_gpus
 from perfkit.workloads.scaling import agreement, devices, links, training
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from perfkit.measure.tick import Yielded
     from perfkit.workloads.scaling.devices import Kind
 
-_USUAL_LOGICAL = 4
+# Two show the method; more than four show nothing more of it.
+_FEWEST_LOGICAL, _MOST_LOGICAL = 2, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,7 @@ class Scaling(Experiment):
         ),
     ] = "here"
     devices: Annotated[
-        int, Range(0, 16, help="At most; 0 for all GPUs, or 4 logical devices")
+        int, Range(0, 16, help="At most; 0 for all GPUs, or a few logical ones")
     ] = 0
     batch: Annotated[
         int, Range(1, 65_536, unit="examples", help="Of each device, or of all")
@@ -152,7 +154,8 @@ class Scaling(Experiment):
         """How many devices of the kind there are; as many logical ones as asked for."""
         if self._kind == GPU:
             return len(gpus_here()[0])
-        return self.devices or _USUAL_LOGICAL
+        usual = min(max(cores.granted(), _FEWEST_LOGICAL), _MOST_LOGICAL)
+        return self.devices or usual
 
     @property
     def _counts(self) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """What is said of several devices, on scripted machines and once on this one."""
 
+import itertools
 import pickle
 import re
 
@@ -11,18 +12,20 @@ from perfkit.experiments import experiment, scaling
 from perfkit.experiments.scaling import Scaling
 from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Arm
-from perfkit.measure.tick import REFUSED
-from perfkit.running import run
+from perfkit.measure.tick import REFUSED, Pause, Tick
 from perfkit.verdicts.scaling.names import LINK, SHARED
 from perfkit.workloads.scaling.agreement import LEARNS_OTHERWISE
 from perfkit.workloads.scaling.devices import LOGICAL
 from tests.experiments.scalings import linked, measured, note, steps
 from tests.findings.made import failed
 
+SMALL = Scaling(on="logical", devices=2, model="dense", batch=8, image_side=32)
+
 
 @pytest.fixture
 def no_gpu(monkeypatch):
     monkeypatch.setattr(scaling, "gpus_here", lambda: ((), "No NVIDIA driver here."))
+    monkeypatch.setattr(scaling.cores, "granted", lambda: 8)
 
 
 @pytest.fixture
@@ -60,6 +63,13 @@ def test_without_a_gpu_devices_are_logical_and_every_name_says_so(no_gpu):
         (LINK, ""),
     ]
     assert not any(arm.unavailable for arm in arms.values())
+
+
+@pytest.mark.parametrize(("cores", "most"), [(1, 2), (2, 2), (3, 3), (64, 4)])
+def test_a_few_logical_devices_are_usual(no_gpu, monkeypatch, cores, most):
+    monkeypatch.setattr(scaling.cores, "granted", lambda: cores)
+    assert f"{most} logical devices, fed" in experiment("scaling").variants()
+    assert f"{most + 1} logical devices" not in experiment("scaling").variants()
 
 
 def test_with_gpus_all_of_them_are_tried(gpus):
@@ -240,15 +250,22 @@ def test_where_all_were_refused_another_model_is_advised():
 # This machine.
 
 
-def test_a_short_run_ends_with_a_verdict(tmp_path, no_gpu):
-    asked = Scaling(devices=2, model="dense", batch=8, image_side=32)
-    found = run(asked, budget=5, folder=tmp_path)
-    completed = {t.variant for t in found.trials if t.outcome == "completed"}
-    assert set(asked.variants()) <= completed
+@pytest.mark.parametrize("name", list(SMALL.variants()))
+def test_every_variant_trains(name):
+    arm = SMALL.variants()[name]
+
+    def look(tf):
+        return [type(item) for item in itertools.islice(arm.work(), 3)]
+
+    assert perfkit.fresh(look) == [Pause, Tick, Tick]
+
+
+def test_preparing_counts_what_is_summed_and_refuses_none():
+    notes = perfkit.fresh(lambda tf: {n.name: n.value for n in SMALL.prepare()})
     # 784 by 128 and 128 by 10, each with a bias.
-    assert found.notes["scaling"]["weights"] == 785 * 128 + 129 * 10
-    assert SHARED in found.verdict.headline
-    assert found.unavailable == {}
+    assert notes["scaling"]["weights"] == 785 * 128 + 129 * 10
+    assert notes["scaling"]["batches"] == {"1": 8, "2": 16}
+    assert notes[REFUSED] == {}
 
 
 def test_normalising_over_a_batch_is_refused_on_several_devices(no_gpu):

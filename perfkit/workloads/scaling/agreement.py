@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     Moved = NDArray[np.float64]
 
-# Two ways to add the same numbers were seen to differ by a ten-thousandth of the step,
-# and by a hundred times that where matrices are multiplied in TF32; a gradient that is
-# missing is a good part of it.
+# Two ways to add the same numbers were seen to differ by a ten-thousandth of the step
+# on a processor; TF32, which GPUs use, keeps only ten bits. A gradient that is missing
+# is a good part of the step.
 TOLERANCE = 0.02
 LEARNS_OTHERWISE = "does not learn what one device learns from the whole batch"
 # Devices that cannot reach each other wait for each other without an end.
@@ -43,8 +43,9 @@ def difference(job: Job, longest_s: float = LONGEST_S) -> str:
         found = asked(functools.partial(apart, job), longest_s)
     except TimeoutError:
         return (
-            f"gave no answer within {units.seconds(longest_s)}: the devices do not "
-            "reach each other; with GPUs try again with NCCL_P2P_DISABLE=1"
+            f"gave no answer within {units.seconds(longest_s)}: GPUs that do not reach "
+            "each other may work with NCCL_P2P_DISABLE=1, and new ones may need a "
+            "second run, because TensorFlow compiles for them first"
         )
     # What cannot run at all says so in its trial, and only there for sure.
     return "" if found is None or found[0] <= TOLERANCE else _said(*found)

@@ -55,9 +55,9 @@ def usable() -> int:
 
 
 def mirrored(places: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
-    """Give the strategy over these devices. A process can have one.
+    """Give the strategy over these devices; a process can have one.
 
-    A second one finds what the first told its devices, and hangs or fails.
+    A second one, over another number of devices, was seen to fail in its first sum.
     """
     import tensorflow as tf
 
