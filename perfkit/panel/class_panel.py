@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perfkit.classroom.record import Classroom
     from perfkit.passports.record import Passport
 
-_ABOUT = "Where does each machine of a class stand?"
+_QUESTION = "Where does each machine of a class stand?"
 _READY = "Ready: give the folder of the passports, then press Show."
 _CHANGED = "Another folder is set: press Show."
 _NOBODY = "nobody"
@@ -55,7 +55,7 @@ class ClassPanel(Working):
         self._read: str | None = None
         self.view.offer([_NOBODY], _NOBODY)
         self.view.say(_READY)
-        super().__init__("class", self.view, _ABOUT)
+        super().__init__("class", self.view, _QUESTION)
         self.view.show.on_click(lambda _: self.start())
         self.view.export.on_click(lambda _: self._ask(self._export))
         self.view.you.observe(lambda _: self._soon(self._mark), "value")

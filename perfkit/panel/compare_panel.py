@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from perfkit.comparing.works import Document
     from perfkit.panel.documents import Source
 
-_ABOUT = "Why does the same training run differently on two machines?"
+_QUESTION = "Why does the same training run differently on two machines?"
 _READY = "Ready: pick two machines, then press Compare."
 _ALONE = (
     'No passport lies here yet: make one with perfkit.panel("passport"), or upload one.'
@@ -59,7 +59,7 @@ class ComparePanel(Working):
         self._compared: tuple[str | None, ...] = ()
         self._seen: tuple[str | None, ...] = ()
         self._pick(a, b)
-        super().__init__("compare", self.view, _ABOUT)
+        super().__init__("compare", self.view, _QUESTION)
         self.view.compare.on_click(lambda _: self.start())
         self.view.refresh.on_click(lambda _: self._soon(self._refresh))
         self.view.export.on_click(lambda _: self._ask(self._export))

@@ -141,7 +141,7 @@ def too_large(name: str, size: float) -> str:
 
 def _here(findings: Path) -> Iterator[tuple[Path, str]]:
     """The documents that lie in this folder and in that of findings."""
-    for path in (*Path().glob("*.json"), *findings.glob("*.json")):
+    for path in dict.fromkeys((*Path().glob("*.json"), *findings.glob("*.json"))):
         kind = _kind(path)
         if kind:
             yield path, kind

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perfkit.passports.record import Passport
     from perfkit.recording.making import Making
 
-_ABOUT = "What is this machine, and how fast is each part of it?"
+_QUESTION = "What is this machine, and how fast is each part of it?"
 _READY = "Ready: press Run. No passport is written before you press Save."
 _WHOLE = "Measured. Look through what is in the file, then press Save."
 _FEW = "No training was measured: give Run more seconds, such as 180, or save this."
@@ -59,7 +59,7 @@ class PassportPanel(Working):
         self._saved: Path | None = None
         self._stopped = threading.Event()
         self.view.say(_READY)
-        super().__init__("passport", self.view, _ABOUT)
+        super().__init__("passport", self.view, _QUESTION)
         self.view.run.on_click(lambda _: self.start())
         self.view.stop.on_click(lambda _: self.stop())
         self.view.save.on_click(lambda _: self._ask(self._save))

@@ -37,11 +37,11 @@ class Working:
     Args:
         name: Of the panel.
         view: Its widgets.
-        about: What it is for, in a sentence.
+        question: What it answers.
     """
 
-    def __init__(self, name: str, view: Shown, about: str) -> None:
-        self._shown, self._about = view, about
+    def __init__(self, name: str, view: Shown, question: str) -> None:
+        self._shown, self._question = view, question
         self._worker = Worker(f"perfkit-panel-{name}")
         self._starting = threading.Lock()
         self._idle = threading.Event()
@@ -51,7 +51,7 @@ class Working:
         cells.take_over(self, name)
 
     def __repr__(self) -> str:
-        return f"<the panel that does this: {self._about}>"
+        return f"<the panel of: {self._question}>"
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
@@ -120,7 +120,7 @@ class Working:
     def _twin(self) -> str:
         """What stands for the panel where there is no kernel, as HTML."""
         return (
-            f"<p><b>{escape(self._about)}</b></p><p>Nothing is shown yet. Run this "
+            f"<p><b>{escape(self._question)}</b></p><p>Nothing is shown yet. Run this "
             "notebook in JupyterLab to use the panel.</p>"
         )
 
