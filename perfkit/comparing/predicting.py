@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _SHOWS = 0.05
 # A part that is less of A's step may stay unpredicted; more, and nothing is predicted.
 _SMALL = 0.1
+# What the split leaves open grows as the parts do, if it is no more of A's step.
+_OPEN = 0.3
 
 
 @dataclass(frozen=True)
@@ -65,14 +67,15 @@ def expected(
         work = b.works[name]
         scaled["input"] = _showing(scaled, waited(a, b, work, draw), work)
     missing = [drawn.parts[part] for part in known if part not in scaled]
-    if not scaled or any(_counts(seconds, drawn) for seconds in missing):
+    left = _share(drawn.parts[UNEXPLAINED], drawn)
+    if not scaled or left > _OPEN or any(_share(s, drawn) > _SMALL for s in missing):
         return Expected(None, scaled, rungs)
     whole = sum(scaled.values(), np.zeros(COUNT))
     before = sum((drawn.parts[part] for part in scaled), np.zeros(COUNT))
     # Parts below 0 are noise; a growth of their sum would be none.
     growth = np.clip(whole / np.where(before > 0, before, np.inf), 0.0, 1e6)
-    left = drawn.parts[UNEXPLAINED] * growth
-    return Expected(whole + left, scaled | {UNEXPLAINED: left}, rungs)
+    rest = drawn.parts[UNEXPLAINED] * growth
+    return Expected(whole + rest, scaled | {UNEXPLAINED: rest}, rungs)
 
 
 def _pipeline(a: Held, name: str, drawn: Drawn) -> Draws:
@@ -122,5 +125,5 @@ def _longer(piece: Piece, a: Held, b: Held, draw: np.random.Generator) -> Draws 
     return slowdown(a, b, (piece.a, piece.b), draw)
 
 
-def _counts(seconds: Draws, drawn: Drawn) -> bool:
-    return float(np.median(seconds / drawn.step)) > _SMALL
+def _share(seconds: Draws, drawn: Drawn) -> float:
+    return float(np.median(seconds / drawn.step))

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 # The spread of the other pieces counts like so many more trials; that of a usual
 # machine from round to round like so many more rounds.
 _BORROWED, _USUAL_ROUNDS = 4.0, 2.0
+# Of the spreads of all pieces: pieces that are timed in one trial move as one, and a few
+# wild ones must not make all look wild.
+_UPPER = 0.75
 # Two runs of one machine, minutes apart, differ by more than their trials show: memory
 # lies elsewhere, a host has other guests. A standard deviation of the logarithm.
 BETWEEN_RUNS = 0.01
@@ -144,7 +147,7 @@ class Levels:
             _spread([log - self._rose[n] for n, log in logs.items()])
             for logs in self._logs.values()
         ]
-        return statistics.median(known) if known else 0.0
+        return float(np.quantile(known, _UPPER)) if known else 0.0
 
     def _level(
         self, found: Sequence[tuple[float, float]], usual: float, shared: float
@@ -215,9 +218,9 @@ def _variance(logs: Sequence[float]) -> float:
 
 
 def _spread(logs: Sequence[float]) -> float:
-    """Variance of a few logarithms, of which the median over many is to be right."""
+    """Variance of a few logarithms, of which the upper quartile is to be right."""
     from scipy import stats
 
     own = len(logs) - 1
-    # Half of all variances of so few lie far below the true one.
-    return _variance(logs) / (float(stats.chi2.ppf(0.5, own)) / own)
+    # Most variances of so few lie far below the true one, some far above it.
+    return _variance(logs) / (float(stats.chi2.ppf(_UPPER, own)) / own)

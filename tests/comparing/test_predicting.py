@@ -45,6 +45,23 @@ def _rates():
         yield {rung.name: rung.rate for rung in one.rungs}
 
 
+def test_a_step_that_is_mostly_open_is_predicted_by_nothing():
+    """Without its compute, what is left of a step would grow as its input does."""
+    whole = pairs.passport({"tf.data map": 0.5})
+    open_ = tuple(
+        pairs.changed(
+            one,
+            parts=tuple(
+                p if p.name == "input" else pairs.changed(p, seconds=None, low=None)
+                for p in one.parts
+            ),
+        )
+        for one in whole.trainings
+    )
+    found = compare(pairs.passport(), pairs.changed(whole, trainings=open_))
+    assert {one.name for one in found.works if one.predicted} <= {"small CNN from JPEG"}
+
+
 def test_a_wait_below_the_rest_of_the_step_costs_nothing():
     """At half its rate the disk is still done before the step is."""
     found = compare(pairs.passport(), pairs.passport({"data disk": 0.6}))

@@ -161,7 +161,7 @@ def test_the_verdict_names_what_a_training_mostly_is():
 
 def test_one_round_and_noise_claim_nothing():
     assert "One round" in experiment(NAME).verdict(measured(rounds=1)).headline
-    noisy = experiment(NAME).verdict(measured(rounds=2, noise=0.8))
+    noisy = experiment(NAME).verdict(measured(rounds=3, noise=0.8))
     assert noisy.headline.startswith("No part")
     empty = experiment(NAME).verdict(Measurement(arms=()))
     assert empty.headline.startswith("Too little")
