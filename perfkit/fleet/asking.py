@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from perfkit.fleet.news import News
     from perfkit.fleet.task import Member, Task
 
-# Beyond the budget: to start, to prepare, to come home. Of half a minute it leaves what
-# connecting and closing take.
+# Beyond the budget: to connect, to start, to prepare, to come home. Of half a minute it
+# leaves what closing takes.
 SLACK_S = 25.0
 # Of a turn, what starting takes at least, and coming home.
 _STARTING_S, _COMING_HOME_S = 8.0, 5.0
@@ -65,6 +65,7 @@ class Asking:
         task: What; its budget is for all members of a host together.
         keeper: Reads and saves what comes home.
         clock: Gives seconds.
+        since: When the time began to run; None for the beginning of the run.
 
     Attributes:
         rows: What is known of each member.
@@ -79,7 +80,9 @@ class Asking:
         task: Task,
         keeper: Keeper,
         clock: Callable[[], float] = time.monotonic,
+        since: float | None = None,
     ) -> None:
+        self._since = since
         self._fleet, self._task, self._keeper = fleet, task, keeper
         self._clock = clock
         self._most = task.budget + SLACK_S
@@ -101,7 +104,7 @@ class Asking:
 
     def events(self) -> Generator[list[Row]]:
         """Run, and give the rows at least four times a second until all have ended."""
-        zero = self._clock()
+        zero = self._clock() if self._since is None else self._since
         try:
             while any(row.outcome is None for row in self.rows):
                 self._now = self._clock() - zero

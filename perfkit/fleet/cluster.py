@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 _ADDRESS = re.compile(r"(\w+://)?([^\s/:\[\]]+|\[[0-9a-fA-F:.%\w]+\]):\d{1,5}")
 _CONNECT_S = 10.0
 _FETCH_S = 10.0
-_CLOSING_S = 3.0
+_ANSWER_S = 5.0
+_CLOSING_S = 1.5
 _LONGEST = 200
 _LOST = "The scheduler was lost during the run, so nothing can come home."
 
@@ -61,7 +62,12 @@ class Cluster:
                 "The client is asynchronous; make one with asynchronous=False."
             )
         self._client, self._ours = client, ours
-        self._ids = self._workers()
+        try:
+            self._ids = self._workers()
+        except (OSError, RuntimeError, AttributeError) as error:
+            raise RunError(
+                "The scheduler does not answer; connect a client anew."
+            ) from error
         self.members = members(self._known, each=each)
         if not self.members:
             raise RunError(
@@ -111,9 +117,10 @@ class Cluster:
 
     def _workers(self) -> dict[str, str]:
         """The id of each worker by its address, as both are now."""
-        known = self._client.scheduler_info(n_workers=-1)
-        if "workers" not in known:
-            raise RunError("The scheduler does not answer any more.")
+        # What the client keeps of the scheduler has no workers in it now and then.
+        known = self._client.sync(
+            self._client.scheduler.identity, n_workers=-1, callback_timeout=_ANSWER_S
+        )
         self._known: dict[str, dict[str, Any]] = known["workers"]
         return {key: str(about.get("id")) for key, about in self._known.items()}
 
@@ -130,7 +137,7 @@ class Cluster:
     def _say(self, beat: dict[str, Any]) -> None:
         # A client that is just being closed has no scheduler, which Dask does not say
         # well. What cannot be reached shows by its silence.
-        with contextlib.suppress(OSError, RuntimeError, RunError, AttributeError):
+        with contextlib.suppress(OSError, RuntimeError, AttributeError):
             self._client.log_event(self._down, beat)
             self._see_who_left()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,7 +91,8 @@ def open_asking(
         return Asking(Here(), task, keeper)
     from perfkit.fleet.cluster import Cluster, connect
 
-    ours = isinstance(where, str)
+    # Connecting is part of what it may take.
+    ours, since = isinstance(where, str), time.monotonic()
     client = connect(where, tls) if isinstance(where, str) else where
     try:
         cluster = Cluster(client, each=each, ours=ours)
@@ -99,7 +101,7 @@ def open_asking(
             client.close(timeout=1)
         raise
     try:
-        return Asking(cluster, task, keeper)
+        return Asking(cluster, task, keeper, since=since)
     except BaseException:
         cluster.close()
         raise
