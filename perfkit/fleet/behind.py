@@ -38,7 +38,8 @@ def mark(rows: Sequence[Row], now: float) -> None:
         if row.running:
             others = (_done(o) for o in rows if o.turn == row.turn and o is not row)
             known = [share for share in others if share is not None]
-            row.behind = _silent(row, now) or _behind(row, known)
+            row.silent = _silent(row, now)
+            row.behind = _behind(row, known)
 
 
 def slow(gathered: Gathered) -> Iterator[str]:
@@ -58,7 +59,9 @@ def slow(gathered: Gathered) -> Iterator[str]:
 
 def _silent(row: Row, now: float) -> str:
     silent = now - row.heard if row.heard is not None else 0.0
-    return f"nothing heard for {units.seconds(round(silent))}" * (silent > SILENT_S)
+    if silent <= SILENT_S:
+        return ""
+    return f"nothing heard for {units.seconds(round(silent))}"
 
 
 def _behind(row: Row, others: list[float]) -> str:

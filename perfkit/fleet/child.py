@@ -11,11 +11,10 @@ import json
 import os
 import select
 import signal
-import sys
 import threading
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from perfkit import running
 from perfkit.displays import Display
@@ -33,13 +32,14 @@ _PASSPORT = "passport.json"
 class Teller(Display):
     """Writes what is told as lines of JSON, and draws a board as such a line."""
 
-    def __init__(self, out: FileIO) -> None:
+    def __init__(self, out: IO[bytes]) -> None:
         super().__init__()
         self._out = out
 
     def say(self, kind: str, **told: Any) -> None:
         """Tell one thing."""
         self._out.write(json.dumps({"kind": kind, **told}).encode() + b"\n")
+        self._out.flush()
 
     def _draw(self, board: Board) -> None:
         self.say("doing", doing=board.doing, share=board.share, left=board.left)
@@ -49,18 +49,15 @@ def main() -> None:
     """Do the task that is read, and tell how it ended."""
     # Who starts it may ignore interrupts, and it would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    teller = Teller(FileIO(os.dup(1), "w"))
+    teller = Teller(os.fdopen(os.dup(1), "wb"))
     # What anything prints must not come between the lines.
     os.dup2(2, 1)
     asking = FileIO(0)
     task = Task(**json.loads(asking.readline()))
     threading.Thread(target=_end_when_alone, args=(asking,), daemon=True).start()
+    measure = _passport if task.what == "passport" else _finding
     try:
-        document, stopped = (
-            _passport(task, teller)
-            if task.what == "passport"
-            else (_finding(task, teller))
-        )
+        document, stopped = measure(task, teller)
     except PerfkitError as error:
         teller.say("ended", how="failed", why=str(error))
     except KeyboardInterrupt:
@@ -112,4 +109,3 @@ def _end_when_alone(asking: FileIO) -> None:
 
 if __name__ == "__main__":
     main()
-    sys.stdout.flush()

@@ -109,11 +109,14 @@ class Cluster:
         """Let everybody stop, and leave nothing behind on the scheduler."""
         self._closing.set()
         self._pulse.join(_CLOSING_S)
+        # Nothing here waits for an answer: the scheduler may stand still.
+        for future in self._futures.values():
+            future.release()
         if self._client.status == "running":
-            self._client.cancel(list(self._futures.values()), force=True)
             self._client.unsubscribe_topic(self._up)
         if self._ours:
-            self._client.close(timeout=_CLOSING_S)
+            with contextlib.suppress(OSError):
+                self._client.close(timeout=_CLOSING_S)
 
     def _workers(self) -> dict[str, str]:
         """The id of each worker by its address, as both are now."""

@@ -22,6 +22,7 @@ class Row:
         until: When its turn is over at the latest.
         heard: When it was last heard of; None where it was not yet.
         doing: What it told last, so ``share`` of the run and ``left``.
+        silent: For how long nothing was heard of it; "" while it tells something.
         behind: That it is well behind the others, with the evidence; "" if not.
         outcome: How it ended; None before.
     """
@@ -35,6 +36,7 @@ class Row:
     doing: str = ""
     share: float = 0.0
     left: str = ""
+    silent: str = ""
     behind: str = ""
     outcome: Outcome | None = None
 

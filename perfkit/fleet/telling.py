@@ -27,7 +27,8 @@ def state(row: Row) -> str:
         return f"{row.outcome.how}: {row.outcome.said}"
     if row.began is None:
         return _WAITING
-    return ", ".join(filter(None, (plain(row.doing), plain(row.left), row.behind)))
+    told = (plain(row.doing), plain(row.left), row.silent, row.behind)
+    return ", ".join(part for part in told if part)
 
 
 def brief(row: Row) -> str:
@@ -36,11 +37,13 @@ def brief(row: Row) -> str:
         doing = f"{row.outcome.how}: {plain(row.outcome.said, 200)}"
     elif row.began is None:
         doing = _WAITING
+    # The numbers of the evidence change all the time.
+    elif row.silent:
+        doing = "nothing is heard of it"
     else:
         doing = "measuring" if row.share else "getting ready"
-    # The numbers in the evidence change all the time.
-    late = ", behind the others" if row.behind and not row.outcome else ""
-    return f"{row.member.name}: {doing}{late}"
+        doing += ", behind the others" if row.behind else ""
+    return f"{row.member.name}: {doing}"
 
 
 def summary(rows: Sequence[Row]) -> str:

@@ -139,7 +139,7 @@ def test_one_of_whom_nothing_is_heard_is_marked_before_it_is_given_up(tmp_path):
     marked = {}
 
     def look(asking, fleet):
-        marked[fleet.now] = asking.rows[0].behind
+        marked[fleet.now] = asking.rows[0].silent
 
     asked(fleet, tmp_path, look)
     assert (marked[14], marked[17]) == ("", "nothing heard for 7 s")

@@ -89,15 +89,19 @@ def test_plain_lines_say_only_what_is_new():
     for share in (0.1, 0.2, 0.3):
         row.share = share
         lines.show([row])
+    for seconds in (6, 7):
+        row.silent = f"nothing heard for {seconds} s"
+        lines.show([row])
     row.outcome = FAILED
     lines.show([row])
-    assert [line.split(": ", 1)[1] for line in printed[:3]] == [
+    assert [line.split(": ", 1)[1] for line in printed[:4]] == [
         "waiting for its turn",
         "getting ready",
         "measuring",
+        "nothing is heard of it",
     ]
-    assert printed[3].startswith("host 1: left: It left.")
-    assert len(printed) == 4
+    assert printed[4].startswith("host 1: left: It left.")
+    assert len(printed) == 5
 
 
 def test_live_rows_say_how_many_are_where_and_who_is_behind():
