@@ -148,12 +148,13 @@ def _dot_trials(axes: Axes, finding: Finding, stood: tuple[Standing, ...]) -> No
     """Every trial as a small dot under the interval that it belongs to."""
     row = {standing.variant: number for number, standing in enumerate(stood)}
     low, high = axes.get_xlim()
-    dots = [
-        (found.rate, row[trial.variant] + 0.3)
+    rates = [
+        (found.with_pauses(found.pauses_s).rate, row[trial.variant] + 0.3)
         for trial in finding.trials
         if trial.outcome == "completed" and trial.variant in row
-        if (found := steady(trial)) is not None and low <= found.rate <= high
+        if (found := steady(trial)) is not None
     ]
+    dots = [(rate, place) for rate, place in rates if low <= rate <= high]
     if dots:
         x, y = zip(*dots, strict=True)
         sns.scatterplot(
@@ -183,7 +184,9 @@ def _caption(finding: Finding, stood: tuple[Standing, ...]) -> Iterator[str]:
         yield "hollow: not shown to be slower than the fastest"
     if any(s.timing for s in stood):
         yield "bar: 95 % interval"
-        yield "small dot: one trial"
+        paused = any(trial.recurring for trial in finding.trials)
+        own = ", with the pauses that it met itself" if paused else ""
+        yield f"small dot: one trial{own}"
     if finding.noise_floor and any(s.is_baseline for s in stood):
         floor = units.percent(abs(finding.noise_floor - 1))
         yield f"grey band: the noise floor, ± {floor}"

@@ -302,5 +302,8 @@ class DiagnosisSession:
         compared = measured.compare(TOGETHER, AS_GIVEN)
         if compared is None or self._choosing is None:
             return None
+        if compared.rounds < 2:
+            # One round shows nothing: beside claimed gains it would read like one.
+            return None
         names = tuple(swap.name for swap in self._choosing.together)
         return Together(swaps=names, speedup=judging.gain(compared))

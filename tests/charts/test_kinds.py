@@ -46,6 +46,20 @@ def marks(figure, colour):
 # Rates.
 
 
+def test_a_trial_with_pauses_stands_where_those_put_it():
+    made = finding()
+    paused = tuple(
+        replace(t, pauses={"epoch end": (0.1,)}, recurring={"epoch end": (100, 0)})
+        for t in made.trials
+    )
+    figure = charts.rates(replace(made, trials=paused))
+    assert any("with the pauses that it met itself" in text for text in words(figure))
+    # A millisecond more each: the fastest is slower than the slowest was without.
+    before = [x for x, _ in marks(charts.rates(made), "fill-opacity:0.55")]
+    after = [x for x, _ in marks(figure, "fill-opacity:0.55")]
+    assert max(after) < min(before)
+
+
 def test_rates_stand_where_the_axis_says():
     figure = charts.rates(finding())
     at = {text: x for text, x, _ in texts(figure)}
