@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 # The spread of the other pieces counts like so many more trials; that of a usual
 # machine from round to round like so many more rounds.
 _BORROWED, _USUAL_ROUNDS = 4.0, 2.0
-# Of the spreads of all pieces: pieces that are timed in one trial move as one, and a few
-# wild ones must not make all look wild.
+# Of the spreads of all pieces: pieces that are timed in one trial move as one, and a
+# few wild ones must not make all look wild.
 _UPPER = 0.75
 # Two runs of one machine, minutes apart, differ by more than their trials show: memory
 # lies elsewhere, a host has other guests. A standard deviation of the logarithm.
