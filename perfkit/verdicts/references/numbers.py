@@ -44,8 +44,9 @@ _MOST = 1_000_000
 def trainings(measured: Measurement) -> tuple[Training, ...]:
     """Each reference training as a passport holds it."""
     opened = with_swaps(measured)
-    levels = Levels(opened)
-    return tuple(_training(opened, levels, reference) for reference in REFERENCES)
+    # What lasts a moment wavers more than a step, and must not widen its interval.
+    steps, levels = Levels(measured), Levels(opened)
+    return tuple(_training(opened, steps, levels, one) for one in REFERENCES)
 
 
 def trainings_of(finding: Finding) -> tuple[Training, ...]:
@@ -83,8 +84,10 @@ def with_swaps(measured: Measurement) -> Measurement:
     )
 
 
-def _training(measured: Measurement, levels: Levels, reference: Reference) -> Training:
-    level = levels.rate(reference.variant)
+def _training(
+    measured: Measurement, steps: Levels, levels: Levels, reference: Reference
+) -> Training:
+    level = steps.rate(reference.variant)
     told = _told(measured, reference)
     training = Training(
         name=reference.name,
