@@ -17,6 +17,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -190,11 +191,21 @@ def group(controller, file, value):
         (folder / file).write_text(value)
         yield folder
     finally:
-        # Those that are left in it go back to where they came from.
+        emptied(folder)
+
+
+def emptied(folder):
+    """Take a control group away; what is left in it goes back to where it came from."""
+    for _ in range(50):
         for pid in (folder / "cgroup.procs").read_text().split():
             with contextlib.suppress(OSError):
                 (folder.parent / "cgroup.procs").write_text(pid)
-        folder.rmdir()
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+            return
+        # A process that is ending leaves its group a moment later.
+        time.sleep(0.1)
+    print(f"{folder} is left over; take it away with rmdir.", file=sys.stderr)
 
 
 def own_group(controller):
