@@ -29,6 +29,13 @@ _LONGEST_TEXT = 100_000
 _LARGEST_NUMBER = 1e30
 # Each has a row in every chart and table; no question has a tenth of it.
 _MOST_VARIANTS = 500
+# Which command takes each kind of document.
+_READ_BY = {
+    "finding": "perfkit show",
+    "diagnosis": "perfkit show",
+    "profile": "perfkit profile",
+    "passport": "perfkit compare",
+}
 Document = TypeVar("Document")
 
 
@@ -152,7 +159,8 @@ def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) ->
     if not isinstance(document, dict) or not isinstance(kind, str):
         raise BadFileError(f"{name} is not a {noun}: it does not say that it is one.")
     if kind != noun:
-        raise BadFileError(f"{name} is not a {noun} but a {plain(kind, 40)}.")
+        reads = f": {_READ_BY[kind]} reads it" if kind in _READ_BY else ""
+        raise BadFileError(f"{name} is not a {noun} but a {plain(kind, 40)}{reads}.")
     schema = document.get("schema")
     if not isinstance(schema, int):
         raise BadFileError(f"{name} is not a sound {noun}: its schema has no number.")
