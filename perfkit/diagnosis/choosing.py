@@ -36,6 +36,8 @@ _WARM_UP_S = 1.0
 _ALWAYS = 2
 _NARROW = 0.03
 _ENOUGH_ROUNDS = 3
+# So often is tried what ends without a rate.
+_TRIED = 2
 # Which come first, by the rounds they have been in.
 _ORDER = {1: 0, 0: 1}
 _FEWEST_ROUNDS = 2
@@ -110,7 +112,7 @@ class Choosing:
         # Too much hangs on the ceiling for one unlucky round to decide.
         if swap.ceiling and _rounds(measured, swap.name) < _FEWEST_ROUNDS:
             return True
-        if not measured.of(swap.name):
+        if not _known(measured, swap.name):
             return not swap.after or may_help(measured, swap.after)
         hopeless = _LIKELY if swap.after else _HOPELESS
         helps = may_help(measured, swap.name, hopeless)
@@ -194,6 +196,12 @@ def _fails(swap: Swap, measured: Measurement) -> bool:
     """Whether it was tried and did not come through, or what it waited for."""
     tried = [*measured.of(swap.name), *measured.of(swap.after)]
     return any(t.outcome not in ("completed", "stopped") for t in tried)
+
+
+def _known(measured: Measurement, name: str) -> bool:
+    """Whether a round holds it, or it has been tried often enough without one."""
+    # A trial that was too short for a rate, or whose counterpart was, says nothing.
+    return bool(_rounds(measured, name)) or len(measured.of(name)) >= _TRIED
 
 
 def _fitting(measured: Measurement, budget: float) -> int:

@@ -96,3 +96,16 @@ def test_a_round_holds_no_more_than_what_is_left_of_the_budget():
 def test_of_what_was_measured_as_often_the_most_promising_goes_on():
     found = measured(rounds=1, graph=1.2, logger_off=1.3, without_input=1.0, XLA=1.1)
     assert chosen(found)[1:4] == ["logger off", "graph", "XLA"]
+
+
+def test_what_has_met_no_rate_of_the_training_as_given_is_tried_again():
+    found = measured(rounds=1, graph=1.2, logger_off=1.3, without_input=1.0, XLA=1.1)
+    short = [
+        replace(t, ticks=t.ticks[:2]) if t.variant == AS_GIVEN else t
+        for t in found.trials
+    ]
+    once = replace(found, trials=tuple(short))
+    assert sorted(chosen(once)) == sorted(chosen(measured(rounds=0)))
+    again = [replace(t, round=2) for t in short]
+    twice = replace(found, trials=(*short, *again))
+    assert chosen(twice) == [AS_GIVEN, "without input"]

@@ -11,9 +11,10 @@ from perfkit.diagnosis.pipeline.chain import chain
 from perfkit.diagnosis.pipeline.keeping import Worth, kept, kept_after, per_step
 from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
 from perfkit.diagnosis.pipeline.stages import stage
-from perfkit.diagnosis.swap import Swap
+from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.swaps.pipeline_steps import worth_of
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
+from perfkit.diagnosis.swaps.retracing import reshaped
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.training import Training
 
+_CAUSE = "python-input"
 _FIXES = {
     "PyDataset": "super().__init__(workers={cores}) in the PyDataset, more work per "
     "call of NumPy, or a tf.data.Dataset of TensorFlow's own operations",
@@ -34,15 +36,18 @@ _FIXES = {
 }
 
 
-def python_input(facts: Facts) -> Iterator[Swap]:
+def python_input(facts: Facts) -> Iterator[Swap | Untested]:
     """The results of Python made beforehand; a PyDataset also with more workers."""
     ways = facts.pipeline.get("python", [])
     if not ways:
         return
+    if reshaped(facts):
+        yield Untested(_CAUSE, "the few results that are kept would end retracing, too")
+        return
     fixes = [_FIXES[way].format(cores=_cores()) for way in ways]
     yield Swap(
         name="without Python",
-        cause="python-input",
+        cause=_CAUSE,
         kind="defect",
         changes=f"What Python makes ({', '.join(ways)}) was made beforehand and is "
         "given again from memory; the gain is the share spent in Python.",
@@ -53,7 +58,7 @@ def python_input(facts: Facts) -> Iterator[Swap]:
     if facts.data == "PyDataset" and facts.pipeline["workers"] < _cores() > 1:
         yield Swap(
             name=f"{_cores()} workers",
-            cause="python-input",
+            cause=_CAUSE,
             kind="defect",
             changes=f"{_cores()} threads of Python make batches instead of "
             f"{facts.pipeline['workers']}.",

@@ -23,9 +23,8 @@ _SEEN = 32
 
 def swaps(facts: Facts) -> Iterator[Swap | Untested]:
     """What stops tracing anew, where the look has seen it; and XLA's compiling anew."""
-    reshaped = any("shape" in k["changed"].values() for k in facts.retraced.values())
     # One batch, again and again, has one shape: the ceiling without input holds that.
-    after = resident.NAME if reshaped else ""
+    after = resident.NAME if reshaped(facts) else ""
     if facts.retraced:
         first, known = next(iter(facts.retraced.items()))
         yield Swap(
@@ -38,7 +37,7 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
             before=functools.partial(signatures.fix, facts.retraced),
             after=after,
         )
-    if facts.open_shapes and (facts.xla or reshaped):
+    if facts.open_shapes and (facts.xla or reshaped(facts)):
         yield Swap(
             name=ONE_SHAPE,
             cause="retracing",
@@ -49,6 +48,13 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
             apply=one_shape,
             after=resident.NAME,
         )
+
+
+def reshaped(facts: Facts) -> bool:
+    """Whether the shapes of the batches are what is traced anew."""
+    return any(
+        "shape" in known["changed"].values() for known in facts.retraced.values()
+    )
 
 
 def one_shape(training: Training) -> None:

@@ -8,6 +8,7 @@ import tensorflow as tf
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.pipeline.keeping import Worth
+from perfkit.diagnosis.swap import Untested
 from perfkit.diagnosis.swaps import pipeline_python
 from perfkit.diagnosis.training import Training
 from perfkit.errors import BadParameterError
@@ -139,3 +140,11 @@ def test_each_way_to_call_python_is_named_with_what_to_write_instead(counted):
 def test_where_no_python_runs_there_is_nothing_to_offer():
     assert found(DATA.range(3).map(lambda x: x + 1)) == []
     assert found((np.zeros(3), np.zeros(3))) == []
+
+
+def test_what_python_makes_in_many_shapes_is_not_kept():
+    retraced = {"step": {"changed": {"words": "shape"}, "because": [], "traces": 9}}
+    facts = Facts(data="tf.data", retraced=retraced, pipeline={"python": ["generator"]})
+    (said,) = pipeline_python.python_input(facts)
+    assert isinstance(said, Untested)
+    assert "retracing" in said.why
