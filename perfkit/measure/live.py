@@ -48,6 +48,9 @@ class LiveTrial:
         self._seed = seed
         self._last_ns = 0
         self._resumed_ns: list[int] = []
+        # Pauses that were the first of their kind in a turn; the kinds of this turn.
+        self._awakenings: dict[str, list[float]] = {}
+        self._paused: set[str] = set()
         self._frozen_ns: list[int] = []
         self._ticks: list[tuple[int, int]] = []
         self._pauses: dict[str, list[float]] = {}
@@ -110,6 +113,7 @@ class LiveTrial:
     def resume(self) -> None:
         """Give it its turn."""
         self._resumed_ns.append(self._clock())
+        self._paused.clear()
         self.running.resume()
 
     def freeze(self) -> None:
@@ -145,7 +149,7 @@ class LiveTrial:
                 # What spans another's turn is neither work nor a pause of its own.
                 if label and self._ticks and (every or not broken):
                     spent = (time_ns - self._last_ns - self._stood(time_ns)) / 1e9
-                    self._pauses.setdefault(label, []).append(spent)
+                    self._pauses_of(label).append(spent)
                 self._recurring |= {label: every[0]} if every else {}
                 examples = 0
             elif not self._ticks:
@@ -155,6 +159,14 @@ class LiveTrial:
                 self._parts.append(parts)
             self._ticks.append((time_ns, examples))
             self._last_ns = time_ns
+
+    def _pauses_of(self, label: str) -> list[float]:
+        """Where a pause belongs that ends now."""
+        first = label not in self._paused
+        self._paused.add(label)
+        # What stood still before may wait in it for longer than it ever would.
+        kept = self._awakenings if first and self._resumed_ns else self._pauses
+        return kept.setdefault(label, [])
 
     def _stood(self, until_ns: int) -> int:
         """Nanoseconds that it stood still between its last tick and ``until_ns``."""
@@ -182,7 +194,11 @@ class LiveTrial:
             setup_s=(self._ticks[0][0] - started) / 1e9 if self._ticks else None,
             ticks=tuple(((at - started) / 1e9, n) for at, n in self._ticks),
             turns=tuple((at - started) / 1e9 for at in self._resumed_ns),
-            pauses={label: tuple(spent) for label, spent in self._pauses.items()},
+            pauses={
+                label: tuple(spent)
+                # Where there were no others, the first of a turn are all that is known.
+                for label, spent in (self._awakenings | self._pauses).items()
+            },
             parts={
                 name: tuple(parts.get(name, 0.0) for parts in self._parts)
                 for name in sorted(names)

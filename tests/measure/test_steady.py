@@ -75,3 +75,35 @@ def test_a_single_turn_is_split_so_that_its_spread_is_known():
     found = steady(trial([0.5, *[0.1, 0.2] * 8], turns=(1.55,), gaps=(1,)))
     assert found.keys == ()
     assert len(found.seconds) > 4
+
+
+def in_turns(first, usual, turns=3, ticks=5):
+    """Turns of ticks of 10 examples, the first of each as slow as is asked for."""
+    at, stamps, began = 1.0, [(0.0, 0), (1.0, 10)], []
+    for _ in range(turns):
+        at += 2.0
+        began.append(at)
+        stamps.append((at + 0.001, 0))
+        at += 0.001
+        for spent in (first, *[usual] * (ticks - 1)):
+            at += spent
+            stamps.append((at, 10))
+    return Trial(
+        variant="v",
+        round=1,
+        outcome="completed",
+        ticks=tuple(stamps),
+        turns=tuple(began),
+    )
+
+
+def test_what_waits_for_what_stood_still_is_no_work():
+    assert steady(in_turns(0.5, 0.1)).rate == pytest.approx(100)
+
+
+def test_a_first_tick_that_is_a_little_slow_is_work():
+    assert steady(in_turns(0.2, 0.1)).rate == pytest.approx(50 / 0.6)
+
+
+def test_turns_of_one_tick_each_all_count():
+    assert steady(in_turns(0.5, 0.1, ticks=1)).rate == pytest.approx(20)

@@ -1,0 +1,101 @@
+"""What a trial records of what its process tells while it has its turns."""
+
+import pytest
+
+from perfkit.measure.live import LiveTrial
+
+MS = 1_000_000
+
+
+class Telling:
+    """A running process that tells what it is given."""
+
+    started_ns = 0
+    outcome = None
+    message = ""
+
+    def __init__(self):
+        self.told = []
+
+    def poll(self, timeout):
+        told, self.told = self.told, []
+        return told
+
+    def resume(self):
+        """Go on."""
+
+    freeze = resume
+
+    def kill(self, outcome, message):
+        self.outcome, self.message = outcome, message
+
+
+class Stage:
+    """A trial, its process and their clock."""
+
+    def __init__(self):
+        self.now = 0
+        self.running = Telling()
+        self.trial = LiveTrial(
+            "v", 1, self.running, zero_ns=0, clock=lambda: self.now, seed=0
+        )
+
+    def tick(self, milliseconds, examples=10, label="", **every):
+        """So much later so many examples are done, or a pause has ended."""
+        self.now += milliseconds * MS
+        recurring = [(1000, 0)] if every else []
+        message = (self.now, examples, {}, label, *recurring)
+        self.running.told.append(("ticks", [message]))
+        self.trial.listen(0)
+
+    def stand(self, milliseconds):
+        self.trial.freeze()
+        self.now += milliseconds * MS
+        self.trial.resume()
+
+    def record(self):
+        self.trial.end()
+        return self.trial.record()
+
+
+@pytest.fixture
+def stage():
+    made = Stage()
+    made.tick(1, 0)
+    made.trial.freeze()
+    made.trial.resume()
+    return made
+
+
+def ends(stage, *milliseconds):
+    for spent in milliseconds:
+        stage.tick(5)
+        stage.tick(spent, 0, "epoch end", every=1000)
+
+
+def test_the_first_pause_of_a_turn_is_left_out_where_there_are_others(stage):
+    ends(stage, 900, 20, 30)
+    stage.stand(5000)
+    ends(stage, 700, 40)
+    assert stage.record().pauses["epoch end"] == pytest.approx((0.02, 0.03, 0.04))
+
+
+def test_where_each_turn_has_but_one_pause_they_all_count(stage):
+    ends(stage, 90)
+    stage.stand(5000)
+    ends(stage, 70)
+    assert stage.record().pauses["epoch end"] == pytest.approx((0.09, 0.07))
+
+
+def test_in_one_go_every_pause_counts():
+    stage = Stage()
+    stage.tick(1, 0)
+    ends(stage, 90, 20)
+    assert stage.record().pauses["epoch end"] == pytest.approx((0.09, 0.02))
+
+
+def test_a_pause_does_not_count_what_stood_still_in_it(stage):
+    stage.tick(5)
+    stage.stand(5000)
+    stage.tick(60, 0, "epoch end", every=1000)
+    assert stage.record().pauses["epoch end"] == pytest.approx((0.06,))
