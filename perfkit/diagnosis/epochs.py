@@ -85,6 +85,7 @@ def fitted(
         counter = _Counter(turnstile, _as_swapped(epochs, training))
         first, last = counter.callbacks()
         # How seldom it comes is part of what each validation is told to cost.
+        training = replace(training, arguments=dict(training.arguments))
         training.arguments.pop("validation_freq", None)
         given = own_callbacks.listed(training.arguments.get("callbacks"))
         own = own_callbacks.in_trial(given, training.epochs)

@@ -230,6 +230,11 @@ def takes_several_arrays():
     return made, ([x, x], y), {"batch_size": 16}
 
 
+def validates_seldom():
+    x, y = arrays()
+    return model(), (x, y), {"validation_data": (x, y), "validation_freq": 5}
+
+
 def takes_dicts_of_arrays():
     made, _ = takes_dicts()
     x, y = arrays()

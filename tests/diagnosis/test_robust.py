@@ -150,6 +150,12 @@ def test_a_training_of_any_kind_is_understood_and_runs(maker, known):
     assert working(ticks) > 1, running.message
 
 
+def test_how_seldom_a_training_validates_is_known_after_a_look_at_it():
+    notes, _ = looked(odd.validates_seldom)
+    facts = Facts(**notes[look.FACTS])
+    assert facts.validated == 5
+
+
 def working(ticks):
     return sum(bool(tick[1]) for tick in ticks)
 
