@@ -1,7 +1,7 @@
 """A PyDataset with one worker reads each line of a table by itself, in Python."""
 
 CAUSE = "python-input"
-COLUMNS = 40
+COLUMNS = 200
 
 
 def make_training():
