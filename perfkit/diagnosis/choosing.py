@@ -208,9 +208,9 @@ def _fitting(measured: Measurement, budget: float) -> int:
     """How many swaps a round may hold that is to end within the budget, at least 1."""
     last = max((trial.round for trial in measured.trials), default=0)
     trials = [trial for trial in measured.trials if trial.round == last]
-    if not trials:
+    took = _spent_s(trials) - min((trial.started_s for trial in trials), default=0.0)
+    if took <= 0:
         return sys.maxsize
-    took = _spent_s(trials) - min(trial.started_s for trial in trials)
     left = budget - _spent_s(measured.trials)
     return max(1, int(left / (took / len(trials))) - _ALWAYS)
 

@@ -110,9 +110,9 @@ def test_a_trial_that_is_gone_leaves_the_machines_readings(monitor, burner):
     burner.kill()
     burner.wait()
     monitor.take()
-    seen = samples(monitor, 8)[-1]
-    assert "cpu_other" in seen
-    assert "memory_used" in seen
+    # Two looks at the same moment of a busy machine show no rate.
+    seen = set().union(*samples(monitor, 8)[2:])
+    assert {"cpu_other", "memory_used"} <= seen
     assert "disk_read_trial" not in seen
 
 
