@@ -26,8 +26,8 @@ from perfkit.measure.launcher import launcher
 from perfkit.measure.measurement import Arm
 from perfkit.measure.monitor import Monitor
 from perfkit.measure.plan import Plan
+from perfkit.measure.processes import in_process
 from perfkit.measure.rounds import Run
-from perfkit.measure.trial import Limits
 
 BY_HAND = "by hand"
 # Seconds in which a training has to make a few steps.
@@ -74,16 +74,10 @@ def compared(run):
 
 def looked(maker):
     """Look at a training in a process of its own: its ``Facts``."""
-    while not launcher().wait(1):
-        pass
-    work = functools.partial(look.look, maker)
-    running = launcher().start(work, 0, Limits(silence=LOOKING))
-    notes = {}
-    while running.outcome is None:
-        notes |= {m[1]: m[2] for m in running.poll(0.1) if m[0] == "note"}
-    if look.FACTS not in notes:
-        raise RunError(str(notes.get(look.PROBLEM, running.message)))
-    return Facts(**notes[look.FACTS])
+    ended = in_process(functools.partial(look.look, maker), LOOKING)
+    if look.FACTS not in ended.notes:
+        raise RunError(str(ended.notes.get(look.PROBLEM, ended.message)))
+    return Facts(**ended.notes[look.FACTS])
 
 
 # Opportunities, as a user would write them.

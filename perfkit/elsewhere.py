@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.machine.starting.log import unlogged
-from perfkit.measure.launcher import launcher
+from perfkit.measure.processes import in_process
 from perfkit.measure.tick import Note
-from perfkit.measure.trial import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_SLICE_S = 0.1
 _RESULT = "result"
 
 
@@ -46,26 +44,11 @@ def fresh(function: Callable[[Any], Any], /, *, timeout: float = 60.0) -> Any:
         raise BadParameterError(
             f"fresh() takes a function, such as `def look(tf): ...`, not {function!r}."
         )
-    while not launcher().wait(_SLICE_S):
-        pass
-    try:
-        running = launcher().start(lambda: _told(function), 0, Limits(silence=timeout))
-    except TypeError as error:
-        raise BadParameterError(
-            f"The function cannot be sent to another process ({error}); make what it "
-            "needs inside it."
-        ) from error
-    found: dict[str, Any] = {}
-    try:
-        while running.outcome is None:
-            messages = running.poll(_SLICE_S)
-            found |= {m[1]: m[2] for m in messages if m[0] == "note"}
-    finally:
-        running.kill("stopped", "was interrupted")
-    sys.stdout.write(unlogged(running.tail))
-    if running.outcome != "completed":
-        raise RunError(f"The function {running.message.rstrip('.')}.")
-    return found.get(_RESULT)
+    ended = in_process(lambda: _told(function), timeout)
+    sys.stdout.write(unlogged(ended.tail))
+    if ended.outcome != "completed":
+        raise RunError(f"The function {ended.message.rstrip('.')}.")
+    return ended.notes.get(_RESULT)
 
 
 def _told(function: Callable[[Any], Any]) -> Iterator[Note]:

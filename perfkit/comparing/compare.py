@@ -11,15 +11,14 @@ from perfkit.comparing.advising import advice
 from perfkit.comparing.explaining import explained
 from perfkit.comparing.jobs import other_software, same_job
 from perfkit.comparing.machines import differences
+from perfkit.comparing.reading import parsed
 from perfkit.comparing.record import Explanation
 from perfkit.comparing.works import held
 from perfkit.errors import BadParameterError
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.reading import kind_of
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
-from perfkit.passports import reading
 from perfkit.passports.record import Passport
 
 if TYPE_CHECKING:
@@ -88,7 +87,4 @@ def _read(source: Document | str | Path) -> Document:
             "passport, of a finding or of a diagnosis."
         )
     path = Path(os.path.expanduser(source))
-    data, name = store.whole_file(path), plain(path.name)
-    if b'"passport"' in data and kind_of(data, name) == "passport":
-        return reading.parsed(data, name)
-    return store.load(path)
+    return parsed(store.whole_file(path), plain(path.name))

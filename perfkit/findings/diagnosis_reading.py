@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfkit.errors import BadFileError
 from perfkit.findings import reading
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.text import plain
@@ -39,11 +38,7 @@ def parsed(data: bytes, name: str) -> Diagnosis:
     Raises:
         BadFileError: It is anything but a diagnosis; the sentence says what.
     """
-    found = reading.parsed_as(Diagnosis, data, name)
-    fault = next(faults(found), None)
-    if fault:
-        raise BadFileError(f"{name} is not a sound diagnosis: {fault}.")
-    return found
+    return reading.parsed_as(Diagnosis, data, name, faults)
 
 
 def faults(found: Diagnosis) -> Iterator[str]:

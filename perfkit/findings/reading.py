@@ -16,7 +16,7 @@ from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pydantic import TypeAdapter
 
@@ -57,20 +57,23 @@ def parsed(data: bytes, name: str) -> Finding:
     Raises:
         BadFileError: It is anything but a finding; the sentence says what.
     """
-    finding = parsed_as(Finding, data, name)
-    fault = next(faults(finding), None)
-    if fault:
-        raise BadFileError(f"{name} is not a sound finding: {fault}.")
-    return finding
+    return parsed_as(Finding, data, name, faults)
 
 
-def parsed_as(of: type[Document], data: bytes, name: str) -> Document:
-    """Read a record of any kind that perfkit writes; only its types are checked.
+def parsed_as(
+    of: type[Document],
+    data: bytes,
+    name: str,
+    faults: Callable[[Document], Iterator[str]] | None = None,
+) -> Document:
+    """Read a record of any kind that perfkit writes.
 
     Args:
         of: A dataclass with the fields ``schema`` and ``kind``.
         data: All bytes of the file.
         name: What errors call it.
+        faults: Says what cannot be, although each value is of the right type; None
+            where types are all that is checked.
 
     Raises:
         BadFileError: It is anything else; the sentence says what.
@@ -88,6 +91,9 @@ def parsed_as(of: type[Document], data: bytes, name: str) -> Document:
         raise BadFileError(
             f"{name} is not a sound {noun}: at {where}: {first['msg']}."
         ) from None
+    fault = next(faults(record), None) if faults else None
+    if fault:
+        raise BadFileError(f"{name} is not a sound {noun}: {fault}.")
     return record
 
 

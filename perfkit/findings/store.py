@@ -56,7 +56,6 @@ def save(
     path = path or Path(os.path.expanduser(folder or FOLDER)) / _name(finding)
     data = _readable(finding)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, data)
     except OSError as error:
         raise PerfkitError(_not_saved(path.parent, error)) from error
@@ -71,7 +70,7 @@ def load(path: str | Path) -> Recorded:
             perfkit can read.
     """
     path = Path(os.path.expanduser(path))
-    found = _parsed(whole_file(path), plain(path.name))
+    found = parsed_recorded(whole_file(path), plain(path.name))
     _remember(found, path)
     return found
 
@@ -89,7 +88,12 @@ def load_finding(path: str | Path) -> Finding:
     return finding
 
 
-def _parsed(data: bytes, name: str) -> Recorded:
+def parsed_recorded(data: bytes, name: str) -> Recorded:
+    """Read a finding, or a diagnosis, from the bytes of a file.
+
+    Raises:
+        BadFileError: It is neither; the sentence says what.
+    """
     # The word is looked for first, so that a finding is not read as JSON twice.
     if b'"diagnosis"' in data and kind_of(data, name) == "diagnosis":
         return diagnosis_reading.parsed(data, name)
@@ -176,8 +180,24 @@ def _name(finding: Recorded) -> str:
     )
 
 
+def write_as(path: Path, data: bytes, kind: str) -> None:
+    """Write a document that somebody named a file for, whole or not at all.
+
+    Raises:
+        PerfkitError: It cannot be written there. What was there is as it was before.
+    """
+    try:
+        write_whole(path, data)
+    except OSError as error:
+        raise PerfkitError(
+            f"The {kind} could not be saved as {path} ({error.strerror or error}); "
+            "free some space or give another file."
+        ) from error
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Write beside the file, make sure that it is on the disk, then take its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.part")
     try:
         with beside.open("wb") as file:

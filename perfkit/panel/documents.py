@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from perfkit import units
+from perfkit.comparing.reading import parsed
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.findings import diagnosis_reading, reading, store
+from perfkit.findings import store
 from perfkit.findings.text import plain
 from perfkit.passports import reading as passports
 from perfkit.passports.record import Passport
@@ -78,7 +79,7 @@ def given(what: Document | str | Path) -> tuple[str, Source]:
         if os.sep not in str(what) and path.is_file():
             return f"recorded: {what}{_about(passports.load(path))}", path
         path = Path(os.path.expanduser(what))
-        document = read(store.whole_file(path), plain(path.name))
+        document = parsed(store.whole_file(path), plain(path.name))
         return _label(document, plain(path.name, _LONGEST)), path
     if isinstance(what, Passport | store.Recorded):
         name = what.label if isinstance(what, Passport) else "as given"
@@ -103,20 +104,6 @@ def passport(what: Passport | str | Path) -> Passport:
     raise BadParameterError(f"{plain(repr(what), 60)} is no passport, and no file.")
 
 
-def read(data: bytes, name: str) -> Document:
-    """Read a passport, a finding or a diagnosis from the bytes of a file.
-
-    Raises:
-        BadFileError: It is none of these; the sentence says what is wrong.
-    """
-    kind = reading.kind_of(data, name)
-    if kind == "passport":
-        return passports.parsed(data, name)
-    if kind == "diagnosis":
-        return diagnosis_reading.parsed(data, name)
-    return reading.parsed(data, name)
-
-
 def uploaded(name: str, data: bytes) -> tuple[str, Document]:
     """Understand what a page sent: its label and the document.
 
@@ -126,7 +113,7 @@ def uploaded(name: str, data: bytes) -> tuple[str, Document]:
     called = plain(name, _LONGEST) or "the file"
     if len(data) > LARGEST_UPLOAD:
         raise BadFileError(too_large(called, len(data)))
-    document = read(data, called)
+    document = parsed(data, called)
     return f"uploaded: {_label(document, called)}", document
 
 

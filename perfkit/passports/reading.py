@@ -55,11 +55,7 @@ def parsed(data: bytes, name: str) -> Passport:
     """
     if len(data) > LARGEST_BYTES:
         raise BadFileError(f"{name} is too large to be a passport.")
-    passport = reading.parsed_as(Passport, data, name)
-    fault = next(faults(passport), None)
-    if fault:
-        raise BadFileError(f"{name} is not a sound passport: {fault}.")
-    return passport
+    return reading.parsed_as(Passport, data, name, faults)
 
 
 def faults(passport: Passport) -> Iterator[str]:

@@ -37,14 +37,7 @@ def save(passport: Passport, path: str | Path) -> Path:
         reading.parsed(data, "what was measured")
     except (BadFileError, ValueError) as error:
         raise PerfkitError(f"The passport cannot be kept as a file: {error}") from error
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        store.write_whole(path, data)
-    except OSError as error:
-        raise PerfkitError(
-            f"The passport could not be saved as {path} ({error.strerror or error}); "
-            "free some space or give another file."
-        ) from error
+    store.write_as(path, data, passport.kind)
     reading.remember(passport, path)
     return path
 

@@ -16,16 +16,16 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.machine.collect import machine
 from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import launcher
+from perfkit.measure.processes import in_process
 from perfkit.profiling import saving, tools
 from perfkit.profiling.gathering import gathered
-from perfkit.profiling.processes import in_process
 from perfkit.profiling.stepping import STEPPED, stepped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from perfkit.findings.profile import Profile
-    from perfkit.profiling.processes import Ended
+    from perfkit.measure.processes import Ended
 
 MOST_STEPS = 10
 LONGEST_S = 300.0

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import store
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import adapter, parsed_as
@@ -34,14 +33,7 @@ def save(profile: Profile, path: str | Path) -> Path:
         PerfkitError: It cannot be written there. The profile itself is untouched.
     """
     path = Path(os.path.expanduser(path))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        store.write_whole(path, to_json(profile).encode())
-    except OSError as error:
-        raise PerfkitError(
-            f"The profile could not be saved as {path} ({error.strerror or error}); "
-            "free some space or give another file."
-        ) from error
+    store.write_as(path, to_json(profile).encode(), profile.kind)
     return path
 
 
@@ -66,11 +58,7 @@ def parsed(data: bytes, name: str) -> Profile:
     Raises:
         BadFileError: It is anything but a profile; the sentence says what.
     """
-    profile = parsed_as(Profile, data, name)
-    fault = next(_faults(profile), None)
-    if fault:
-        raise BadFileError(f"{name} is not a sound profile: {fault}.")
-    return profile
+    return parsed_as(Profile, data, name, _faults)
 
 
 def _faults(profile: Profile) -> Iterator[str]:

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfkit.errors import MissingPartError
+from perfkit.measure.processes import in_process
 from perfkit.measure.tick import Note
 from perfkit.profiling.marks import traces
-from perfkit.profiling.processes import in_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from perfkit.profiling.processes import Ended
+    from perfkit.measure.processes import Ended
 
 STEPS = "input_pipeline_analyzer"
 OPS = "framework_op_stats"

@@ -11,10 +11,10 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.errors import BadParameterError, RunError
+from perfkit.measure.processes import Ended, in_process
 from perfkit.profiling import profile as profiling
 from perfkit.profiling import saving, tools
 from perfkit.profiling.gathering import gathered
-from perfkit.profiling.processes import Ended, in_process
 from perfkit.profiling.stepping import PROBLEM, STEPPED, stepped
 from tests.findings.made import MACHINE
 from tests.profiling import profiled, trainings

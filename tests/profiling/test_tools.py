@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from perfkit.errors import MissingPartError
+from perfkit.measure.processes import Ended
 from perfkit.profiling import tools
-from perfkit.profiling.processes import Ended
 
 
 def scripted(breaks):

@@ -26,11 +26,13 @@ class Ended:
         notes: What it told, by name.
         outcome: As a trial's.
         message: One sentence on an outcome other than ``completed``, without a subject.
+        tail: The end of what it printed.
     """
 
     notes: dict[str, Any]
     outcome: Outcome = "completed"
     message: str = ""
+    tail: str = ""
 
 
 def in_process(work: Callable[[], Iterator[Note]], longest: float) -> Ended:
@@ -58,11 +60,7 @@ def in_process(work: Callable[[], Iterator[Note]], longest: float) -> Ended:
     try:
         while running.outcome is None:
             messages = running.poll(_SLICE_S)
-            notes |= {name: value for kind, name, value in _notes(messages)}
+            notes |= {m[1]: m[2] for m in messages if m[0] == "note"}
     finally:
         running.kill("stopped", "was interrupted")
-    return Ended(notes, running.outcome, running.message)
-
-
-def _notes(messages: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    return [message for message in messages if message[0] == "note"]
+    return Ended(notes, running.outcome, running.message, running.tail)
