@@ -74,12 +74,7 @@ class ClassPanel(Working):
         Raises:
             PerfkitError: There is nothing to give; the sentence says why.
         """
-        if self.room is None:
-            self.start()
-        self.wait()
-        if self.room is None:
-            raise self._failed("No folder was read.")
-        return self.room
+        return self._got(lambda: self.room, "No folder was read.")
 
     # What the worker does; only here are widgets changed.
 

@@ -79,12 +79,7 @@ class ComparePanel(Working):
         Raises:
             PerfkitError: There is nothing to give; the sentence says why.
         """
-        if self.found is None:
-            self.start()
-        self.wait()
-        if self.found is None:
-            raise self._failed("Nothing was compared.")
-        return self.found
+        return self._got(lambda: self.found, "Nothing was compared.")
 
     @property
     def picked(self) -> tuple[str | None, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -15,13 +14,11 @@ from perfkit.displays import PERIOD_S
 from perfkit.errors import PerfkitError, RunError
 from perfkit.machine.collect import machine
 from perfkit.measure.events import TrialStarted
-from perfkit.panel import cells
 from perfkit.panel.diagnosis_view import DiagnosisView
 from perfkit.panel.points import Points
 from perfkit.panel.watching import NOTHING
-from perfkit.panel.worker import Worker
+from perfkit.panel.working import Measuring
 from perfkit.progress import Board, in_text
-from perfkit.running import interrupt_is_stop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,11 +27,11 @@ if TYPE_CHECKING:
     from perfkit.findings.diagnosis import Diagnosis
     from perfkit.panel.live_chart import LiveChart
 
-_SLICE_S = 0.1
+_QUESTION = "What slows your training?"
 _READY = "Ready: press Run."
 
 
-class DiagnosisPanel:
+class DiagnosisPanel(Measuring):
     """Run, Stop, a live chart, the report, and a button that applies what it says.
 
     What is applied is applied in the trials only: your code is never changed.
@@ -44,6 +41,8 @@ class DiagnosisPanel:
         diagnosis: What the last diagnosis found; None if it found nothing.
         applied: What was found when marked swaps were measured again; None before.
     """
+
+    what = "The run"
 
     def __init__(
         self,
@@ -59,17 +58,11 @@ class DiagnosisPanel:
         # What is no training is refused before anything is shown.
         self._open = functools.partial(open_diagnosis, maker(training))
         self._seed, self._folder = seed, folder
-        self._worker = Worker("perfkit-panel-diagnosis")
-        self._starting = threading.Lock()
-        self._idle, self._stopped = threading.Event(), threading.Event()
-        self._idle.set()
-        self._session: DiagnosisSession | None = None
-        self._error: Exception | None = None
         self.view.say(_READY)
+        super().__init__("diagnosis", self.view, _QUESTION)
         self.view.run.on_click(lambda _: self.start())
         self.view.stop.on_click(lambda _: self.stop())
         self.view.apply.on_click(lambda _: self.apply())
-        cells.take_over(self, "diagnosis")
 
     def __repr__(self) -> str:
         return repr(self.diagnosis) if self.diagnosis else "<the panel of a diagnosis>"
@@ -85,34 +78,16 @@ class DiagnosisPanel:
         }
         display(bundle, raw=True)  # type: ignore[no-untyped-call]
 
-    @property
-    def running(self) -> bool:
-        """Whether something is being measured."""
-        return not self._idle.is_set()
-
     def start(self) -> None:
         """Diagnose, as Run does; nothing happens while something is measured."""
-        self._ask(())
+        self._ask(self._run)
 
     def apply(self) -> None:
         """Measure the marked swaps at once against the training as given."""
-        if self.view.marked:
-            self._ask(self.view.marked)
+        if swaps := self.view.marked:
+            self._ask(lambda: self._run(swaps))
         else:
-            self._worker.ask(lambda: self.view.say("Mark at least one swap to apply."))
-
-    def stop(self) -> None:
-        """End what is running, as Stop does; what was measured by then counts."""
-        self._stopped.set()
-        if self._session is not None:
-            self._session.stop()
-
-    def wait(self) -> None:
-        """Return once nothing is running; an interrupt is Stop."""
-        with interrupt_is_stop() as asked:
-            while not self._idle.wait(_SLICE_S):
-                if asked.is_set():
-                    self.stop()
+            self._soon(lambda: self.view.say("Mark at least one swap to apply."))
 
     def result(self) -> Diagnosis:
         """Give what was found; it diagnoses first if nothing was found yet.
@@ -120,49 +95,20 @@ class DiagnosisPanel:
         Raises:
             PerfkitError: There is nothing to give; the sentence says why.
         """
-        if self.diagnosis is None:
-            self.start()
-        self.wait()
-        if self.diagnosis is not None:
-            return self.diagnosis
-        raise (self._error or RunError(NOTHING)).with_traceback(None)
-
-    def _ask(self, swaps: tuple[str, ...]) -> None:
-        with self._starting:
-            if self.running:
-                return
-            self._stopped.clear()
-            self._idle.clear()
-        self._worker.ask(lambda: self._run(swaps))
+        return self._got(lambda: self.diagnosis, NOTHING)
 
     # What the worker does; only here are widgets changed.
 
-    def _run(self, swaps: tuple[str, ...]) -> None:
-        try:
-            self._error = None
-            self.view.enable(running=True)
-            self.view.say("Running.")
-            if not swaps:
-                self.diagnosis = None
-                self.view.clear()
-            self._measure(swaps)
-        # Whatever the author of a training did wrong, the panel has to say it.
-        except Exception as error:
-            self._error = error
-            self.view.say(_sentence(error))
-        finally:
-            self._session = None
-            self.view.enable(running=False)
-            self._idle.set()
-
-    def _measure(self, swaps: tuple[str, ...]) -> None:
+    def _run(self, swaps: tuple[str, ...] = ()) -> None:
+        self.view.say("Running.")
+        if not swaps:
+            self.diagnosis = None
+            self.view.clear()
         budget = float(self.view.budget.value)
         session = self._open(budget, self._seed, self._folder, swaps)
-        self._session = session
-        if self._stopped.is_set():
-            session.stop()
         try:
-            _watch(session, self.view.chart, budget)
+            with self._stoppable(session):
+                _watch(session, self.view.chart, budget)
         finally:
             self._keep(session.finding, applied=bool(swaps))
         if session.finding is None:
@@ -181,9 +127,16 @@ class DiagnosisPanel:
             if found:
                 self.view.show(found)
 
+    def _sentence(self, error: Exception) -> str:
+        told = super()._sentence(error)
+        if not isinstance(error, PerfkitError):
+            return told
+        # A training that raised has the traceback of its own code with it.
+        return "\n".join((told, *getattr(error, "__notes__", ()))).strip()
+
 
 _STATIC = (
-    "<p><b>What slows your training?</b></p><p>No run yet. Run this notebook in "
+    f"<p><b>{_QUESTION}</b></p><p>No run yet. Run this notebook in "
     "JupyterLab to use the panel.</p>"
 )
 
@@ -218,10 +171,3 @@ def _watch(session: DiagnosisSession, chart: LiveChart, budget: float) -> None:
 
 def _doing(board: Board) -> dict[str, Any]:
     return {"said": board.doing, "left": board.left, "share": board.share}
-
-
-def _sentence(error: Exception) -> str:
-    notes = "\n".join(getattr(error, "__notes__", ()))
-    if isinstance(error, PerfkitError):
-        return f"{error}\n{notes}".strip()
-    return f"The run broke off: {type(error).__name__}: {error}."

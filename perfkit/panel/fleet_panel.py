@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +11,13 @@ from perfkit.experiments.base import Experiment
 from perfkit.fleet import opening, telling
 from perfkit.panel.controls import Controls, budget_control
 from perfkit.panel.fleet_view import FleetView
-from perfkit.panel.working import Working
+from perfkit.panel.working import Measuring
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from distributed import Client
 
-    from perfkit.fleet.asking import Asking
     from perfkit.fleet.outcome import Gathered
     from perfkit.fleet.task import Task
 
@@ -28,7 +26,7 @@ _ABOUT = "What is each machine of the fleet, and how fast is each part of it?"
 _READY = "Ready: Run asks every machine of the fleet."
 
 
-class FleetPanel(Working):
+class FleetPanel(Measuring):
     """Controls, Run, Stop, a row per machine, and what each of them found.
 
     Args:
@@ -71,8 +69,6 @@ class FleetPanel(Working):
             del widgets["guess"]
         self.view = FleetView(widgets)
         self.gathered: Gathered | None = None
-        self._asking: Asking | None = None
-        self._stopped = threading.Event()
         self.view.say(_READY)
         super().__init__("fleet", self.view, about)
         self.view.run.on_click(lambda _: self.start())
@@ -83,15 +79,7 @@ class FleetPanel(Working):
 
     def start(self) -> None:
         """Ask the fleet with what is set, as Run does; nothing happens during a run."""
-        if not self.running:
-            self._stopped.clear()
         self._ask(self._run)
-
-    def stop(self) -> None:
-        """End the run, as Stop does; what was measured by then comes home."""
-        self._stopped.set()
-        if self._asking is not None:
-            self._asking.stop()
 
     def result(self) -> Gathered:
         """Give what came home; it asks first if nobody was asked yet.
@@ -99,12 +87,7 @@ class FleetPanel(Working):
         Raises:
             PerfkitError: There is nothing to give; the sentence says why.
         """
-        if self.gathered is None:
-            self.start()
-        self.wait()
-        if self.gathered is None:
-            raise self._failed("Nobody was asked.")
-        return self.gathered
+        return self._got(lambda: self.gathered, "Nobody was asked.")
 
     def _task(self) -> Task:
         budget = float(self.view.controls["budget"].value)
@@ -119,15 +102,11 @@ class FleetPanel(Working):
         self.view.show(None)
         self.view.say("Connecting.")
         asking = opening.open_asking(self._task(), self._where, folder=self._folder)
-        self._asking = asking
-        if self._stopped.is_set():
-            asking.stop()
         try:
-            with closing(asking.events()) as events:
+            with self._stoppable(asking), closing(asking.events()) as events:
                 for rows in events:
                     self.view.draw(rows)
         finally:
-            self._asking = None
             self.gathered = asking.gathered()
             self.view.show(self.gathered)
         self.view.say(" ".join(telling.closing(self.gathered)))

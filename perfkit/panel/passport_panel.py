@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +9,12 @@ from typing import TYPE_CHECKING
 from perfkit.errors import RunError
 from perfkit.measure.launcher import launcher
 from perfkit.panel.passport_view import PassportView
-from perfkit.panel.working import Working
+from perfkit.panel.working import Measuring
 from perfkit.passports import saving
 from perfkit.recording.passport import ready
 
 if TYPE_CHECKING:
     from perfkit.passports.record import Passport
-    from perfkit.recording.making import Making
 
 _QUESTION = "What is this machine, and how fast is each part of it?"
 _READY = "Ready: press Run. No passport is written before you press Save."
@@ -26,7 +24,7 @@ _STOPPED = "Stopped: the passport holds what was measured by then. Save writes i
 _LABEL, _FILE = "this machine", "this-machine.json"
 
 
-class PassportPanel(Working):
+class PassportPanel(Measuring):
     """Run, Stop, progress, a preview of the whole file, and Save.
 
     Args:
@@ -55,9 +53,7 @@ class PassportPanel(Working):
         called = label or (file.stem if out else _LABEL)
         self.view = PassportView(seconds, called, str(file), names=with_names)
         self._made: Passport | None = None
-        self._making: Making | None = None
         self._saved: Path | None = None
-        self._stopped = threading.Event()
         self.view.say(_READY)
         super().__init__("passport", self.view, _QUESTION)
         self.view.run.on_click(lambda _: self.start())
@@ -85,15 +81,7 @@ class PassportPanel(Working):
 
     def start(self) -> None:
         """Measure with what is set, as Run does; nothing happens during a run."""
-        if not self.running:
-            self._stopped.clear()
         self._ask(self._run)
-
-    def stop(self) -> None:
-        """End the run, as Stop does; what was measured by then is kept."""
-        self._stopped.set()
-        if self._making is not None:
-            self._making.stop()
 
     def result(self) -> Passport:
         """Give the passport; it measures first if nothing was measured yet.
@@ -101,12 +89,8 @@ class PassportPanel(Working):
         Raises:
             PerfkitError: There is nothing to give; the sentence says why.
         """
-        if self._made is None:
-            self.start()
-        self.wait()
-        if self.passport is None:
-            raise self._failed("Stopped before anything was measured.")
-        return self.passport
+        nothing = "Stopped before anything was measured."
+        return self._got(lambda: self.passport, nothing)
 
     def _names(self) -> tuple[str, str]:
         return ready(None, with_names=self.view.names.value).names
@@ -119,14 +103,11 @@ class PassportPanel(Working):
         self._made, self._saved, self.view.can_save = None, None, False
         self.view.show(None)
         self.view.say("Running.")
-        self._making = making
-        if self._stopped.is_set():
-            making.stop()
         try:
-            self.view.status.begin(making.budget, lambda: making.spent)
-            making.make(self.view.status)
+            with self._stoppable(making):
+                self.view.status.begin(making.budget, lambda: making.spent)
+                making.make(self.view.status)
         finally:
-            self._making = None
             self.view.status.end()
         made = making.passport()
         if not (made.rungs or made.trainings):

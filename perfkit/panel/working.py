@@ -1,10 +1,11 @@
-"""What the panels about machines share: one thing at a time, in a thread of its own."""
+"""What panels share: one thing at a time, in a thread of its own, and Stop."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from html import escape
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from perfkit.errors import PerfkitError
 from perfkit.panel import cells
@@ -12,9 +13,10 @@ from perfkit.panel.worker import Worker
 from perfkit.running import interrupt_is_stop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-_SLICE_S = 0.1
+SLICE_S = 0.1
+_Found = TypeVar("_Found")
 
 
 class Shown(Protocol):
@@ -38,7 +40,12 @@ class Working:
         name: Of the panel.
         view: Its widgets.
         question: What it answers.
+
+    Attributes:
+        what: What it does, in a sentence about an error.
     """
+
+    what = "This"
 
     def __init__(self, name: str, view: Shown, question: str) -> None:
         self._shown, self._question = view, question
@@ -66,13 +73,17 @@ class Working:
         """Whether it is at work."""
         return not self._idle.is_set()
 
+    def start(self) -> None:
+        """Do what the panel is there for; nothing happens while it is at work."""
+        raise NotImplementedError
+
     def stop(self) -> None:
         """End what is running; what takes a moment only is let end."""
 
     def wait(self) -> None:
         """Return once it is not at work; an interrupt is Stop."""
         with interrupt_is_stop() as asked:
-            while not self._idle.wait(_SLICE_S):
+            while not self._idle.wait(SLICE_S):
                 if asked.is_set():
                     self.stop()
 
@@ -81,12 +92,30 @@ class Working:
         with self._starting:
             if self.running:
                 return
+            self._forget_stop()
             self._idle.clear()
         self._worker.ask(lambda: self._do(task))
+
+    def _forget_stop(self) -> None:
+        """Take back a Stop that was meant for what is over."""
 
     def _soon(self, task: Callable[[], None]) -> None:
         """Let a task be done that takes a moment, after what is being done."""
         self._worker.ask(lambda: self._try(task))
+
+    def _got(self, known: Callable[[], _Found | None], otherwise: str) -> _Found:
+        """Give what is known; it starts first if nothing is.
+
+        Raises:
+            PerfkitError: There is nothing to give; the sentence says why.
+        """
+        if known() is None:
+            self.start()
+        self.wait()
+        found = known()
+        if found is None:
+            raise self._failed(otherwise)
+        return found
 
     def _failed(self, otherwise: str) -> Exception:
         """Why there is nothing to give."""
@@ -111,7 +140,7 @@ class Working:
         # Files come from anywhere: whatever one of them does, the page stays usable.
         except Exception as error:
             self._error = error
-            self._shown.say(_sentence(error))
+            self._shown.say(self._sentence(error))
 
     def _bundle(self) -> dict[str, Any]:
         widget = self._shown.box._repr_mimebundle_()
@@ -124,8 +153,43 @@ class Working:
             "notebook in JupyterLab to use the panel.</p>"
         )
 
+    def _sentence(self, error: Exception) -> str:
+        if isinstance(error, PerfkitError):
+            return str(error)
+        return f"{self.what} broke off: {type(error).__name__}: {error}."
 
-def _sentence(error: Exception) -> str:
-    if isinstance(error, PerfkitError):
-        return str(error)
-    return f"This broke off: {type(error).__name__}: {error}."
+
+class Stoppable(Protocol):
+    """What takes long, and ends when it is told to."""
+
+    def stop(self) -> None:
+        """End it; callable from any thread."""
+
+
+class Measuring(Working):
+    """A panel whose work takes long and can be stopped."""
+
+    def __init__(self, name: str, view: Shown, question: str) -> None:
+        self._stopped = threading.Event()
+        self._measured: Stoppable | None = None
+        super().__init__(name, view, question)
+
+    def stop(self) -> None:
+        """End the run, as Stop does; what was measured by then counts."""
+        self._stopped.set()
+        if self._measured is not None:
+            self._measured.stop()
+
+    def _forget_stop(self) -> None:
+        self._stopped.clear()
+
+    @contextlib.contextmanager
+    def _stoppable(self, work: Stoppable) -> Iterator[None]:
+        """Let Stop end this work, one that was pressed before it began, too."""
+        self._measured = work
+        if self._stopped.is_set():
+            work.stop()
+        try:
+            yield
+        finally:
+            self._measured = None
