@@ -1,34 +1,20 @@
 """The curve of two devices and the plane of widths and batches, from findings."""
 
-from dataclasses import replace
-
 import pytest
 
 from perfkit import charts
 from perfkit.findings import store
-from perfkit.findings.record import Verdict
 from tests.charts.test_any_finding import check
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 from tests.findings.made import finding as made
+from tests.findings.made import of_run
 
 DAY = "2026-03-01T10:00:00+01:00"
 
 
 def finding(run, **more):
     """A finding of a run whose ticks are known."""
-    return replace(
-        made({}, rounds=0),
-        experiment="cpu-or-gpu",
-        recorded=DAY,
-        trials=run.trials,
-        timings=run.timings,
-        comparisons=run.comparisons,
-        noise_floor=run.noise_floor,
-        baseline=run.baseline,
-        notes=run.notes,
-        verdict=Verdict(headline="x"),
-        **more,
-    )
+    return of_run(run, experiment="cpu-or-gpu", recorded=DAY, **more)
 
 
 def test_the_curve_comes_first_and_the_plane_is_there():

@@ -1,34 +1,22 @@
 """Rate and efficiency over the number of devices, from findings."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
 from perfkit import charts
 from perfkit.findings import store
-from perfkit.findings.record import Verdict
 from perfkit.verdicts.scaling.names import SHARED
 from perfkit.workloads.scaling.devices import LOGICAL
 from tests.charts.test_any_finding import check
 from tests.experiments.scalings import linked, measured, steps
 from tests.findings.made import finding as made
+from tests.findings.made import of_run
 
 
 def finding(run, **more):
     """A finding of a run whose ticks are known."""
-    return replace(
-        made({}, rounds=0),
-        experiment="scaling",
-        trials=run.trials,
-        timings=run.timings,
-        comparisons=run.comparisons,
-        noise_floor=run.noise_floor,
-        baseline=run.baseline,
-        notes=run.notes,
-        verdict=Verdict(headline="x"),
-        **more,
-    )
+    return of_run(run, experiment="scaling", **more)
 
 
 def test_it_comes_first_for_several_devices_and_never_for_others():

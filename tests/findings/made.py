@@ -1,6 +1,7 @@
 """Findings made by hand, with ticks whose rate is known."""
 
 import random
+from dataclasses import replace
 
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.record import Machine
@@ -116,3 +117,18 @@ def finding(rates=None, *, rounds=3, against="naive", extra=(), **more):
         "seed": 7,
     }
     return Finding(**fields | more)
+
+
+def of_run(run, **more):
+    """A finding of a measurement whose ticks are known."""
+    return replace(
+        finding({}, rounds=0),
+        trials=run.trials,
+        timings=run.timings,
+        comparisons=run.comparisons,
+        noise_floor=run.noise_floor,
+        baseline=run.baseline,
+        notes=run.notes,
+        verdict=Verdict(headline="x"),
+        **more,
+    )

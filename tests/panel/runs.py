@@ -14,6 +14,7 @@ from perfkit.measure.events import (
 from perfkit.measure.measurement import Arm, Measurement
 from perfkit.measure.trial import Trial
 
+LONG_S = 30
 RATES = {"slow": 100.0, "fast": 400.0}
 
 
@@ -97,3 +98,10 @@ class Session:
 
     def stop(self):
         self.stopped.set()
+
+
+def settle(panel):
+    """Return once the panel's thread has done what it was asked for."""
+    done = threading.Event()
+    panel._worker.ask(done.set)
+    assert done.wait(LONG_S)

@@ -12,7 +12,8 @@ from tests.classroom.passports import passport
 from tests.export.pages import problems
 from tests.findings.made import MACHINE
 from tests.hostile.texts import ATTACKS
-from tests.panel.files import settle, state
+from tests.panel.files import state
+from tests.panel.runs import settle
 
 WITHOUT = replace(MACHINE, software=Software(platform="linux", build="none"))
 

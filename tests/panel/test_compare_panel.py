@@ -9,7 +9,8 @@ from tests.export.pages import problems
 from tests.hostile.broken import broken
 from tests.hostile.kinds import KINDS
 from tests.hostile.texts import ATTACKS, attacked
-from tests.panel.files import put, settle, state
+from tests.panel.files import put, state
+from tests.panel.runs import settle
 
 NO_SCRIPT = "<meta http-equiv=x content=\"default-src 'none'\">"
 

@@ -8,8 +8,8 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.panel import cells, diagnosis_panel
 from tests.diagnosis.diagnosed import SLOW_MAP, cause, diagnosis
 from tests.panel import runs
+from tests.panel.runs import settle
 
-LONG_S = 30
 XLA = cause("xla", "XLA", 1.4, "opportunity")
 
 
@@ -60,12 +60,6 @@ def house(monkeypatch):
 @pytest.fixture
 def panel(house):
     return perfkit.panel(make_training, budget=30)
-
-
-def settle(panel):
-    done = threading.Event()
-    panel._worker.ask(done.set)
-    assert done.wait(LONG_S)
 
 
 def test_nothing_runs_before_run_is_pressed(house, panel):

@@ -10,7 +10,8 @@ from perfkit.fleet.keeping import Keeper
 from perfkit.fleet.news import Home, Left
 from perfkit.panel import cells
 from tests.fleet import scripted
-from tests.panel.files import LONG_S, state
+from tests.panel.files import state
+from tests.panel.runs import LONG_S
 
 
 class Held(scripted.Fleet):

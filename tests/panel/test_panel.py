@@ -13,8 +13,7 @@ from perfkit.panel import panel as panels
 from tests.experiments.toy import Loops, NoRoom, SlowToPrepare
 from tests.findings import made
 from tests.panel import runs
-
-LONG_S = 30
+from tests.panel.runs import settle
 
 
 class House:
@@ -47,13 +46,6 @@ def panel(house):
 @pytest.fixture(autouse=True)
 def no_panel_of_an_earlier_test():
     cells._made.clear()
-
-
-def settle(panel):
-    """Return once the panel's thread has done what it was asked for."""
-    done = threading.Event()
-    panel._worker.ask(done.set)
-    assert done.wait(LONG_S)
 
 
 def state(panel):

@@ -14,7 +14,8 @@ from perfkit.recording import making
 from perfkit.recording.making import LADDER, TRAININGS
 from tests.findings import ladders
 from tests.findings.made import MACHINE
-from tests.panel.files import settle, state
+from tests.panel.files import state
+from tests.panel.runs import settle
 from tests.recording.test_making import climbed, trained
 
 
