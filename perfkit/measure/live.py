@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfkit.measure.awakening import awakening
 from perfkit.measure.trial import Trial
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ class LiveTrial:
         self._seed = seed
         self._last_ns = 0
         self._resumed_ns: list[int] = []
-        # Pauses that were the first of their kind in a turn; the kinds of this turn.
-        self._awakenings: dict[str, list[float]] = {}
+        # Whether each pause was the first of its kind in a turn; this turn's kinds.
+        self._first: dict[str, list[bool]] = {}
         self._paused: set[str] = set()
         self._frozen_ns: list[int] = []
         self._ticks: list[tuple[int, int]] = []
@@ -149,7 +150,7 @@ class LiveTrial:
                 # What spans another's turn is neither work nor a pause of its own.
                 if label and self._ticks and (every or not broken):
                     spent = (time_ns - self._last_ns - self._stood(time_ns)) / 1e9
-                    self._pauses_of(label).append(spent)
+                    self._paused_for(label, spent)
                 self._recurring |= {label: every[0]} if every else {}
                 examples = 0
             elif not self._ticks:
@@ -160,13 +161,11 @@ class LiveTrial:
             self._ticks.append((time_ns, examples))
             self._last_ns = time_ns
 
-    def _pauses_of(self, label: str) -> list[float]:
-        """Where a pause belongs that ends now."""
-        first = label not in self._paused
+    def _paused_for(self, label: str, spent: float) -> None:
+        self._pauses.setdefault(label, []).append(spent)
+        first = bool(self._resumed_ns) and label not in self._paused
+        self._first.setdefault(label, []).append(first)
         self._paused.add(label)
-        # What stood still before may wait in it for longer than it ever would.
-        kept = self._awakenings if first and self._resumed_ns else self._pauses
-        return kept.setdefault(label, [])
 
     def _stood(self, until_ns: int) -> int:
         """Nanoseconds that it stood still between its last tick and ``until_ns``."""
@@ -195,9 +194,8 @@ class LiveTrial:
             ticks=tuple(((at - started) / 1e9, n) for at, n in self._ticks),
             turns=tuple((at - started) / 1e9 for at in self._resumed_ns),
             pauses={
-                label: tuple(spent)
-                # Where there were no others, the first of a turn are all that is known.
-                for label, spent in (self._awakenings | self._pauses).items()
+                label: _without_waits(spent, self._first[label])
+                for label, spent in self._pauses.items()
             },
             parts={
                 name: tuple(parts.get(name, 0.0) for parts in self._parts)
@@ -207,3 +205,10 @@ class LiveTrial:
             notes=self._notes,
             seed=self._seed,
         )
+
+
+def _without_waits(spent: list[float], first: list[bool]) -> tuple[float, ...]:
+    """Leave out what a pause had to wait for because its turn had just begun."""
+    seconds = np.array(spent)
+    kept = seconds[~awakening(np.array(first), seconds)]
+    return tuple(float(second) for second in kept)

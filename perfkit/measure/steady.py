@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfkit.measure import recurring
+from perfkit.measure.awakening import awakening
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,8 +30,6 @@ _WARM_UP_T = 4.0
 _STEADY_TICKS = 8
 # Ticks of a trial in one go are gathered into so many blocks for resampling.
 _BLOCKS = 12
-# The first tick of a turn this many times as slow as usual is no work.
-_AWAKENING = 2.5
 # A trend is told apart from noise at this many standard errors, if it is this large.
 _DRIFT_T = 4.0
 _DRIFT_LEAST = 0.05
@@ -95,7 +94,9 @@ def steady(trial: Trial) -> Steady | None:
     turn = np.searchsorted(np.array(trial.turns), ends, side="left")
     if trial.turns and turn.max() > 0:
         # What came before the first turn warmed it up.
-        keep = (turn > 0) & ~_awakening(turn, spent / examples)
+        keep, cost = turn > 0, spent / examples
+        first = np.diff(turn, prepend=0) > 0
+        keep[keep] = ~awakening(first[keep], cost[keep])
         keys, blocks = np.unique(turn[keep], return_inverse=True)
     else:
         keep = np.arange(len(spent)) >= (warm_up_ticks(spent / examples) or 0)
@@ -115,24 +116,6 @@ def steady(trial: Trial) -> Steady | None:
         drift=_drift(ends[keep], spent[keep] / examples[keep]),
         pauses_s=recurring.seen_s(trial, float(time.sum() / work.sum())),
     )
-
-
-def _awakening(turn: NDArray[np.int_], cost: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which ticks are the first of a turn, and far slower than the others.
-
-    What stood still may have to wait: TensorFlow drops no iterator before its tuning
-    thread wakes, which sleeps the longer the longer the iterator has lived.
-
-    Args:
-        turn: Of each tick, 0 before the first turn.
-        cost: Seconds per example of each.
-    """
-    first = np.diff(turn, prepend=0) > 0
-    others = cost[(turn > 0) & ~first]
-    if not len(others):
-        return np.zeros(len(turn), dtype=bool)
-    slow: NDArray[np.bool_] = cost > _AWAKENING * np.median(others)
-    return first & slow
 
 
 def warm_up_ticks(cost: NDArray[np.float64]) -> int | None:

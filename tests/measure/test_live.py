@@ -99,3 +99,12 @@ def test_a_pause_does_not_count_what_stood_still_in_it(stage):
     stage.stand(5000)
     stage.tick(60, 0, "epoch end", every=1000)
     assert stage.record().pauses["epoch end"] == pytest.approx((0.06,))
+
+
+def test_the_first_pause_of_a_turn_counts_where_it_had_not_to_wait(stage):
+    ends(stage, 25, 20, 30)
+    stage.stand(5000)
+    ends(stage, 35)
+    assert stage.record().pauses["epoch end"] == pytest.approx(
+        (0.025, 0.02, 0.03, 0.035)
+    )
