@@ -5,7 +5,7 @@ processor does everything, the pipeline takes its cores from the training: their
 add up. Where a GPU computes, the pipeline works meanwhile: a step takes as long as the
 longer of the two, and the input is what shows beyond the rest. What a pipeline waits
 without working goes on beside the training on every machine. What A's split leaves open
-is taken to grow as the parts do.
+is taken to grow as the work of its parts does.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfkit.comparing.drawing import COUNT, slowdown
-from perfkit.comparing.pieces import MAP, pieces, pipeline_seconds
+from perfkit.comparing.pieces import ALONE, MAP, TOGETHER, pieces, pipeline_seconds
 from perfkit.comparing.record import UNEXPLAINED
-from perfkit.comparing.waits import by_core, is_late, waited
+from perfkit.comparing.waits import by_core, is_late, late, reading
 
 if TYPE_CHECKING:
     from perfkit.comparing.drawing import Drawn, Draws
@@ -63,19 +63,33 @@ def expected(
         found = _scaled(seconds, of[part], (a, b), draw)
         if found is not None:
             scaled[part] = found
+    work, left = b.works[name], _left(drawn, scaled, a.works[name])
     if "input" in scaled:
-        work = b.works[name]
-        scaled["input"] = _showing(scaled, waited(a, b, work, draw), work)
+        coming = np.maximum(scaled["input"] + late(a, b, work, draw), reading(b, work))
+        others = (seconds for part, seconds in scaled.items() if part != "input")
+        beyond = np.maximum(coming - sum(others, left), 0.0)
+        # A processor works on the batches in between: that shows in any case.
+        shown = 0.0 if work.on_gpu else scaled["input"]
+        scaled["input"] = np.maximum(beyond, shown)
     missing = [drawn.parts[part] for part in known if part not in scaled]
-    left = _share(drawn.parts[UNEXPLAINED], drawn)
-    if not scaled or left > _OPEN or any(_share(s, drawn) > _SMALL for s in missing):
+    is_open = _share(drawn.parts[UNEXPLAINED], drawn) > _OPEN
+    if not scaled or is_open or any(_share(s, drawn) > _SMALL for s in missing):
         return Expected(None, scaled, rungs)
-    whole = sum(scaled.values(), np.zeros(COUNT))
-    before = sum((drawn.parts[part] for part in scaled), np.zeros(COUNT))
+    parts = scaled | {UNEXPLAINED: left}
+    return Expected(sum(parts.values(), np.zeros(COUNT)), parts, rungs)
+
+
+def _left(drawn: Drawn, scaled: dict[str, Draws], work: Work) -> Draws:
+    """What A's split leaves open, grown as the work of its parts grows.
+
+    A pipeline works beside a GPU: what it takes is none of the step's.
+    """
+    parts = [part for part in scaled if part != "input" or not work.on_gpu]
+    after = sum((scaled[part] for part in parts), np.zeros(COUNT))
+    before = sum((drawn.parts[part] for part in parts), np.zeros(COUNT))
     # Parts below 0 are noise; a growth of their sum would be none.
-    growth = np.clip(whole / np.where(before > 0, before, np.inf), 0.0, 1e6)
-    rest = drawn.parts[UNEXPLAINED] * growth
-    return Expected(whole + rest, scaled | {UNEXPLAINED: rest}, rungs)
+    growth = np.clip(after / np.where(before > 0, before, np.inf), 0.0, 1e6)
+    return drawn.parts[UNEXPLAINED] * growth
 
 
 def _pipeline(a: Held, name: str, drawn: Drawn) -> Draws:
@@ -87,15 +101,6 @@ def _pipeline(a: Held, name: str, drawn: Drawn) -> Draws:
         return drawn.step
     hidden = pipeline_seconds(a, work)
     return shown if hidden is None else np.minimum(np.full(COUNT, hidden), drawn.step)
-
-
-def _showing(scaled: dict[str, Draws], waits: Draws, work: Work) -> Draws:
-    """What of B's pipeline shows in B's step."""
-    others = (seconds for part, seconds in scaled.items() if part != "input")
-    rest = sum(others, np.zeros(COUNT))
-    beyond = np.maximum(scaled["input"] + waits - rest, 0.0)
-    # A processor works on the batches in between: that shows in any case.
-    return beyond if work.on_gpu else np.maximum(beyond, scaled["input"])
 
 
 def _scaled(
@@ -122,7 +127,11 @@ def _longer(piece: Piece, a: Held, b: Held, draw: np.random.Generator) -> Draws 
     """How many times as long the work of a piece takes on B, without what it waits."""
     if piece.b == MAP and is_late(a, b, draw):
         return by_core(a, b, draw)
-    return slowdown(a, b, (piece.a, piece.b), draw)
+    longer = slowdown(a, b, (piece.a, piece.b), draw)
+    if longer is None or not piece.alone:
+        return longer
+    every, one = (slowdown(a, b, (rung, rung), draw) for rung in (TOGETHER, ALONE))
+    return None if every is None or one is None else longer * one / every
 
 
 def _share(seconds: Draws, drawn: Drawn) -> float:

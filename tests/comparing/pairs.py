@@ -130,25 +130,37 @@ def rung(name, rate, width=0.03):
 def split(one, real, extra=0.0):
     """Seconds of each part, from the work that the network and its feeding are.
 
-    What the pipeline waits is hidden below the rest of the step.
+    What the pipeline waits is hidden below the rest of the step, and the disk reads
+    while it works.
     """
     _, model, batch, weights, feed = one
-    main = {
-        "tiny-dense": 200 / real["operation in a graph"],
-        "small-cnn": 2e9 / real["convolution, float32"],
-        "wide-dense": 6 * weights * batch / real["TensorFlow product, float32"],
+    multiplied = {
+        "tiny-dense": 0.0,
+        "small-cnn": batch * 35_003_904 / real["convolution, float32"],
+        "wide-dense": batch * 16_838_656 / real["TensorFlow product, float32"],
     }[model]
+    alone = 200 / real["operation in a graph"]
+    if model != "tiny-dense":
+        # Kernels where the other cores find nothing to do.
+        kernels = real["TensorFlow product, 1 core"]
+        if model == "small-cnn":
+            every = real["TensorFlow product, float32"]
+            kernels *= real["convolution, float32"] / every
+        alone = 7e8 / kernels
     update = 28 * weights / real["memory copy"] if model != "tiny-dense" else 0.0
-    dispatch = 1.5 / real["graph call"]
+    main = multiplied + alone
+    dispatch = 1 / real["graph call"] + 5000 / real["Python loop"]
     late = real.get("late", 0.0)
-    work = extra + batch * 0.3 * (1 / real["tf.data map"] - late)
-    waits = batch * late
+    work, read = extra, 0.0
     if feed == "JPEG":
         work += batch / real["JPEG decode"]
     if feed == "disk":
-        waits += batch * 262_144 / real["data disk"]
+        work += 0.4 * batch / real["JPEG decode"]
+        read = batch * 262_144 / real["data disk"]
+    else:
+        work += 250 * batch / real["Python loop"]
     return {
-        "input": max(work, work + waits - dispatch - main - update),
+        "input": max(work, max(work + batch * late, read) - dispatch - main - update),
         "dispatch": dispatch,
         "transfer": 0.0,
         "compute": main + update,

@@ -37,6 +37,17 @@ SIDE_ON_DISK, DEPTH_ON_DISK = 256, 4
 BYTES_ON_DISK = SIDE_ON_DISK**2 * DEPTH_ON_DISK
 FORGOTTEN = "that memory forgot"
 _RESIDENT = ", resident"
+# Multiplications and additions to train on an example: twice a product's in the first
+# layer, whose input has no gradient, three times in the others. What starts operations
+# and multiplies next to nothing has none.
+FLOP = {
+    "small-cnn": 2
+    * (
+        2 * 32**2 * 3**2 * 3 * 32
+        + 3 * (16**2 * 3**2 * 32 * 64 + 8**2 * 64 * 128 + 128 * 10)
+    ),
+    "wide-dense": 2 * (2 * 1024**2 + 3 * (2 * 1024**2 + 1024 * 10)),
+}
 
 
 @dataclass(frozen=True)
