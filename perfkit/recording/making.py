@@ -94,13 +94,16 @@ class Making:
         try:
             self._start(display)
             count = int((self.budget - self.spent) / _VISIT_S)
-            for left in range(max(1, min(_MOST_VISITS, count)), 0, -1):
+            left = max(1, min(_MOST_VISITS, count))
+            while left:
                 began = self.spent
                 self._measure(LADDER, _LADDERS_SHARE / left, display)
                 share = (1 - _LADDERS_SHARE) / (left - _LADDERS_SHARE)
                 self._measure(TRAININGS, share, display)
                 if self.budget - self.spent < _SHORTER * (self.spent - began):
                     break
+                # Where setting up takes more than a visit, so would each of them.
+                left = left - 1 if self._trained else min(left - 1, 1)
         except KeyboardInterrupt:
             self.stopped = True
         self._over = True
@@ -174,6 +177,13 @@ class Making:
     def findings(self) -> dict[str, Finding]:
         """What each experiment found, by its name: all visits together."""
         return {name: together(told) for name, told in self.visits.items()}
+
+    @property
+    def _trained(self) -> bool:
+        """Whether a trial of a training was completed by now."""
+        visits = self.visits.get(TRAININGS, ())
+        trials = itertools.chain(*(found.trials for _, found in visits))
+        return any(trial.outcome == "completed" for trial in trials)
 
     def _measure(self, name: str, share: float, display: Display) -> None:
         """Run one experiment for a share of what is left."""

@@ -48,7 +48,7 @@ def swaps(reference, copied=None):
     found = {
         work.TOGETHER: ALONE + CALL / reference.together,
         work.ONE: one + CALL,
-        work.ONE_TOGETHER: one + CALL / work.MANY,
+        work.ONE_TOGETHER: one + CALL / reference.many,
     }
     return found if copied is None else found | {work.COPIED: ALONE + CALL + copied}
 

@@ -222,5 +222,5 @@ def test_a_resident_training_ticks_and_swaps_in_turn():
 def test_a_made_run_is_what_its_maker_says():
     swap = references.swaps(REFERENCES[0])
     assert swap[work.ONE] - swap[work.ONE_TOGETHER] == pytest.approx(
-        CALL * (1 - 1 / work.MANY)
+        CALL * (1 - 1 / REFERENCES[0].many)
     )

@@ -2,6 +2,7 @@ import getpass
 import json
 import platform
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,21 @@ def test_the_trainings_get_what_the_ladder_leaves(machine):
     _, _, asked = machine
     assert asked[LADDER] < 0.6 * 60
     assert asked[TRAININGS] == pytest.approx(60 - 2 - 3)
+
+
+@pytest.mark.parametrize(("outcome", "visits"), [("completed", 4), ("stopped", 2)])
+def test_where_no_training_is_ready_within_a_visit_the_next_has_all_the_rest(
+    machine, monkeypatch, outcome, visits
+):
+    monkeypatch.setattr("perfkit.machine.start.started", lambda _: None)
+    clock, scripts, asked = machine
+    found = scripts[TRAININGS].finding
+    trials = tuple(replace(trial, outcome=outcome) for trial in found.trials)
+    scripts[TRAININGS] = Session(clock, replace(found, trials=trials), STEP)
+    being = record(machine, budget=200.0)
+    assert len(being.visits[TRAININGS]) == visits
+    left = 200 - sum(len(told) for told in being.visits.values())
+    assert asked[TRAININGS] == pytest.approx(left, abs=10)
 
 
 def test_a_measurement_that_takes_too_long_is_ended(machine):

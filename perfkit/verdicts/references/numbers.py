@@ -21,7 +21,6 @@ from perfkit.passports.record import Part, Training
 from perfkit.workloads.references.jobs import REFERENCES, RESIDENTS
 from perfkit.workloads.references.work import (
     COPIED,
-    MANY,
     ONE,
     ONE_TOGETHER,
     STEPS,
@@ -139,9 +138,12 @@ def _dispatch(levels: Levels, reference: Reference) -> Part:
     """What a call costs, seen on one example: there it is most of a step."""
     one, many = _swap(reference, ONE), _swap(reference, ONE_TOGETHER)
     saved = _saved(levels, "dispatch", one, many, 1)
-    how = f"A call for each step swapped for one of {MANY} steps, on one example."
+    how = (
+        f"A call for each step swapped for one of {reference.many} steps, on one "
+        "example."
+    )
     # A call is left for every so many steps.
-    return _said(_scaled(saved, MANY / (MANY - 1)), how)
+    return _said(_scaled(saved, reference.many / (reference.many - 1)), how)
 
 
 def _compute(levels: Levels, reference: Reference, dispatch: Part) -> Part:

@@ -37,6 +37,9 @@ SIDE_ON_DISK, DEPTH_ON_DISK = 256, 4
 BYTES_ON_DISK = SIDE_ON_DISK**2 * DEPTH_ON_DISK
 FORGOTTEN = "that memory forgot"
 _RESIDENT = ", resident"
+# Steps on one example in a call, at most, and as a multiple of those on a batch: they
+# have to end within a turn.
+_MOST_AT_ONCE, _AT_ONCE = 64, 8
 # Multiplications and additions to train on an example: twice a product's in the first
 # layer, whose input has no gradient, three times in the others. What starts operations
 # and multiplies next to nothing has none.
@@ -80,6 +83,11 @@ class Reference:
         """The variant that trains the same network on one batch that is there."""
         precision = "" if self.dtype == FLOAT32 else f", {self.dtype}"
         return f"{self.model}{precision}{_RESIDENT}"
+
+    @property
+    def many(self) -> int:
+        """Steps on one example in a call that makes several of them."""
+        return min(_MOST_AT_ONCE, _AT_ONCE * self.together)
 
     @property
     def what(self) -> str:

@@ -51,8 +51,6 @@ COPIED = "a batch copied to the GPU"
 STEPS, TRAINED = "steps", "trained"
 # Examples that are fed from memory, in batches.
 _BATCHES = 8
-# Of a call that makes several steps on one example: so many take no time to speak of.
-MANY = 64
 # Ticks of the training itself between two rounds of swaps.
 _TICKS = 2
 _SIDE = 32
@@ -183,11 +181,11 @@ def _swaps(
     work: _Work, batch: tuple[Any, Any]
 ) -> Iterator[tuple[str, Callable[[], object], int]]:
     """Each swap: its label, what makes it, and the steps in that."""
-    together = work.reference.together
+    together, many = work.reference.together, work.reference.many
     one = tuple(part[:1] for part in batch)
     yield TOGETHER, lambda: work.steps(together, *batch), together
     yield ONE, lambda: work.step(*one), 1
-    yield ONE_TOGETHER, lambda: work.steps(MANY, *one), MANY
+    yield ONE_TOGETHER, lambda: work.steps(many, *one), many
     if _gpus():
         there = _on_host(batch)
         yield COPIED, lambda: work.step(*there), 1
