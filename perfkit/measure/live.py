@@ -194,7 +194,7 @@ class LiveTrial:
             ticks=tuple(((at - started) / 1e9, n) for at, n in self._ticks),
             turns=tuple((at - started) / 1e9 for at in self._resumed_ns),
             pauses={
-                label: _without_waits(spent, self._first[label])
+                label: self._without_waits(label, spent)
                 for label, spent in self._pauses.items()
             },
             parts={
@@ -206,9 +206,11 @@ class LiveTrial:
             seed=self._seed,
         )
 
-
-def _without_waits(spent: list[float], first: list[bool]) -> tuple[float, ...]:
-    """Leave out what a pause had to wait for because its turn had just begun."""
-    seconds = np.array(spent)
-    kept = seconds[~awakening(np.array(first), seconds)]
-    return tuple(float(second) for second in kept)
+    def _without_waits(self, label: str, spent: list[float]) -> tuple[float, ...]:
+        """Leave out what a pause had to wait for because its turn had just begun."""
+        seconds, first = np.array(spent), np.array(self._first[label])
+        waited = awakening(first, seconds)
+        if label in self._recurring and not first.all():
+            # An iterator is dropped at the end of an epoch: nearly each of them waits.
+            waited = first
+        return tuple(float(second) for second in seconds[~waited])
