@@ -77,6 +77,16 @@ def test_parts_that_add_up_are_found_and_nothing_is_left(one):
     assert found.rate == pytest.approx(one.batch / found.seconds)
 
 
+def test_one_swap_in_each_trial_is_enough_for_the_parts():
+    run = measured()
+    few = tuple(
+        replace(t, pauses={label: spent[:1] for label, spent in t.pauses.items()})
+        for t in run.trials
+    )
+    found = numbers.trainings(replace(run, trials=few))
+    assert found == numbers.trainings(run)
+
+
 def test_the_parts_always_add_up_to_the_step():
     for training in numbers.trainings(measured(noise=0.1, extra=0.003)):
         if training.seconds:
