@@ -6,6 +6,7 @@ each is a share that holds for all jobs alike, and the doubt in it is large.
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _ENOUGH = 5
 # Cores that others keep busy, as a share of those granted; less is always there.
 _LEAST = 0.05
+# Into so many a run is cut to see whether the machine slowed down.
+_STRETCHES = 10
 # The pulse of a healthy machine falls so far below its best, at most.
 _STEADY = 0.85
 # Nothing is lost beyond this: what is left has to have done the work.
@@ -84,11 +87,21 @@ def _filled(held: Held) -> float:
 
 
 def _pulse(samples: Columns) -> float | None:
-    """The usual speed of the cores as a share of nearly the best that was seen."""
-    known = sorted(v for v in samples.get("pulse", ()) if v is not None and v > 0)
-    if len(known) < _ENOUGH:
+    """The usual speed of the cores as a share of the best that was seen.
+
+    A core that shares its arithmetic with another is slower whenever that one works,
+    and so are clocks when all cores do: the training itself moves the pulse. In every
+    stretch of a run the other core rests at times. What keeps even the best moments of
+    most stretches below those of others is the machine.
+    """
+    known = [v for v in samples.get("pulse", ()) if v is not None and v > 0]
+    count = min(_STRETCHES, len(known) // _ENOUGH)
+    if count < 2:
         return None
-    return statistics.median(known) / known[int(0.95 * (len(known) - 1))]
+    edges = [number * len(known) // count for number in range(count + 1)]
+    stretches = [sorted(known[a:b]) for a, b in itertools.pairwise(edges)]
+    best = [stretch[int(0.9 * (len(stretch) - 1))] for stretch in stretches]
+    return statistics.median(best) / max(best)
 
 
 def _gpu(machine: Machine, samples: Columns) -> tuple[float, tuple[str, ...]]:

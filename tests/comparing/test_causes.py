@@ -86,6 +86,16 @@ def test_slower_clocks_are_a_part_of_their_own():
     assert "the cores of B ran at 63 % of their best" in found.headline
 
 
+def test_a_core_that_is_slower_while_the_other_works_is_not_throttled():
+    """Two that share their arithmetic: every third sample finds the other at rest."""
+    pulse = tuple(1.0 if at % 3 == 0 else 0.55 for at in range(pairs.SAMPLES))
+    slow = pairs.onednn_off()
+    shared = pairs.changed(slow, samples=slow.samples | {"pulse": pulse})
+    main = compare(pairs.passport(), shared).main
+    assert main.change("throttling").b == 0
+    assert main.causes[0].name == "compute"
+
+
 def test_a_load_costs_nothing_while_cores_stand_idle():
     slow = pairs.waiting_elements()
     columns = {"cpu_trial": (0.3,) * pairs.SAMPLES, "cpu_other": (0.2,) * pairs.SAMPLES}

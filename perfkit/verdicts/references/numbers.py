@@ -225,8 +225,8 @@ def _as_trial(
     trial: Trial, name: str, spent: tuple[float, ...], examples: int
 ) -> Trial:
     """The pauses of one label as the ticks of a trial."""
-    # A rate needs two ticks. Where a trial had time for one swap, that counts twice: its
-    # doubt is in how trials differ.
+    # A rate needs two ticks. Where a trial had time for one swap, that counts twice:
+    # its doubt is in how trials differ.
     spent = spent * 2 if len(spent) == 1 else spent
     ends = [math.fsum(spent[:count]) for count in range(1, len(spent) + 1)]
     return Trial(
