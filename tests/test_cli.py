@@ -227,6 +227,10 @@ def test_a_run_reports_saves_and_succeeds(tmp_path):
     (comparison,) = written["comparisons"]
     assert comparison["verdict"] in ("slower", "too noisy to say")
     assert comparison["low"] < 1
+    # A nap is never shorter than asked for, so eight examples never come sooner.
+    rates = {timing["variant"]: timing["rate"] for timing in written["timings"]}
+    assert 0 < rates["awake"] <= 8 / 0.010
+    assert 0 < rates["napping"] <= 8 / 0.015
     assert json.loads(kept.read_text()) == written
 
 

@@ -209,8 +209,9 @@ class LiveTrial:
     def _without_waits(self, label: str, spent: list[float]) -> tuple[float, ...]:
         """Leave out what a pause had to wait for because its turn had just begun."""
         seconds, first = np.array(spent), np.array(self._first[label])
-        waited = awakening(first, seconds)
-        if label in self._recurring and not first.all():
+        if label in self._recurring:
             # An iterator is dropped at the end of an epoch: nearly each of them waits.
-            waited = first
+            waited = first & (not first.all())
+        else:
+            waited = awakening(first, seconds)
         return tuple(float(second) for second in seconds[~waited])
