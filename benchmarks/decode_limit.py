@@ -31,7 +31,6 @@ SIMPLEJPEG = "decode limit, simplejpeg"
 SQUARES = "decode limit, squares"
 PIPELINES = (
     "naive map",
-    "rewritten",
     "prefetch",
     "uint8",
     "fixed threads",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from perfkit.diagnosing import diagnose
     from perfkit.diagnosis.steps import steps
     from perfkit.doctor.examining import doctor
+    from perfkit.documents import load
     from perfkit.elsewhere import fresh
     from perfkit.errors import PerfkitError
     from perfkit.experiments import experiment, experiments
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from perfkit.experiments.parameters import Choice, Folder, Range
     from perfkit.export import export
     from perfkit.findings.record import Finding, Verdict
-    from perfkit.findings.store import findings, load
+    from perfkit.findings.store import findings
     from perfkit.machine.collect import machine
     from perfkit.measure.tick import READY, Note, Pause, Tick, every
     from perfkit.panel.panel import panel
@@ -105,7 +106,7 @@ _HOME = {
     "export": "export",
     "findings": "findings.store",
     "fresh": "elsewhere",
-    "load": "findings.store",
+    "load": "documents",
     "machine": "machine.collect",
     "panel": "panel.panel",
     "passport": "recording.passport",

@@ -107,7 +107,14 @@ def _diagnose(asked: Namespace) -> int:
     from perfkit.diagnosing import open_diagnosis
 
     _check_writable(asked.json)
-    session = open_diagnosis(asked.training, asked.budget, asked.seed, asked.out)
+    session = open_diagnosis(
+        asked.training,
+        asked.budget,
+        asked.seed,
+        asked.out,
+        arguments=asked.arguments,
+        fit=asked.fit,
+    )
     return _watched(session, asked)
 
 
@@ -158,15 +165,26 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
 
 
 def _show(asked: Namespace) -> int:
-    from perfkit.findings.store import load
+    from perfkit.documents import load
+    from perfkit.findings.profile import Profile
+    from perfkit.passports.record import Passport
+    from perfkit.report import sayer
 
-    finding = load(asked.file)
-    _report(finding, _console())
+    found, console = load(asked.file), _console()
+    if isinstance(found, Passport | Profile):
+        sayer(console)(repr(found))
+    else:
+        _report(found, console)
     if asked.chart:
         from perfkit.charts import chart
 
+        if isinstance(found, Passport):
+            raise BadParameterError(
+                "A passport has no chart of its own: `perfkit compare A.json B.json -o "
+                "PAGE.html` draws two."
+            )
         with _writing(asked.chart):
-            chart(finding).save(asked.chart)
+            chart(found).save(asked.chart)
     return DONE
 
 

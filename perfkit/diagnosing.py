@@ -7,9 +7,12 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis.maker import maker
+from perfkit.diagnosis.replay import Replay, recording
 from perfkit.diagnosis.session import LEAST_BUDGET_S, DiagnosisSession
 from perfkit.displays import display_here
-from perfkit.running import check_seed, default_budget, seconds, watch
+from perfkit.errors import MissingPartError
+from perfkit.running import check_seed, default_budget, replay_from, seconds, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +30,9 @@ def diagnose(
     budget: float | None = None,
     seed: int | None = None,
     folder: str | Path | None = None,
+    arguments: Sequence[str] = (),
+    fit: int = 0,
+    replay: str | Path | None = None,
 ) -> Diagnosis:
     """Swap one thing at a time in a training of yours, and rank what each brings.
 
@@ -36,17 +42,32 @@ def diagnose(
     then holds what was measured by then.
 
     Args:
-        make_training: The function, or ``"FILE.py:make_training"``.
+        make_training: The function, ``"FILE.py:make_training"``, or a script as it is,
+            ``"train.py"``: it runs up to its training call, which is taken over, and
+            what it writes is kept apart from your files.
         budget: Seconds for all of it; 120 unless PERFKIT_BUDGET says otherwise.
         seed: Where random order and random numbers start; None draws one.
         folder: Where it is saved; None for ``perfkit-findings`` here.
+        arguments: Of the script, as on its own command line.
+        fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
+        replay: A recorded diagnosis of this very code to show in place of a run; see
+            ``perfkit.run``.
 
     Raises:
         BadParameterError: What was given is no training, or the budget holds none.
+        MissingPartError: There is no such recording.
         RunError: The training cannot be run; the sentence says why, and a note holds
             the traceback of your own code.
     """
-    session = open_diagnosis(make_training, budget, seed, folder)
+    session = open_diagnosis(
+        make_training,
+        budget,
+        seed,
+        folder,
+        arguments=arguments,
+        fit=fit,
+        replay=replay,
+    )
     found = watch(session, display_here())
     if session.unsaved:
         warnings.warn(session.unsaved, stacklevel=2)
@@ -59,17 +80,29 @@ def open_diagnosis(
     seed: int | None = None,
     folder: str | Path | None = None,
     only: Sequence[str] = (),
-) -> DiagnosisSession:
-    """Make a diagnosis, not yet begun; refuse what cannot succeed.
+    arguments: Sequence[str] = (),
+    fit: int = 0,
+    replay: str | Path | None = None,
+) -> DiagnosisSession | Replay:
+    """Make a diagnosis, not yet begun, or its replay; refuse what cannot succeed.
 
     With ``only``, the names of swaps, it applies those at once and measures them again.
     """
     check_seed(seed)
+    home = Path(os.path.expanduser(folder)) if folder is not None else None
+    made = maker(make_training, arguments, fit)
+    if where := replay_from(replay):
+        if only:
+            raise MissingPartError(
+                "A recording cannot be measured again: run without a replay to apply "
+                "swaps."
+            )
+        return Replay(recording(made, where), home)
     return DiagnosisSession(
-        make_training,
+        made,
         budget=usual_budget() if budget is None else seconds("budget", budget),
         seed=seed,
-        folder=Path(os.path.expanduser(folder)) if folder is not None else None,
+        folder=home,
         only=only,
     )
 

@@ -111,6 +111,6 @@ def _in_terminal(board: Board) -> RenderableType:
     bar.add_row(ProgressBar(total=1.0, completed=board.share, width=30), board.left)
     lines = [Text(board.doing, overflow="ellipsis", no_wrap=True)]
     if board.best:
-        best = f"Fastest so far: {board.best}"
+        best = f"Highest rate so far: {board.best}"
         lines.append(Text(best, style="dim", overflow="ellipsis", no_wrap=True))
     return Group(bar, *lines)

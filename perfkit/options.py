@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import textwrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -23,7 +24,7 @@ _COMMANDS = {
     "run": "ask this machine one of them",
     "diagnose": "say what slows a training of your own, swap by swap",
     "profile": "trace a few steps of a training of yours, to explain what was measured",
-    "show": "show a saved finding: its verdict and its table",
+    "show": "show a saved finding, diagnosis, profile or passport",
     "passport": "record this machine in one small file, to compare it with others",
     "compare": "say why the same training runs differently on two machines",
     "class": "hold the machines of a folder of passports against each other",
@@ -74,7 +75,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         raise BadParameterError(unknown("command", given, commands))
     if given in _FILLERS:
         _FILLERS[given](commands[given], arguments)
-    asked, rest = parser.parse_known_args(arguments)
+    ours = list(arguments)
+    if given == "diagnose":
+        # What follows belongs to the script.
+        ours = list(itertools.takewhile(lambda word: word != "--", arguments))
+    asked, rest = parser.parse_known_args(ours)
+    if given == "diagnose":
+        asked.arguments = list(arguments[len(ours) + 1 :])
     if asked.command is None:
         parser.error(f"say what to do: {', '.join(commands)}")
     if getattr(asked, "name", None) is not None:
@@ -143,9 +150,17 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.epilog = _EXIT_CODES
     parser.add_argument(
         "training",
-        metavar="FILE.py:FUNCTION",
-        help="a function that returns a compiled Keras model and its data, and if you "
-        "like a dict of arguments for fit; (make_training) where only FILE.py is given",
+        metavar="FILE.py",
+        help="a script as it is, its own arguments behind --; or FILE.py:FUNCTION, a "
+        "function that returns a compiled Keras model and its data, and if you like a "
+        "dict of arguments for fit",
+    )
+    parser.add_argument(
+        "--fit",
+        type=_integer,
+        metavar="N",
+        default=0,
+        help="which of the script's calls of fit to take, from 1 (that of most epochs)",
     )
     _add_run_options(parser, "seconds for all of it (120)")
 
@@ -153,8 +168,9 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 def _fill_profile(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.add_argument(
         "training",
-        metavar="FILE.py:FUNCTION",
-        help="a function as `perfkit diagnose` takes it; or a saved profile, NAME.json",
+        metavar="FILE.py",
+        help="a script or a function as `perfkit diagnose` takes it; or a saved "
+        "profile, NAME.json",
     )
     parser.add_argument(
         "--steps", type=_integer, metavar="N", default=10, help="1 to 10; default 10"
@@ -188,7 +204,7 @@ def _add_run_options(parser: argparse.ArgumentParser, budget: str) -> None:
 
 
 def _fill_show(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    parser.add_argument("file", metavar="FILE", help="a finding, as a run saved it")
+    parser.add_argument("file", metavar="FILE", help="as perfkit saved it")
     parser.add_argument(
         "--chart", metavar="FILE", help="also draw the chart here, as SVG"
     )

@@ -139,12 +139,17 @@ class Board:
 
     @property
     def best(self) -> str:
-        """The fastest so far and its rate; "" where there is none to be the fastest."""
+        """What has the highest rate so far, and that; "" where none are compared."""
         return "" if self._rungs or not self.rates else ", ".join(self.rates[0])
 
 
 def with_interval(timing: Timing, unit: str = "examples") -> str:
-    """Write a rate with its interval, as ``"1,240 examples/s (1,190 to 1,300)"``."""
+    """Write a rate with its interval, as ``"1,240 examples/s (1,190 to 1,300)"``.
+
+    While a run goes, a rate that is hardly known yet stands alone.
+    """
+    if not units.is_known(timing.low, timing.high):
+        return units.rate(timing.rate, unit)
     return units.rate_between(timing.rate, timing.low, timing.high, unit)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from perfkit import units
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.diagnosis_card import lines
-from perfkit.findings.standing import heading, of_limit, rate, standings
+from perfkit.findings.standing import heading, of_limit, rate, standings, unknowns
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def write(finding: Recorded, console: Console) -> None:
 
 
 def _write_diagnosis(found: Diagnosis, say: Say) -> None:
+    if found.replayed:
+        say(found.finding.stamp, style="bold")
     say(found.finding.question)
     say(found.verdict, style="bold")
     for line in lines(found):
@@ -123,13 +125,12 @@ def _ratio(row: Standing) -> str:
     found = row.comparison
     if found is None:
         return of_limit(row)
-    low, high = (units.ratio(end)[:-1] for end in (found.low, found.high))
     of = f" of {found.baseline}" if found.baseline != row.group else ""
-    return f"{units.ratio(found.ratio)} ({low} to {high}){of}"
+    return f"{found.interval}{of}"
 
 
 def _verdict(row: Standing) -> str:
-    said = row.comparison.verdict if row.comparison else ""
+    said = row.comparison.judgement if row.comparison else ""
     alone = "baseline" if row.is_baseline else ""
     place = "the fastest" if row.place == "fastest" else ""
     return "; ".join(part for part in (said or alone, place, row.problem) if part)
@@ -141,6 +142,7 @@ def _footnotes(finding: Finding) -> Iterator[str]:
         share = units.percent(abs(finding.noise_floor - 1))
         floor = f"{share}, no smaller difference is claimed"
     yield "Ranges: 95 % intervals."
+    yield from unknowns(finding)
     yield f"Noise floor: {floor}."
     tensorflow = finding.machine.versions.get("tensorflow", "not installed")
     yield f"Machine: {finding.machine.summary}, TensorFlow {tensorflow}."

@@ -76,7 +76,7 @@ def run(
         seed: Where random order and random numbers start; None draws one.
         folder: Where findings are saved; None for ``perfkit-findings`` here.
         replay: A recorded finding to show in place of a run: its file, a folder that
-            holds it, or a machine that perfkit brings along. None for what
+            holds it, or "1" for those that perfkit brings along. None for what
             PERFKIT_REPLAY says, "" for a run in any case.
         **parameters: The experiment's parameters; each has a default.
 

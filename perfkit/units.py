@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _SECONDS = ((1e-6, "ns", 1e9), (1e-3, "µs", 1e6), (1.0, "ms", 1e3))
 _BYTES = ("B", "KB", "MB", "GB", "TB")
 # What is counted by the billion has prefixes; everything else has words.
 _PREFIXED = ("FLOP", "B", "Hz")
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
 _WORDS = ((1e9, "billion "), (1e6, "million "))
+# What is not known: never 0, and never a number that could be anything.
+UNKNOWN = "?"
+# An interval whose ends lie further apart than this factor says too little.
+_VAGUE = 4.0
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -47,11 +56,46 @@ def rate(value: float, unit: str = "examples") -> str:
     return f"{significant(value / factor)} {name}"
 
 
+def is_known(low: float, high: float) -> bool:
+    """Whether an interval says enough for what lies in it to be a result."""
+    if high < 0:
+        low, high = -high, -low
+    return low == high or 0 < low <= high <= _VAGUE * low
+
+
+def between(
+    value: float, low: float, high: float, write: Callable[[float], str]
+) -> str:
+    """Write a value with its interval, as ``"12 ms (11 ms to 13 ms)"``, or ``"?"``."""
+    if not is_known(low, high):
+        return UNKNOWN
+    return f"{write(value)} ({write(low)} to {write(high)})"
+
+
 def rate_between(value: float, low: float, high: float, unit: str = "examples") -> str:
-    """Write a rate with its interval, as ``"12.3 GFLOP/s (11.9 to 12.8)"``."""
+    """Write a rate with its interval, as ``"12.3 GFLOP/s (11.9 to 12.8)"``.
+
+    What is not known is ``"? FLOP/s"``.
+    """
+    if not is_known(low, high):
+        return f"{UNKNOWN} {_scale(0.0, unit)[1]}"
     factor, name = _scale(value, unit)
     ends = f"{significant(low / factor)} to {significant(high / factor)}"
     return f"{significant(value / factor)} {name} ({ends})"
+
+
+def ratio_between(value: float, low: float, high: float) -> str:
+    """Write a ratio with its interval, as ``"1.32× (1.28 to 1.36)"``, or ``"?"``."""
+    if not is_known(low, high):
+        return UNKNOWN
+    return f"{ratio(value)} ({ratio(low)[:-1]} to {ratio(high)[:-1]})"
+
+
+def spread(value: float, low: float, high: float, write: Callable[[float], str]) -> str:
+    """Write a value with its interval as a share of it: ``"120 ± 3 %"``, or ``"?"``."""
+    if not is_known(low, high):
+        return UNKNOWN
+    return f"{write(value)} ± {percent((high / low) ** 0.5 - 1)}"
 
 
 def _scale(value: float, unit: str) -> tuple[float, str]:

@@ -1,17 +1,131 @@
-"""What several folders of tests share."""
+"""What several folders of tests share, and in which order tests run.
 
+Side by side (``-n``) pytest's workers take the tests that measure nothing. Once these
+are through, the process that started them runs those that measure, one by one.
+"""
+
+import functools
 import importlib
+import itertools
+import math
+import os
+import re
+import shutil
+import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import cloudpickle
 import pytest
 
 import perfkit.experiments
+from perfkit.machine.limits import cores_granted
+from perfkit.measure.alone import lock_file
 
+# A worker that has loaded TensorFlow holds most of a gigabyte.
+MOST_WORKERS = 8
+# How many of the chosen tests measure, as the workers have found.
+ALONE = pytest.StashKey[int]()
+# What tests are marked with that use a fixture, directly or not.
+MARKS = {
+    "browser": ("browser", "measures"),
+    "driver": ("compiler",),
+    "executed": ("measures",),
+    "old_driver": ("compiler",),
+    "small_run": ("measures",),
+}
 GUILTY = Path(__file__).parent / "guilty"
 # Findings made by hand, `made.finding()`, for all who read findings.
 sys.path.append(str(Path(__file__).parent / "findings"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    granted = cores_granted(Path("/"), os.cpu_count() or 1)
+    return min(math.ceil(granted), MOST_WORKERS)
+
+
+def is_worker(config):
+    return hasattr(config, "workerinput")
+
+
+def pytest_configure(config):
+    if is_worker(config):
+        # It ignores interrupts, and so would all that tests start.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        # Whatever measures here takes the lock in this folder, and nobody waits for it.
+        os.environ["TMPDIR"] = tempfile.tempdir = config.workerinput["tmp"]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    folder = node.workerinput["tmp"] = tempfile.mkdtemp(prefix="perfkit-")
+    # Not by the worker: what it has started ends after it.
+    removed = functools.partial(shutil.rmtree, folder, ignore_errors=True)
+    node.config.add_cleanup(removed)
+
+
+def pytest_itemcollected(item):
+    for fixture in MARKS.keys() & set(item.fixturenames):
+        for mark in MARKS[fixture]:
+            item.add_marker(mark)
+
+
+@pytest.hookimpl(trylast=True)  # after -m and -k
+def pytest_collection_modifyitems(config, items):
+    leave_out(config, items)
+    alone = [item for item in items if item.get_closest_marker("measures")]
+    if is_worker(config):
+        config.workeroutput["alone"] = len(alone)
+        items[:] = [item for item in items if item not in alone]
+    elif config.pluginmanager.hasplugin("dsession"):
+        items[:] = alone
+
+
+def leave_out(config, items):
+    """Deselect what takes minutes or a GPU, unless ``-m`` names it."""
+    names = {"gpu", "slow"} - set(re.findall(r"\w+", config.option.markexpr))
+    left = [item for item in items if any(map(item.get_closest_marker, names))]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    node.config.stash[ALONE] = getattr(node, "workeroutput", {}).get("alone", 0)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session):
+    result = yield
+    if session.config.stash.get(ALONE, 0):
+        run_alone(session)
+    return result
+
+
+def run_alone(session):
+    """Run what measures in this process, after its workers have ended."""
+    beside = session.testscollected
+    if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
+        reporter.ensure_newline()
+    session.perform_collect()
+    session.testscollected += beside
+    for item, following in itertools.zip_longest(session.items, session.items[1:]):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+
+
+@pytest.fixture(autouse=True)
+def _measures_only_if_marked(request):
+    yield
+    if is_worker(request.config) and lock_file().exists():
+        lock_file().unlink()
+        pytest.fail("This test measures: mark it `measures`, so that it runs alone.")
 
 
 @pytest.fixture

@@ -213,6 +213,7 @@ def test_show_refuses_a_file_that_is_no_finding(tmp_path, capsys):
     assert "not a finding" in said
 
 
+@pytest.mark.measures
 def test_a_run_reports_saves_and_succeeds(tmp_path):
     run = start("run napping --budget 3 --out kept --json out.json", tmp_path)
     out, err = run.communicate()
@@ -234,6 +235,7 @@ def test_a_run_reports_saves_and_succeeds(tmp_path):
     assert json.loads(kept.read_text()) == written
 
 
+@pytest.mark.measures
 def test_json_on_stdout_is_all_there_is_on_stdout(tmp_path):
     run = start("run napping --budget 2 --seed 7 --json -", tmp_path, COLUMNS="60")
     out, err = run.communicate()
@@ -243,11 +245,13 @@ def test_json_on_stdout_is_all_there_is_on_stdout(tmp_path):
     assert "\x1b" not in out + err
 
 
+@pytest.mark.measures
 def test_the_environment_makes_runs_small(tmp_path):
     run = start("run napping --json -", tmp_path, PERFKIT_BUDGET="2")
     assert json.loads(run.communicate()[0])["budget_s"] == 2.0
 
 
+@pytest.mark.measures
 def test_a_run_in_which_nothing_could_be_timed_fails(tmp_path):
     run = start("run napping --budget 2 --fails", tmp_path)
     out, err = run.communicate()
@@ -256,6 +260,7 @@ def test_a_run_in_which_nothing_could_be_timed_fails(tmp_path):
     assert "Traceback" not in out + err
 
 
+@pytest.mark.measures
 def test_an_interrupt_stops_the_run_and_keeps_what_it_has(tmp_path):
     run = start("run napping --budget 30 --json out.json", tmp_path)
     folder = tmp_path / "perfkit-findings"
@@ -285,6 +290,7 @@ def test_a_second_interrupt_says_where_the_finding_lies(monkeypatch, tmp_path, c
     assert capsys.readouterr().err == said
 
 
+@pytest.mark.measures
 def test_an_interrupt_before_anything_was_measured_says_so(tmp_path):
     run = start("run napping --dreams --bed .", tmp_path)
     # It prepares, and would do so for ever.
@@ -296,6 +302,7 @@ def test_an_interrupt_before_anything_was_measured_says_so(tmp_path):
     assert err == "perfkit: stopped before any trial ended: nothing to keep.\n"
 
 
+@pytest.mark.measures
 def test_a_disk_that_cannot_be_written_to_costs_the_file_but_not_the_verdict(tmp_path):
     (tmp_path / "kept").touch()
     run = start("run napping --budget 3 --out kept", tmp_path)
@@ -378,6 +385,7 @@ def test_the_doctor_works_in_a_folder_that_was_deleted(tmp_path):
     assert run.stderr == ""
 
 
+@pytest.mark.measures
 def test_a_run_in_a_terminal_shows_a_bar_and_then_the_verdict(tmp_path):
     parent, child = pty.openpty()
     run = subprocess.Popen(

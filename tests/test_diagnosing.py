@@ -31,8 +31,8 @@ def scripted(monkeypatch):
     asked = []
 
     def script(found=None, error=None):
-        def opened(*given):
-            asked.append(given)
+        def opened(*given, replay=None, **script):
+            asked.append((*given, *script.values()))
             return Script(found, error)
 
         monkeypatch.setattr(diagnosing, "open_diagnosis", opened)
@@ -94,11 +94,11 @@ def test_the_command_takes_what_the_function_takes():
 
 def test_the_command_writes_the_diagnosis_and_nothing_else_to_stdout(scripted, capsys):
     asked = scripted(diagnosis())
-    line = ["diagnose", "train.py:make_training", "--budget", "90", "--json", "-"]
-    code = cli.main(line)
+    line = ["diagnose", "train.py", "--budget", "90", "--json", "-", "--fit", "2"]
+    code = cli.main([*line, "--", "--epochs", "3"])
     said = capsys.readouterr()
     assert code == 0
-    assert asked == [("train.py:make_training", 90.0, None, None)]
+    assert asked == [("train.py", 90.0, None, None, ["--epochs", "3"], 2)]
     written = json.loads(said.out)
     assert written["kind"] == "diagnosis"
     assert [cause["cause"] for cause in written["causes"]] == ["serial-map", "callback"]

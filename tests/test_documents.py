@@ -12,7 +12,7 @@ import pytest
 
 import perfkit
 import perfkit.experiments
-from perfkit.findings.standing import measurement
+from benchmarks import first_answer
 
 ROOT = Path(__file__).parent.parent
 # Where a document may take a file's folder for granted.
@@ -22,6 +22,8 @@ MADE_LATER = {
     ".venv/",
     ".setup/",
     "perfkit-findings/",
+    "my-notebooks/",
+    "my-notebooks/perfkit-findings/",
     "perfkit/experiments/pixel_scaling.py",
     "tests/experiments/test_pixel_scaling.py",
 }
@@ -51,6 +53,7 @@ def pixel_scaling(tmp_path, monkeypatch):
     del sys.modules[module.__name__], perfkit.experiments.pixel_scaling
 
 
+@pytest.mark.measures
 def test_the_experiment_in_the_document_is_found_and_runs(pixel_scaling, tmp_path):
     assert perfkit.experiments()["pixel-scaling"] is pixel_scaling.PixelScaling
     finding = perfkit.run("pixel-scaling", side=64, budget=3, folder=tmp_path)
@@ -101,17 +104,8 @@ def test_every_file_that_a_document_names_is_there(document):
     assert missing == []
 
 
-def test_the_picture_in_the_readme_is_the_chart_of_the_finding_beside_it():
-    finding = perfkit.load(ROOT / "docs" / "first-answer.json")
-    picture = (ROOT / "docs" / "first-answer.svg").read_text()
+def test_the_example_in_the_readme_is_what_its_command_writes():
+    finding = perfkit.load(first_answer.FINDING)
+    picture = first_answer.PICTURE.read_text()
     assert html.escape(perfkit.chart(finding).alt, quote=False) in picture
-    readme = " ".join((ROOT / "README.md").read_text().split())
-    assert "(docs/first-answer.svg)" in readme
-    # What the text beside it says of the run.
-    winner = finding.verdict.winner
-    assert f"a budget of {finding.budget_s:.0f} s" in readme
-    assert "2 cores of an AMD EPYC" in readme
-    assert (finding.machine.cpu, finding.machine.cores) == ("AMD EPYC", 2)
-    found = measurement(finding).compare(winner, finding.baseline)
-    assert f"trained on {found.ratio:.2f} times" in readme
-    assert f"({found.low:.2f} to {found.high:.2f})" in readme
+    assert first_answer.text(finding) in first_answer.README.read_text()

@@ -1,6 +1,7 @@
 """One environment, however it is made: start.py, conda, Binder or pip."""
 
 import ast
+import functools
 import importlib.metadata
 import re
 import subprocess
@@ -184,9 +185,13 @@ def declared(*lists):
     }
 
 
+# It reads what every installed package says of itself.
+owners_of = functools.cache(importlib.metadata.packages_distributions)
+
+
 def distributions(module):
     """What may provide a module; a package that it comes with first."""
-    owners = importlib.metadata.packages_distributions().get(module, ())
+    owners = owners_of().get(module, ())
     return {
         canonicalize_name(name) for name in (COMES_WITH.get(module), *owners) if name
     }
@@ -209,7 +214,7 @@ def test_perfkit_declares_only_what_it_needs():
 def test_what_comes_with_a_package_is_required_by_it(module):
     provider = COMES_WITH[module]
     needs = importlib.metadata.requires(provider) or ()
-    owners = importlib.metadata.packages_distributions()[module]
+    owners = owners_of()[module]
     required = declared(needs)
     assert {canonicalize_name(owner) for owner in owners} & required
 

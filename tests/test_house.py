@@ -24,6 +24,7 @@ ORDER = (
     {
         "running",
         "diagnosing",
+        "documents",
         "elsewhere",
         "progress",
         "displays",
@@ -158,7 +159,7 @@ def test_an_import_against_the_order_is_seen_however_it_is_written(source, wrong
 def published():
     """Every file that is the project's own, whether git is there or not."""
     files = [path for folder in OURS for path in (ROOT / folder).rglob("*")]
-    made = {"__pycache__", ".ipynb_checkpoints"}
+    made = {"__pycache__", ".ipynb_checkpoints", ".git"}  # a file in a worktree
     for path in [*files, *ROOT.glob("*.*")]:
         if path.is_file() and not made & set(path.parts):
             yield path

@@ -110,6 +110,7 @@ def test_parameters_go_with_a_name_only(napping):
         perfkit.run(napping(), nap_ms=3)
 
 
+@pytest.mark.measures
 def test_a_run_gives_a_finding_that_loads_again(napping, tmp_path, capfd):
     finding = perfkit.run("napping", budget=2, guess="awake", folder=tmp_path, batch=4)
     assert finding.parameters["batch"] == 4
@@ -120,6 +121,7 @@ def test_a_run_gives_a_finding_that_loads_again(napping, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.measures
 def test_a_finding_that_cannot_be_saved_is_returned_with_a_warning(napping, tmp_path):
     (tmp_path / "taken").touch()
     with pytest.warns(UserWarning, match="could not be saved"):

@@ -16,6 +16,19 @@ import start
 REPOSITORY = Path(start.__file__).parent
 BASE_PYTHON = Path(sys.base_prefix) / "bin" / "python3"
 LAB = "import os, sys; print('lab', sys.argv[1:], os.environ['VIRTUAL_ENV'])"
+# What the fakes in tests/setup are made of.
+TOOLS = (
+    "sh",
+    "cat",
+    "dirname",
+    "basename",
+    "mkdir",
+    "ln",
+    "cp",
+    "sleep",
+    "env",
+    "true",
+)
 SEARCHED = "import os; print(os.environ.get('LD_LIBRARY_PATH'))"
 
 
@@ -28,18 +41,27 @@ class Checkout:
         shutil.copytree(REPOSITORY / "locks", self.root / "locks")
         for name in ("start.py", "pyproject.toml"):
             shutil.copy(REPOSITORY / name, self.root)
+        (self.root / "tests" / "browser").mkdir(parents=True)
+        (self.root / "tests" / "charts").mkdir()
         for module in ("perfkit/lab", "pytest"):
             (self.root / module).mkdir(parents=True)
             (self.root / module / "__init__.py").touch()
             (self.root / module / "__main__.py").write_text(LAB)
-        self.machine.mkdir()
-        shutil.copy(REPOSITORY / "tests" / "setup" / "uv", self.machine)
+        shutil.copytree(
+            REPOSITORY / "tests" / "setup" / "playwright", self.root / "playwright"
+        )
+        shutil.copytree(REPOSITORY / "tests" / "setup" / "machine", self.machine)
+        for tool in TOOLS:
+            (self.machine / tool).symlink_to(shutil.which(tool))
+        self.has("chromium", "cc")
 
     def start(self, *arguments, **variables):
         """Run start.py as a user does; what it says goes to stdout and stderr."""
         mine = {
-            "PATH": f"{self.machine}:/usr/bin:/bin",
+            "PATH": str(self.machine),
             "HOME": str(self.machine),
+            "PYTHONPATH": str(self.machine),
+            "USER_OF_TEST": "1000",
             "PYTHON_OF_TEST": str(BASE_PYTHON),
         }
         return subprocess.run(
@@ -55,6 +77,19 @@ class Checkout:
         lines = path.read_text().splitlines() if path.exists() else []
         path.unlink(missing_ok=True)
         return [line for line in lines if line != "--version"]
+
+    def has(self, *programs):
+        for program in programs:
+            shutil.copy(self.machine / "program", self.machine / program)
+
+    def lacks(self, *programs):
+        for program in programs:
+            (self.machine / program).unlink()
+
+    def called(self):
+        """What fakes other than uv were called with."""
+        path = self.machine / "called"
+        return path.read_text().splitlines() if path.exists() else []
 
     def fails(self, step, saying):
         (self.machine / f"fail-{step}").write_text(saying)
@@ -115,7 +150,9 @@ def test_the_tests_need_their_own_lock_once(checkout):
     checkout.start("setup")
     checkout.asked()
     result = checkout.start("test", "--", "-k", "units")
-    assert result.stdout.splitlines()[-1].startswith("lab ['-k', 'units']")
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith("lab ['-n', 'auto', ")
+    assert "'10', '-k', 'units']" in last
     (packages,) = checkout.asked()
     assert packages.endswith("locks/test.txt")
     checkout.start("test")
@@ -234,7 +271,7 @@ if "install" in sys.argv:
     assert sys.argv[-1].endswith("locks/uv.txt")
     place = Path(sys.argv[sys.argv.index("--target") + 1], "bin")
     place.mkdir(parents=True)
-    shutil.copy({str(REPOSITORY / "tests" / "setup" / "uv")!r}, place)
+    shutil.copy({str(REPOSITORY / "tests" / "setup" / "machine" / "uv")!r}, place)
 """
     (pip / "__init__.py").touch()
     (pip / "__main__.py").write_text(fake)
@@ -299,6 +336,107 @@ def test_a_disk_without_room_is_refused_before_the_download(monkeypatch, tmp_pat
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1e9))
     with pytest.raises(start.Problem, match=r"takes 3\.0 GB and the disk has 1\.0 GB"):
         start.make_environment("uv", "cpu", whole=True)
+
+
+def started(result):
+    """Whether the tests were."""
+    return result.stdout.splitlines()[-1:][0].startswith("lab ")
+
+
+def test_tests_begin_at_once_where_the_machine_has_what_they_need(checkout):
+    assert started(checkout.start("test"))
+    assert checkout.called() == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["-m", "not browser"], ["-m", "slow"], ["tests/charts"], ["tests/charts::test_x"]],
+)
+def test_no_browser_is_looked_for_where_no_test_needs_it(checkout, arguments):
+    checkout.lacks("chromium")
+    assert started(checkout.start("test", "--", *arguments))
+    assert checkout.called() == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-x"],
+        ["-m", "not slow"],
+        ["-m", "measures"],
+        ["tests/browser/test_x.py"],
+        ["-m("],
+    ],
+)
+def test_a_browser_is_looked_for_where_a_test_may_need_it(checkout, arguments):
+    checkout.lacks("chromium")
+    assert_one_sentence(checkout.start("test", "--", *arguments), "Chromium")
+
+
+def test_playwrights_browser_is_downloaded_and_nothing_else_asked(checkout):
+    checkout.lacks("chromium")
+    checkout.has("apt-get", "download works")
+    assert started(checkout.start("test", USER_OF_TEST="0"))
+    assert checkout.called() == ["playwright install --no-shell chromium"]
+    # It is there from then on.
+    assert started(checkout.start("test"))
+    assert len(checkout.called()) == 1
+
+
+@pytest.mark.parametrize("user", ["0", "1000"])
+def test_packages_are_installed_where_that_needs_no_password(checkout, user):
+    checkout.lacks("chromium", "cc")
+    checkout.has("apt-get", "sudo", "sudo works")
+    assert started(checkout.start("test", USER_OF_TEST=user))
+    calls = [call for call in checkout.called() if call.startswith("apt-get")]
+    assert calls[0].startswith("apt-get update -qy")
+    assert calls[1].startswith("apt-get install chromium gcc libc6-dev -qy")
+    assert any(call.startswith("sudo -n env") for call in checkout.called()) == (
+        user == "1000"
+    )
+
+
+def test_a_downloaded_browser_without_its_libraries_gets_them(checkout):
+    checkout.lacks("chromium")
+    checkout.has("apt-get", "download works", "libraries are missing")
+    result = checkout.start("test")
+    assert_one_sentence(result, "playwright install-deps chromium`")
+    assert started(checkout.start("test", USER_OF_TEST="0"))
+    assert checkout.called()[-1] == "playwright install-deps chromium"
+
+
+@pytest.mark.parametrize("more", [[], ["sudo"]])
+def test_without_any_way_one_sentence_says_what_to_type(checkout, more):
+    checkout.lacks("chromium")
+    checkout.has("apt-get", *more)
+    result = checkout.start("test")
+    assert not started(result)
+    assert_one_sentence(
+        result,
+        "need Chromium, which",
+        '`python3 start.py test -- -m "not browser"`',
+        "`sudo apt-get install chromium`",
+    )
+    assert not any(call.startswith("apt-get") for call in checkout.called())
+
+
+def test_a_compiler_that_is_missing_is_named_too(checkout):
+    checkout.lacks("chromium", "cc")
+    words = "Chromium and a C compiler named cc", '-m "not browser and not compiler"'
+    assert_one_sentence(checkout.start("test"), *words, "install it")
+    checkout.has("chromium")
+    assert_one_sentence(checkout.start("test"), '-m "not compiler"')
+
+
+def test_a_step_that_does_not_begin_in_time_is_ended_with_all_it_started(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setattr(start, "LOG", tmp_path / "log.txt")
+    monkeypatch.setattr(start, "ROOT", tmp_path)
+    command = ["sh", "-c", "sleep 900 & sleep 900"]
+    with pytest.raises(start.Problem, match="Waiting failed"):
+        start.run("Waiting", command, None, 0.1)
+    start.run("Going on", ["sh", "-c", "echo 0%"], None, 60)
 
 
 def test_wrong_words_are_refused(checkout):

@@ -84,3 +84,32 @@ def test_an_interval_is_written_in_the_size_of_its_rate():
     said = units.rate_between(1.02e12, 0.97e12, 1.1e12, "FLOP")
     assert said == "1.02 TFLOP/s (0.97 to 1.1)"
     assert units.rate_between(1240, 1190, 1301) == "1,240 examples/s (1,190 to 1,300)"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "known"),
+    [
+        (1.0, 4.0, True),
+        (1.0, 4.01, False),
+        (0.0, 0.1, False),
+        (-0.1, 0.2, False),
+        (-4.0, -1.0, True),
+        (-4.1, -1.0, False),
+        (0.5, float("inf"), False),
+        (float("nan"), float("nan"), False),
+        (2.0, 2.0, True),
+    ],
+)
+def test_an_interval_over_more_than_a_factor_of_four_is_no_result(low, high, known):
+    assert units.is_known(low, high) == known
+    said = [
+        units.between(1.5, low, high, units.seconds),
+        units.ratio_between(1.5, low, high),
+        units.rate_between(1.5, low, high).removesuffix(" examples/s"),
+        units.spread(1.5, low, high, units.significant),
+    ]
+    assert [text == "?" for text in said] == [not known] * 4
+
+
+def test_a_ratio_stands_with_its_interval():
+    assert units.ratio_between(1.7, 1.5, 2.0) == "1.70× (1.50 to 2.00)"

@@ -179,14 +179,14 @@ def chart(finding: Recorded | Profile, kind: str = "") -> Figure:
     if isinstance(finding, Profile):
         return _of_profile(finding, kind)
     kind = kind or next(iter(kinds(finding)))
-    if isinstance(finding, Diagnosis):
-        if kind in _OF_DIAGNOSES:
-            return _OF_DIAGNOSES[kind].draw(finding)
-        finding = finding.finding
-    if kind not in _KINDS:
+    known = finding.finding if isinstance(finding, Diagnosis) else finding
+    if isinstance(finding, Diagnosis) and kind in _OF_DIAGNOSES:
+        figure = _OF_DIAGNOSES[kind].draw(finding)
+    elif kind in _KINDS:
+        figure = _KINDS[kind].draw(known)
+    else:
         raise BadParameterError(f"{kind!r} is no chart; there are {', '.join(_KINDS)}.")
-    figure = _KINDS[kind].draw(finding)
-    return stamped(figure, finding.stamp) if finding.replayed else figure
+    return stamped(figure, known.stamp) if known.replayed else figure
 
 
 def _of_profile(profile: Profile, kind: str) -> Figure:

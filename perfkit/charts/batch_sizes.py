@@ -113,8 +113,7 @@ def _in_words(
     known: dict[int, Timing], knee: Knee, loops: dict[str, dict[int, float]]
 ) -> str:
     said = [
-        f"{size:,} examples a batch: {units.rate(t.rate)} ({units.significant(t.low)} "
-        f"to {units.significant(t.high)})"
+        f"{size:,} examples a batch: {units.rate_between(t.rate, t.low, t.high)}"
         for size, t in known.items()
     ]
     if knee.firm:

@@ -15,6 +15,7 @@ from perfkit.charts.svg import INK
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
 from perfkit.verdicts.crossover import facts, numbers, where
+from perfkit.verdicts.words import brief
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -165,9 +166,10 @@ def _caption(finding: Finding, found: Crossing, dots: Sequence[Dot]) -> Iterator
 def words_of(found: Crossing) -> str:
     """Where a crossing is."""
     high = units.significant(found.high or 0.0, 2)
-    if found.low is None or found.width is None:
+    least = found.low or 0.0
+    if found.width is None or not units.is_known(least, found.high or 0.0):
         return f"from width {high} on at the latest"
-    width, low = (units.significant(w, 2) for w in (found.width, found.low))
+    width, low = (units.significant(w, 2) for w in (found.width, least))
     return f"from about width {width} on ({low} to {high})"
 
 
@@ -175,7 +177,7 @@ def _in_words(
     drawn: Curve, found: Crossing, others: Sequence[Point], dots: Sequence[Dot]
 ) -> Iterator[str]:
     for point in (*drawn.points, *others):
-        yield f"{point.what}, batch {point.batch:,}: {facts.gain(point.gain)}."
+        yield f"{point.what}, batch {point.batch:,}: {brief(point.gain)}."
     for dot in dots:
         yield f"{plain(dot.what, 60)}, like width {units.significant(dot.width)}: "
         yield f"{units.ratio(dot.gain)}."

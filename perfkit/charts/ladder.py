@@ -7,6 +7,7 @@ limit itself; the rate with its unit stands beside.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING
 
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 # A rung is one line, so its row is lower than one that has a second.
 _HEIGHT = 0.72
-# The axis ends here however far a rate, or its interval, lies beyond its limit.
-_FARTHEST = 1.25
 _LONGEST = 62
 
 
@@ -73,7 +72,8 @@ def _rows(stood: tuple[Standing, ...]) -> Iterator[tuple[str, Standing | None]]:
 
 
 def _set_scale(axes: Axes, stood: tuple[Standing, ...]) -> None:
-    axes.set_xlim(0, _FARTHEST)
+    # Limits rest on clocks that may be higher: what is beyond one is drawn at it.
+    axes.set_xlim(0, 1)
     if not any(s.timing and s.limit for s in stood):
         axes.xaxis.set_visible(False)
         sns.despine(ax=axes, left=True, bottom=True)
@@ -93,8 +93,7 @@ def _draw_row(axes: Axes, row: int, standing: Standing, finding: Finding) -> Non
         canvas.note(axes, words, (0, row), (4, 0), in_row=True, fontsize=SMALL)
         return
     share, low, high = (
-        min(value / limit, _FARTHEST)
-        for value in (timing.rate, timing.low, timing.high)
+        min(value / limit, 1.0) for value in (timing.rate, timing.low, timing.high)
     )
     axes.barh(row, share, height=0.5, color=BLUE, alpha=0.75, lw=0)
     axes.hlines(row, low, high, colors=INK, lw=1.6)
@@ -111,10 +110,12 @@ def _beside(standing: Standing | None) -> str:
     if standing is None or standing.timing is None:
         return ""
     timing = standing.timing
-    said = units.rate(timing.rate, standing.unit)
-    if timing.low <= 0 or timing.high > 2 * timing.rate:
-        return f"{said} (hardly known)"
-    return f"{said} ± {units.percent((timing.high / timing.low) ** 0.5 - 1)}"
+    return units.spread(
+        timing.rate,
+        timing.low,
+        timing.high,
+        functools.partial(units.rate, unit=standing.unit),
+    )
 
 
 def _caption(stood: tuple[Standing, ...]) -> Iterator[str]:

@@ -68,12 +68,15 @@ def in_words(finding: Finding) -> Iterator[str]:
 
 
 def _draw_cores(axes: Axes, finding: Finding) -> None:
-    bottom = [0.0] * len(times(finding))
+    bottom, cores = [0.0] * len(times(finding)), _cores(finding)
     for place, (name, (_, colour, hatch)) in enumerate(_CPU.items()):
         values = [v or 0.0 for v in finding.samples.get(name, ())]
         if not any(values):
             continue
-        top = [low + max(0.0, v) for low, v in zip(bottom, values, strict=True)]
+        # Counters are not all read at one moment: no sum is above all cores.
+        top = [
+            min(cores, low + max(0.0, v)) for low, v in zip(bottom, values, strict=True)
+        ]
         x, low, high = _thinned(times(finding), bottom, top)
         axes.fill_between(
             x, low, high, facecolor=colour, alpha=0.75, hatch=hatch, edgecolor=INK, lw=0
@@ -81,7 +84,7 @@ def _draw_cores(axes: Axes, finding: Finding) -> None:
         said = f"{_whose(finding, name)} {_mean_cores(finding, name)}"
         _name(axes, place, said, colour)
         bottom = top
-    most = max([finding.machine.cores_granted, 1.0, *bottom])
+    most = max([min(finding.machine.cores_granted, cores), *bottom])
     _set_height(axes, most, scales.even_ticks(0, most)[:: 1 if most <= 4 else 2])
     _title(axes, "cores busy")
 
@@ -155,8 +158,14 @@ def _known(finding: Finding, name: str) -> list[Point]:
     return [(t, value) for t, value in pairs if value is not None]
 
 
+def _cores(finding: Finding) -> float:
+    """All cores that there are; a trial may use those that are granted."""
+    return max(1.0, float(finding.machine.cores))
+
+
 def _mean_cores(finding: Finding, name: str) -> str:
-    values = [value for _, value in _known(finding, name)]
+    cores = _cores(finding)
+    values = [min(cores, value) for _, value in _known(finding, name)]
     mean = sum(values) / len(values)
     return f"{units.significant(mean, 2)} core{'s' if mean != 1 else ''}"
 

@@ -78,7 +78,7 @@ def _draw_limit(axes: Axes, limit: int) -> None:
     if limit:
         axes.axhline(limit, color=INK, lw=1.2, ls=(0, (6, 3)), alpha=0.8)
         right = axes.get_xlim()[1]
-        curves.label(axes, f"limit {units.size(limit)}", right, limit)
+        curves.label(axes, f"perfkit's limit {units.size(limit)}", right, limit)
 
 
 def _draw_found(axes: Axes, found: Found | None, asked: int) -> None:
@@ -106,7 +106,8 @@ def _caption(
     if expected:
         yield "line: weights, gradients, optimizer and activations, from shapes"
     if fits := _fits(found):
-        into = f" into {units.size(limit)}" if (limit := _limit(finding)) else ""
+        limit = _limit(finding)
+        into = f" into the {units.size(limit)} that perfkit allows" if limit else ""
         size = f", it had asked for {units.size(asked)}" if asked else ""
         yield f"▲ dashed: {fits:,} fit{into}{size}"
     if fails := _fails(found):

@@ -164,14 +164,7 @@ def _dot_trials(axes: Axes, finding: Finding, stood: tuple[Standing, ...]) -> No
 
 
 def _rate(timing: Timing) -> str:
-    return f"{units.significant(timing.rate)} {_spread(timing)}"
-
-
-def _spread(timing: Timing) -> str:
-    """The interval as a share of the rate, as ``"± 3 %"``."""
-    if timing.low <= 0 or timing.high > 2 * timing.rate:
-        return "(hardly known)"
-    return f"± {units.percent((timing.high / timing.low) ** 0.5 - 1)}"
+    return units.spread(timing.rate, timing.low, timing.high, units.significant)
 
 
 def _caption(finding: Finding, stood: tuple[Standing, ...]) -> Iterator[str]:
@@ -203,8 +196,8 @@ def _in_words(finding: Finding, stood: tuple[Standing, ...]) -> str:
         if timing is None:
             said.append(f"{name} {standing.problem}")
             continue
-        ends = f"{units.significant(timing.low)} to {units.significant(timing.high)}"
-        words = [f"{name} {units.rate(timing.rate)} ({ends})", _PLACES[standing.place]]
+        rate = units.rate_between(timing.rate, timing.low, timing.high)
+        words = [f"{name} {rate}", _PLACES[standing.place]]
         words += ["the baseline" * standing.is_baseline, standing.problem]
         said.append(", ".join(filter(None, words)))
     if finding.noise_floor:

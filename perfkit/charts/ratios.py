@@ -56,7 +56,7 @@ def ratios(finding: Finding) -> Figure:
         for row, comparison in enumerate(compared):
             _draw_row(axes, row, comparison)
             more = _says(comparison, finding, several=several)
-            rows.beside(axes, row, _interval(comparison), more)
+            rows.beside(axes, row, comparison.interval, more)
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
@@ -109,13 +109,8 @@ def _draw_row(axes: Axes, row: int, comparison: Comparison) -> None:
     )
 
 
-def _interval(comparison: Comparison) -> str:
-    ends = f"{units.ratio(comparison.low)} to {units.ratio(comparison.high)}"
-    return f"{units.ratio(comparison.ratio)} ({ends})"
-
-
 def _says(comparison: Comparison, finding: Finding, *, several: bool) -> str:
-    words: list[str] = [comparison.verdict]
+    words = [comparison.judgement]
     if several:
         words.append(f"against {comparison.baseline}")
     if guess(finding).variant == comparison.variant:
@@ -133,8 +128,7 @@ def _caption(finding: Finding) -> Iterator[str]:
 
 
 def _in_words(comparison: Comparison) -> str:
-    ends = f"{units.ratio(comparison.low)} to {units.ratio(comparison.high)}"
     return (
-        f"{plain(comparison.variant, 60)} {units.ratio(comparison.ratio)} of "
-        f"{plain(comparison.baseline, 60)} ({ends}), {comparison.verdict}"
+        f"{plain(comparison.variant, 60)} against {plain(comparison.baseline, 60)}: "
+        f"{comparison.interval}, {comparison.judgement}"
     )

@@ -254,6 +254,7 @@ def _caption(roofs: Roofs) -> Iterator[str]:
         yield "dashed: on shorter numbers"
     yield f"slanted line: main memory, {units.size(roofs.memory)}/s"
     yield "what stays in the caches may lie above it"
+    yield "counted are direct sums: Winograd and FFT need fewer operations"
     yield "bar: 95 % interval"
     yield "■ baseline"
 

@@ -153,13 +153,10 @@ def _caption(finding: Finding, series: Series, *, shared: bool) -> Iterator[str]
 def _in_words(series: Series) -> Iterator[str]:
     for points in series.values():
         for point in points:
-            share = point.efficiency
-            yield (
-                f"{plain(point.timing.variant, 60)}: {_rate(point.timing.rate)} "
-                f"examples per second ({_rate(point.timing.low)} to "
-                f"{_rate(point.timing.high)}), efficiency {units.percent(share.value)} "
-                f"({units.percent(share.low)} to {units.percent(share.high)})."
-            )
+            share, timing = point.efficiency, point.timing
+            rate = units.rate_between(timing.rate, timing.low, timing.high)
+            reached = units.between(share.value, share.low, share.high, units.percent)
+            yield f"{plain(timing.variant, 60)}: {rate}, efficiency {reached}."
 
 
 def _rate(value: float) -> str:

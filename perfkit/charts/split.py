@@ -8,6 +8,7 @@ from perfkit import units
 from perfkit.charts import canvas, rows, scales
 from perfkit.charts.canvas import BLUE, GREY
 from perfkit.charts.svg import INK
+from perfkit.findings.sections import part_in_words
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
-    from perfkit.findings.diagnosis import Diagnosis
+    from perfkit.findings.diagnosis import Diagnosis, Part
 
 _MOST = 20
 _REST = "unexplained"
@@ -27,27 +28,23 @@ def has_split(found: Diagnosis) -> bool:
 
 
 def split(found: Diagnosis) -> Figure:
-    """Draw the parts of a step as steps of a stair, what is unexplained last."""
+    """Draw the parts of a step as steps of a stair; hatched is what is but bounded."""
     title = f"{plain(found.training, 60)}: where the time of a step goes"
     if found.step is None or not found.split:
         return canvas.message(title, "The step was not taken apart.")
     parts = list(found.split.items())[:_MOST]
     parts.sort(key=lambda part: part[0] == _REST)
     whole = found.step.median_s
-    lines = canvas.caption_lines(["dashed: the step as given", "hatched: unexplained"])
+    lines = canvas.caption_lines(
+        ["dashed: the step as given", "hatched: at most", "?: not known"]
+    )
     inner, height = canvas.frame(len(parts), lines, axis=48)
-    said = [
-        (
-            f"{units.seconds(part.seconds)}, {units.percent(part.seconds / whole)}",
-            part.grade,
-        )
-        for _, part in parts
-    ]
+    said = [(_in_words(part, whole), part.grade) for _, part in parts]
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(name) for name, _ in parts]
         axes = rows.axes(drawing, names, inner, right=rows.room(said))
-        _draw_stair(axes, [part.seconds for _, part in parts], whole)
+        _draw_stair(axes, [part for _, part in parts], whole)
         for row, words in enumerate(said):
             rows.beside(axes, row, *words)
         canvas.heading(drawing, title)
@@ -62,15 +59,23 @@ def split(found: Diagnosis) -> Figure:
     )
 
 
-def _draw_stair(axes: Axes, seconds: list[float], whole: float) -> None:
+def _in_words(part: Part, whole: float) -> str:
+    return ", ".join(filter(None, part_in_words(part, whole)))
+
+
+def _draw_stair(axes: Axes, parts: list[Part], whole: float) -> None:
     at, high = 0.0, whole
-    for row, spent in enumerate(seconds):
-        last = row == len(seconds) - 1
-        look = {"facecolor": GREY, "hatch": "xxxx"} if last else {"facecolor": BLUE}
-        left = min(at, at + spent)
-        axes.barh(row, abs(spent), 0.5, left, edgecolor=INK, lw=0, alpha=0.75, **look)
-        at += spent
+    for row, part in enumerate(parts):
+        if _in_words(part, whole) == "?":
+            continue
+        sure = part.low or 0.0 if part.seconds is None else part.seconds
+        axes.barh(row, sure, 0.5, at, facecolor=BLUE, lw=0, alpha=0.75)
+        at += sure
         high = max(high, at)
+        if part.seconds is None and part.high is not None:
+            most = {"facecolor": GREY, "hatch": "xxxx", "edgecolor": INK}
+            axes.barh(row, part.high - sure, 0.5, at, lw=0, alpha=0.75, **most)
+            high = max(high, at + part.high - sure)
     axes.axvline(whole, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
     axes.set_xlim(0, 1.06 * high)
     scales.put(axes, scales.even_ticks(0, 1.06 * high), units.seconds)

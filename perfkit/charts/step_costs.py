@@ -95,8 +95,7 @@ def _equation(line: Line) -> str:
 
 
 def _written(part: Between) -> str:
-    value, low, high = map(units.seconds, (part.value, part.low, part.high))
-    return f"{value} ({low} to {high})"
+    return units.between(part.value, part.low, part.high, units.seconds)
 
 
 def _in_words(steps: Sequence[StepTime], line: Line | None) -> str:

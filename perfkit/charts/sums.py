@@ -92,7 +92,7 @@ def _more(one: Sum) -> str:
 def _caption(finding: Finding, *, shared: bool) -> Iterator[str]:
     yield "blue: computed from what the link copies, not measured"
     yield "● and line: seen, with its 95 % interval"
-    yield "hatched: not explained by the link"
+    yield "hatched: the rest, which the link does not explain and nothing measured"
     if shared:
         yield SHARED
     yield stamped(finding)

@@ -142,8 +142,9 @@ def _beside(bar: _Bar, step: float) -> tuple[str, str]:
     left = units.seconds(step / bar.gain.estimate)
     if not bar.kind:
         return left, ""
-    ends = f"{bar.gain.low:.2f} to {bar.gain.high:.2f}"
-    gain = f"{units.ratio(bar.gain.estimate)} ({ends})"
+    gain = units.ratio_between(bar.gain.estimate, bar.gain.low, bar.gain.high)
+    if gain == units.UNKNOWN:
+        return gain, _WORDS[bar.kind]
     return left, f"{gain}, {_WORDS[bar.kind]}"
 
 

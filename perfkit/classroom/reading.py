@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from perfkit.classroom.record import Classroom
 from perfkit.errors import BadFileError, BadParameterError
+from perfkit.findings import store
 from perfkit.findings.text import plain
-from perfkit.passports.reading import load, remember
+from perfkit.passports.reading import load
 
 if TYPE_CHECKING:
     from perfkit.passports.record import Passport
@@ -73,7 +74,7 @@ def _slim(passport: Passport) -> Passport:
     """Without its samples, which nothing of a class shows and a thousand would fill."""
     slim = replace(passport, samples={}, phases={})
     if passport.path:
-        remember(slim, passport.path)
+        store.remember(slim, passport.path)
     return slim
 
 

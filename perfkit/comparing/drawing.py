@@ -75,9 +75,11 @@ def without_losses(
         THROTTLING: (lost.throttling, bearing),
     }
     for name, (share, where) in slowed.items():
-        parts[name] = _taken(parts, share, where, draw)
+        if share is not None:
+            parts[name] = _taken(parts, share, where, draw)
     if lost.gpu and on_gpu:
-        parts[THROTTLING] = parts[THROTTLING] + _taken(parts, lost.gpu, on_gpu, draw)
+        slower = _taken(parts, lost.gpu, on_gpu, draw)
+        parts[THROTTLING] = parts.get(THROTTLING, 0.0) + slower
     return Drawn(of.step, parts)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from perfkit.comparing import causes, ratios
 from perfkit.comparing.drawing import drawn, ends, without_losses
 from perfkit.comparing.jobs import same_work
-from perfkit.comparing.load import lost
+from perfkit.comparing.load import losses
 from perfkit.comparing.predicting import expected
 from perfkit.comparing.record import ALL_PARTS_AND_REST, Change, Explained, Predicted
 from perfkit.passports.record import PARTS
@@ -40,13 +40,13 @@ def explained(
     names = list(dict.fromkeys((*a.works, *b.works)))
     opened = {name: _opened(a, b, name) for name in names}
     comparable = [name for name, work in opened.items() if not work.missing]
-    known, losses = ratios.by_name(rungs), (lost(a, b), lost(b, a))
+    known, lost = ratios.by_name(rungs), losses(a, b)
     found = list[Explained]()
     for name, work in opened.items():
         if name in comparable:
             work = replace(work, speed=_speed(a, b, name, len(comparable)))
-            work = _taken_apart(work, a, b, losses)
-            work = _with_causes(work, differences, known, losses, (a, b))
+            work = _taken_apart(work, a, b, lost)
+            work = _with_causes(work, differences, known, lost, (a, b))
         found.append(work)
     return tuple(found)
 
@@ -91,7 +91,7 @@ def _rate(work: Work) -> ratios.Interval:
 
 
 def _taken_apart(
-    work: Explained, a: Held, b: Held, losses: tuple[Lost, Lost]
+    work: Explained, a: Held, b: Held, lost: tuple[Lost, Lost]
 ) -> Explained:
     """The parts of both, their changes and shares, and B's as expected."""
     one, other = a.works[work.name], b.works[work.name]
@@ -104,7 +104,7 @@ def _taken_apart(
     raw = drawn(one, names, draw), drawn(other, names, draw)
     clean = tuple(
         without_losses(of, loss, what, draw)
-        for of, loss, what in zip(raw, losses, (one, other), strict=True)
+        for of, loss, what in zip(raw, lost, (one, other), strict=True)
     )
     told = expected(a, b, work.name, raw[0], draw)
     changes = tuple(_changes(clean[0], clean[1], told, claimed=work.claimed))
@@ -122,15 +122,17 @@ def _is_known(work: Work, name: str) -> bool:
 def _changes(a: Drawn, b: Drawn, told: Expected, *, claimed: bool) -> Iterable[Change]:
     whole = b.step - a.step
     for name in ALL_PARTS_AND_REST:
-        if name not in a.parts:
+        if name not in a.parts and name not in b.parts:
             continue
-        change = b.parts[name] - a.parts[name]
+        # The clocks of a GPU are told only where they fell.
+        one, other = (side.parts.get(name, np.zeros(1)) for side in (a, b))
+        change = other - one
         low, high = ends(change)
         scaled = told.parts.get(name)
         made = Change(
             name=name,
-            a=_middle(a.parts[name]),
-            b=_middle(b.parts[name]),
+            a=_middle(one),
+            b=_middle(other),
             change=_middle(change),
             low=low,
             high=high,
@@ -161,13 +163,13 @@ def _with_causes(
     work: Explained,
     differences: Iterable[MachineDiffers],
     rungs: Mapping[str, RungRatio],
-    losses: tuple[Lost, Lost],
+    lost: tuple[Lost, Lost],
     machines: tuple[Held, Held],
 ) -> Explained:
     changes = tuple(
         replace(
             one,
-            why=causes.behind(one, work.slower, differences, rungs, losses, machines),
+            why=causes.behind(one, work.slower, differences, rungs, lost, machines),
         )
         if one.claimed
         else one

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.comparing import ratios
 from perfkit.comparing.record import largest, size
-from perfkit.comparing.words import PARTS_SAID, all_named, counted, interval
+from perfkit.comparing.words import (
+    PARTS_SAID,
+    all_named,
+    as_long_or_fast,
+    counted,
+    interval,
+    share,
+)
 
 if TYPE_CHECKING:
     from perfkit.comparing.differing import Differs, RungRatio
@@ -63,7 +70,9 @@ def _claim(work: Explained) -> str:
     if work.speed is None:
         return ""
     times, ends = interval(work.speed)
-    return f"B is {times} {work.speed.verdict} at {work.name} ({ends})"
+    takes = "takes" if work.speed.ratio < 1 else "runs"
+    long = as_long_or_fast(work.speed)
+    return f"On B {work.name} {takes} {times[:-1]} times {long} as on A ({ends})"
 
 
 def _cause(work: Explained) -> str:
@@ -74,9 +83,11 @@ def _cause(work: Explained) -> str:
         return "; no single part of the step is shown to explain it"
     first = work.causes[0]
     part = min(first.share or 0.0, 1.0)
-    share = "all" if part > _ALL else f"{part:.0%}".replace("%", " %")
+    much = "all" if part > _ALL else f"{part:.0%}".replace("%", " %")
+    if share(first) == units.UNKNOWN:
+        much = "part"
     why = f": {first.why}" if first.why else ""
-    return f"; {share} of that is {PARTS_SAID[first.name]}{why}"
+    return f"; {much} of that is {PARTS_SAID[first.name]}{why}"
 
 
 def _of_rungs(rungs: tuple[RungRatio, ...]) -> str:

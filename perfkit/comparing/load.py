@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,29 +34,41 @@ class Lost:
     """Shares of a step that were lost, from 0 to 1, and where that is known from.
 
     Attributes:
-        load: To other programs.
-        throttling: To slower clocks of the cores; ``gpu`` to those of the GPU.
+        load: To other programs; None if unknown.
+        throttling: To slower clocks of the cores, None if unknown; ``gpu`` to those of
+            the GPU.
         others: Cores that other programs kept busy.
         pulse: The speed of the cores, as a share of their best; None if unknown.
         reasons: Why the GPU was slowed.
     """
 
-    load: float = 0.0
-    throttling: float = 0.0
+    load: float | None = None
+    throttling: float | None = None
     gpu: float = 0.0
     others: float = 0.0
     pulse: float | None = None
     reasons: tuple[str, ...] = ()
 
 
+def losses(a: Held, b: Held) -> tuple[Lost, Lost]:
+    """What each of the two lost; what one of them does not tell is told of neither."""
+    one, other = lost(a, b), lost(b, a)
+    if one.load is None or other.load is None:
+        one, other = replace(one, load=None), replace(other, load=None)
+    if one.throttling is None or other.throttling is None:
+        one, other = replace(one, throttling=None), replace(other, throttling=None)
+    return one, other
+
+
 def lost(held: Held, other: Held) -> Lost:
     """What one machine lost; the other shows how many cores the same jobs can fill."""
     pulse = _pulse(held.samples)
-    slowed = 1 - pulse if pulse is not None and pulse < _STEADY else 0.0
+    slowed = None if pulse is None else (1 - pulse if pulse < _STEADY else 0.0)
+    taken = _taken(held, other)
     gpu, reasons = _gpu(held.machine, held.samples)
     others = _mean(held.samples, "cpu_other") or 0.0
     return Lost(
-        load=min(_MOST, _taken(held, other)),
+        load=None if taken is None else min(_MOST, taken),
         throttling=slowed,
         gpu=gpu,
         others=others,
@@ -65,12 +77,12 @@ def lost(held: Held, other: Held) -> Lost:
     )
 
 
-def _taken(held: Held, other: Held) -> float:
-    """The share of the step that other programs took."""
+def _taken(held: Held, other: Held) -> float | None:
+    """The share of the step that other programs took; None if unknown."""
     machine = held.machine
     used, others = (_mean(held.samples, name) for name in ("cpu_trial", "cpu_other"))
     if not used or others is None:
-        return 0.0
+        return None
     free = max(0.0, machine.cores - others)
     gone = machine.cores_granted - min(machine.cores_granted, free)
     wanted = min(machine.cores_granted, max(used, _filled(other)))

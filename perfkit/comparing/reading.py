@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfkit.findings import reading, store
-from perfkit.passports import reading as passports
+from perfkit import documents
+from perfkit.errors import BadFileError
+from perfkit.findings.profile import Profile
 
 if TYPE_CHECKING:
     from perfkit.comparing.works import Document
@@ -17,7 +18,10 @@ def parsed(data: bytes, name: str) -> Document:
     Raises:
         BadFileError: It is none of these; the sentence says what is wrong.
     """
-    # The word is looked for first, so that a finding is not read as JSON twice.
-    if b'"passport"' in data and reading.kind_of(data, name) == "passport":
-        return passports.parsed(data, name)
-    return store.parsed_recorded(data, name)
+    found = documents.parsed(data, name)
+    if isinstance(found, Profile):
+        raise BadFileError(
+            f"{name} is a profile, which explains one training; give the file of a "
+            "passport, of a finding or of a diagnosis."
+        )
+    return found

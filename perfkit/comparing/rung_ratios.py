@@ -81,8 +81,7 @@ def _within(ratio: float) -> float:
 
 
 def _beside(speed: Ratio) -> str:
-    ends = f"{units.ratio(speed.low)[:-1]} to {units.ratio(speed.high)[:-1]}"
-    return f"{units.ratio(speed.ratio)} ({ends})"
+    return units.ratio_between(speed.ratio, speed.low, speed.high)
 
 
 def _sentence(rung: RungRatio, speed: Ratio) -> str:

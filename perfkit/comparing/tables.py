@@ -70,10 +70,9 @@ def _job(work: Explained) -> tuple[str, ...]:
     told = work.predicted
     expected = "rungs or the split are missing"
     if told is not None:
-        ends = f"{words.seconds(told.low)} to {words.seconds(told.high)}"
-        expected = f"{words.seconds(told.seconds)} ({ends})"
+        expected = units.between(told.seconds, told.low, told.high, words.seconds)
     speed = work.speed
-    ratio = f"{units.ratio(speed.ratio)} ({_ends(speed.low, speed.high)})"  # type: ignore[union-attr]
+    ratio = units.ratio_between(speed.ratio, speed.low, speed.high)  # type: ignore[union-attr]
     both = words.seconds(work.a), words.seconds(work.b)
     return work.name, *both, ratio, speed.verdict, expected  # type: ignore[union-attr]
 
@@ -90,12 +89,14 @@ def _split(found: Explanation) -> Table:
 
 
 def _part(work: Explained, one: Change) -> tuple[str, ...]:
-    ends = f"{words.seconds(one.low)} to {words.seconds(one.high)}"
+    change = "not measured"
+    if one.change is not None and one.low is not None and one.high is not None:
+        change = units.between(one.change, one.low, one.high, words.seconds)
     return (
         f"{work.name}, {one.name}",
         words.seconds(one.a),
         words.seconds(one.b),
-        f"{words.seconds(one.change)} ({ends})",
+        change,
         words.share(one),
         "" if one.predicted is None else words.seconds(one.predicted),
         ", ".join(one.rungs),
@@ -122,7 +123,7 @@ def _rung(rung: RungRatio) -> tuple[str, ...]:
     if rung.speed is None:
         return rung.name, *rates, "", plain(rung.missing, 120)
     speed = rung.speed
-    ratio = f"{units.ratio(speed.ratio)} ({_ends(speed.low, speed.high)})"
+    ratio = units.ratio_between(speed.ratio, speed.low, speed.high)
     return rung.name, *rates, ratio, speed.verdict
 
 
@@ -135,10 +136,6 @@ def _missing(found: Explanation) -> Table:
 
 def _rate(value: float | None, unit: str) -> str:
     return "" if value is None else units.rate(value, unit)
-
-
-def _ends(low: float, high: float) -> str:
-    return f"{units.ratio(low)[:-1]} to {units.ratio(high)[:-1]}"
 
 
 def _short(value: Any) -> Any:

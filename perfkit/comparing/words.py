@@ -31,10 +31,12 @@ PARTS_SAID = {
 _NEXT = {
     "input": "`perfkit run data-pipeline` says which way of feeding is fastest there.",
     "dispatch": "`perfkit run execution-mode` says what several steps per call bring.",
-    "transfer": "`perfkit doctor` says what holds the link to the GPU back.",
+    "transfer": "`perfkit doctor` says whether the link to the GPU is held back.",
     "compute": "`perfkit doctor --probe` says how near to its limits each part comes.",
 }
 _LEAST_S = 1e-9
+# A share whose interval spans a larger factor is not known, unless all of it is small.
+_SMALL = 0.1
 
 
 def because(works: tuple[Explained, ...], software: str) -> Iterator[str]:
@@ -95,7 +97,14 @@ def interval(speed: Ratio) -> tuple[str, str]:
         1 / value if turned else value for value in (speed.ratio, speed.low, speed.high)
     )
     low, high = sorted(ends)
+    if not units.is_known(low, high):
+        return f"{units.UNKNOWN}×", "how much is not known yet"
     return units.ratio(middle), f"{units.ratio(low)[:-1]} to {units.ratio(high)[:-1]}"
+
+
+def as_long_or_fast(speed: Ratio) -> str:
+    """What B does so many times, see ``interval``."""
+    return "as long" if speed.ratio < 1 else "as fast"
 
 
 def seconds(value: float | None) -> str:
@@ -106,9 +115,12 @@ def seconds(value: float | None) -> str:
 
 
 def percent(value: float | None, low: float | None, high: float | None) -> str:
-    """A share with its interval; "" where there is none."""
+    """A share with its interval, or ``units.UNKNOWN``; "" where there is none."""
     if value is None or low is None or high is None:
         return ""
+    small = max(abs(low), abs(high)) <= _SMALL
+    if not small and not units.is_known(low, high):
+        return units.UNKNOWN
     return f"{value:z.0%} ({low:z.0%} to {high:z.0%})".replace("%", " %")
 
 
@@ -123,7 +135,7 @@ def _spelled(work: Explained) -> str:
     if speed is None:
         return ""
     times, ends = interval(speed)
-    word = "as long" if speed.ratio < 1 else "as fast"
+    word = as_long_or_fast(speed)
     both = f"{seconds(work.a)} a {work.unit} on A, {seconds(work.b)} on B"
     return f"{work.name}: {both}, {times} {word} ({ends}): {speed.verdict}"
 
@@ -131,11 +143,14 @@ def _spelled(work: Explained) -> str:
 def _split(work: Explained) -> Iterator[str]:
     for change in work.causes[1:]:
         why = f": {change.why}" if change.why else ""
-        yield f"{share(change)} is {PARTS_SAID[change.name]}{why}."
+        yield f"{_much(change)} is {PARTS_SAID[change.name]}{why}."
     left = work.change(UNEXPLAINED)
-    if left is not None:
-        told = f", {share(left)} of the difference" if share(left) else ""
-        yield f"The split leaves {seconds(left.change)} of {work.name} open{told}."
+    if left is not None and left.low is not None and left.high is not None:
+        ends = f"{seconds(left.low)} to {seconds(left.high)}"
+        told = f"{seconds(left.change)} ({ends}) of {work.name} open"
+        if left.low <= 0 <= left.high:
+            told = f"nothing of {work.name} open that it could show ({ends})"
+        yield f"The split leaves {told}."
     if work.predicted is not None and work.b is not None:
         yield _expected(work)
     elif work.changes:
@@ -146,12 +161,26 @@ def _expected(work: Explained) -> str:
     told, seen = work.predicted, work.b or 0.0
     if told is None:
         return ""
-    ends = f"{seconds(told.low)} to {seconds(told.high)}"
+    if not units.is_known(told.low, told.high):
+        return "What B's step should take by A's and the rungs is not known yet."
+    if told.low <= seen <= told.high:
+        left = "which lies within that"
+    else:
+        left = f"and the rungs do not explain the {_apart(told.seconds, seen)} between"
     return (
-        f"From A's step and the rungs, B's would take {seconds(told.seconds)} "
-        f"({ends}); seen were {seconds(seen)}. The rungs do not explain the "
-        f"{seconds(seen - told.seconds)} between."
+        "From A's step and the rungs, B's would take "
+        f"{units.between(told.seconds, told.low, told.high, seconds)}; seen were "
+        f"{seconds(seen)}, {left}."
     )
+
+
+def _apart(one: float, other: float) -> str:
+    return seconds(abs(other - one))
+
+
+def _much(change: Change) -> str:
+    told = share(change)
+    return "Part of it, how much is not known yet," if told == units.UNKNOWN else told
 
 
 def _machine(one: One) -> str:

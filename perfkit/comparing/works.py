@@ -207,8 +207,18 @@ def _of_diagnosis(found: Diagnosis) -> Held:
 def _parts(found: Diagnosis) -> Iterator[tuple[str, Part]]:
     for name in PARTS[:-1]:
         part = found.split.get(name)
-        if part is not None and part.grade != "not tested":
-            yield name, Part(name=name, seconds=part.seconds, how=part.how)
+        if part is None or part.seconds is None or part.grade == "not tested":
+            continue
+        yield (
+            name,
+            Part(
+                name=name,
+                seconds=part.seconds,
+                low=part.low,
+                high=part.high,
+                how=part.how,
+            ),
+        )
 
 
 def _one(label: str, machine: Machine, recorded: str, samples: Columns) -> One:

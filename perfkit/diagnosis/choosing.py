@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from perfkit.measure import spending
 from perfkit.measure.measurement import TWIN, Arm
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Choosing:
         work: Makes the work of the training with some swaps applied.
         budget: Seconds of the rounds.
         ready_s: Seconds until a trial is ready, about.
+        step_s: Seconds of a step, about.
 
     Attributes:
         together: What is applied together; empty until that is measured.
@@ -62,9 +64,13 @@ class Choosing:
         work: Callable[[Sequence[Swap]], Callable[[], Iterator[Yielded]]],
         budget: float,
         ready_s: float,
+        step_s: float = 0.0,
     ) -> None:
         self._swaps, self._work, self._budget = swaps, work, budget
-        most = int(_SET_UP_SHARE * budget / (ready_s + _WARM_UP_S))
+        until_s = ready_s + _WARM_UP_S
+        # One round claims nothing, so that no more are begun than two rounds can hold.
+        twice = budget / _FEWEST_ROUNDS / (until_s + spending.chosen_s(step_s))
+        most = int(min(_SET_UP_SHARE * budget / until_s, twice))
         self._most = max(1, most - _ALWAYS)
         self.together: tuple[Swap, ...] = ()
 
@@ -80,6 +86,8 @@ class Choosing:
             key=lambda swap: (
                 _ORDER.get(_rounds(measured, swap.name), 2),
                 not swap.after,
+                # What shows first whether a whole group of swaps is worth a try.
+                not swap.ceiling or bool(_rounds(measured, swap.name)),
                 -_ratio(measured, swap.name),
             )
         )

@@ -44,6 +44,7 @@ class Facts:
         flop: Multiplications and additions of a step; None where nobody knows.
         open_shapes: Whether the shape of its batches, their length apart, is left open.
         epochs: Of such a loop: how many of its epochs a trial may begin.
+        late: Variables of the environment that it set after TensorFlow had been loaded.
     """
 
     model: str = ""
@@ -73,6 +74,7 @@ class Facts:
     retraced: dict[str, dict[str, Any]] = field(default_factory=dict)
     open_shapes: bool = False
     flop: float | None = None
+    late: tuple[str, ...] = ()
 
     def as_note(self) -> dict[str, Any]:
         """What travels from the process that looked, and stands in the file."""

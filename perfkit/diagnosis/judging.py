@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
 from perfkit.diagnosis.swap import without_input
 from perfkit.findings.diagnosis import Cause, Gain, Seconds
+from perfkit.units import is_known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,11 +126,18 @@ def _cause(swap: Swap, compared: Comparison, measured: Measurement) -> Cause:
         swap=swap.name,
         kind=_kind(swap, compared),
         speedup=gain(compared),
-        evidence=f"{swap.changes} That runs at {compared.ratio:.2f}× the rate "
-        f"(95 % interval {compared.low:.2f} to {compared.high:.2f}, "
-        f"{compared.rounds} rounds).",
+        evidence=f"{swap.changes} That runs {_how_fast(compared)}.",
         fix=swap.fix,
         grade="inferred" if inferred else "measured here",
+    )
+
+
+def _how_fast(compared: Comparison) -> str:
+    if not is_known(compared.low, compared.high):
+        return f"faster, by how much is not known yet ({compared.rounds} rounds)"
+    return (
+        f"at {compared.ratio:.2f}× the rate (95 % interval {compared.low:.2f} to "
+        f"{compared.high:.2f}, {compared.rounds} rounds)"
     )
 
 
@@ -140,7 +148,14 @@ def _kind(swap: Swap, compared: Comparison) -> Kind:
 
 
 def ceiling(swaps: Sequence[Swap], measured: Measurement) -> Gain | None:
-    """What the training without its input reaches; None where it was not measured."""
+    """What the training without its input reaches; None where that is not known."""
     swap = without_input(swaps)
-    compared = measured.compare(swap.name, AS_GIVEN) if swap else None
-    return gain(compared) if compared else None
+    return measured_gain(swap.name, measured) if swap else None
+
+
+def measured_gain(name: str, measured: Measurement) -> Gain | None:
+    """What an arm brings; None where one round, or a wide interval, says too little."""
+    compared = measured.compare(name, AS_GIVEN)
+    if compared is None or compared.rounds < 2:
+        return None
+    return gain(compared) if is_known(compared.low, compared.high) else None

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import raised
+from perfkit.diagnosis import raised, variables
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import facts_of
 from perfkit.diagnosis.loop_facts import facts_of_loop, some_epochs
 from perfkit.diagnosis.looping import Looping
+from perfkit.diagnosis.maker import contain
 from perfkit.diagnosis.pipeline.driven import driven_plan, tells_too_little
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.pipeline.live import kinds, live_plan
@@ -19,6 +21,7 @@ from perfkit.diagnosis.pipeline.private import leave_files_alone
 from perfkit.diagnosis.tracing import Tracing
 from perfkit.diagnosis.training import Training, handed_over
 from perfkit.errors import BadParameterError
+from perfkit.measure.launcher import read_early
 from perfkit.measure.tick import READY, Note, Tick
 
 if TYPE_CHECKING:
@@ -50,7 +53,8 @@ def look(maker: Callable[[], Any]) -> Iterator[Yielded]:
 
 def _looked(maker: Callable[[], Any]) -> Iterator[Yielded]:
     seen: list[tuple[Training, float]] = []
-    began = time.perf_counter()
+    contain(maker)
+    began, loaded = time.perf_counter(), read_early(os.environ)
 
     looping = Looping(epochs := Epochs(batch=1))
     traces = Tracing()
@@ -74,6 +78,7 @@ def _looked(maker: Callable[[], Any]) -> Iterator[Yielded]:
             "step_s": _step_s(ticks),
             "ready_s": ticks[0][0] - began if ticks else 0.0,
             "retraced": traces.anew(),
+            "late": variables.set_late(loaded),
         }
         if looping.training:
             some_epochs(running, looping)

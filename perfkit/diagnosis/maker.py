@@ -1,19 +1,22 @@
-"""Where a training comes from: a function in a notebook, or one in a file."""
+"""Where a training comes from: a function, one in a file, or a script as it is."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis.script import Script, parsed, script
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _MODULE = "perfkit_training"
+_FUNCTION = "make_training"
 _CONTRACT = "def make_training(): return model, dataset"
 
 
@@ -54,36 +57,66 @@ class InFile:
         return found
 
 
-def maker(given: Any) -> Callable[[], Any]:
-    """Understand what ``diagnose`` was given: a function, or ``"FILE.py:name"``.
+def maker(given: Any, arguments: Sequence[str] = (), fit: int = 0) -> Callable[[], Any]:
+    """Understand what ``diagnose`` was given.
+
+    Args:
+        given: A function, ``"FILE.py:name"``, or ``"FILE.py"``, whose function
+            ``make_training`` is taken if it has one; else it is a script as it is.
+        arguments: Of a script.
+        fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
 
     Raises:
-        BadParameterError: It is neither, or there is no such file.
+        BadParameterError: It is none of these, there is no such file, or it trains
+            nothing.
     """
     if isinstance(given, str | Path):
-        path, _, name = str(given).rpartition(":")
-        if not path or not name.isidentifier():
-            path, name = str(given), "make_training"
-        return _in_file(Path(path).expanduser(), name)
+        return _in_file(str(given), tuple(arguments), fit)
     if isinstance(given, type) or not callable(given):
         raise BadParameterError(
-            f"diagnose() takes a function, such as `{_CONTRACT}`, or "
-            f'"FILE.py:make_training", not {type(given).__name__}.'
+            f"diagnose() takes a function, such as `{_CONTRACT}`, or a script, such as "
+            f'"train.py", not {type(given).__name__}.'
         )
     function: Callable[[], Any] = given
     return function
+
+
+def contain(maker: Callable[[], Any]) -> None:
+    """Keep what a script writes within this process, which has no other thread yet."""
+    if isinstance(maker, Script):
+        maker.contain()
 
 
 def name_of(maker: Callable[[], Any]) -> str:
     """What a reader knows it by; no path, which would name users and hosts."""
     if isinstance(maker, InFile):
         return f"{Path(maker.path).name}:{maker.name}"
+    if isinstance(maker, Script):
+        return Path(maker.path).name
     return str(getattr(maker, "__name__", "a function"))
 
 
-def _in_file(path: Path, name: str) -> InFile:
-    if not path.is_file():
+def _in_file(given: str, arguments: tuple[str, ...], fit: int) -> InFile | Script:
+    path, _, name = given.rpartition(":")
+    if not path or not name.isidentifier():
+        path, name = given, ""
+    file = Path(path).expanduser()
+    if not file.is_file():
         raise BadParameterError(
-            f"There is no file {path.name}; give FILE.py:make_training."
+            f"There is no file {file.name}; give train.py, or FILE.py:make_training."
         )
-    return InFile(str(path.resolve()), name)
+    file = file.resolve()
+    if name or _has(file, _FUNCTION):
+        return InFile(str(file), name or _FUNCTION)
+    return script(file, arguments, fit)
+
+
+def _has(file: Path, name: str) -> bool:
+    """Whether a file makes a name of its own, as far as can be read."""
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+        return any(
+            getattr(node, "name", "") == name
+            or any(getattr(to, "id", "") == name for to in getattr(node, "targets", ()))
+            for node in parsed(str(file)).body
+        )
+    return False

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 # They reach other machines, or write in the background beyond a trial's end.
 LEFT_OUT = frozenset({"OrbaxCheckpoint", "RemoteMonitor"})
-_PREFIX = "perfkit-trial-"
 _NEVER = 10**9
 # What stands for the epoch or a metric in a file's name. One file is written over and
 # over, because a trial has many short epochs and a checkpoint may be large.
@@ -149,24 +147,5 @@ def _move(callback: Any, old: str, new: str) -> None:
 
 
 def _folder(index: int) -> Path:
-    """Give a new folder for one callback, within one for all of this process."""
-    top = Path(tempfile.gettempdir()) / f"{_PREFIX}{os.getpid()}"
-    top.mkdir(mode=0o700, exist_ok=True)
-    _tidy(top.parent)
-    return Path(tempfile.mkdtemp(prefix=f"{index}-", dir=top))
-
-
-def _tidy(folder: Path) -> None:
-    """Remove what trials that have ended left: they are killed, and cannot."""
-    # Elsewhere than in the launcher's own folder the numbers may be others' processes.
-    if not folder.name.startswith("perfkit-launcher-"):
-        return
-    for left in folder.glob(f"{_PREFIX}*"):
-        if not _alive(int(left.name.removeprefix(_PREFIX))):
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _alive(pid: int) -> bool:
-    import psutil
-
-    return bool(psutil.pid_exists(pid))
+    """Give a new folder for one callback; it goes with the trial's own."""
+    return Path(tempfile.mkdtemp(prefix=f"{index}-"))

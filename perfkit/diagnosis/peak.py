@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit import units
 from perfkit.measure.steady import steady
 from perfkit.measure.tries import Try
+from perfkit.units import is_known
 from perfkit.workloads.rungs import gpu, products
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def flop_rate(measured: Measurement) -> float | None:
 def share(step: Seconds | None, measured: Measurement, facts: Facts) -> float | None:
     """What share of that rate a step as given reaches; None where nobody knows."""
     peak = flop_rate(measured)
-    if step is None or facts.flop is None or not peak or not can_be_told(facts):
+    if step is None or not is_known(step.low, step.high):
+        return None
+    if facts.flop is None or not peak or not can_be_told(facts):
         return None
     return facts.flop / step.median_s / peak
 

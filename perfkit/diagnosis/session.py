@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import judging, look, peak, raised, swaps, telling
+from perfkit.diagnosis import judging, look, peak, raised, swaps, telling, variables
 from perfkit.diagnosis.choosing import (
     AS_GIVEN,
     TOGETHER,
@@ -21,6 +21,7 @@ from perfkit.diagnosis.choosing import (
 )
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.hints import hints
+from perfkit.diagnosis.hints.source import digest
 from perfkit.diagnosis.inferring import inferred
 from perfkit.diagnosis.maker import maker, name_of
 from perfkit.diagnosis.others import Others
@@ -109,7 +110,9 @@ class DiagnosisSession:
         self._untested: dict[str, str] = {}
         self._choosing: Choosing | None = None
         self._others: Others | None = None
-        launcher().warm()
+        self._variables = variables.assigned(self._maker)
+        if not self._variables:
+            launcher().warm()
 
     def stop(self) -> None:
         """End the running trial and the diagnosis; callable from any thread."""
@@ -138,11 +141,15 @@ class DiagnosisSession:
             for _ in alone.wait(self._stopped):
                 yield Preparing("Waiting until another run has ended")
             self._began = time.perf_counter()
+            launcher().load_with(self._variables)
             self._machine = machine()
             yield from self._look()
+            if self._facts.late:
+                yield Preparing(variables.in_words(self._facts.late))
             if not self._stopped.is_set():
                 yield from self._measure()
         finally:
+            launcher().load_with({})
             alone.let_go()
 
     def _look(self) -> Iterator[Event]:
@@ -202,7 +209,9 @@ class DiagnosisSession:
         left = max(1.0, least, self._left - peaks) - _CLOSING_S
         self._others = Others()
         choosing = Applying if self._only else Choosing
-        self._choosing = choosing(self._swaps, self._work, left, self._facts.ready_s)
+        self._choosing = choosing(
+            self._swaps, self._work, left, self._facts.ready_s, self._facts.step_s
+        )
         run = Run(
             Plan(
                 arms=(self._choosing.given,),
@@ -282,6 +291,7 @@ class DiagnosisSession:
             anatomy=self._anatomy,
             facts=self._facts.as_note() | {peak.SHARE: reached},
             outcome=telling.outcome(measured),
+            code=digest(self._maker),
             trials=measured.trials,
             samples=measured.samples,
             timings=measured.timings,
@@ -299,11 +309,8 @@ class DiagnosisSession:
         )
 
     def _together(self, measured: Measurement) -> Together | None:
-        compared = measured.compare(TOGETHER, AS_GIVEN)
-        if compared is None or self._choosing is None:
-            return None
-        if compared.rounds < 2:
-            # One round shows nothing: beside claimed gains it would read like one.
+        speedup = judging.measured_gain(TOGETHER, measured)
+        if speedup is None or self._choosing is None:
             return None
         names = tuple(swap.name for swap in self._choosing.together)
-        return Together(swaps=names, speedup=judging.gain(compared))
+        return Together(swaps=names, speedup=speedup)

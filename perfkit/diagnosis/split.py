@@ -1,29 +1,33 @@
-"""Where the time of a step goes, worked out from what each swap took away.
+"""Where the time of a step goes, worked out from what each change took away.
 
-A swap that is not shown to bring anything takes nothing away; what noise makes of it is
-left unexplained, as is what overlaps: two parts of a step at the same time count twice.
+A part is what the step loses with its change, by the very ratio that is judged, and
+as sure as that. What is not shown is not known: it is a range, or nothing at all, and
+never 0. What the others leave is compute, so that parts add up to the step.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from perfkit import units
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.swap import without_input
 from perfkit.findings.diagnosis import Part
+from perfkit.measure.measurement import TWIN
+from perfkit.measure.steady import steady
+from perfkit.units import is_known
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.swap import Swap
-    from perfkit.findings.diagnosis import Seconds
+    from perfkit.findings.diagnosis import Grade, Seconds
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
-    from perfkit.measure.trial import Trial
+    from perfkit.measure.steady import Steady
 
 UNEXPLAINED = "unexplained"
 
@@ -47,156 +51,199 @@ def split(
 
     Returns:
         ``input``, ``transfer``, ``dispatch``, ``callbacks``, ``epoch ends``,
-        ``compute`` and ``unexplained``; empty where no step was measured.
+        ``compute`` and ``unexplained``; empty where no step is known.
     """
-    if step is None:
+    if step is None or not is_known(step.low, step.high):
         return {}
-    taken = _Taken(step, measured, facts.batch)
-    resident = without_input(swaps)
+    taken = _Taken(step.median_s, measured, facts.batch)
     found = {
-        "input": taken.by(resident, "The training without its input"),
+        "input": taken.by(without_input(swaps), "The training without its input"),
         "transfer": _transfer(taken, swaps, gpus),
         "dispatch": _dispatch(taken, swaps, facts),
         "callbacks": _callbacks(taken, swaps, facts),
-        "epoch ends": _epoch_ends(taken, measured),
     }
-    found["compute"] = _compute(taken, resident, found)
-    left = step.median_s - sum(part.seconds for part in found.values())
-    found[UNEXPLAINED] = Part(
-        seconds=left,
-        grade="inferred",
-        how="What the other parts leave of the step: noise, and what none of them "
-        "covers; below 0 where parts overlap and count twice.",
-    )
+    found["epoch ends"] = taken.epoch_ends()
+    found["compute"] = _compute(step.median_s, found)
+    found[UNEXPLAINED] = _unexplained(step.median_s, found.values())
     return found
 
 
 class _Taken:
-    """What a swap takes away from each step, the ends of epochs apart."""
+    """What changes take away from each step, and what that leaves of epochs' ends."""
 
-    def __init__(self, step: Seconds, measured: Measurement, batch: int) -> None:
-        self._step_s, self._measured, self._batch = step.median_s, measured, batch
-        self.ends_s = self._ends_s(AS_GIVEN)
+    def __init__(self, step_s: float, measured: Measurement, batch: int) -> None:
+        self._step_s, self._measured, self._batch = step_s, measured, batch
+        self._ends_s = self._ends_of(AS_GIVEN)
+        # Of the ends of epochs, by changes that are shown to bring something.
+        self._ends_gone_s = 0.0
 
     def by(self, swap: Swap | None, what: str) -> Part:
-        """The part of a step that a swap is shown to take away; 0 where it is not."""
+        """The part of a step that a change is shown to take away."""
         compared = self.compared(swap)
         if swap is None or compared is None:
-            return Part(seconds=0.0, grade="not tested", how=f"{what} was not timed.")
-        if compared.verdict != "faster":
-            return Part(
-                seconds=0.0,
-                grade="measured here",
-                how=f"{what}: {compared.verdict} ({_between(compared)}).",
+            return _unknown("not tested", f"{what} was not timed.")
+        known = is_known(compared.low, compared.high)
+        between = f" ({compared.low:.2f} to {compared.high:.2f})" if known else ""
+        if compared.verdict == "faster":
+            self._ends_gone_s += max(0.0, self._ends_s - self._ends_of(swap.name))
+            rate = f"at {units.ratio(compared.ratio)} the rate" if known else "faster"
+            return _part(
+                self._saved(compared.low),
+                self._saved(compared.ratio),
+                self._saved(compared.high),
+                f"{what} runs {rate}{between}, in {compared.rounds} rounds.",
             )
-        saved = self._step_s - self.without(swap) - self.ends_s
-        return Part(
-            seconds=max(0.0, saved),
-            grade="measured here",
-            how=f"{what} runs at {units.ratio(compared.ratio)} the rate "
-            f"({_between(compared)}, {compared.rounds} rounds).",
-        )
+        how = f"{what}: {compared.judgement}{between}."
+        if compared.verdict == "no difference shown":
+            widest = max(compared.high, 1 / compared.low)
+            return _part(0.0, None, self._saved(widest), how)
+        return _unknown("measured here", how)
 
     def compared(self, swap: Swap | None) -> Comparison | None:
-        """A swap against the training as given; None where it was not measured."""
+        """A change against the training as given; None where it was not measured."""
         return self._measured.compare(swap.name, AS_GIVEN) if swap else None
 
-    def without(self, swap: Swap) -> float:
-        """Seconds of a step with a swap, without its share of the ends of epochs."""
-        compared = self.compared(swap)
-        assert compared is not None
-        return self._step_s / compared.ratio - self._ends_s(swap.name)
+    def epoch_ends(self) -> Part:
+        """What ends of epochs take, less what went with the changes before."""
+        trials = [*self._measured.of(AS_GIVEN), *self._measured.of(TWIN)]
+        seen = {label for trial in trials for label in trial.recurring}
+        if not seen:
+            how = "No end of an epoch was timed by itself; it is part of the steps."
+            return _unknown("not tested", how)
+        own = [self._batch * s.pauses_s for v in (AS_GIVEN, TWIN) for s in self._of(v)]
+        left = max(0.0, self._ends_s - self._ends_gone_s)
+        doubt = math.inf
+        if len(own) > 1:
+            doubt = 2 * statistics.stdev(own) / math.sqrt(len(own))
+        return _part(
+            left - doubt,
+            left,
+            left + doubt,
+            f"{' and '.join(sorted(seen))}, as all trials saw it, shared out over the "
+            "steps of a real epoch; what goes away with another part is in that.",
+        )
 
-    def _ends_s(self, variant: str) -> float:
-        ends = [
-            recurring_s(trial)
-            for trial in self._measured.of(variant)
-            if trial.outcome == "completed" and trial.recurring
-        ]
-        return self._batch * float(np.mean(ends)) if ends else 0.0
+    def _saved(self, ratio: float) -> float:
+        return self._step_s * (1 - 1 / ratio)
 
+    def _ends_of(self, variant: str) -> float:
+        """Seconds of a step that its rate has from ends of epochs."""
+        timing, worked = self._measured.timing(variant), self._of(variant)
+        if timing is None or not worked:
+            return 0.0
+        bare = statistics.geometric_mean(part.rate for part in worked)
+        return self._batch * (1 / timing.rate - 1 / bare)
 
-def recurring_s(trial: Trial) -> float:
-    """Seconds that pauses which come again add to each example of a trial."""
-    times = np.array([t for t, _ in trial.ticks])
-    counts = np.array([n for _, n in trial.ticks])[1:]
-    worked = counts > 0
-    example_s = 0.0
-    if worked.any():
-        example_s = float(np.median(np.diff(times)[worked] / counts[worked]))
-    return sum(
-        max(0.0, (float(np.mean(trial.pauses[label])) - within * example_s) / every)
-        for label, (every, within) in trial.recurring.items()
-        if trial.pauses.get(label)
-    )
+    def _of(self, variant: str) -> list[Steady]:
+        trials = self._measured.of(variant)
+        parts = [steady(trial) for trial in trials if trial.outcome == "completed"]
+        return [part for part in parts if part is not None]
 
 
 def _transfer(taken: _Taken, swaps: Sequence[Swap], gpus: int) -> Part:
     if not gpus:
         how = "There is no GPU: batches stay where they are."
-        return Part(seconds=0.0, grade="read from the driver", how=how)
+        return Part(seconds=0.0, grade="inferred", how=how)
     to_device = [swap for swap in swaps if swap.cause == "host-to-device"]
-    return taken.by(to_device[0] if to_device else None, "A batch kept on the device")
+    return taken.by(
+        to_device[0] if to_device else None, "Batches copied to the GPU ahead"
+    )
 
 
 def _dispatch(taken: _Taken, swaps: Sequence[Swap], facts: Facts) -> Part:
     many = max(swaps, key=lambda swap: swap.steps, default=None)
     if many is None or many.steps <= facts.steps_per_execution:
-        why = "a loop of your own decides that itself" if facts.loop else "not swapped"
-        return Part(
-            seconds=0.0, grade="not tested", how=f"Several steps at a time: {why}."
-        )
+        why = "a loop of your own decides that itself" if facts.loop else "not changed"
+        return _unknown("not tested", f"Several steps at a time: {why}.")
     part = taken.by(many, f"{many.steps} steps at a time")
+    if _most(part) == math.inf:
+        return part
     # Many steps at a time still go back to Python now and then.
-    whole = part.seconds / (1 - facts.steps_per_execution / many.steps)
-    return Part(seconds=whole, grade=part.grade, how=part.how)
+    whole = 1 / (1 - facts.steps_per_execution / many.steps)
+    middle = None if part.seconds is None else whole * part.seconds
+    return _part(whole * _least(part), middle, whole * _most(part), part.how)
 
 
 def _callbacks(taken: _Taken, swaps: Sequence[Swap], facts: Facts) -> Part:
     off = [swap for swap in swaps if swap.cause == "callback"]
-    timed = [swap for swap in off if taken.compared(swap)]
     # Where all were left out at once, each alone is in that already.
-    whole = {swap.name for swap in timed if swap.ceiling}
-    timed = [swap for swap in timed if swap.after not in whole]
-    if not timed:
-        if not off and not facts.loop:
-            how = "There is none to leave out."
-            return Part(seconds=0.0, grade="measured here", how=how)
-        return Part(seconds=0.0, grade="not tested", how="None was left out.")
-    parts = [taken.by(swap, f'"{swap.name}"') for swap in timed]
-    shown = [part.how for part in parts if part.seconds]
-    return Part(
-        seconds=sum(part.seconds for part in parts),
-        grade="measured here",
-        how=" ".join(shown) or "None of them, left out alone, is shown to take time.",
+    whole = {swap.name for swap in off if swap.ceiling and taken.compared(swap)}
+    off = [swap for swap in off if swap.after not in whole]
+    if not off and not facts.loop:
+        how = "There is none to leave out."
+        return Part(seconds=0.0, grade="measured here", how=how)
+    parts = [taken.by(swap, f'"{swap.name}"') for swap in off]
+    if not any(map(taken.compared, off)):
+        return _unknown("not tested", "None was left out.")
+    known = [part.seconds for part in parts if part.seconds is not None]
+    return _part(
+        sum(map(_least, parts)),
+        sum(known) if len(known) == len(parts) else None,
+        sum(map(_most, parts)),
+        " ".join(part.how for part in parts),
     )
 
 
-def _epoch_ends(taken: _Taken, measured: Measurement) -> Part:
-    seen = {label for t in measured.of(AS_GIVEN) for label in t.recurring}
-    if not seen:
-        how = "No end of an epoch was timed by itself; it is part of the steps."
-        return Part(seconds=0.0, grade="not tested", how=how)
+def _compute(step_s: float, others: dict[str, Part]) -> Part:
+    """What all others leave; in it what they take while input is waited for."""
+    # An end of an epoch that was not timed by itself is in here already.
+    parts = [p for n, p in others.items() if n != "epoch ends" or _is_timed(p)]
+    known = [part.seconds for part in parts if part.seconds is not None]
+    left = step_s - sum(known) if len(known) == len(parts) else None
+    most = step_s - sum(map(_least, parts))
+    how = "What the other parts leave of the step."
+    if most >= step_s:
+        return _unknown("inferred", f"{how} None of them is known.")
+    least = step_s - sum(map(_most, parts))
+    if left is not None and left < 0:
+        return _part(0.0, None, max(0.0, most), f"{how} They overlap.", "inferred")
+    return _part(least, left, max(0.0, most), how, "inferred")
+
+
+def _unexplained(step_s: float, parts: Iterable[Part]) -> Part:
+    timed = [part for part in parts if _is_timed(part)]
+    known = [part.seconds for part in timed if part.seconds is not None]
+    if len(known) == len(timed) and math.isclose(sum(known), step_s):
+        how = "The parts add up to the step."
+        return Part(seconds=0.0, grade="inferred", how=how)
+    most = max(0.0, step_s - sum(map(_least, timed)))
+    how = "At most what the parts leave of the step, if each is as small as it may be."
+    if most >= step_s:
+        return _unknown("inferred", "No part is known.")
+    return _part(0.0, None, most, how, "inferred")
+
+
+def _part(
+    low: float,
+    middle: float | None,
+    high: float,
+    how: str,
+    grade: Grade = "measured here",
+) -> Part:
+    """A part within these seconds; with an estimate only where they are narrow."""
+    low = max(0.0, low)
     return Part(
-        seconds=taken.ends_s,
-        grade="measured here",
-        how=f"Timed in each trial as given: {' and '.join(sorted(seen))}, shared out "
-        "over the steps of a real epoch.",
+        seconds=middle if is_known(low, high) else None,
+        low=low,
+        high=high if high < math.inf else None,
+        grade=grade,
+        how=how,
     )
 
 
-def _compute(taken: _Taken, resident: Swap | None, found: dict[str, Part]) -> Part:
-    if resident is None or taken.compared(resident) is None:
-        how = "The training without its input was not timed."
-        return Part(seconds=0.0, grade="not tested", how=how)
-    others = found["dispatch"].seconds + found["callbacks"].seconds
-    return Part(
-        seconds=max(0.0, taken.without(resident) - others),
-        grade="inferred",
-        how="A step without input, less dispatch and callbacks; what they take while "
-        "input is waited for is in it.",
-    )
+def _unknown(grade: Grade, how: str) -> Part:
+    return Part(seconds=None, grade=grade, how=how)
 
 
-def _between(compared: Comparison) -> str:
-    return f"{compared.low:.2f} to {compared.high:.2f}"
+def _is_timed(part: Part) -> bool:
+    return part.seconds is not None or part.low is not None
+
+
+def _least(part: Part) -> float:
+    return part.low if part.low is not None else part.seconds or 0.0
+
+
+def _most(part: Part) -> float:
+    if part.high is not None:
+        return part.high
+    return math.inf if part.seconds is None else part.seconds

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.diagnosis import peak
+from perfkit.diagnosis import peak, variables
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED, TOGETHER
+from perfkit.diagnosis.epochs import EPOCH_END
+from perfkit.measure.measurement import TWIN
 from perfkit.measure.statistics import WORTH_KNOWING
+from perfkit.units import is_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,12 +20,12 @@ if TYPE_CHECKING:
 
 # What each cause means, after "this training ...:".
 MEANINGS = {
-    "input-bound": "it waits for its input",
+    "input-bound": "its input takes time from its steps",
     "serial-map": "its map works on one element at a time",
     "no-prefetch": "no batch is made ready while the model works",
     "no-cache": "each epoch does again what could be kept",
     "python-input": "Python makes its input",
-    "slow-read": "it waits for its files",
+    "slow-read": "reading its files takes its time",
     "host-to-device": "its data take long on their way to the device",
     "eager": "its steps run eagerly instead of as a graph",
     "step-overhead": "it goes back to Python after each step",
@@ -32,16 +35,18 @@ MEANINGS = {
     "validation": "validation takes its time",
     "epoch-boundary": "the end of an epoch takes its time",
     "xla": "its step is not compiled by XLA",
-    "precision": "it computes more digits than it may need",
+    "precision": "it computes with more bits than it may need",
     "contention": "other programs take the processor",
     "memory-pressure": "memory is short",
 }
 _INPUT = ("serial-map", "no-prefetch", "no-cache", "python-input", "slow-read")
 # A gain that may hide in what was left open, and would be worth finding.
 _MUCH = 1.25
-# A single round that shows less than this shows enough.
+# What showed less than this in its one round may not bring much.
 _HOPELESS = 0.97
 _MOST_NAMES = 4
+# Ends of epochs that differ by so much of a step are worth a word.
+_DIFFER = 0.1
 _MEASURED = "(measured here)"
 
 
@@ -84,15 +89,19 @@ def because(found: Diagnosis) -> Iterator[str]:
         yield f"{cause.cause}, {_kind(cause)}: {cause.evidence} ({cause.grade})"
     yield from _input(found)
     yield from _together(found)
+    yield from _ends(found)
     yield from _aside(found)
     yield from _reached(found)
+    yield from late(found)
     yield from _failures(found)
     yield from _noise(found)
     yield from _open(found)
 
 
 def _step(found: Diagnosis) -> Iterator[str]:
-    if found.step:
+    if found.step and not is_known(found.step.low, found.step.high):
+        yield f"How long a step takes as given is not known yet {_MEASURED}."
+    elif found.step:
         median, low, high = map(
             units.seconds, (found.step.median_s, found.step.low, found.step.high)
         )
@@ -113,7 +122,7 @@ def _input(found: Diagnosis) -> Iterator[str]:
     if limit is None:
         return
     gain = f"{units.ratio(limit.estimate)} the rate ({between(limit)})"
-    if not (limit.low > 1 and limit.estimate >= CLAIMED):
+    if not (limit.low > 1 and limit.estimate >= max(CLAIMED, found.noise_floor or 1)):
         sure = limit.high < WORTH_KNOWING
         said = (
             "Its input does not hold it up"
@@ -122,7 +131,7 @@ def _input(found: Diagnosis) -> Iterator[str]:
         )
         yield f"{said}: without any it runs at {gain} {_MEASURED}."
         return
-    said = f"The ceiling: without any input it runs at {gain} {_MEASURED}."
+    said = f"Without any input it runs at {gain} {_MEASURED}: no pipeline brings more."
     best = next((c for c in found.causes if c.cause in _INPUT), None)
     if best:
         share = recovered(best.speedup, limit)
@@ -149,13 +158,30 @@ def _together(found: Diagnosis) -> Iterator[str]:
         )
 
 
+def _ends(found: Diagnosis) -> Iterator[str]:
+    """Ends of epochs that differ by much, and what that does to the gains."""
+    given = [t for t in found.trials if t.variant in (AS_GIVEN, TWIN)]
+    ends = [one for t in given for one in t.pauses.get(EPOCH_END, ())]
+    every = [t.recurring[EPOCH_END][0] for t in given if EPOCH_END in t.recurring]
+    if not (ends and every and found.step):
+        return
+    differ_s = (max(ends) - min(ends)) * int(found.facts.get("batch", 1)) / every[0]
+    if differ_s > _DIFFER * found.step.median_s:
+        yield (
+            f"An end of an epoch took {units.seconds(min(ends))} to "
+            f"{units.seconds(max(ends))}: a pipeline that is dropped may wait for its "
+            "tuning thread, which sleeps. All changes are charged with that alike, so "
+            f"one that makes steps faster may bring more than is shown {_MEASURED}."
+        )
+
+
 def _aside(found: Diagnosis) -> Iterator[str]:
     """What changes the learning, and seems to bring more than it does."""
     gains = [
         f'"{c.variant}" runs at {units.ratio(c.ratio)} the rate '
         f"({c.low:.2f} to {c.high:.2f})"
         for c in found.comparisons
-        if c.variant in found.aside
+        if c.variant in found.aside and is_known(c.low, c.high)
     ]
     if gains:
         yield (
@@ -168,6 +194,13 @@ def _reached(found: Diagnosis) -> Iterator[str]:
     reached = peak.known(found.facts)
     if reached is not None:
         yield f"{peak.in_words(reached).rstrip('.')} {_MEASURED}."
+
+
+def late(found: Diagnosis) -> Iterator[str]:
+    """Say which variables the training set too late for TensorFlow to read."""
+    names = [str(name) for name in found.facts.get("late") or ()]
+    if names:
+        yield variables.in_words(names)
 
 
 def _failures(found: Diagnosis) -> Iterator[str]:
@@ -195,9 +228,11 @@ def _noise(found: Diagnosis) -> Iterator[str]:
 def _open(found: Diagnosis) -> Iterator[str]:
     if found.stopped:
         yield "The run was stopped before its budget was spent."
-    names = left_open(found)
-    if names:
-        yield f"Open: {listed(names)}; what was measured is too little or too noisy."
+    missing = list(found.unmeasured)
+    if names := [name for name in left_open(found) if name not in missing]:
+        yield f"Not known yet: {listed(names)}; too little was measured, or too noisy."
+    if missing:
+        yield f"Not measured in this run, though it may help: {listed(missing)}."
 
 
 def listed(names: Sequence[str]) -> str:
@@ -208,6 +243,13 @@ def listed(names: Sequence[str]) -> str:
         quoted.append(f"{more} more")
     *first, last = quoted
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def times_as_fast(gain: Gain) -> str:
+    """How many times as fast, or that this is not known."""
+    if not is_known(gain.low, gain.high):
+        return "faster; by how much is not known yet"
+    return f"{units.ratio(gain.estimate)} as fast ({between(gain)})"
 
 
 def between(gain: Gain) -> str:

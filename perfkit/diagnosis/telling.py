@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.diagnosis import peak, statements
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED, TOGETHER
-from perfkit.diagnosis.statements import MEANINGS, between, defects, opportunities
+from perfkit.diagnosis.statements import (
+    MEANINGS,
+    defects,
+    opportunities,
+    times_as_fast,
+)
 from perfkit.findings.record import Verdict
+from perfkit.units import is_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,8 +32,6 @@ _REMEDIES = {
     "stopped": "Diagnose again, and let it run until the first round is over.",
 }
 _MOST_FIXES = 3
-# Where these bring something, steps wait for something else than their own work.
-_OVERHEAD = ("step-overhead", "small-batch")
 
 
 def told(found: Diagnosis) -> Verdict:
@@ -35,6 +39,7 @@ def told(found: Diagnosis) -> Verdict:
     if found.step is None:
         return Verdict(
             headline=f"Nothing could be measured: {_why_not(found)}.",
+            because=tuple(statements.late(found)),
             next=_REMEDIES.get(found.outcome, _REMEDIES["completed"]),
         )
     return Verdict(
@@ -61,8 +66,10 @@ def _applied(found: Diagnosis) -> str:
         what = f"{statements.listed(found.together.swaps)}, applied together"
     else:
         what = f'"{compared.variant}", applied alone'
+    if compared.rounds < 2 or not is_known(compared.low, compared.high):
+        return f"{what}: what that brings is not known yet."
     return (
-        f"{what}: {compared.verdict}, {units.ratio(compared.ratio)} the rate of the "
+        f"{what}: {compared.judgement}, {units.ratio(compared.ratio)} the rate of the "
         "training as given (95 % interval "
         f"{compared.low:.2f} to {compared.high:.2f})."
     )
@@ -90,11 +97,11 @@ def _headline(found: Diagnosis) -> str:
 def _slowed(wrong: Sequence[Cause]) -> str:
     """The worst defect, and those that may be as bad."""
     worst, *others = wrong
-    gain = f"{units.ratio(worst.speedup.estimate)} as fast ({between(worst.speedup)})"
+    gain = times_as_fast(worst.speedup)
     if worst.cause == "input-bound":
         said = (
-            "It waits for its input: without any, this training would run "
-            f"{gain}, and no single change that was tried here explains that"
+            "Its input takes time from its steps: without any, this training would run "
+            f"{gain}, and no change that was measured is shown to explain that"
         )
     else:
         means = f" ({MEANINGS[worst.cause]})" if worst.cause in MEANINGS else ""
@@ -107,33 +114,40 @@ def _slowed(wrong: Sequence[Cause]) -> str:
         said = f"{worst.cause} slows this training most{means}: {how} {gain}"
     alike = [one for one in others if one.speedup.high >= worst.speedup.low]
     if alike:
-        names = [f"{one.cause} ({units.ratio(one.speedup.estimate)})" for one in alike]
+        names = [
+            f"{one.cause} ({units.ratio(one.speedup.estimate)})"
+            if is_known(one.speedup.low, one.speedup.high)
+            else one.cause
+            for one in alike
+        ]
         said += f"; {' and '.join(names)} may bring as much"
     return f"{said}."
 
 
 def _healthy(found: Diagnosis) -> str:
-    said = "Nothing is wrong with this training: no swap shows a defect"
+    said = "Nothing wrong is shown in this training: no swap shows a defect"
     chances = opportunities(found)
     if not chances:
         said += f", and none brings {units.percent(CLAIMED - 1)} or more"
     elif chances[0].cause == "input-bound":
-        gain = chances[0].speedup
-        said += (
-            f"; without any input it would run {units.ratio(gain.estimate)} as fast "
-            f"({between(gain)})"
-        )
+        said += f"; without any input it would run {times_as_fast(chances[0].speedup)}"
     reached = peak.known(found.facts)
-    if not any(chance.cause in _OVERHEAD for chance in chances):
-        said += ". It is compute-bound: its time goes into the work of its steps"
+    if _is_compute_bound(found):
+        said += ". It is compute-bound: most of its time is the work of its steps"
     said += f". {peak.in_words(reached)}" if reached is not None else "."
     best = next((c for c in chances if c.cause != "input-bound"), None)
     if best is None:
         return said
     return (
-        f"{said} The machine could do more: {best.cause} brings "
-        f"{units.ratio(best.speedup.estimate)} ({between(best.speedup)})."
+        f"{said} The machine could do more: with {best.cause} it runs "
+        f"{times_as_fast(best.speedup)}."
     )
+
+
+def _is_compute_bound(found: Diagnosis) -> bool:
+    """Whether what no change takes away is shown to be most of a step."""
+    work = found.split.get("compute")
+    return bool(found.step and work and (work.low or 0.0) > found.step.median_s / 2)
 
 
 def _next(found: Diagnosis) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.looping import Looping
+from perfkit.diagnosis.maker import contain
 from perfkit.diagnosis.noting import noted
 from perfkit.diagnosis.pipeline.keeping import Worth
 from perfkit.diagnosis.pipeline.private import fill_caches
@@ -39,6 +40,7 @@ def trial(
         facts: What is known of it.
         swaps: What to swap; none for the training as given.
     """
+    contain(maker)
     epochs = loop_epochs(facts) if facts.loop else epochs_for(facts, swaps)
     looping = Looping(epochs, most=facts.epochs, swaps=swaps)
 

@@ -25,13 +25,15 @@ def answer(machine: Machine, checks: Sequence[Check]) -> str:
     if machine.start and machine.start.devices:
         return _seen(machine)
     if machine.start and machine.start.problem:
-        return "TensorFlow does not get through its start here."
+        return "TensorFlow did not get through its start here."
     if not machine.gpus:
-        return _without(fails)
+        return _without(machine, fails)
     if fails:
         return f"TensorFlow cannot use {_named(machine)} as things are: {_AS_IT_IS}."
-    tried = "" if machine.start else ", as far as can be told without trying; --probe "
-    return f"TensorFlow can use {_named(machine)}{tried and tried + 'lets it compute'}."
+    return (
+        f"TensorFlow can use {_named(machine)}, as far as can be told without trying; "
+        "`perfkit doctor --probe` lets it compute."
+    )
 
 
 def _seen(machine: Machine) -> str:
@@ -47,10 +49,10 @@ def _seen(machine: Machine) -> str:
     return f"{_PROCESSOR}: it finds no GPU here."
 
 
-def _without(fails: Sequence[Check]) -> str:
+def _without(machine: Machine, fails: Sequence[Check]) -> str:
     if any("driver" in check.id or check.id == "no-reader" for check in fails):
         return f"{_PROCESSOR}: no GPU answers here; {_AS_IT_IS}."
-    return f"{_PROCESSOR}: there is no NVIDIA GPU here."
+    return f"{asking.without_gpu(machine)}."
 
 
 def _named(machine: Machine) -> str:

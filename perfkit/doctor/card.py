@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from perfkit.doctor.examination import Examination
     from perfkit.machine.check import Check
-    from perfkit.machine.record import Start
+    from perfkit.machine.record import Machine
 
 _LONGEST = 2000
 # No colour but that of an edge, which a word says as well: a notebook's theme, light
@@ -54,7 +54,7 @@ def _pieces(examination: Examination) -> Iterator[str]:
         for name, line in parts(examination.machine)
     )
     yield f'<dl class="perfkit-parts">{"".join(cards)}</dl>'
-    yield f"<p><b>{_clean(examination.answer())}</b></p>"
+    yield f"<p><b>{with_code(_clean(examination.answer()))}</b></p>"
     if examination.wrong:
         checks = "".join(map(_check, examination.wrong))
         yield f'<ul class="perfkit-checks">{checks}</ul>'
@@ -65,7 +65,7 @@ def _pieces(examination: Examination) -> Iterator[str]:
         items = "".join(f"<li>{_clean(title)}</li>" for title in examination.well)
         yield f"<details><summary>What is ok</summary><ul>{items}</ul></details>"
     if examination.machine.start and examination.machine.start.said:
-        yield _log(examination.machine.start)
+        yield _log(examination.machine)
     if examination.ladder:
         yield examination.ladder._repr_html_()
     yield from (f"<p>{_clean(sentence)}</p>" for sentence in examination.missed)
@@ -75,7 +75,7 @@ def _pieces(examination: Examination) -> Iterator[str]:
 
 def _check(check: Check) -> str:
     said = (check.evidence, check.why)
-    lines = "".join(f"<p>{_clean(line)}</p>" for line in said if line)
+    lines = "".join(f"<p>{with_code(_clean(line))}</p>" for line in said if line)
     remedy = with_code(_clean(check.remedy))
     todo = f'<p class="perfkit-do"><b>Do:</b> {remedy}</p>' if remedy else ""
     return (
@@ -84,8 +84,8 @@ def _check(check: Check) -> str:
     )
 
 
-def _log(start: Start) -> str:
-    rows, rest = log_of(start)
+def _log(machine: Machine) -> str:
+    rows, rest = log_of(machine)
     items = "".join(_item(*row) for row in rows)
     listed = f"<ul>{items}</ul>" if items else ""
     return (

@@ -74,7 +74,9 @@ def doctor(
             look.read_disk()
         if prove or probe:
             look.start()
-        if ladder is not None:
+        if ladder is not None and ladder.replayed:
+            look.missed.append(f"The ladder is not of this machine: {ladder.stamp}")
+        elif ladder is not None:
             look.take(ladder)
         elif probe:
             look.climb()

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from perfkit import report
 from perfkit.doctor.parts import parts
 from perfkit.findings.text import plain
+from perfkit.machine.checks.started import meaning
+from perfkit.machine.record import Start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,12 +22,12 @@ if TYPE_CHECKING:
 
     from perfkit.doctor.examination import Examination
     from perfkit.machine.check import Check
-    from perfkit.machine.record import Start
+    from perfkit.machine.record import Machine
 
 _WIDTH = 100
 _LONGEST = 2000
 _STYLES = {"fail": "bold red", "warn": "bold yellow"}
-_WORDS = {"fatal": "no GPU", "matters": "slower", "unexplained": "unexplained"}
+_WEIGHTS = ("fatal", "matters", "unexplained")
 
 
 def write(examination: Examination, console: Console) -> None:
@@ -45,7 +47,7 @@ def write(examination: Examination, console: Console) -> None:
     if examination.well:
         say(f"ok: {'; '.join(examination.well)}")
     if examination.machine.start and examination.machine.start.said:
-        _write_log(examination.machine.start, console)
+        _write_log(examination.machine, console)
     if examination.ladder:
         say()
         report.write(examination.ladder, console)
@@ -65,11 +67,21 @@ def in_text(examination: Examination) -> str:
     return file.getvalue().rstrip("\n")
 
 
-def log_of(start: Start) -> tuple[tuple[tuple[str, str], ...], str]:
+def log_of(machine: Machine) -> tuple[tuple[tuple[str, str], ...], str]:
     """What TensorFlow said that is not harmless, and a word on the rest."""
-    told = [said for said in start.said if said.weight != "harmless"]
-    told.sort(key=lambda said: list(_WORDS).index(said.weight))
-    rows = tuple((_WORDS[s.weight], f'"{s.line}" {s.meaning}'.rstrip()) for s in told)
+    start = machine.start or Start()
+    told = [one for one in start.said if one.weight in _WEIGHTS]
+    told.sort(key=lambda one: _WEIGHTS.index(one.weight))
+    # A card for the screen may be left out beside one that computes.
+    left_out = bool(start.devices) and not any("GPU" in d for d in start.devices)
+    words = {"fatal": "no GPU" if left_out else "noted", "matters": "may be slower"}
+    rows = tuple(
+        (
+            words.get(one.weight, one.weight),
+            f'"{one.line}" {meaning(machine, one)}'.rstrip(),
+        )
+        for one in told
+    )
     count = len(start.said) - len(told)
     other = "other " if rows else ""
     return rows, f"{count} {other}{'line is' if count == 1 else 'lines are'} harmless."
@@ -85,9 +97,9 @@ def _write_check(check: Check, console: Console) -> None:
         say(f"  do: {check.remedy}", whole=True)
 
 
-def _write_log(start: Start, console: Console) -> None:
+def _write_log(machine: Machine, console: Console) -> None:
     say = report.sayer(console)
-    rows, rest = log_of(start)
+    rows, rest = log_of(machine)
     say()
     say("What TensorFlow said as it started", style="bold")
     _rows(rows, console)

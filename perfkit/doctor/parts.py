@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit import units
+from perfkit.machine.checks import asking
+from perfkit.machine.checks.cores import limiting
 from perfkit.machine.starting.proof import is_right
 
 if TYPE_CHECKING:
@@ -64,7 +66,8 @@ def _lines(machine: Machine) -> Iterator[tuple[str, Iterator[str]]]:
 def _processor(machine: Machine) -> Iterator[str]:
     yield machine.cpu
     granted = units.significant(machine.cores_granted)
-    yield f"{granted} of {machine.cores} cores"
+    by = " and ".join(limiting(machine))
+    yield f"{granted} of {machine.cores} cores{f' ({by})' if by else ''}"
     if machine.processor:
         yield from _cores(machine.processor)
 
@@ -124,20 +127,28 @@ def _tensorflow(machine: Machine) -> Iterator[str]:
     if software and software.build == "none":
         yield "not installed"
         return
-    known = ("tensorflow", "tensorflow-cpu", "tf-nightly")
-    yield next((versions[name] for name in known if name in versions), "unknown")
-    if software:
-        yield from _build(software)
+    name = asking.distribution(machine)
+    package = f" ({name})" if name not in ("", "tensorflow") else ""
+    yield f"{versions.get(name, 'unknown')}{package}"
+    if software and software.build == "cuda":
+        yield _cuda(machine, software)
+    elif software and software.build in _BUILDS:
+        yield _BUILDS[software.build]
     if "keras" in versions:
         yield f"Keras {versions['keras']}"
 
 
-def _build(software: Software) -> Iterator[str]:
-    if software.build == "cuda":
-        cudnn = f" and cuDNN {software.cudnn}" if software.cudnn else ""
-        yield f"built for CUDA {software.cuda or 'of some version'}{cudnn}"
-    elif software.build in _BUILDS:
-        yield _BUILDS[software.build]
+def _cuda(machine: Machine, software: Software) -> str:
+    """What there is for a GPU: the same wheel is installed with it and without."""
+    cuda, cudnn = asking.cuda_libraries(machine), asking.cudnn(machine)
+    if cuda:
+        return f"with CUDA {cuda}" + (f" and cuDNN {cudnn}" if cudnn else "")
+    found = [one for one in software.libraries if not one.name.startswith("libcuda.")]
+    if not found:
+        return "without packages of CUDA"
+    if any(library.problem for library in found):
+        return "without the CUDA libraries that a GPU needs"
+    return "with CUDA libraries that are no packages of pip"
 
 
 def _start(start: Start) -> Iterator[str]:

@@ -11,13 +11,16 @@ import functools
 import importlib
 import inspect
 import logging
+import os
 import pkgutil
+import traceback
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from types import ModuleType
 
     from perfkit.experiments.base import Experiment
 
@@ -30,12 +33,16 @@ _CONTRACT = {"base", "parameters", "session"}
 def experiments() -> dict[str, type[Experiment]]:
     """List every experiment of this installation, by name.
 
-    A file that cannot be imported is left out and told, in a sentence, on stderr.
+    A file with a fault is left out and told on stderr, with the line that it is in.
 
     Its question is the first line of the class's docstring, its parameters are the
     class's fields.
     """
-    found = {kind.name: kind for kind in _kinds()}
+    found: dict[str, type[Experiment]] = {}
+    for kind in _kinds():
+        if found.setdefault(kind.name, kind) is not kind:
+            file = kind.__module__.rpartition(".")[2]
+            _tell(file, _line_of(kind), f"another file has the name {kind.name!r}")
     return dict(sorted(found.items()))
 
 
@@ -80,29 +87,58 @@ def unknown(what: str, given: str, known: Iterable[str]) -> str:
 
 
 def _kinds() -> Iterator[type[Experiment]]:
-    from perfkit.experiments.base import Experiment
-
     for found in pkgutil.iter_modules(__path__):
         if found.name in _CONTRACT or found.name.startswith("_"):
             continue
+        kind: type[Experiment] | None = None
         try:
             module = importlib.import_module(f"{__name__}.{found.name}")
+            for kind in _defined(module):
+                _try(kind)
+                yield kind
         # Whatever is wrong in one file, the questions of the others can be asked.
-        except Exception as error:
-            _tell(found.name, f"{type(error).__name__}: {error}")
-            continue
-        for _, value in inspect.getmembers(module, inspect.isclass):
-            here = value.__module__ == module.__name__
-            if here and issubclass(value, Experiment) and hasattr(value, "name"):
-                yield value
+        except (Exception, SystemExit) as error:
+            line = _line(error, found.name)
+            if line is None and kind is not None:
+                line = _line_of(kind)
+            _tell(found.name, line, f"{type(error).__name__}: {error}")
+
+
+def _defined(module: ModuleType) -> Iterator[type[Experiment]]:
+    from perfkit.experiments.base import Experiment
+
+    for _, value in inspect.getmembers(module, inspect.isclass):
+        here = value.__module__ == module.__name__
+        if here and issubclass(value, Experiment) and hasattr(value, "name"):
+            yield value
+
+
+def _try(kind: type[Experiment]) -> None:
+    """Do what every list and every option does with an experiment."""
+    if not isinstance(kind.name, str):
+        raise TypeError(f"the name is {kind.name!r}, which is no text")
+    _ = kind().question, kind().parameters
+
+
+def _line(error: BaseException, name: str) -> int | None:
+    """The last line of a file that an error came through."""
+    if isinstance(error, SyntaxError):
+        return error.lineno
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f.lineno for f in frames if os.path.basename(f.filename) == f"{name}.py"]
+    return lines[-1] if lines else None
+
+
+def _line_of(kind: type[Experiment]) -> int:
+    return inspect.getsourcelines(kind)[1]
 
 
 @functools.cache
-def _tell(name: str, why: str) -> None:
+def _tell(name: str, line: int | None, why: str) -> None:
     """Say once which file is left out, and why."""
     logging.getLogger(__name__).warning(
-        "perfkit/experiments/%s.py is left out, because it cannot be imported (%s); "
-        "mend the file or take it away.",
+        "perfkit/experiments/%s.py%s: %s. It is left out: fix it or take it away.",
         name,
-        " ".join(why.split()),
+        f", line {line}" if line else "",
+        " ".join(why.split()).rstrip("."),
     )

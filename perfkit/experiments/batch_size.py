@@ -56,7 +56,7 @@ class BatchSize(Experiment):
     ] = 6
     memory: Annotated[
         int,
-        Range(128, 1_000_000, unit="MB", help="What a batch must fit into, on a CPU"),
+        Range(128, 1_000_000, unit="MB", help="On a CPU, the limit of the search"),
     ] = 256
 
     name = "batch-size"

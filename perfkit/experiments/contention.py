@@ -3,8 +3,8 @@
 The suspect: another program takes the cores, the way to memory, the disk or the GPU
 that the training needs.
 The test: set a known load beside the same training, one kind after another, and compare
-examples per second; a slow pipeline, which leaves the machine idle, stands beside them.
-What the counters and the steps show meanwhile tells one from another.
+examples per second; two slow pipelines, one that sleeps and one that decodes, stand
+beside them. What the counters and the steps show meanwhile tells one from another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from perfkit.experiments.parameters import Choice, Range
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.verdicts.contention import mystery as mysteries
-from perfkit.verdicts.contention.mystery import MYSTERY, QUIET, SLOW
+from perfkit.verdicts.contention.mystery import (
+    DECODING,
+    MYSTERY,
+    PIPELINES,
+    QUIET,
+    SLEEPING,
+)
 from perfkit.verdicts.contention.opened import Opened, opened
 from perfkit.verdicts.contention.verdict import judge
 from perfkit.workloads import disturbed_training as training
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Contention", "Opened", "opened"]
 
+_SLOW = {SLEEPING: training.SLEEPS, DECODING: training.DECODES}
 _NO_GPU = "needs a GPU that TensorFlow can use, and there is none here"
 _NO_DISK = "is not run, because this system does not forget files: it would read memory"
 
@@ -45,7 +52,7 @@ class Contention(Experiment):
 
     arms: Annotated[
         str,
-        Choice(("all", *LOADS, SLOW), many=True, help="What slows the training"),
+        Choice(("all", *LOADS, *PIPELINES), many=True, help="What slows the training"),
     ] = "all"
     fed: Annotated[
         str, Choice(("memory", "disk"), help="Where the training gets its batches")
@@ -103,7 +110,7 @@ class Contention(Experiment):
         if self.mystery:
             return mysteries.candidates(self.fed)
         words = self.arms.split(",")
-        every = (*LOADS, SLOW)
+        every = (*LOADS, *PIPELINES)
         return tuple(name for name in every if name in words or "all" in words)
 
     def _work(self, name: str) -> functools.partial[Iterator[Yielded]]:
@@ -113,11 +120,12 @@ class Contention(Experiment):
         return self._train(mysteries.sealed(self.mystery, self.fed))
 
     def _train(self, name: str) -> Iterator[Yielded]:
-        load, slow = LOADS.get(name), name == SLOW
+        load, slow = LOADS.get(name), _SLOW.get(name, "")
         return training.train(Job(self.batch, self.fed, load, self.processes, slow))
 
 
 def _changes(name: str) -> str:
     if name in LOADS:
         return LOADS[name].what
-    return "The pipeline takes twice a step to make a batch; nothing else works."
+    how = "sleeps for twice a step" if name == SLEEPING else "decodes on every core"
+    return f"The pipeline {how} to make a batch; no other program works."

@@ -156,7 +156,7 @@ class Convolution(Experiment):
     @property
     def _limits(self) -> dict[str, str]:
         limits = {
-            ARITHMETIC: "A large matrix product: as fast as numbers are multiplied.",
+            ARITHMETIC: "A large matrix product: as fast as direct sums are computed.",
             MEMORY: "A large sum: as fast as numbers come from memory and go there.",
         }
         if any(way.precision == "bfloat16" for way in self._ways.values()):

@@ -1,10 +1,10 @@
 """Why does my GPU train no faster than the CPU, or all cores no faster than one?
 
-The suspect: before its first multiplication a step costs something that no device makes
-shorter, so a small step gains nothing from a faster device.
+The suspect: before its first multiplication a step costs something that more arithmetic
+units do not make shorter, so a small step gains nothing from them.
 The test: make the same training larger and larger, on both devices side by side, and
 compare examples per second at each size. Where there is no GPU, one core against all
-cores shows the same crossover in small.
+cores shows a crossover of its own: a thread pool is not a kernel launch.
 """
 
 from __future__ import annotations

@@ -138,9 +138,11 @@ class DataPipeline(Experiment):
     def _arm(self, name: str, *, training: bool) -> Arm:
         way = WAYS[name]
         against = way.against if way.against in self._ways else BASELINE
+        # Without the way that it changes one thing of, it changes more than that.
+        more = "" if against == way.against else f' On top of "{way.against}".'
         mark = "" if training or self.feeding == "alone" else ALONE
         work = functools.partial(self._feed, name, training=training)
-        return Arm(name + mark, work, way.changes, against + mark)
+        return Arm(name + mark, work, way.changes + more, against + mark)
 
     def _feed(self, name: str, *, training: bool) -> Iterator[Yielded]:
         feed = feeding.with_training if training else feeding.alone

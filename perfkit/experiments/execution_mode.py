@@ -18,9 +18,9 @@ from perfkit.experiments.parameters import Choice, Range
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.verdicts.execution.verdict import judge
-from perfkit.workloads.execution import agreement
+from perfkit.workloads.execution import agreement, fits
 from perfkit.workloads.execution.job import Job
-from perfkit.workloads.execution.ways import BASELINES, GROUPS, WAYS
+from perfkit.workloads.execution.ways import BASELINES, GROUPS, WAYS, alike
 from perfkit.workloads.models import MODELS
 
 if TYPE_CHECKING:
@@ -60,12 +60,17 @@ class ExecutionMode(Experiment):
         return {name: self._arm(way) for name, way in self._ways.items()}
 
     def prepare(self) -> Iterator[Yielded]:
-        """Refuse ways that do not learn what the others learn."""
+        """Refuse ways that learn something else, or do what another does here."""
         _leave_gpus_alone()
         yield Note("progress", "Checking that all ways learn the same")
-        able = [way for way in self._ways.values() if not way.missing()]
         job = Job(self.model, self.batch, self.epoch)
-        yield Note(REFUSED, agreement.differences(able, job))
+        refused = alike(self._ways, xla=fits.uses_xla(job.network()))
+        able = [
+            way
+            for way in self._ways.values()
+            if way.name not in refused and not way.missing()
+        ]
+        yield Note(REFUSED, refused | agreement.differences(able, job))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which mode is fastest, by how much, when it pays back, what to change."""

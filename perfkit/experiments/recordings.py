@@ -6,9 +6,10 @@ with other parameters answers another question, and none is shown in its place.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfkit.errors import BadFileError, MissingPartError
 from perfkit.experiments.parameters import parameters_of
@@ -17,13 +18,14 @@ from perfkit.findings.store import load_finding
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from perfkit.experiments.base import Experiment
     from perfkit.findings.record import Finding
 
-# Machines that perfkit brings along, each a folder of findings or one file.
-REFERENCE = Path(__file__).parents[1] / "reference"
+# What perfkit brings along: a recording for every panel of its notebooks.
+BROUGHT = Path(__file__).parents[1] / "replays"
+_Found = TypeVar("_Found")
 
 
 def recording(experiment: Experiment, where: str | Path) -> Finding:
@@ -31,16 +33,16 @@ def recording(experiment: Experiment, where: str | Path) -> Finding:
 
     Args:
         experiment: What is asked.
-        where: A file, a folder of files, or the name of a machine in
-            ``perfkit/reference/``. Of several that fit the newest counts, a whole run
-            before one that was broken off.
+        where: A file, a folder of files, or ``"1"`` for what perfkit brings along. Of
+            several that fit the newest counts, a whole run before one that was broken
+            off.
 
     Raises:
         BadFileError: A file was given, and it is no finding.
         MissingPartError: There is no such recording; the sentence says what there is.
     """
-    place = _place(where)
-    found = [load_finding(place)] if place.is_file() else list(_findings(place))
+    place = place_of(where)
+    found = list(read_all(place, load_finding))
     asked = [finding for finding in found if finding.experiment == experiment.name]
     if not asked:
         raise MissingPartError(_none(experiment, place, found))
@@ -59,27 +61,33 @@ def differences(experiment: Experiment, finding: Finding) -> dict[str, Any]:
     return {name: recorded[name] for name in asked if recorded[name] != asked[name]}
 
 
-def _place(where: str | Path) -> Path:
-    given = Path(os.path.expanduser(where))
-    brought = (REFERENCE / where, REFERENCE / f"{where}.json")
-    for place in (given, *brought):
-        if place.is_dir() or place.is_file():
-            return place
-    known = sorted({path.stem for path in REFERENCE.glob("[!_.]*")})
-    others = f" Machines that perfkit brings along: {', '.join(known)}." * bool(known)
-    raise MissingPartError(
-        f"There is no recording {plain(str(where), 80)}: give a finding's file, or a "
-        f"folder of them.{others}"
-    )
+def place_of(where: str | Path) -> Path:
+    """Find the file or the folder that recordings are to come from.
+
+    Raises:
+        MissingPartError: There is none.
+    """
+    place = BROUGHT if where == "1" else Path(os.path.expanduser(where))
+    if not (place.is_dir() or place.is_file()):
+        raise MissingPartError(
+            f"There is no recording {plain(str(where), 80)}: give a finding's file, a "
+            "folder of them, or 1 for those that perfkit brings along."
+        )
+    return place
 
 
-def _findings(folder: Path) -> Iterator[Finding]:
-    """Those of a folder that can be read; other files are none of them."""
-    for path in sorted(folder.glob("*.json")):
-        try:
-            yield load_finding(path)
-        except BadFileError:
-            continue
+def read_all(place: Path, read: Callable[[Path], _Found]) -> Iterator[_Found]:
+    """Read a file, or those of a folder that can be read; other files are none.
+
+    Raises:
+        BadFileError: A file was given, and it cannot be read.
+    """
+    if place.is_file():
+        yield read(place)
+        return
+    for path in sorted(place.glob("*.json")):
+        with contextlib.suppress(BadFileError):
+            yield read(path)
 
 
 def _none(experiment: Experiment, place: Path, found: list[Finding]) -> str:

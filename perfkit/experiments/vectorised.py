@@ -33,12 +33,13 @@ _CLOSE = 1e-9
 _CHECKED_ROWS = 1100
 _LINES = {
     "row loop": "for i in range(len(data)): sums[i] = np.sum(data[i] ** 2)",
-    "number loop": "[sum(number * number for number in row) for row in data]",
+    "number loop": "[sum(n * n for n in row) for row in data.tolist()]",
     "at once": "np.sum(data**2, axis=1)",
-    "in chunks": "np.sum(data[at:at + 1000] ** 2, axis=1)",
+    "in chunks": "np.concatenate([np.sum(data[at : at + 1000] ** 2, axis=1) "
+    "for at in range(0, len(data), 1000)])",
     "einsum": 'np.einsum("ij,ij->i", data, data)',
-    "tf": "tf.reduce_sum(tf.square(data), axis=1)",
-    "tf.function": "@tf.function: tf.reduce_sum(tf.square(data), axis=1)",
+    "tf": "tf.reduce_sum(tf.square(data), axis=1).numpy()",
+    "tf.function": "tf.function(lambda data: tf.reduce_sum(tf.square(data), axis=1))",
 }
 _SUMS: dict[str, Callable[..., Any]] = {
     "row loop": row_sums.by_row,

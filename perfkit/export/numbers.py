@@ -92,13 +92,12 @@ def _rate(standing: Standing) -> tuple[str, ...]:
     timing, compared = standing.timing, standing.comparison
     rate = ("not timed", "")
     if timing:
-        ends = _interval(units.significant, timing.low, timing.high)
-        rate = (units.significant(timing.rate), ends)
+        rate = _apart(timing.rate, timing.low, timing.high, units.significant)
     ratio = ("baseline" if standing.is_baseline else "", "", "")
     if compared:
-        ends = _interval(units.ratio, compared.low, compared.high)
-        ratio = (plain(compared.baseline, _NAME), units.ratio(compared.ratio), ends)
-    said = (compared.verdict if compared else "", _PLACES[standing.place])
+        found = _apart(compared.ratio, compared.low, compared.high, units.ratio)
+        ratio = (plain(compared.baseline, _NAME), *found)
+    said = (compared.judgement if compared else "", _PLACES[standing.place])
     words = "; ".join(filter(None, (*said, plain(standing.problem))))
     return (plain(standing.variant, _NAME), *rate, *ratio, words)
 
@@ -144,5 +143,10 @@ def _badness(outcome: str) -> int:
     return known.index(outcome)
 
 
-def _interval(write: Callable[[float], str], low: float, high: float) -> str:
-    return f"{write(low)} to {write(high)}"
+def _apart(
+    value: float, low: float, high: float, write: Callable[[float], str]
+) -> tuple[str, str]:
+    """A value and its interval as two cells."""
+    if not units.is_known(low, high):
+        return units.UNKNOWN, units.UNKNOWN
+    return write(value), f"{write(low)} to {write(high)}"

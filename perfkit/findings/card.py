@@ -10,11 +10,18 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.findings.standing import Standing, heading, of_limit, rate, standings
+from perfkit.findings.standing import (
+    Standing,
+    heading,
+    of_limit,
+    rate,
+    standings,
+    unknowns,
+)
 from perfkit.findings.text import plain, plain_lines, with_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from perfkit.findings.record import Finding, Verdict
@@ -59,9 +66,8 @@ def in_text(finding: Finding) -> str:
 
 def in_html(finding: Finding) -> str:
     """The card for a notebook or a page."""
-    stamp = f'<p class="perfkit-stamp">{escape(finding.stamp)}</p>'
     return framed(
-        stamp if finding.replayed else "",
+        stamped(finding.stamp),
         f"<p>{escape(plain(finding.question))}</p>",
         *said(finding.verdict),
         _table(standings(finding)),
@@ -69,14 +75,19 @@ def in_html(finding: Finding) -> str:
     )
 
 
-def verdict_in_html(verdict: Verdict) -> str:
+def verdict_in_html(verdict: Verdict, stamp: str = "") -> str:
     """A verdict alone, for a notebook that has shown the rest."""
-    return framed(*said(verdict))
+    return framed(stamped(stamp), *said(verdict))
 
 
 def framed(*parts: str) -> str:
     """Put parts of HTML into a card."""
     return f'<div class="perfkit-card"><style>{_STYLE}</style>{"".join(parts)}</div>'
+
+
+def stamped(stamp: str) -> str:
+    """Where and when a recording is from, as HTML; "" for what was run."""
+    return f'<p class="perfkit-stamp">{escape(stamp)}</p>' if stamp else ""
 
 
 def said(verdict: Verdict) -> Iterator[str]:
@@ -136,20 +147,16 @@ def _cells(standing: Standing) -> tuple[str, str, str, str]:
         return name, "not timed", "", standing.problem
     ratio, words = of_limit(standing), "baseline" if standing.is_baseline else ""
     if compared:
-        ratio = _interval(units.ratio, compared.ratio, compared.low, compared.high)
+        ratio = compared.interval
         if compared.baseline != standing.group:
             ratio += f" of {plain(compared.baseline, 60)}"
-        words = compared.verdict
+        words = compared.judgement
     said = (words, _PLACES[standing.place], standing.problem)
     return name, rate(standing), ratio, "; ".join(filter(None, said))
 
 
-def _interval(write: Callable[[float], str], *values: float) -> str:
-    value, low, high = map(write, values)
-    return f"{value} ({low} to {high})"
-
-
 def _notes(finding: Finding) -> Iterator[str]:
+    yield from unknowns(finding)
     if finding.noise_floor is None:
         yield "Noise floor: unknown; the run was too short to measure it."
     else:

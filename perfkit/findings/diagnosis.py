@@ -65,17 +65,21 @@ class Cause:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A part of a step's time; parts and what is unexplained add up to the step.
+    """A part of a step's time; parts whose seconds are all known add up to the step.
 
     Attributes:
-        seconds: Of each step; below 0 only for what is unexplained.
+        seconds: Of each step; None where they are not known, or only between what.
         grade: How it is known.
         how: What it was worked out from, in a sentence.
+        low: Seconds that it takes at least; None where nothing is known.
+        high: Seconds that it takes at most; None where nothing is known.
     """
 
-    seconds: float
+    seconds: float | None
     grade: Grade
     how: str = ""
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +126,7 @@ class Diagnosis:
         causes: Whose interval lies above 1 and whose estimate is at least 1.05, the
             largest first.
         split: Where the time of a step goes, by part; ``"unexplained"`` is always
-            there.
+            there. Empty where the step is not known.
         together: The best swaps at once; None where there are not two of them.
         ceiling: The training without its input: no change of the input brings more.
         untested: Causes that were not looked for, each with why.
@@ -134,6 +138,8 @@ class Diagnosis:
         facts: What is known of the training; see ``perfkit.diagnosis.facts``.
         outcome: How the training as given ended: ``"completed"``, or what kept it
             from being measured.
+        code: A digest of the cell or the file with the function, by which a recording
+            is known to be of this very training; "" where it cannot be read.
 
     The other attributes are those of a ``Finding``.
     """
@@ -160,6 +166,7 @@ class Diagnosis:
     anatomy: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     outcome: str = "completed"
+    code: str = ""
     trials: tuple[Trial, ...] = ()
     samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
     timings: tuple[Timing, ...] = ()
@@ -169,6 +176,7 @@ class Diagnosis:
     budget_s: float
     stopped: bool = False
     unfinished: bool = False
+    replayed: bool = False
     seed: int = 0
 
     __pydantic_config__: ClassVar[dict[str, Any]] = Finding.__pydantic_config__
@@ -200,6 +208,7 @@ class Diagnosis:
             budget_s=self.budget_s,
             stopped=self.stopped,
             unfinished=self.unfinished,
+            replayed=self.replayed,
             seed=self.seed,
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from perfkit.findings.card import footnotes, framed, said, saved
+from perfkit.findings.card import footnotes, framed, said, saved, stamped
 from perfkit.findings.sections import sections
 from perfkit.findings.text import plain, plain_lines
 
@@ -25,7 +25,8 @@ _LONG_ROW = 4
 def in_text(found: Diagnosis) -> str:
     """The report for a terminal or a log."""
     first = f"{plain(found.training)}: {plain(found.verdict, 600)}"
-    return "\n".join([first, *lines(found), *saved(found.path)])
+    stamp = filter(None, [found.finding.stamp])
+    return "\n".join([*stamp, first, *lines(found), *saved(found.path)])
 
 
 def lines(found: Diagnosis) -> Iterator[str]:
@@ -47,6 +48,7 @@ def in_html(found: Diagnosis) -> str:
     """The report for a notebook or a page."""
     finding = found.finding
     return framed(
+        stamped(finding.stamp),
         f"<p>{escape(plain(finding.question))}</p>",
         *said(finding.verdict),
         *map(_in_html, sections(found)),

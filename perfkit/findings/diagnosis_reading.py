@@ -24,7 +24,7 @@ _COUNTED = (
     "hints",
     "because",
 )
-# May be below 0: the parts are measured apart and can add up to more than the step.
+# Was below 0 in older files, where parts measured apart came to more than the step.
 _REST = "unexplained"
 
 
@@ -58,8 +58,13 @@ def faults(found: Diagnosis) -> Iterator[str]:
         yield from _faults_of_gain("the gain of all together", found.together.speedup)
     if found.ceiling:
         yield from _faults_of_gain("the ceiling", found.ceiling)
-    if any(part.seconds < 0 for name, part in found.split.items() if name != _REST):
-        yield "a part of a step is below 0"
+    for name, part in found.split.items():
+        ends = (part.low, part.seconds, part.high)
+        known = [end for end in ends if end is not None]
+        if name != _REST and min(known, default=0.0) < 0:
+            yield "a part of a step is below 0"
+        if known != sorted(known):
+            yield "a part of a step lies outside its interval"
 
 
 def _faults_of_gain(name: str, gain: Gain) -> Iterator[str]:

@@ -29,13 +29,10 @@ _LONGEST_TEXT = 100_000
 _LARGEST_NUMBER = 1e30
 # Each has a row in every chart and table; no question has a tenth of it.
 _MOST_VARIANTS = 500
-# Which command takes each kind of document.
-_READ_BY = {
-    "finding": "perfkit show",
-    "diagnosis": "perfkit show",
-    "profile": "perfkit profile",
-    "passport": "perfkit compare",
-}
+# What is said of a kind of document that was given for another.
+_READ_BY = dict.fromkeys(
+    ("finding", "diagnosis", "profile", "passport"), "perfkit show reads it"
+) | {"explanation": "perfkit compare makes it anew from the two files"}
 Document = TypeVar("Document")
 
 
@@ -165,7 +162,7 @@ def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) ->
     if not isinstance(document, dict) or not isinstance(kind, str):
         raise BadFileError(f"{name} is not a {noun}: it does not say that it is one.")
     if kind != noun:
-        reads = f": {_READ_BY[kind]} reads it" if kind in _READ_BY else ""
+        reads = f": {_READ_BY[kind]}" if kind in _READ_BY else ""
         raise BadFileError(f"{name} is not a {noun} but a {plain(kind, 40)}{reads}.")
     schema = document.get("schema")
     if not isinstance(schema, int):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 # Not for type checkers alone: files are held against these types.
@@ -37,7 +37,7 @@ class Verdict:
     def _repr_html_(self) -> str:
         from perfkit.findings.card import verdict_in_html
 
-        return verdict_in_html(self)
+        return verdict_in_html(self, getattr(self, "_stamp", ""))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +101,16 @@ class Finding:
         "ser_json_inf_nan": "null",
         "extra": "ignore",
     }
+
+    # A finding is worked out once however many tables and charts ask about it.
+    __hash__ = object.__hash__
+
+    def __post_init__(self) -> None:
+        """Let the verdict of a recording say what it is where it is shown alone."""
+        if self.replayed:
+            alone = replace(self.verdict)
+            object.__setattr__(alone, "_stamp", self.stamp)
+            object.__setattr__(self, "verdict", alone)
 
     @property
     def ended_early(self) -> str:

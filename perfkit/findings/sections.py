@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.findings.standing import standings
-from perfkit.findings.text import plain, plain_lines
+from perfkit.findings.text import plain, plain_lines, without_marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfkit.findings.diagnosis import Diagnosis, Gain
+    from perfkit.findings.diagnosis import Diagnosis, Gain, Part
     from perfkit.findings.standing import Standing
 
 _NAME, _SENTENCE, _MOST = 60, 400, 40
@@ -53,8 +53,28 @@ def sections(found: Diagnosis) -> Iterator[Section]:
 
 def gain_in_words(gain: Gain) -> str:
     """A gain with its interval, as ``"2.31× (2.10 to 2.55)"``."""
-    ends = f"{gain.low:.2f} to {gain.high:.2f}"
-    return f"{units.ratio(gain.estimate)} ({ends})"
+    return units.ratio_between(gain.estimate, gain.low, gain.high)
+
+
+def part_in_words(part: Part, whole: float) -> tuple[str, str]:
+    """Seconds of a part and its share of a step: ``?`` and "" if not known."""
+    low, high = part.low or 0.0, part.high
+    # In older files what was not tested has 0 seconds.
+    if part.grade == "not tested" or (part.seconds or 0.0) < 0:
+        return "?", ""
+    if part.seconds is not None:
+        said = units.seconds(part.seconds)
+        if high is not None and low < high:
+            said += f" ({units.seconds(low)} to {units.seconds(high)})"
+        return said, units.percent(part.seconds / whole)
+    if high is not None:
+        least = f"{units.seconds(low)} to " if low else "at most "
+        share = f"{units.percent(low / whole)} to " if low else "at most "
+        return least + units.seconds(high), share + units.percent(high / whole)
+    if low:
+        share = units.percent(low / whole)
+        return f"at least {units.seconds(low)}", f"at least {share}"
+    return "?", ""
 
 
 def _causes(found: Diagnosis) -> Section:
@@ -84,16 +104,14 @@ def _split(found: Diagnosis) -> Section:
     rows = tuple(
         (
             plain(name, _NAME),
-            units.seconds(part.seconds),
-            units.percent(part.seconds / whole) if whole else "",
+            *part_in_words(part, whole),
             part.grade,
             plain(part.how, _SENTENCE),
         )
-        for name, part in found.split.items()
+        for name, part in (found.split.items() if whole else ())
     )
-    step = f" of {units.seconds(whole)}" if whole else ""
     return Section(
-        f"Where a step{step} goes",
+        f"Where a step of {units.seconds(whole)} goes",
         ("part", "each step", "share", "how it is known", "from what"),
         rows,
     )
@@ -107,7 +125,7 @@ def _limits(found: Diagnosis) -> Section:
         rows.append(("the best of them together", gain, "measured here", names))
     if found.ceiling:
         gain = gain_in_words(found.ceiling)
-        what = "one batch, again and again: no change of the input brings more"
+        what = "one batch, again and again: no faster pipeline brings more"
         rows.append(("the ceiling without input", gain, "measured here", what))
     return Section(
         "What can be had at most",
@@ -150,7 +168,7 @@ def _stage(stage: dict[str, Any], slowest: Any) -> tuple[str, ...]:
 def _unclaimed(found: Diagnosis) -> Section:
     shown = {cause.swap for cause in found.causes} | {found.baseline}
     rows = tuple(
-        (plain(standing.variant, _NAME), *_tried(standing))
+        (plain(standing.variant, _NAME), *_tried(standing, found.aside))
         for standing in standings(found.finding)
         if standing.variant not in shown
         and not (standing.comparison and _is_limit(found, standing))
@@ -169,21 +187,21 @@ def _is_limit(found: Diagnosis, standing: Standing) -> bool:
     return any(gain is not None and gain.estimate == ratio for gain in limits)
 
 
-def _tried(standing: Standing) -> tuple[str, str]:
+def _tried(standing: Standing, aside: tuple[str, ...]) -> tuple[str, str]:
     compared = standing.comparison
     if compared is None:
         return "not measured", standing.problem
-    ends = f"{compared.low:.2f} to {compared.high:.2f}"
-    ratio = f"{units.ratio(compared.ratio)} ({ends})"
-    words: list[str] = [compared.verdict]
+    words = [compared.judgement]
     if compared.verdict == "faster" and compared.ratio < _WORTH:
         words = ["faster, by too little to be worth a change"]
-    return ratio, "; ".join(filter(None, [*words, standing.problem]))
+    if standing.variant in aside:
+        words = ["faster, and it changes what is learnt: fix the defects first"]
+    return compared.interval, "; ".join(filter(None, [*words, standing.problem]))
 
 
 def _untested(found: Diagnosis) -> Section:
     rows = tuple(
-        (plain(cause, _NAME), plain(why, _SENTENCE))
+        (plain(cause, _NAME), without_marks(plain(why, _SENTENCE)))
         for cause, why in found.untested.items()
     )
     rows += tuple((f'"{plain(n, _NAME)}"', _UNMEASURED) for n in found.unmeasured)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import collections
+import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from perfkit import units
 from perfkit.findings.rungs import Rung, rungs
-from perfkit.findings.text import plain
+from perfkit.findings.text import plain, without_marks
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Standing:
         return self.variant == self.group
 
 
+@functools.lru_cache(maxsize=4)
 def standings(finding: Finding) -> tuple[Standing, ...]:
     """Every variant: group by group, the fastest first, those without a rate last.
 
@@ -88,15 +90,38 @@ def rate(standing: Standing) -> str:
     return said.replace(" examples/s", "")
 
 
+def unknowns(finding: Finding) -> Iterator[str]:
+    """What the sign for it means, where something in the table is not known."""
+    ends = [(t.low, t.high) for t in finding.timings]
+    ends += [(c.low, c.high) for c in finding.comparisons]
+    if not all(units.is_known(*each) for each in ends):
+        yield f'"{units.UNKNOWN}": not known yet; the interval is too wide.'
+
+
 def of_limit(standing: Standing) -> str:
-    """A rate as a share of its limit, with its interval; "" where there is no limit."""
+    """A rate as a share of its limit, with its interval; "" where there is no limit.
+
+    A limit in theory rests on clocks that may be higher, so none is said to be passed.
+    """
     found, limit = standing.timing, standing.limit
     if found is None or limit is None:
         return ""
-    share, low, high = (
-        units.percent(r / limit) for r in (found.rate, found.low, found.high)
-    )
-    return f"{share} of its limit ({low} to {high})"
+    return share_of(found, limit)
+
+
+def share_of(found: Timing, limit: float, possible: str = "its limit") -> str:
+    """A rate as a share of what is possible, which it may reach and cannot pass."""
+    if not units.is_known(found.low, found.high):
+        return units.UNKNOWN
+    if found.low >= limit:
+        return possible
+    low = units.percent(found.low / limit)
+    if found.rate >= limit:
+        return f"{possible} ({low} or more)"
+    share = f"{units.percent(found.rate / limit)} of {possible}"
+    if found.high >= limit:
+        return f"{share} ({low} or more)"
+    return f"{share} ({low} to {units.percent(found.high / limit)})"
 
 
 def _ladder(finding: Finding) -> tuple[Standing, ...]:
@@ -118,6 +143,7 @@ def _as_rung(standing: Standing, rung: Rung) -> Standing:
     )
 
 
+@functools.lru_cache(maxsize=4)
 def measurement(finding: Finding) -> Measurement:
     """What the engine knew at the end of the run, from the finding alone."""
     against = {c.variant: c.baseline for c in finding.comparisons}
@@ -156,7 +182,7 @@ def _untimed(finding: Finding) -> Iterator[Standing]:
             yield Standing(variant=name, group="", problem=_how_it_ended(trial))
     for name, why in finding.unavailable.items():
         if name not in timed and name not in last:
-            problem = f"was not run: {plain(why, _MESSAGE)}"
+            problem = f"was not run: {without_marks(plain(why, _MESSAGE))}"
             yield Standing(variant=name, group="", problem=problem)
 
 
@@ -180,6 +206,8 @@ def _groups(finding: Finding) -> dict[str, str]:
 def _places(finding: Finding) -> dict[str, Place]:
     """The fastest where the verdict names one, and all that it is not shown to beat.
 
+    Nothing is ranked that cannot be: a tie, as a lead, takes at least two rounds.
+
     What is faster than the fastest only shows what is possible, such as a training
     that is fed one batch over and over: the verdict did not let it compete.
     """
@@ -196,23 +224,36 @@ def _places(finding: Finding) -> dict[str, Place]:
             among = [name for name in among if rates[name] <= rates[winner]]
         elif winner:
             continue
-        # A file may hold timings without the trials that they come from.
-        best = [timing.variant for timing in measured.fastest(tuple(among))]
-        first = next(iter(best), "")
-        tied = [name for name in best[1:] if _may_be_as_fast(measured, name, first)]
+        first, behind = (
+            max(among, key=lambda name: rates[name]),
+            _behind(finding, among),
+        )
+        tied = [
+            name
+            for name in among
+            if name not in (first, *behind) and _is_tied(measured, first, name)
+        ]
         if tied:
             places.update(dict.fromkeys((first, *tied), "tied"))
     return places | {winner: "fastest"} if winner in rates else places
 
 
-def _may_be_as_fast(measured: Measurement, name: str, first: str) -> bool:
-    """Whether the interval leaves that open, though a single round claims nothing."""
-    compared = measured.compare(name, first)
-    return compared is None or compared.rounds > 1 or compared.high >= 1
+def _behind(finding: Finding, among: list[str]) -> set[str]:
+    """Those that are shown to be slower than another of them."""
+    held = [c for c in finding.comparisons if {c.variant, c.baseline} <= set(among)]
+    slower = {c.variant for c in held if c.verdict == "slower"}
+    return slower | {c.baseline for c in held if c.verdict == "faster"}
+
+
+def _is_tied(measured: Measurement, first: str, name: str) -> bool:
+    """Whether rounds that could tell the two apart did not; one round cannot."""
+    compared = measured.compare(first, name)
+    return compared is not None and compared.is_judged and compared.verdict != "faster"
 
 
 def _how_it_ended(trial: Trial) -> str:
-    words, message = _ENDED[trial.outcome], plain(trial.message, _MESSAGE)
+    words = _ENDED[trial.outcome]
+    message = without_marks(plain(trial.message, _MESSAGE))
     if not message or trial.outcome in ("stopped", "completed"):
         return words
     return message if message.startswith(words) else f"{words}: {message}"

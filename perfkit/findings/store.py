@@ -59,7 +59,8 @@ def save(
         write_whole(path, data)
     except OSError as error:
         raise PerfkitError(_not_saved(path.parent, error)) from error
-    return _remember(finding, path)
+    remember(finding, path)
+    return path
 
 
 def load(path: str | Path) -> Recorded:
@@ -71,7 +72,7 @@ def load(path: str | Path) -> Recorded:
     """
     path = Path(os.path.expanduser(path))
     found = parsed_recorded(whole_file(path), plain(path.name))
-    _remember(found, path)
+    remember(found, path)
     return found
 
 
@@ -84,7 +85,7 @@ def load_finding(path: str | Path) -> Finding:
     """
     path = Path(os.path.expanduser(path))
     finding = parsed(whole_file(path), plain(path.name))
-    _remember(finding, path)
+    remember(finding, path)
     return finding
 
 
@@ -258,7 +259,6 @@ def _row(path: Path) -> dict[str, Any]:
     }
 
 
-def _remember(finding: Recorded, path: Path) -> Path:
-    # Where it lies is no part of what was found: it is not a field and not in the file.
-    object.__setattr__(finding, "_path", path)
-    return path
+def remember(document: object, path: Path) -> None:
+    """Let a document know where it lies, which is no part of it and in no file."""
+    object.__setattr__(document, "_path", path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from perfkit import units
 from perfkit.findings.rungs import is_ladder
 from perfkit.findings.standing import Standing, standings
 
@@ -46,9 +47,10 @@ def _row(standing: Standing) -> dict[str, Any]:
         compared = standing.comparison
         row |= {
             "against": compared.baseline,
-            "ratio": compared.ratio,
-            "ratio_low": compared.low,
-            "ratio_high": compared.high,
-            "verdict": compared.verdict,
+            "verdict": compared.judgement,
         }
+        # What is not known is no number here either.
+        if units.is_known(compared.low, compared.high):
+            row["ratio"] = compared.ratio
+            row |= {"ratio_low": compared.low, "ratio_high": compared.high}
     return row

@@ -39,6 +39,11 @@ def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
 
 
+def without_marks(text: str) -> str:
+    """Leave out the backticks around code, in a table that sets nothing apart."""
+    return text.replace("`", "")
+
+
 def with_code(escaped: str) -> str:
     """Set as code what stands between backticks in text that is escaped already."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escaped)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import quote
 
 from perfkit.errors import BadFileError
+from perfkit.lab import copies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,8 @@ def open_lab(
 ) -> NoReturn:
     """Become a JupyterLab server for the files under ``root``; does not return.
 
+    In a checkout of perfkit it shows copies of the notebooks; see ``copies``.
+
     Args:
         root: The folder that JupyterLab shows.
         notebook: What is open at the start, relative to ``root``. Where it does not
@@ -47,11 +50,16 @@ def open_lab(
             state folder.
 
     Raises:
-        BadFileError: ``root`` is no folder, or ``state`` cannot be written.
+        BadFileError: ``root`` is no folder, or something cannot be written.
     """
     root = root.expanduser().resolve()
     if not root.is_dir():
         raise BadFileError(f"{root} is no folder; give the one with the notebooks.")
+    if (root / FIRST_NOTEBOOK).is_file():
+        shipped, root = root / FIRST_NOTEBOOK, root / copies.FOLDER
+        for sentence in copies.refresh(shipped.parent, root):
+            print(sentence)
+        notebook = notebook.removeprefix(f"{shipped.parent.name}/")
     folders = _folders(root, state or _state_folder())
     _make(folders)
     command = _command(root, first_url(root, notebook), browser=browser, port=port)

@@ -64,10 +64,15 @@ def _described(
     cores = _cores(root, around.counters)
     memory = _memory(root, around.counters)
     driver, gpus, no_gpu = around.gpus()
+    cards = _nvidia_cards(root, variables)
+    if driver and driver.problem == "not loaded" and cards == 0:
+        no_gpu = "No NVIDIA card is on the bus, so its driver has nothing to load."
     return Machine(
         cpu=environment.cleaned(_cpu(root, around.cpu), names),
         cores=cores,
         cores_granted=limits.cores_granted(root, cores),
+        cores_quota=limits.quota(root),
+        cores_affinity=limits.affinity(root),
         memory=limits.memory_granted(root, memory),
         memory_present=memory,
         system=environment.cleaned(_system(root, variables, around), names),
@@ -79,7 +84,7 @@ def _described(
         environment=environment.that_matter(variables, names),
         gpus=gpus,
         no_gpu=no_gpu,
-        nvidia_cards=_nvidia_cards(root, variables),
+        nvidia_cards=cards,
         driver=driver,
         processor=processor(root, around.counters),
     )

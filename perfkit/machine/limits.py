@@ -19,11 +19,20 @@ def cores_granted(root: Path, present: int) -> float:
         root: The folder that holds ``proc`` and ``sys``.
         present: Logical cores, the answer where nothing limits it.
     """
-    limits = [float(present), *_quotas_v1(root), *_quotas_v2(root)]
+    limits = (present, quota(root), affinity(root))
+    return min(float(cores) for cores in limits if cores)
+
+
+def quota(root: Path) -> float | None:
+    """Cores whose time the control groups grant; None where no quota is seen."""
+    return min([*_quotas_v1(root), *_quotas_v2(root)], default=None)
+
+
+def affinity(root: Path) -> int | None:
+    """Cores that this process may run on; None where the system does not say."""
     status = text_of(root / "proc/self/status")
     allowed = re.search(r"^Cpus_allowed_list:\s*([\d,-]+)$", status, re.MULTILINE)
-    count = listed(allowed[1]) if allowed else None
-    return min([*limits, float(count)] if count else limits)
+    return (listed(allowed[1]) or None) if allowed else None
 
 
 def memory_granted(root: Path, present: int) -> int:

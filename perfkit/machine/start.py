@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # Importing takes 3 to 20 s. A card that is newer than its TensorFlow may take half an
 # hour, which nobody waits for.
 LIMIT_S = 90.0
+# What is said begins so where nothing but time was lacking.
+LATE = "Ended after"
 _LONGEST = 300
 _LOGGING = ("TF_CPP_MIN_LOG_LEVEL", "TF_CPP_MAX_VLOG_LEVEL", "TF_CPP_VMODULE")
 _HINTS = {
@@ -102,7 +104,7 @@ def _problem(
     if "error" in facts:
         return f"Failed while {doing}: {_sentence(facts['error'], names)}"
     if ended.late:
-        return f"Ended after {units.seconds(limit)}, while {doing}."
+        return f"{LATE} {units.seconds(limit)}, while {doing}."
     if "compiled" in facts:
         return ""
     lines = ended.log.strip().splitlines()

@@ -20,6 +20,7 @@ import threading
 import time
 import types
 from multiprocessing import connection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -29,11 +30,12 @@ from perfkit.errors import RunError
 from perfkit.measure import preload, worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from multiprocessing.context import BaseContext
 
     from perfkit.measure.trial import Limits, Outcome
 
+_FOLDER = "perfkit-launcher-"
 # What a trial printed last is enough to explain its end.
 _TAIL = 8192
 # What C++, TensorFlow's allocators and the C library say when they are given no memory.
@@ -41,7 +43,17 @@ _OUT_OF_MEMORY = (
     *("bad_alloc", "mmap error: 12", "OOM when allocating", "Cannot allocate memory"),
     *("ran out of memory", "failed to allocate memory"),
 )
+# Variables that TensorFlow, Keras or NumPy may read once, when they are imported.
+_READ_EARLY = (
+    *("TF_", "XLA_", "KERAS_", "CUDA_", "OMP_", "KMP_", "MKL_", "OPENBLAS_"),
+    "LD_LIBRARY_PATH",
+)
 Message = tuple[Any, ...]
+
+
+def read_early(variables: Mapping[str, str]) -> dict[str, str]:
+    """Those of these variables that libraries may read when they are imported."""
+    return {k: v for k, v in variables.items() if k.startswith(_READ_EARLY)}
 
 
 class Running:
@@ -56,11 +68,16 @@ class Running:
     """
 
     def __init__(
-        self, context: BaseContext, payload: bytes, seed: int, limits: Limits
+        self,
+        context: BaseContext,
+        payload: bytes,
+        seed: int,
+        limits: Limits,
+        folder: str,
     ) -> None:
         self._messages, sink = context.Pipe(duplex=False)
         self._output, out = context.Pipe(duplex=False)
-        self._limits = limits
+        self._limits, self._folder = limits, folder
         self.silence = limits.silence
         self._tail = bytearray()
         self._killed: tuple[Outcome, str] | None = None
@@ -70,7 +87,9 @@ class Running:
         self._oom_kills = _oom_kills()
         self.started_ns = time.perf_counter_ns()
         self._process = context.Process(  # type: ignore[attr-defined]
-            target=worker.work, args=(payload, seed, limits, sink, out), daemon=True
+            target=worker.work,
+            args=(payload, seed, limits, sink, out, folder),
+            daemon=True,
         )
         with _without_main():
             self._process.start()
@@ -155,6 +174,7 @@ class Running:
         _signal_group(self.pid, signal.SIGKILL)
         _end_marked(self.pid)
         self._process.join(5)
+        shutil.rmtree(self._folder, ignore_errors=True)
         code = self._process.exitcode
         self.outcome, self.message = (
             self._killed
@@ -180,6 +200,37 @@ class Launcher:
         self._failure = ""
         self._warming: threading.Thread | None = None
         self._folder = ""
+        self._variables: dict[str, str] = {}
+        # Those that TensorFlow was loaded with; None where it was not.
+        self._loaded: dict[str, str] | None = None
+
+    def load_with(self, variables: Mapping[str, str]) -> None:
+        """Have TensorFlow loaded with these variables and those of this process.
+
+        What was loaded with others is given up: only while no trial runs.
+        """
+        self._variables = dict(variables)
+        if self._loaded not in (None, self._wanted):
+            self._give_up()
+
+    @property
+    def _wanted(self) -> dict[str, str]:
+        return read_early(os.environ | self._variables)
+
+    def _give_up(self) -> None:
+        from multiprocessing import forkserver
+
+        # Python restarts a server only once it has ended, and has no name for that.
+        server: Any = forkserver._forkserver
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(server._forkserver_pid, signal.SIGKILL)
+        server._stop()
+        if self._warming:
+            self._warming.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._loaded = self._warming = None
+        self._failure = ""
+        self._ready.clear()
 
     def warm(self) -> None:
         """Begin to load TensorFlow in the background; returns at once."""
@@ -207,7 +258,9 @@ class Launcher:
         self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
     ) -> Running:
         """Start a trial of ``work``, which makes the variant's generator."""
-        return Running(self._context, cloudpickle.dumps(work), seed, limits)
+        # Within the server's folder, so that it goes even where we cannot remove it.
+        folder = tempfile.mkdtemp(prefix="trial-", dir=self._folder or None)
+        return Running(self._context, cloudpickle.dumps(work), seed, limits, folder)
 
     def _warm(self) -> None:
         if self._context.get_start_method() == "forkserver":
@@ -229,13 +282,16 @@ class Launcher:
     def _start_server(self) -> None:
         from multiprocessing import forkserver
 
-        self._folder = tempfile.mkdtemp(prefix="perfkit-launcher-")
+        _remove_what_was_left()
+        self._folder = tempfile.mkdtemp(prefix=_FOLDER)
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._context.set_forkserver_preload([preload.__name__])
-        told = {
+        loaded = self._wanted
+        told = self._variables | {
             preload.FOLDER_VARIABLE: self._folder,
             preload.PARENT_VARIABLE: str(os.getpid()),
         }
+        before = dict(os.environ)
         os.environ.update(told)
         try:
             with _without_main():
@@ -243,6 +299,8 @@ class Launcher:
         finally:
             for name in told:
                 del os.environ[name]
+            os.environ.update({k: before[k] for k in told if k in before})
+        self._loaded = loaded
 
     def _last_words(self) -> str:
         try:
@@ -258,6 +316,16 @@ class Launcher:
 def launcher() -> Launcher:
     """Give this process's launcher."""
     return Launcher()
+
+
+def _remove_what_was_left() -> None:
+    """Remove the folders of servers that were killed with all that they belong to."""
+    import fcntl
+
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        with contextlib.suppress(OSError), (folder / preload.LOG).open() as log:
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _nothing() -> None:

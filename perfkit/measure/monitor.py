@@ -97,19 +97,20 @@ class Monitor:
         return samples
 
     def _sample_until_stopped(self) -> None:
-        due = time.perf_counter()
         while not self._stop.is_set():
+            began = time.perf_counter()
             self._fresh.append(self._sample())
             self._taken += 1
-            due = max(due + PERIOD_S, time.perf_counter())
-            self._stop.wait(due - time.perf_counter())
+            # A late sample is not made up for: counters tick in steps of 10 ms, so that
+            # over a short while two cores may seem to have been four.
+            self._stop.wait(began + PERIOD_S - time.perf_counter())
 
     def _sample(self) -> dict[str, float]:
         now = time.perf_counter_ns()
         sample = {"t": (now - self._zero_ns) / 1e9}
         for reading in (self._cpu, self._disk):
             with contextlib.suppress(*_READINGS):
-                sample |= reading(now / 1e9)
+                sample |= reading()
         if self._taken % _SLOW_EVERY == 0:
             self._slow = dict(self._slowly())
         sample |= self._slow | self._gpus.sample()
@@ -125,7 +126,8 @@ class Monitor:
                 self._trial_cpu[pid] = used
         return sum(self._trial_cpu.values())
 
-    def _cpu(self, now: float) -> dict[str, float]:
+    def _cpu(self) -> dict[str, float]:
+        began = time.perf_counter()
         times = psutil.cpu_times()
         # Guest time is counted in user time already.
         not_busy = ("idle", "iowait", "guest", "guest_nice")
@@ -135,14 +137,15 @@ class Monitor:
             "cpu_perfkit": sum(self._self.cpu_times()[:2]),
             "cpu_trial": self._count_trials(),
         }
-        load = self._rates.of_all(now, counters)
+        # Whoever else wants the cores may hold this thread up between the counters.
+        load = self._rates.of_all((began + time.perf_counter()) / 2, counters)
         if len(load) < len(counters):
             return {}
         # The counters tick in steps of 10 ms, so a difference may come out below 0.
         others = load.pop("busy") - sum(load.values())
         return load | {"cpu_other": max(0.0, others)}
 
-    def _disk(self, now: float) -> dict[str, float]:
+    def _disk(self) -> dict[str, float]:
         counters = dict[str, float]()
         if (machine := psutil.disk_io_counters()) is not None:
             counters["disk_read"] = machine.read_bytes
@@ -150,7 +153,7 @@ class Monitor:
         if (trial := self._trial) is not None:
             with contextlib.suppress(*_READINGS):
                 counters |= trial.disk_bytes()
-        return self._rates.of_all(now, counters)
+        return self._rates.of_all(time.perf_counter(), counters)
 
     def _slowly(self) -> Iterator[tuple[str, float]]:
         with contextlib.suppress(*_READINGS):

@@ -50,15 +50,17 @@ class PayBack:
     high: float | None = None
 
     def steps(self, batch: float) -> str:
-        """``examples`` in batches, with its interval: ``"26 steps (12 to 36)"``."""
+        """``examples`` in batches, with its interval: ``"26 steps (12 to 36)"``.
+
+        Where that is wide or has no end, the least is told.
+        """
         if self.examples is None:
             return ""
         low = units.significant(self.low / batch, 2)
-        ends = (
-            f"at least {low}"
-            if self.high is None
-            else f"{low} to {units.significant(self.high / batch, 2)}"
-        )
+        if self.high is None or not units.is_known(self.low, self.high):
+            # How soon at best is known, whatever the upper end is.
+            return f"at least {low} steps"
+        ends = f"{low} to {units.significant(self.high / batch, 2)}"
         return f"{units.significant(self.examples / batch, 2)} steps ({ends})"
 
 
@@ -87,8 +89,8 @@ def line(trial: Trial) -> Line | None:
 
 def lines(measured: Measurement, variant: str) -> dict[int, Line]:
     """A variant's line in each round."""
-    found = {trial.round: line(trial) for trial in measured.of(variant)}
-    return {number: known for number, known in found.items() if known is not None}
+    found = ((trial.round, line(trial)) for trial in measured.of(variant))
+    return {number: known for number, known in found if known is not None}
 
 
 def typical(measured: Measurement, variant: str) -> Line | None:

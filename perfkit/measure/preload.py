@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import fcntl
 import os
 import shutil
 import signal
@@ -59,6 +60,8 @@ def _leave(folder: str) -> None:
 if _folder := os.environ.get(FOLDER_VARIABLE):
     _log = os.path.join(_folder, LOG)
     _fd = os.open(_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    # As long as this process lives nobody takes the folder for one that was left.
+    fcntl.flock(_fd, fcntl.LOCK_SH)
     os.dup2(_fd, 1)
     os.dup2(_fd, 2)
     os.close(_fd)

@@ -6,10 +6,16 @@ takes in any case is the shortest of all trials of the variant. What they take b
 that is the mean over all variants, but for one whose pauses are shown to differ from
 the others': that keeps its own. Where a variant is about those very pauses, each of its
 trials counts as it was.
+
+TensorFlow's tuning thread sleeps at most about as long as its pipeline has lived. While
+trials take turns, a pipeline lives through those of others as well, and a pause may be
+many times as long as it would be. So beyond the shortest no pause counts for more than
+what comes between two of them takes in the variant's own time.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from dataclasses import dataclass
@@ -38,7 +44,11 @@ def seen_s(trial: Trial, example_s: float) -> float:
         trial: Which has seen each of its pauses.
         example_s: Seconds of an example, without pauses.
     """
-    each = {label: statistics.fmean(trial.pauses[label]) for label in trial.recurring}
+    each = {}
+    for label, (every, _) in trial.recurring.items():
+        pauses = trial.pauses[label]
+        most = min(pauses) + every * example_s
+        each[label] = statistics.fmean(min(one, most) for one in pauses)
     return _shared_out(trial, each, example_s)
 
 
@@ -79,7 +89,7 @@ class Usual:
         self, trials: Mapping[str, Sequence[Trial]], apart: Collection[str] = ()
     ) -> None:
         self._least = {
-            (variant, label): min(pauses)
+            (variant, label): min(seconds for seconds, _ in pauses)
             for variant, mine in trials.items()
             for label, pauses in _by_label(mine).items()
         }
@@ -88,7 +98,7 @@ class Usual:
             for label, pauses in _by_label(mine).items():
                 least = self._least[variant, label]
                 own = beyond.setdefault(label, {})
-                own[variant] = [one - least for one in pauses]
+                own[variant] = [min(one - least, most) for one, most in pauses]
         self._beyond = {
             (variant, label): found
             for label, own in beyond.items()
@@ -98,8 +108,9 @@ class Usual:
     def usual_s(self, variant: str, trial: Trial, example_s: float) -> float:
         """Seconds that usual pauses add to each example of one of its trials."""
         each = {
-            label: self._least[variant, label] + self._beyond[variant, label].mean_s
-            for label in trial.recurring
+            label: self._least[variant, label]
+            + min(self._beyond[variant, label].mean_s, every * example_s)
+            for label, (every, _) in trial.recurring.items()
         }
         return _shared_out(trial, each, example_s)
 
@@ -111,6 +122,8 @@ class Usual:
         found: dict[int, float] = {}
         for label, (every, _) in trial.recurring.items():
             beyond = self._beyond[variant, label]
+            if beyond.mean_s > every * _example_s(trial):
+                continue
             found[id(beyond)] = found.get(id(beyond), 0.0) + beyond.error_s / every
         return found
 
@@ -140,12 +153,24 @@ def _is_apart(one: Sequence[float], others: Iterable[Sequence[float]]) -> bool:
     return abs(above) > _APART * math.sqrt(n * m * (n + m + 1) / 12)
 
 
-def _by_label(trials: Iterable[Trial]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+def _by_label(trials: Iterable[Trial]) -> dict[str, list[tuple[float, float]]]:
+    """Seconds of each pause, and what comes between two of them takes."""
+    found: dict[str, list[tuple[float, float]]] = {}
     for trial in trials:
-        for label in trial.recurring:
-            found.setdefault(label, []).extend(trial.pauses.get(label, ()))
+        for label, (every, _) in trial.recurring.items():
+            pauses, between = trial.pauses.get(label, ()), every * _example_s(trial)
+            found.setdefault(label, []).extend((one, between) for one in pauses)
     return {label: pauses for label, pauses in found.items() if pauses}
+
+
+def _example_s(trial: Trial) -> float:
+    """Seconds of an example of a trial, about."""
+    each = [
+        (end - begin) / examples
+        for (begin, _), (end, examples) in itertools.pairwise(trial.ticks)
+        if examples
+    ]
+    return statistics.median(each) if each else 0.0
 
 
 def _shared_out(trial: Trial, each: Mapping[str, float], example_s: float) -> float:

@@ -75,6 +75,15 @@ def turns_of_a_choice(left: float, each: Sequence[float]) -> int:
     return max(1, min(wanted, int(left / sum(each))))
 
 
+def chosen_s(tick_s: float) -> float:
+    """Seconds that a trial works in all its turns of such a round.
+
+    Args:
+        tick_s: The usual length of its ticks.
+    """
+    return max(_CHOSEN_S, _FEWEST_TURNS * TICKS_A_TURN * tick_s)
+
+
 def one_go_s(tick_s: float, budget: float = math.inf, arms: int = 1) -> float:
     """Seconds that a trial in one go works after its first call.
 

@@ -8,7 +8,7 @@ A comparison looks at rounds: the log of the ratio in each, where both variants 
 by side, and Student's interval of their mean. The spread of a handful of rounds is
 badly known, so each comparison borrows from the spread of the others (a moderated t,
 after Smyth 2004), and no spread is believed that is smaller than what the turns within
-the rounds show.
+the rounds show. One round is shown and not judged: a claim needs two.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _RESAMPLES = 1000
 _LEVEL = 0.975
 # The spread of the other comparisons counts like so many more rounds.
 _BORROWED = 2.0
+# One round shows nothing of how processes differ.
+ROUNDS_NEEDED = 2
 # A difference smaller than this is not worth a change of code: an interval that leaves
 # none larger open says "no difference shown", a wider one "too noisy to say".
 WORTH_KNOWING = 1.10
@@ -71,8 +73,7 @@ class Timing:
     def __str__(self) -> str:
         """One line that states its doubt."""
         return (
-            f"{self.variant}: {units.rate(self.rate)} "
-            f"({units.significant(self.low)} to {units.significant(self.high)}), "
+            f"{self.variant}: {units.rate_between(self.rate, self.low, self.high)}, "
             f"{self.trials} trial{'s' if self.trials != 1 else ''}"
         )
 
@@ -87,8 +88,8 @@ class Comparison:
         ratio: Rate of ``variant`` over rate of ``baseline``: above 1 is faster.
         low: Lower end of the 95 % interval of ``ratio``.
         high: Upper end of it.
-        verdict: ``faster`` or ``slower`` only where the interval leaves out 1 and the
-            ratio lies beyond the noise floor.
+        verdict: ``faster`` or ``slower`` only where at least two rounds were run, the
+            interval leaves out 1 and the ratio lies beyond the noise floor.
         rounds: How many rounds it rests on.
     """
 
@@ -110,11 +111,25 @@ class Comparison:
         """Half the interval as a share of the ratio: 0.05 for ± 5 %."""
         return float(np.sqrt(self.high / self.low) - 1)
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether it rests on as many rounds as a verdict needs."""
+        return self.rounds >= ROUNDS_NEEDED
+
+    @property
+    def judgement(self) -> str:
+        """Its verdict in words; of too few rounds that there is none."""
+        return self.verdict if self.is_judged else "one round: not judged"
+
+    @property
+    def interval(self) -> str:
+        """Its ratio with its interval, as text."""
+        return units.ratio_between(self.ratio, self.low, self.high)
+
     def __str__(self) -> str:
         """One line that states its doubt."""
         return (
-            f"{self.variant} against {self.baseline}: {units.ratio(self.ratio)} "
-            f"({self.low:.2f} to {self.high:.2f}), {self.verdict}"
+            f"{self.variant} against {self.baseline}: {self.interval}, {self.judgement}"
         )
 
 
@@ -250,9 +265,8 @@ def comparison(of: Rounds, usual: float, floor: float | None) -> Comparison:
         low=float(np.exp(low)),
         high=float(np.exp(high)),
         verdict=(
-            _judge(low, middle, high, np.log(floor) if floor else 0.0)
-            # One round shows nothing of how processes differ: nothing is claimed.
-            if len(of.logs) > 1
+            judge(low, middle, high, np.log(floor) if floor else 0.0)
+            if len(of.logs) >= ROUNDS_NEEDED
             else "too noisy to say"
         ),
         rounds=len(of.logs),
@@ -288,7 +302,8 @@ def noise_floor(twin: Rounds, usual: float) -> float:
     return float(np.exp(abs(middle) + error))
 
 
-def _judge(low: float, middle: float, high: float, floor: float) -> Comparing:
+def judge(low: float, middle: float, high: float, floor: float = 0.0) -> Comparing:
+    """What the logs of a ratio, its interval and the noise floor say of two rounds."""
     if low > 0 and middle > floor:
         return "faster"
     if high < 0 and middle < -floor:
@@ -313,7 +328,7 @@ def _log_ratio(
     work = np.stack([one.examples[mine], other.examples[theirs]])
     time = np.stack([one.seconds[mine], other.seconds[theirs]])
     picks = draw.integers(len(common), size=(len(common), _RESAMPLES))
-    rates = np.log(work[:, picks].sum(axis=1) / time[:, picks].sum(axis=1))
+    rates = np.log(work.take(picks, 1).sum(axis=1) / time.take(picks, 1).sum(axis=1))
     whole = np.log(work.sum(axis=1) / time.sum(axis=1))
     return float(whole[0] - whole[1]), float((rates[0] - rates[1]).var())
 
@@ -324,7 +339,9 @@ def _resampled_log_rates(
     """Log rates of one trial with its blocks drawn anew, shape (resamples,)."""
     blocks = len(steady.seconds)
     picks = draw.integers(blocks, size=(blocks, _RESAMPLES))
-    work, time = steady.examples[picks].sum(axis=0), steady.seconds[picks].sum(axis=0)
+    work, time = (
+        of.take(picks).sum(axis=0) for of in (steady.examples, steady.seconds)
+    )
     return np.asarray(np.log(work / time))
 
 

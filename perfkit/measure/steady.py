@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # and by so many standard errors.
 _WARM_UP_DIFFERS = 0.10
 _WARM_UP_T = 4.0
+# The standard deviation of what is normal, over its median absolute deviation.
+_NORMAL_MAD = 1.482602218505602
 # Fewer ticks than this do not show what is steady.
 _STEADY_TICKS = 8
 # Ticks of a trial in one go are gathered into so many blocks for resampling.
@@ -76,7 +78,8 @@ class Steady:
         return float(self.examples.sum() / self.seconds.sum())
 
 
-@functools.lru_cache(maxsize=4096)
+# More than a long run has trials: once round with one too few, and none is found again.
+@functools.lru_cache(maxsize=2**15)
 def steady(trial: Trial) -> Steady | None:
     """Find the steady part of a trial; None where it is too short to have one."""
     times = np.array([t for t, _ in trial.ticks], dtype=np.float64)
@@ -128,9 +131,13 @@ def warm_up_ticks(cost: NDArray[np.float64]) -> int | None:
     if size < _STEADY_TICKS:
         return 0
     log_cost = np.log(cost)
-    tails = [log_cost[cut:] for cut in range(size // 2 + 1)]
+    # Of the tail from each tick on; centred, so that squares lose no digits.
+    tails, count = (log_cost - log_cost.mean())[::-1], np.arange(1, size + 1)
+    mean = tails.cumsum() / count
+    variance = np.maximum(0.0, (tails**2).cumsum() / count - mean**2)
     # Differences of a thousandth are not worth a tick.
-    cut = int(np.argmin([(tail.var() + 1e-6) / len(tail) for tail in tails]))
+    error = ((variance + 1e-6) / count)[::-1]
+    cut = int(np.argmin(error[: size // 2 + 1]))
     # Single slow ticks anywhere are not warm-up: the beginning as a whole must differ.
     if cut == 0 or not _differ(log_cost[:cut], log_cost[cut:]):
         return 0
@@ -155,10 +162,7 @@ def _differ(start: NDArray[np.float64], rest: NDArray[np.float64]) -> bool:
     low, high = np.quantile(start, [0.25, 0.75], method="closest_observation")
     middle = float(np.median(rest))
     apart = max(float(low) - middle, middle - float(high))
-    # Not with the module, which every trial imports: it takes most of a second.
-    from scipy import stats
-
-    spread = float(stats.median_abs_deviation(rest, scale="normal"))
+    spread = _NORMAL_MAD * float(np.median(np.abs(rest - middle)))
     least = _WARM_UP_T * spread / math.sqrt(len(start))
     return apart > max(_WARM_UP_DIFFERS, least)
 

@@ -6,9 +6,11 @@ import fcntl
 import multiprocessing
 import os
 import random
+import re
 import resource
 import signal
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -26,14 +28,24 @@ if TYPE_CHECKING:
 _CHUNK_S = 0.05
 # In the environment of all that a trial starts: the number of its process.
 MARK = "PERFKIT_TRIAL"
+# Lines of an error in a graph that say which operation it was, not what was wrong.
+_ORIGIN = re.compile(r"\s|Detected at|<stack|File ")
 # From <fcntl.h>; Python has no name for it.
 _F_SETSIG = 10
 
 
 def work(
-    payload: bytes, seed: int, limits: Limits, sink: Connection, output: Connection
+    payload: bytes,
+    seed: int,
+    limits: Limits,
+    sink: Connection,
+    output: Connection,
+    folder: str,
 ) -> None:
     """Run a pickled variant; everything it yields goes to ``sink`` with its time.
+
+    Its temporary files lie in ``folder``, which the other side removes: a trial is
+    killed in the middle of its work.
 
     Messages are ``("ticks", [(time_ns, examples, parts, pause), ...])``,
     ``("note", name, value)`` and last ``("end", outcome, message)``. A pause that comes
@@ -45,6 +57,7 @@ def work(
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
     try:
         _limit_memory(limits.memory)
         _run(payload, seed, sink)
@@ -141,10 +154,18 @@ def _may_have_children() -> None:
     multiprocessing.set_start_method(usual, force=True)
 
 
+def _says(text: str) -> str:
+    """The line of an error that says what was wrong; "" where none does."""
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    if lines and lines[0].startswith("Graph execution error"):
+        # TensorFlow says first where the operation came from.
+        lines = [line for line in lines[1:] if not _ORIGIN.match(line)] or lines
+    return lines[0] if lines else ""
+
+
 def _outcome(error: BaseException) -> tuple[str, str]:
     kind = type(error).__name__
-    text = str(error).strip()
-    first = text.splitlines()[0][:300] if text else ""
+    first = _says(str(error))[:300]
     if isinstance(error, MemoryError) or kind == "ResourceExhaustedError":
         return "out-of-memory", f"ran out of memory: {first or kind}"
     if isinstance(error, PerfkitError):

@@ -23,6 +23,7 @@ from perfkit.progress import Board, in_text
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from perfkit.diagnosis.replay import Replay
     from perfkit.diagnosis.session import DiagnosisSession
     from perfkit.findings.diagnosis import Diagnosis
     from perfkit.panel.live_chart import LiveChart
@@ -113,7 +114,8 @@ class DiagnosisPanel(Measuring):
             self._keep(session.finding, applied=bool(swaps))
         if session.finding is None:
             raise RunError(NOTHING)
-        how = "Stopped." if session.finding.stopped else "Finished."
+        ended = "Stopped." if session.finding.stopped else "Finished."
+        how = session.finding.finding.stamp or ended
         said = [how, session.finding.verdict, session.unsaved]
         self.view.say(" ".join(filter(None, said)))
 
@@ -141,7 +143,7 @@ _STATIC = (
 )
 
 
-def _watch(session: DiagnosisSession, chart: LiveChart, budget: float) -> None:
+def _watch(session: DiagnosisSession | Replay, chart: LiveChart, budget: float) -> None:
     """Run a diagnosis to its end; its arms are known once the training was looked at.
 
     Raises:

@@ -77,8 +77,8 @@ def panel(
         seed: Where random order and random numbers start; None draws one.
         folder: Where findings are saved; None for ``perfkit-findings`` here.
         replay: A recorded finding that Run shows in place of measuring: its file, a
-            folder that holds it, or a machine that perfkit brings along. None for what
-            PERFKIT_REPLAY says, "" for a run in any case.
+            folder that holds it, or "1" for those that perfkit brings along. None for
+            what PERFKIT_REPLAY says, "" for a run in any case.
         where: A Dask client, or a scheduler's address: Run then asks every machine of
             that cluster, an experiment or ``"passport"``. None for this machine.
         **parameters: What the experiment's parameters are set to at first.

@@ -140,8 +140,11 @@ class Points:
         pulse = _mean(samples, "pulse")
         self._best_pulse = float(np.fmax(self._best_pulse, pulse))
         load = [
-            _mean(samples, "cpu_trial") / self._cores,
-            _mean(samples, "cpu_other") / self._cores,
+            *(
+                # What is unknown stays so: not a number, and no whole machine.
+                float(np.minimum(_mean(samples, name) / self._cores, 1.0))
+                for name in ("cpu_trial", "cpu_other")
+            ),
             pulse,
         ]
         if self._gpus:

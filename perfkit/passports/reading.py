@@ -39,7 +39,7 @@ def load(path: str | Path) -> Passport:
     """
     path = Path(os.path.expanduser(path))
     passport = parsed(store.whole_file(path, LARGEST_BYTES), plain(path.name))
-    remember(passport, path)
+    store.remember(passport, path)
     return passport
 
 
@@ -81,11 +81,6 @@ def faults(passport: Passport) -> Iterator[str]:
     if any(end < began for began, end in spans):
         yield "a measurement ends before it begins"
     yield from _faults_of_samples(passport)
-
-
-def remember(passport: Passport, path: Path) -> None:
-    """Let a passport know where it lies, which is no part of it and in no file."""
-    object.__setattr__(passport, "_path", path)
 
 
 def _faults_of(training: Training) -> Iterator[str]:

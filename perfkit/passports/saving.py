@@ -38,7 +38,7 @@ def save(passport: Passport, path: str | Path) -> Path:
     except (BadFileError, ValueError) as error:
         raise PerfkitError(f"The passport cannot be kept as a file: {error}") from error
     store.write_as(path, data, passport.kind)
-    reading.remember(passport, path)
+    store.remember(passport, path)
     return path
 
 

@@ -65,9 +65,8 @@ def step(training: Training) -> str:
         return f"not measured. {plain(training.missing)}".rstrip()
     if training.low is None or training.high is None:
         return units.seconds(training.seconds)
-    return (
-        f"{units.seconds(training.seconds)} ({_between(training.low, training.high)})"
-    )
+    ends = training.low, training.high
+    return units.between(training.seconds, *ends, units.seconds)
 
 
 def rungs(passport: Passport) -> Iterator[tuple[str, str]]:
@@ -82,7 +81,7 @@ def seconds_of(part: Part) -> str:
         return "not measured"
     if part.low is None or part.high is None or part.low == part.high:
         return _time(part.seconds)
-    return f"{_time(part.seconds)} ({_between(part.low, part.high)})"
+    return units.between(part.seconds, part.low, part.high, _time)
 
 
 def unwhole(passport: Passport) -> Iterator[str]:
@@ -161,15 +160,11 @@ def _rate(rung: RungRate) -> str:
         said = units.rate(rung.rate, unit)
     else:
         said = units.rate_between(rung.rate, rung.low, rung.high, unit)
-    return (
-        said
-        if rung.share is None
-        else f"{said}, {units.percent(rung.share)} of its limit"
-    )
-
-
-def _between(low: float, high: float) -> str:
-    return f"{_time(low)} to {_time(high)}"
+    if rung.share is None:
+        return said
+    # What is beyond its limit says that the limit was taken too low.
+    of = "beyond" if rung.share > 1 else f"{units.percent(rung.share)} of"
+    return f"{said}, {of} its limit"
 
 
 def _time(seconds: float) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import own_callbacks, raised
 from perfkit.diagnosis.look import PROBLEM, TRACEBACK
+from perfkit.diagnosis.maker import contain
 from perfkit.diagnosis.pipeline.private import leave_files_alone
 from perfkit.diagnosis.steps import listening
 from perfkit.diagnosis.training import handed_over
@@ -50,6 +51,7 @@ def stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note]
 def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Note:
     import tensorflow as tf
 
+    contain(maker)
     marks = Marks(folder)
     course = Course(steps, marks, wait)
     at_a_time = _run(maker, course)

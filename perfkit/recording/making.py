@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from perfkit import running
 from perfkit.errors import PerfkitError
+from perfkit.findings import store
 from perfkit.findings.standing import measurement
 from perfkit.measure.events import Preparing, TrialStarted
-from perfkit.passports import gathered, reading, saving
+from perfkit.passports import gathered, saving
 from perfkit.passports.levels import Levels
 from perfkit.passports.record import Passport
 from perfkit.passports.visits import Visit, together
@@ -149,7 +150,7 @@ class Making:
             user=self.names[1],
         )
         if self.path and self._over and not self.unsaved:
-            reading.remember(made, self.path)
+            store.remember(made, self.path)
         return made
 
     @property

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.findings.record import Verdict
-from perfkit.verdicts.words import failures, listed, quoted
+from perfkit.verdicts.words import failures, interval, listed, quoted, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
+
+
+_NOISY = "Too noisy to say whether anything is"
+_QUIETER = "End what else runs on this machine, or give the run more seconds."
 
 
 def judge(measured: Measurement, lines: Mapping[str, str], unit: str) -> Verdict:
@@ -27,19 +31,23 @@ def judge(measured: Measurement, lines: Mapping[str, str], unit: str) -> Verdict
     timed = {timing.variant for timing in measured.timings} & set(lines)
     if not timed:
         return Verdict(headline="Nothing could be timed.", because=failures(measured))
-    best, *ties = measured.fastest(tuple(timed))
+    ranked, base = measured.fastest(tuple(timed)), measured.timing(baseline)
+    best, *ties = ranked
     compared = measured.compare(best.variant, baseline)
     because = (*_told(measured), *failures(measured))
     rate = units.rate(best.rate, unit)
+    held = (measured.compare(t.variant, baseline) for t in ranked if t != base)
+    noisy = any(one and one.verdict == "too noisy to say" for one in held)
     if best.variant == baseline or compared is None or compared.is_noise:
         return Verdict(
-            headline=f"Nothing is shown to be faster than {quoted(baseline)}; the best "
-            f"rate is that of {quoted(best.variant)}: {rate}.",
+            headline=f"{_NOISY if noisy else 'Nothing is shown to be'} faster than "
+            f"{quoted(baseline)}; the best rate is that of {quoted(best.variant)}: "
+            f"{rate}.",
             because=because,
-            next=f"Keep `{lines[baseline]}`.",
+            next=_QUIETER if noisy else f"Keep `{lines[baseline]}`.",
         )
     tied = listed([tie.variant for tie in ties]) if ties else ""
-    also = f", and no difference to {tied} is shown" if tied else ""
+    also = f", and is not shown to differ from {tied}" if tied else ""
     return Verdict(
         headline=f"{quoted(best.variant)} is fastest here{also}: {rate}, "
         f"{_against(compared)}.",
@@ -51,14 +59,13 @@ def judge(measured: Measurement, lines: Mapping[str, str], unit: str) -> Verdict
 
 def _told(measured: Measurement) -> list[str]:
     return [
-        f"{quoted(c.variant)} reaches {_against(c)}: {c.verdict}."
+        f"{quoted(c.variant)} reaches {_against(c)}: {c.judgement}."
         for c in measured.comparisons
     ]
 
 
 def _against(compared: Comparison) -> str:
     return (
-        f"{units.ratio(compared.ratio)} the rate of {quoted(compared.baseline)} (95 % "
-        f"interval {units.significant(compared.low)} to "
-        f"{units.significant(compared.high)}, {compared.rounds} rounds)"
+        f"{ratio(compared)} the rate of {quoted(compared.baseline)} "
+        f"({interval(compared)})"
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.findings.rungs import rungs
+from perfkit.findings.standing import share_of
 from perfkit.workloads.rungs import (
     disk,
     dispatch,
@@ -107,17 +108,11 @@ def _arithmetic(measured: Measurement) -> str:
     if rung is None or rung.limit is None:
         said = units.rate_between(best.rate, best.low, best.high, "FLOP")
         return f"Matrix products in float32 reach {said}"
-    share, low = (units.percent(r / rung.limit) for r in (best.rate, best.low))
-    over = best.high > rung.limit
-    high = "its limit" if over else units.percent(best.high / rung.limit)
-    between = f"{low} {'up to' if over else 'to'} {high}"
     possible = f"what {rung.limit_from.partition(' at ')[0]} can do in theory"
     if _is_noisy(best):
-        return (
-            "Too noisy to say what matrix products in float32 reach: "
-            f"{between}, of {possible}"
-        )
-    return f"Matrix products in float32 reach {share} ({between}) of {possible}"
+        return f"Too noisy to say what matrix products in float32 reach of {possible}"
+    said = share_of(best, rung.limit, possible)
+    return f"Matrix products in float32 reach {said}"
 
 
 def _is_noisy(timing: Timing) -> bool:
@@ -214,9 +209,10 @@ def _facts(measured: Measurement, weak: list[Weak]) -> Iterator[str]:
     yield from _compared(measured)
     call = _known(measured, dispatch.GRAPH_CALL)
     if call:
-        ends = f"{units.seconds(1 / call.high)} to {units.seconds(1 / call.low)}"
+        times = 1 / call.rate, 1 / call.high, 1 / call.low
         yield (
-            f"A call of a tf.function costs {units.seconds(1 / call.rate)} ({ends}): a "
+            "A call of a tf.function costs "
+            f"{units.between(*times, units.seconds)}: a "
             "step that takes not much longer is mostly that."
         )
     yield from _copies(measured)
@@ -269,8 +265,7 @@ def _ratio(measured: Measurement, one: str, other: str) -> Comparison | None:
 
 
 def _with_ends(found: Comparison) -> str:
-    ends = f"{units.ratio(found.low)} to {units.ratio(found.high)}"
-    return f"{units.ratio(found.ratio)} ({ends})"
+    return found.interval
 
 
 def _known(measured: Measurement, name: str) -> Timing | None:

@@ -24,11 +24,47 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
+def ratio(compared: Comparison) -> str:
+    """A comparison as ``"2.59×"``, or ``"?×"`` where its interval says too little."""
+    if not units.is_known(compared.low, compared.high):
+        return f"{units.UNKNOWN}×"
+    return units.ratio(compared.ratio)
+
+
 def interval(compared: Comparison) -> str:
-    """How sure a comparison is."""
-    low, high = units.significant(compared.low), units.significant(compared.high)
-    rounds = f"{compared.rounds} round{'s' * (compared.rounds != 1)}"
-    return f"95 % interval {low} to {high}, {rounds}"
+    """How sure a comparison is: ``"95 % interval 2.19 to 3.06, 2 rounds"``."""
+    low, high = units.ratio(compared.low)[:-1], units.ratio(compared.high)[:-1]
+    return f"{_ends(low, high, compared)}, {rounds(compared)}"
+
+
+def longer(compared: Comparison) -> tuple[str, str]:
+    """How many times as long a variant takes: ``"1.9"``, and how sure that is."""
+    value, low, high = (
+        units.ratio(1 / end)[:-1]
+        for end in (compared.ratio, compared.high, compared.low)
+    )
+    known = units.is_known(compared.low, compared.high)
+    return (value if known else units.UNKNOWN), _ends(low, high, compared)
+
+
+def brief(compared: Comparison) -> str:
+    """A comparison in a few words: ``"2.59× (2.19 to 3.06; faster)"``."""
+    if not units.is_known(compared.low, compared.high):
+        return f"{ratio(compared)} ({compared.judgement})"
+    return f"{compared.interval[:-1]}; {compared.judgement})"
+
+
+def rounds(compared: Comparison) -> str:
+    """How many rounds a comparison rests on; of one, that it is not judged."""
+    if not compared.is_judged:
+        return "one round, and a claim needs two"
+    return f"{compared.rounds} rounds"
+
+
+def _ends(low: str, high: str, compared: Comparison) -> str:
+    if not units.is_known(compared.low, compared.high):
+        return "how much is not known yet"
+    return f"95 % interval {low} to {high}"
 
 
 def noise(measured: Measurement) -> Iterator[str]:

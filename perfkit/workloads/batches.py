@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
 from typing import TYPE_CHECKING, Any
 
-from perfkit.measure.tick import READY, Note, Pause, every
+from perfkit.measure.tick import READY, Note, Pause, Tick
 from perfkit.workloads import held_memory as memory
+from perfkit.workloads.execution import inside_fit
 from perfkit.workloads.learnable import learnable
 from perfkit.workloads.memory_forecast import forecast
 from perfkit.workloads.models import MODELS
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     Step = Callable[[Any, Any], object]
 
+# Longer than any trial: what the end of an epoch costs is another question.
+_ENDLESS = 10**9
 # Steps after which a training holds all that it will ever hold.
 STEPS_TO_FILL = 3
 # A batch is filled with copies of so many examples: their values cost no time, and
@@ -36,43 +39,54 @@ _BETWEEN_LOOKS, _LOOKS = 512, 200
 def training(name: str, batch: int) -> Iterator[Yielded]:
     """Train a fresh network on one batch, which is in memory, without an end."""
     at_start = memory.start()
-    step = _step(*_built(MODELS[name]))
-    examples, labels = _filled(MODELS[name], batch)
-    yield from steadily(lambda: step(examples, labels), batch, at_start)
+    made = _built(MODELS[name])
+    yield from fitted(*made, _filled(MODELS[name], batch), at_start)
 
 
-def steadily(
-    step: Callable[[], object], batch: int, at_start: memory.Start
+def fitted(
+    network: keras.Model,
+    optimizer: keras.Optimizer,
+    batch: tuple[tf.Tensor, tf.Tensor],
+    at_start: memory.Start,
+    steps: int = _ENDLESS,
 ) -> Iterator[Yielded]:
-    """Repeat a training step without an end, and note the memory once it is filled."""
+    """Train with ``fit``, as ``compile`` leaves it, on one batch again and again.
+
+    Args:
+        network: What is trained.
+        optimizer: With everything it needs already made.
+        batch: Examples and labels.
+        at_start: What the memory that is noted stands above, once it is filled.
+        steps: How many to make.
+    """
     import tensorflow as tf
 
+    network.compile(optimizer, _loss())
+    again, size = tf.data.Dataset.from_tensors(batch).repeat(), len(batch[1])
+    fit = functools.partial(
+        network.fit, again, steps_per_epoch=steps, verbose=0, shuffle=False
+    )
     yield READY
-
-    def steps() -> Iterator[int | Note]:
-        for done in itertools.count(1):
-            step()
-            yield batch
-            if done == STEPS_TO_FILL:
+    left = STEPS_TO_FILL * size
+    for told in inside_fit.ticks(
+        lambda counting: fit(callbacks=[counting]),
+        examples=size,
+        sync=tf.test.experimental.sync_devices,
+    ):
+        yield told
+        if left > 0 and isinstance(told, Tick):
+            left -= told.examples
+            if left <= 0:
                 yield Note("memory", memory.with_gpu(at_start))
-
-    yield from every(steps(), sync=tf.test.experimental.sync_devices)
 
 
 def fitting(name: str, batch: int) -> Iterator[Yielded]:
     """Train a few steps and end: a batch that gets so far fits."""
-    import tensorflow as tf
-
     at_start = memory.start()
     yield Note("batch", batch)
-    step = _step(*_built(MODELS[name]))
-    examples, labels = _filled(MODELS[name], batch)
-    yield READY
-    for _ in range(STEPS_TO_FILL):
-        step(examples, labels)
-        tf.test.experimental.sync_devices()
-        yield batch
-    yield Note("memory", memory.with_gpu(at_start))
+    made = _built(MODELS[name])
+    filled = _filled(MODELS[name], batch)
+    yield from fitted(*made, filled, at_start, STEPS_TO_FILL)
 
 
 def learning(name: str, batch: int) -> Iterator[Yielded]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.measure.tick import READY, Note, Pause, Tick, every
-from perfkit.workloads import cache, loads
+from perfkit.workloads import cache, cores, loads
 from perfkit.workloads.models import MODELS
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 MODEL = "small-cnn"
 # A slow pipeline needs so many times what a step takes to make the next batch.
 SLOWER = 2.0
+SLEEPS, DECODES = "sleeps", "decodes"
 FORGETTING = "making the system forget the file"
 _BATCHES = 8
 # Pictures of this side lie on the disk; every seventh pixel is trained on.
@@ -46,14 +46,15 @@ class Job:
         fed: Where its batches come from: ``"memory"`` or ``"disk"``.
         load: What works beside it; None for nothing.
         processes: Of a load that runs in several; 0 for one per core.
-        slow: Whether its pipeline is slow.
+        slow: Why its pipeline is slow: it ``"sleeps"``, or it ``"decodes"`` on every
+            core; "" where it is not.
     """
 
     batch: int
     fed: str
     load: Load | None = None
     processes: int = 0
-    slow: bool = False
+    slow: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,16 @@ class Pace:
     """How long a step takes by itself, told by the training and heard by a pipeline.
 
     Attributes:
-        seen: Seconds of the last few steps; the median passes over the one that traces.
+        seen: Seconds of the first few steps, before the pipeline is slow; the median
+            passes over the one that traces.
     """
 
-    seen: deque[float] = field(default_factory=lambda: deque(maxlen=_SEEN))
+    seen: list[float] = field(default_factory=list)
+
+    def saw(self, seconds: float) -> None:
+        """Take in a step, unless enough were seen."""
+        if len(self.seen) < _SEEN:
+            self.seen.append(seconds)
 
     def delay(self) -> float:
         """Seconds that making a batch has to take; none before the pace is known."""
@@ -96,12 +103,17 @@ def made() -> Generator[Note, None, Path]:
 
 
 def _trained(job: Job, check: Callable[[], None]) -> Iterator[Yielded]:
+    from perfkit.workloads import photographs
     from perfkit.workloads.training import step_of
 
     pace = Pace()
     batches = _fed(job)
-    if job.slow:
+    if job.slow == SLEEPS:
         batches = batches.map(_delayed(pace))
+    elif job.slow == DECODES:
+        at_once = cores.granted()
+        stage = _decoding(pace, at_once, photographs.jpeg(0, 0))
+        batches = batches.map(stage, num_parallel_calls=at_once)
     batches = batches.prefetch(2)
     step = step_of(MODELS[MODEL].build())
     yield READY
@@ -119,7 +131,7 @@ def _steps(
             images, labels = next(made)
             ready = time.perf_counter()
             step(images, labels)
-            pace.seen.append(time.perf_counter() - ready)
+            pace.saw(time.perf_counter() - ready)
             yield Tick(job.batch, {"input": ready - began})
         if job.fed == "disk":
             _forget(cache.folder() / _FOLDER / _FILE)
@@ -160,6 +172,46 @@ def _delayed(pace: Pace) -> Callable[[Any, Any], Any]:
         return images, tf.ensure_shape(late, labels.shape)
 
     return stage
+
+
+def _decoding(pace: Pace, at_once: int, jpeg: bytes) -> Callable[[Any, Any], Any]:
+    """A stage that decodes pictures beside each batch and leaves it as it is.
+
+    So many batches are made at once, and each takes as many times longer: together they
+    keep all cores at work for the time that the other stage sleeps.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    # Only the loop knows which of the two it asks for: none is decoded once for all.
+    files = tf.constant([jpeg, jpeg])
+    each = _seconds_of_one(lambda: tf.io.decode_jpeg(files[0]))
+
+    def wanted() -> Any:
+        delay = pace.delay()
+        return np.int32(max(1, round(at_once * delay / each)) if delay else 0)
+
+    def decode(number: tf.Tensor, sum_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        picture = tf.io.decode_jpeg(files[number % 2], channels=3)
+        return number + 1, sum_ + tf.cast(picture[0, 0, 0], tf.float32)
+
+    def stage(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        last = tf.ensure_shape(tf.numpy_function(wanted, [], tf.int32), ())
+        _, seen = tf.while_loop(lambda number, _: number < last, decode, (0, 0.0))
+        # Never below 0, which TensorFlow cannot know: nothing above is left out.
+        return images + tf.minimum(seen, 0.0), labels
+
+    return stage
+
+
+def _seconds_of_one(work: Callable[[], object]) -> float:
+    """What a call takes where nothing comes between: the shortest of a few."""
+    taken = []
+    for _ in range(_SEEN):
+        began = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - began)
+    return min(taken)
 
 
 def _forget(path: Path) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LIMIT_S = 300.0
 # What all copies of a load hold together, half in the arrays they copy from, or as
 # much of what is free: enough to be seen among what other programs hold.
-_HELD_BYTES, _HELD_SHARE = 1 << 30, 8
+_HELD_BYTES, _HELD_SHARE = 2 << 30, 4
 # Before the verdict is known, this must not tell which load it was.
 _ENDED = "what was to disturb this training ended before it did, so nothing is said"
 

@@ -46,15 +46,14 @@ def one_hot(vectors: Table) -> Lookup:
 
 
 def embedding(vectors: Table) -> Lookup:
-    """The rows are copied from where they lie, as an embedding layer does it."""
+    """A keras.layers.Embedding: the rows are copied from where they lie."""
+    import keras
     import tensorflow as tf
 
-    known = tf.Variable(vectors)
-
-    @tf.function  # type: ignore[untyped-decorator]
-    def rows(of: Any) -> Any:
-        return tf.nn.embedding_lookup(known, of)
-
+    known = keras.layers.Embedding(*vectors.shape)
+    known.build()
+    known.set_weights([vectors])
+    rows = tf.function(lambda of: known(of))
     return lambda of: rows(tf.constant(of))
 
 

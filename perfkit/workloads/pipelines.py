@@ -1,9 +1,9 @@
 """Ways to feed the same images to the same model, each changing one thing.
 
-Every function builds one: it takes a ``Task`` and returns batches that never end. What
-TensorFlow rewrites by itself is switched off in all but those that are about it,
-because it turns one way into another: serial maps become parallel, and a prefetch is
-added.
+Every function builds one: it takes a ``Task`` and returns batches that never end. Each
+is what a reader types, with TensorFlow's options as they are; those called "as written"
+switch off what TensorFlow rewrites by itself: serial maps become parallel, and a
+prefetch is added.
 """
 
 from __future__ import annotations
@@ -62,13 +62,23 @@ class PythonGenerator:
 
 
 def naive(task: Task) -> tf.data.Dataset:
-    """Decode and augment one image after another."""
-    return as_written(files(task).map(example_of(task)).batch(task.batch))
-
-
-def rewritten(task: Task) -> tf.data.Dataset:
-    """The same code, with the rewrites that TensorFlow makes by default."""
+    """The obvious code: a map that decodes and augments, then batches."""
     return files(task).map(example_of(task)).batch(task.batch)
+
+
+def naive_as_written(task: Task) -> tf.data.Dataset:
+    """The same code with TensorFlow's rewrites off: one image after another."""
+    return as_written(naive(task))
+
+
+def parallel_as_written(task: Task) -> tf.data.Dataset:
+    """Several images at a time, with TensorFlow's rewrites off."""
+    return as_written(parallel(task))
+
+
+def prefetch_as_written(task: Task) -> tf.data.Dataset:
+    """Batches made ready while the model works, with TensorFlow's rewrites off."""
+    return as_written(prefetch(task))
 
 
 def stateful(task: Task) -> tf.data.Dataset:
@@ -83,14 +93,13 @@ def stateful(task: Task) -> tf.data.Dataset:
 
 
 def parallel(task: Task) -> tf.data.Dataset:
-    """Decode and augment several images at a time."""
-    return as_written(files(task).map(example_of(task), AUTOTUNE).batch(task.batch))
+    """Ask for several images at a time, as many as AUTOTUNE chooses."""
+    return files(task).map(example_of(task), AUTOTUNE).batch(task.batch)
 
 
 def prefetch(task: Task) -> tf.data.Dataset:
-    """The parallel map, with batches made ready while the model works."""
-    batches = files(task).map(example_of(task), AUTOTUNE).batch(task.batch)
-    return as_written(batches.prefetch(AUTOTUNE))
+    """Batches made ready while the model works on the one before."""
+    return parallel(task).prefetch(AUTOTUNE)
 
 
 def cached(task: Task) -> tf.data.Dataset:
@@ -106,7 +115,7 @@ def frozen(task: Task) -> tf.data.Dataset:
     once = tf.data.Dataset.zip(one_pass(task), draws(task))
     flat = graph(lambda source, drawn: (*source, drawn))
     kept = once.map(flat).map(example_of(task), AUTOTUNE).cache().repeat()
-    return as_written(kept.batch(task.batch).prefetch(AUTOTUNE))
+    return kept.batch(task.batch).prefetch(AUTOTUNE)
 
 
 def record_jpeg(task: Task) -> tf.data.Dataset:
@@ -145,7 +154,7 @@ def batch_first(task: Task) -> tf.data.Dataset:
         return augment.scale(images) + brighter, labels
 
     batches = files(task).map(graph(example), AUTOTUNE).batch(task.batch)
-    return as_written(batches.map(graph(batchwise), AUTOTUNE).prefetch(AUTOTUNE))
+    return batches.map(graph(batchwise), AUTOTUNE).prefetch(AUTOTUNE)
 
 
 def cut_only(task: Task) -> tf.data.Dataset:
@@ -156,7 +165,7 @@ def cut_only(task: Task) -> tf.data.Dataset:
         return augment.scale(augment.cut(image, drawn, task.side)), label
 
     batches = files(task).map(graph(example), AUTOTUNE).batch(task.batch)
-    return as_written(batches.prefetch(AUTOTUNE))
+    return batches.prefetch(AUTOTUNE)
 
 
 def as_bytes(task: Task) -> tf.data.Dataset:
@@ -168,7 +177,7 @@ def as_bytes(task: Task) -> tf.data.Dataset:
         return (square, augment.brightness(drawn)), label
 
     batches = files(task).map(graph(example), AUTOTUNE).batch(task.batch)
-    return as_written(batches.prefetch(AUTOTUNE))
+    return batches.prefetch(AUTOTUNE)
 
 
 def cropped(task: Task) -> tf.data.Dataset:
@@ -179,13 +188,13 @@ def cropped(task: Task) -> tf.data.Dataset:
         return augment.scale(square) + augment.brightness(drawn), label
 
     batches = files(task).map(graph(example), AUTOTUNE).batch(task.batch)
-    return as_written(batches.prefetch(AUTOTUNE))
+    return batches.prefetch(AUTOTUNE)
 
 
 def fixed(task: Task) -> tf.data.Dataset:
     """As many calls at a time as there are cores, instead of AUTOTUNE."""
     batches = files(task).map(example_of(task), cores.granted()).batch(task.batch)
-    return without_autotune(as_written(batches.prefetch(2)))
+    return without_autotune(batches.prefetch(2))
 
 
 def unordered(task: Task) -> tf.data.Dataset:
@@ -198,7 +207,7 @@ def unordered(task: Task) -> tf.data.Dataset:
 
 
 def together(task: Task) -> tf.data.Dataset:
-    """Decode only the square, send bytes, as many calls as cores, rewrites on."""
+    """Three changes: decode only the square, send bytes, as many calls as cores."""
 
     def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
         square = augment.mirror(square_of(task, path, drawn), drawn)
@@ -237,7 +246,7 @@ def _augmented(task: Task, decoded: tf.data.Dataset) -> tf.data.Dataset:
 
     both = tf.data.Dataset.zip(decoded, draws(task).repeat())
     batches = both.map(graph(example), AUTOTUNE).batch(task.batch)
-    return as_written(batches.prefetch(AUTOTUNE))
+    return batches.prefetch(AUTOTUNE)
 
 
 def _records(task: Task, form: str) -> tf.data.Dataset:
@@ -257,7 +266,7 @@ def _from_records(
 
     both = tf.data.Dataset.zip(read.repeat(), draws(task).repeat())
     batches = both.map(graph(example), AUTOTUNE).batch(task.batch)
-    return as_written(batches.prefetch(AUTOTUNE))
+    return batches.prefetch(AUTOTUNE)
 
 
 def _jpeg(parsed: dict[str, tf.Tensor]) -> tf.Tensor:
@@ -289,4 +298,4 @@ def _numpy_function(
         return tf.ensure_shape(square, [task.side, task.side, 3]), label
 
     batches = files(task).map(graph(example), AUTOTUNE).batch(task.batch)
-    return as_written(batches.prefetch(AUTOTUNE))
+    return batches.prefetch(AUTOTUNE)

@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from perfkit.workloads.reading import Task
 
 BASELINE = "naive map"
-REWRITTEN = "rewritten"
 SYNTHETIC = "synthetic"
 DECODE_LIMIT = "decode limit"
 _FILES = "prefetch"
+# What most ways end with, as a reader types it.
+_PARALLEL = "map(example, num_parallel_calls=tf.data.AUTOTUNE)"
+_END = ".batch(batch).prefetch(tf.data.AUTOTUNE)"
+_CHAIN = f"dataset.{_PARALLEL}{_END}"
+_AS_WRITTEN = "TensorFlow's own rewrites are switched off in it"
 
 
 @dataclass(frozen=True)
@@ -28,15 +32,14 @@ class Way:
         name: In charts, files and on the command line.
         build: Makes the pipeline, which never ends.
         against: The way that it changes one thing of.
-        advice: What to write to have it, for a reader who has the way it stands
-            against.
+        advice: The code that was measured, as a reader types it.
         in_model: What it leaves to the model: nothing, bytes that are to be scaled and
             brightened, or mirroring and brightening as layers.
         form: The TFRecord form it reads; "" for the files themselves.
         decodes: How much of each image is decoded in every step.
         keeps: What it keeps in memory: nothing, every decoded image, or every
             augmented one.
-        trap: Why it is wrong though it is fast; "" where it is right.
+        excluded: Why it is never advised, however fast it is; "" where it may be.
         ordered: Whether it gives the images in the order of the list.
         own_random: Whether it draws its own random numbers, so that its images cannot
             be compared with the others'.
@@ -50,7 +53,7 @@ class Way:
     form: str = ""
     decodes: Literal["whole", "square", "nothing"] = "whole"
     keeps: Literal["", "decoded", "augmented"] = ""
-    trap: str = ""
+    excluded: str = ""
     ordered: bool = True
     own_random: bool = False
 
@@ -83,35 +86,49 @@ WAYS = {
             advice="dataset.map(example).batch(batch)",
         ),
         Way(
-            REWRITTEN,
-            pipelines.rewritten,
-            advice="dataset.map(example).batch(batch)  # with the options as they are",
+            "naive as written",
+            pipelines.naive_as_written,
+            advice="dataset.map(example).batch(batch).with_options(as_written)",
+            excluded=_AS_WRITTEN,
+        ),
+        Way(
+            "parallel as written",
+            pipelines.parallel_as_written,
+            "naive as written",
+            advice=f"dataset.{_PARALLEL}.batch(batch).with_options(as_written)",
+            excluded=_AS_WRITTEN,
+        ),
+        Way(
+            "prefetch as written",
+            pipelines.prefetch_as_written,
+            "parallel as written",
+            advice=f"{_CHAIN}.with_options(as_written)",
+            excluded=_AS_WRITTEN,
         ),
         Way(
             "random in map",
             pipelines.stateful,
-            REWRITTEN,
-            advice="tf.random.uniform([4])  # inside the function given to map",
+            advice="dataset.map(example).batch(batch)  # and in example: "
+            "tf.random.uniform([4])",
             own_random=True,
         ),
         Way(
             "parallel map",
             pipelines.parallel,
-            advice="dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)",
+            advice=f"dataset.{_PARALLEL}.batch(batch)",
         ),
         Way(
             _FILES,
             pipelines.prefetch,
             "parallel map",
-            advice="dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)"
-            ".batch(batch).prefetch(tf.data.AUTOTUNE)",
+            advice=_CHAIN,
         ),
         Way(
             "cache",
             pipelines.cached,
             _FILES,
             advice="dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE).cache()"
-            ".map(augment, num_parallel_calls=tf.data.AUTOTUNE)",
+            f".map(augment, num_parallel_calls=tf.data.AUTOTUNE){_END}",
             decodes="nothing",
             keeps="decoded",
         ),
@@ -119,23 +136,24 @@ WAYS = {
             "frozen cache",
             pipelines.frozen,
             "cache",
-            advice="dataset.map(augment).cache()",
+            advice=f"dataset.{_PARALLEL}.cache(){_END}",
             decodes="nothing",
             keeps="augmented",
-            trap="each image is augmented once, and every epoch sees the same",
+            excluded="each image is augmented once, and every epoch sees the same",
         ),
         Way(
             "tfrecord jpeg",
             pipelines.record_jpeg,
             _FILES,
-            advice="tf.data.TFRecordDataset(file)  # of JPEG bytes",
+            advice=f"tf.data.TFRecordDataset(file).{_PARALLEL}{_END}  # of JPEG bytes",
             form="jpeg",
         ),
         Way(
             "tfrecord raw",
             pipelines.record_raw,
             _FILES,
-            advice="tf.data.TFRecordDataset(file)  # of pixels, for tf.io.decode_raw",
+            advice=f"tf.data.TFRecordDataset(file).{_PARALLEL}{_END}  "
+            "# of pixels, for tf.io.decode_raw",
             decodes="nothing",
             form="raw",
         ),
@@ -144,20 +162,23 @@ WAYS = {
             pipelines.record_shards,
             "tfrecord jpeg",
             advice="files.interleave(tf.data.TFRecordDataset, cycle_length=8, "
-            "num_parallel_calls=tf.data.AUTOTUNE)",
+            f"num_parallel_calls=tf.data.AUTOTUNE).{_PARALLEL}{_END}",
             form="shards",
         ),
         Way(
             "batch first",
             pipelines.batch_first,
             _FILES,
-            advice="dataset.map(decode_and_cut).batch(batch).map(augment_batch)",
+            advice="dataset.map(decode_and_cut, num_parallel_calls=tf.data.AUTOTUNE)"
+            ".batch(batch).map(augment_batch, num_parallel_calls=tf.data.AUTOTUNE)"
+            ".prefetch(tf.data.AUTOTUNE)",
         ),
         Way(
             "augment in model",
             pipelines.cut_only,
             _FILES,
-            advice='keras.Sequential([keras.layers.RandomFlip("horizontal"), '
+            advice=f"{_CHAIN}  # and in the model: "
+            'keras.Sequential([keras.layers.RandomFlip("horizontal"), '
             "keras.layers.RandomBrightness(0.1, value_range=(0, 1)), model])",
             in_model="layers",
         ),
@@ -165,15 +186,16 @@ WAYS = {
             "uint8",
             pipelines.as_bytes,
             _FILES,
-            advice="tf.cast(images, tf.float32) / 255  # in the model, not in map",
+            advice=f"{_CHAIN}  # and in the model, not in example: "
+            "tf.cast(images, tf.float32) / 255",
             in_model="bytes",
         ),
         Way(
             "crop while decoding",
             pipelines.cropped,
             _FILES,
-            advice="tf.io.decode_and_crop_jpeg(file, [top, left, side, side], "
-            "channels=3)",
+            advice=f"{_CHAIN}  # and in example: "
+            "tf.io.decode_and_crop_jpeg(file, [top, left, side, side], channels=3)",
             decodes="square",
         ),
         Way(
@@ -181,13 +203,14 @@ WAYS = {
             pipelines.fixed,
             _FILES,
             advice="dataset.map(example, num_parallel_calls=os.cpu_count())"
-            ".batch(batch).prefetch(2); options.autotune.enabled = False",
+            ".batch(batch).prefetch(2).with_options(options)  "
+            "# options.autotune.enabled = False",
         ),
         Way(
             "out of order",
             pipelines.unordered,
             _FILES,
-            advice="options.deterministic = False",
+            advice=f"{_CHAIN}.with_options(options)  # options.deterministic = False",
             ordered=False,
         ),
         Way(
@@ -203,13 +226,14 @@ WAYS = {
             "numpy",
             pipelines.with_numpy,
             _FILES,
-            advice="tf.numpy_function(augment, [image], tf.float32)",
+            advice=f"{_CHAIN}  # and in example: "
+            "tf.numpy_function(augment, [image], tf.float32)",
         ),
         Way(
             "numpy by element",
             pipelines.by_element,
             "numpy",
-            advice="for row in range(height): ...",
+            advice=f"{_CHAIN}  # and in the function: for row in range(height): ...",
         ),
     )
 }
@@ -218,7 +242,7 @@ _CEILINGS = (SYNTHETIC, DECODE_LIMIT)
 # What is asked together, by the question that it answers. The first takes a minute.
 GROUPS = {
     "essential": (
-        *(BASELINE, REWRITTEN, _FILES, "cache", "crop while decoding"),
+        *(BASELINE, "parallel map", _FILES, "cache", "crop while decoding"),
         *_CEILINGS,
     ),
     "formats": (
@@ -235,8 +259,13 @@ GROUPS = {
         *_CEILINGS,
     ),
     "threads": (
-        *(BASELINE, REWRITTEN, "random in map", "parallel map", _FILES),
+        *(BASELINE, "random in map", "parallel map", _FILES),
         *("fixed threads", "out of order", "everything"),
+        *_CEILINGS,
+    ),
+    # What TensorFlow does by itself, seen by switching it off.
+    "rewrites": (
+        *(BASELINE, "naive as written", "parallel as written", "prefetch as written"),
         *_CEILINGS,
     ),
     "all": (*WAYS, *_CEILINGS),

@@ -1,18 +1,16 @@
 """A real JupyterLab in a real browser that can reach nothing but that server."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import sync_playwright
 
+import start
 from tests.lab.server import running_lab
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -39,7 +37,9 @@ def lab(tmp_path_factory):
 def browser():
     """One headless browser with an empty profile."""
     with sync_playwright() as playwright:
-        path = find_browser(playwright)
+        path = start.find_browser()
+        if path is None:
+            pytest.fail("There is no Chromium; `python3 start.py test` sees to one.")
         running = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield running
         running.close()
@@ -115,21 +115,3 @@ def watch(context, origin, problems):
     context.on("page", page_opened)
     context.on("console", console)
     context.on("weberror", lambda raised: problems.append(f"error: {raised.error}"))
-
-
-def find_browser(playwright):
-    """The system's Chromium, else Playwright's own, fetched if need be."""
-    on_path = next(filter(None, map(shutil.which, NAMES)), None)
-    if on_path:
-        return on_path
-    own = playwright.chromium.executable_path
-    if not Path(own).exists():
-        command = [sys.executable, "-m", "playwright", "install", "chromium"]
-        subprocess.run(command, check=False, capture_output=True)
-    if not Path(own).exists():
-        pytest.fail(
-            "The browser tests need Chromium and none could be downloaded; "
-            "install it, for example with `sudo apt install chromium`.",
-            pytrace=False,
-        )
-    return own

@@ -6,7 +6,8 @@ import pytest
 
 from tests.browser.conftest import watch
 
-NOTEBOOK = "notebooks/00_start_here.ipynb"
+FOLDER = "my-notebooks"
+NOTEBOOK = f"{FOLDER}/00_start_here.ipynb"
 
 
 @pytest.fixture
@@ -50,8 +51,8 @@ def test_a_cell_runs_in_the_python_of_the_lab(open_notebook, lab, screenshot):
     cell = nbformat.v4.new_code_cell("import sys; sys.executable")
     notebook = nbformat.v4.new_notebook(cells=[cell])
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(notebook, lab.root / "notebooks" / "where.ipynb")
-    page = open_notebook("/lab/tree/notebooks/where.ipynb")
+    nbformat.write(notebook, lab.root / FOLDER / "where.ipynb")
+    page = open_notebook("/lab/tree/where.ipynb")
     page.locator(".jp-Notebook .cm-content").click()
     page.keyboard.press("Shift+Enter")
     page.locator(".jp-OutputArea-output", has_text=repr(sys.executable)).wait_for()

@@ -117,8 +117,8 @@ def test_memory_shows_forecast_limit_and_what_does_not_fit():
     assert "forecast from shapes" in words(figure)
     assert "256 examples a batch: 40 MB, forecast 2.62 MB" in figure.alt
     assert "512 fit. 544 do not fit." in figure.alt
-    assert {"limit 256 MB"} <= set(words(figure))
-    assert "512 fit into 256 MB" in " ".join(words(figure))
+    assert {"perfkit's limit 256 MB"} <= set(words(figure))
+    assert "512 fit into the 256 MB that perfkit allows" in " ".join(words(figure))
     assert "it had asked for" not in " ".join(words(figure))
 
 
@@ -131,7 +131,7 @@ def test_memory_shows_what_the_largest_batch_asked_for():
     ]
     figure = charts.memory(sized(extra=(*told, fits, TRIED[1])))
     said = " ".join(words(figure))
-    assert "512 fit into 256 MB, it had asked for 190 MB" in said
+    assert "512 fit into the 256 MB that perfkit allows, it had asked for" in said
     gpu = sized(extra=(*told, fits, TRIED[1]), notes={"forecast": FORECAST, "gpus": 1})
     assert "limit" not in " ".join(words(charts.memory(gpu)))
 

@@ -326,3 +326,15 @@ def test_a_guessed_ratio_is_a_line_and_words_are_in_the_caption():
     )
     said = " ".join(words(charts.rates(finding(guess="none of them"))))
     assert "your guess: none of them" in said
+
+
+def test_no_more_cores_are_busy_than_there_are():
+    made = finding()
+    count = len(made.samples["t"])
+    many = made.samples | {"cpu_trial": (3.9,) * count, "cpu_other": (1.5,) * count}
+    two = replace(made.machine, cores=2, cores_granted=2.0)
+    figure = charts.chart(replace(made, machine=two, samples=many), "timeline")
+    assert (
+        "The training kept 2 cores busy" in figure.alt or "kept 2 cores" in figure.alt
+    )
+    assert not {"3", "4", "5"} & set(words(figure)[-12:])

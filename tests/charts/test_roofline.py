@@ -139,3 +139,8 @@ def test_names_from_a_file_become_no_markup(attack):
     rates = RATES | {attack: 3000.0}
     made = finding(rates, notes={"roofline": {**NOTE, "work": work}})
     assert "<script" not in charts.roofline(made).svg
+
+
+def test_the_picture_says_that_some_algorithms_need_less_than_is_counted():
+    said = " ".join(text for text, *_ in texts(drawn()))
+    assert "Winograd and FFT need fewer operations" in said

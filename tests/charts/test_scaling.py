@@ -29,8 +29,8 @@ def test_it_tells_rate_and_efficiency_of_every_number_of_devices():
     figure = check(charts.chart(finding(measured(linked(steps()))), "scaling"))
     assert "what several GPUs bring" in figure.alt
     # 32 examples in 10 ms, and 128 in 14.5 ms.
-    assert re.search(r"1 GPU: 3,[12]\d0 examples per second \(3,", figure.alt)
-    assert re.search(r"4 GPUs: 8,[789]\d0 examples per second \(8,", figure.alt)
+    assert re.search(r"1 GPU: 3,[12]\d0 examples/s \(3,", figure.alt)
+    assert re.search(r"4 GPUs: 8,[789]\d0 examples/s \(8,", figure.alt)
     assert "efficiency 69 % (" in figure.alt
     assert "4 GPUs, own gradients: " in figure.alt
     assert "ideal" in figure.svg
@@ -55,6 +55,7 @@ def test_the_sum_is_drawn_as_computed_and_as_seen():
     assert float(seen) == pytest.approx(4, rel=0.1)
     assert float(computed) == pytest.approx(1, rel=0.1)
     assert "not measured" in figure.svg
+    assert "which the link does not explain and nothing measured" in figure.svg
     assert SHARED not in figure.alt
     shared = finding(measured(linked(steps(kind=LOGICAL))))
     assert SHARED in check(charts.chart(shared, "sums")).alt

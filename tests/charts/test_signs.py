@@ -20,7 +20,7 @@ def test_the_numbers_of_every_variant_are_in_the_picture_and_in_its_words():
     assert {"0.60 cores", "0.95 cores", "1.20 cores"} <= set(written)
     assert {"500 MB/s", "40 ms", "20 ms", "48 %"} <= set(written)
     assert all(written.count(name) >= 2 for name in ALL)
-    assert "slow pipeline: a step 40 ms, slowest steps 1.00" in figure.alt
+    assert "sleeping pipeline: a step 40 ms, waiting for input 48 %" in figure.alt
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_the_numbers_of_every_variant_are_in_the_picture_and_in_its_words():
     ],
 )
 def test_every_chart_of_signs_is_a_picture(made):
-    assert len(check(charts.chart(made, "signs")).svg) < 60_000
+    assert len(check(charts.chart(made, "signs")).svg) < 70_000
 
 
 def test_a_gpu_that_was_slowed_shows_under_the_steps():

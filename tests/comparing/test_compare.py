@@ -42,7 +42,7 @@ def test_the_command_line_says_it_and_writes_the_page(files, tmp_path, capsys):
     out = tmp_path / "two.html"
     assert cli.main(["compare", *map(str, files), "-o", str(out)]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("B is 1.75")
+    assert said.startswith("On B small CNN from JPEG takes 1.75 times as long")
     assert "Written: " in said
     written = out.read_text(encoding="utf-8")
     assert problems(written) == []
@@ -96,6 +96,16 @@ def test_an_incomplete_passport_is_compared_as_far_as_it_goes(fields):
     odd = pairs.changed(pairs.one_core(), **fields)
     for both in ((pairs.passport(), odd), (odd, pairs.passport()), (odd, odd)):
         show(perfkit.compare(*both))
+
+
+def test_what_nobody_watched_is_no_load_of_nothing():
+    slow = pairs.changed(pairs.one_core(), samples={}, phases={})
+    for both in ((pairs.passport(), slow), (slow, pairs.passport())):
+        main = perfkit.compare(*both).main
+        assert main.change("background load") is None
+        assert main.change("throttling") is None
+    main = perfkit.compare(pairs.passport(), pairs.one_core()).main
+    assert main.change("background load").change == 0
 
 
 def test_a_training_without_a_split_is_compared_as_a_whole():

@@ -20,6 +20,10 @@ def test_what_no_rung_shows_stays_and_is_said():
     left = found.main.b - found.main.predicted.seconds
     assert left == pytest.approx(0.03, rel=0.05)
     assert any("do not explain the 30 ms" in said for said in found.because)
+    # What lies in the interval of a prediction is nothing that it leaves open.
+    found = compare(pairs.passport(), pairs.one_core())
+    assert any("which lies within that" in said for said in found.because)
+    assert not any("do not explain" in said for said in found.because)
 
 
 @pytest.mark.parametrize("name", ALIKE)

@@ -1,9 +1,10 @@
+import dataclasses
 import math
 from collections import Counter
 
 import pytest
 
-from perfkit.comparing import ratios
+from perfkit.comparing import headlines, ratios, words
 from perfkit.comparing.compare import compare
 from perfkit.comparing.differing import Ratio
 from tests.comparing import pairs
@@ -85,5 +86,28 @@ def test_trainings_that_differ_both_ways_depend_on_the_training():
     rates = {"JPEG decode": 0.4, "TensorFlow product, float32": 2.0}
     found = compare(pairs.passport(), pairs.passport(rates))
     assert found.verdict == "depends on the training"
-    assert "slower at small CNN from JPEG" in found.headline
-    assert "faster at wide dense" in found.headline
+    assert "On B small CNN from JPEG takes 2.16 times as long as on A" in found.headline
+    assert "On B wide dense runs 1.30 times as fast as on A" in found.headline
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        ((0.72, 0.6, 0.9), "72 % (60 % to 90 %)"),
+        ((0.72, 0.04, 12.07), "?"),
+        ((0.4, -0.2, 1.0), "?"),
+        ((-0.1, -0.3, 0.1), "?"),
+        ((0.0, -0.06, 0.05), "0 % (-6 % to 5 %)"),
+        ((0.72, None, None), ""),
+    ],
+)
+def test_a_share_that_may_be_anything_is_not_known(share, said):
+    assert words.percent(*share) == said
+
+
+def test_how_much_a_part_is_of_a_difference_is_said_only_where_that_is_known():
+    main = compare(pairs.passport(), pairs.one_core()).main
+    wide = dataclasses.replace(main.causes[0], share_low=0.04, share_high=12.07)
+    vague = dataclasses.replace(main, changes=(wide,))
+    assert "part of that is the input" in headlines.headline("slower", (vague,))
+    assert " % of that is the input" in headlines.headline("slower", (main,))

@@ -16,8 +16,8 @@ def work(swaps):
     return lambda: iter(())
 
 
-def chosen(found, swaps=ALL, budget=120.0, ready_s=1.0):
-    return [arm.name for arm in Choosing(swaps, work, budget, ready_s)(found)]
+def chosen(found, swaps=ALL, budget=120.0, ready_s=1.0, step_s=0.0):
+    return [arm.name for arm in Choosing(swaps, work, budget, ready_s, step_s)(found)]
 
 
 def test_the_first_round_holds_all_that_waits_for_nothing():
@@ -27,6 +27,16 @@ def test_the_first_round_holds_all_that_waits_for_nothing():
 
 def test_a_small_budget_holds_fewer_arms_in_a_round():
     assert len(chosen(measured(rounds=0), budget=26.0)) == 1 + 1
+
+
+def test_no_more_arms_are_begun_than_long_steps_leave_time_for_twice():
+    swaps = (GRAPH, LOGGER, XLA, CEILING)
+    nothing = measured(rounds=0)
+    assert len(chosen(nothing, swaps, budget=90.0, step_s=0.01)) == 1 + 4
+    assert chosen(nothing, swaps, budget=90.0, step_s=1.0) == [
+        AS_GIVEN,
+        "without input",
+    ]
 
 
 def test_what_waits_comes_once_the_other_has_brought_something():

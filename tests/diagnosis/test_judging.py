@@ -87,3 +87,8 @@ def test_one_round_proves_no_training_healthy():
     assert not judging.healthy(
         judging.causes(ALL, measured(without_logger=2.0)), measured(without_logger=2.0)
     )
+
+
+def test_one_round_is_no_ceiling():
+    assert judging.ceiling(ALL, measured(rounds=1, without_input=3.0)) is None
+    assert judging.ceiling(ALL, measured(without_input=3.0)).estimate > 2.9

@@ -27,6 +27,8 @@ def test_nothing_is_said_where_a_part_of_it_is_unknown():
     assert peak.share(STEP, Measurement(arms=()), known) is None
     assert peak.share(STEP, timed, Facts()) is None
     assert peak.share(None, timed, known) is None
+    unknown = Seconds(median_s=0.01, low=0.004, high=0.03)
+    assert peak.share(unknown, timed, known) is None
     assert peak.share(STEP, timed, Facts(flop=1.0, policy="mixed_bfloat16")) is None
 
 

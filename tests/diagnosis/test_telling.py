@@ -5,11 +5,12 @@ import pytest
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.statements import left_open, recovered
 from perfkit.diagnosis.telling import told
-from perfkit.findings.diagnosis import Gain
+from perfkit.findings.diagnosis import Gain, Part, Seconds
 from tests.diagnosis.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis, gain
 from tests.findings.made import failed
 
 XLA = cause("xla", "XLA", 1.4, "opportunity")
+COMPUTE = {"compute": Part(seconds=0.03, low=0.02, high=0.031, grade="inferred")}
 GRADES = ("measured here", "inferred", "not tested", "read from the driver")
 
 
@@ -62,22 +63,22 @@ def test_a_defect_is_told_before_a_larger_chance():
 
 def test_waiting_for_input_promises_no_more_than_the_ceiling():
     said = told(diagnosis(causes=(cause("input-bound", "without input", 3.6),)))
-    assert said.headline.startswith("It waits for its input: without any, this")
-    assert "no single change that was tried here explains that" in said.headline
+    assert said.headline.startswith("Its input takes time from its steps: ")
+    assert "no change that was measured is shown to explain that" in said.headline
 
 
 def test_a_healthy_training_gets_its_chances_and_no_defect():
-    said = told(diagnosis(causes=(XLA,)))
+    said = told(diagnosis(causes=(XLA,), split=COMPUTE))
     assert said.headline == (
-        "Nothing is wrong with this training: no swap shows a defect. It is "
-        "compute-bound: its time goes into the work of its steps. The machine "
-        "could do more: xla brings 1.40× (95 % interval 1.33 to 1.47)."
+        "Nothing wrong is shown in this training: no swap shows a defect. It is "
+        "compute-bound: most of its time is the work of its steps. The machine "
+        "could do more: with xla it runs 1.40× as fast (95 % interval 1.33 to 1.47)."
     )
     assert said.next == f"Nothing has to be mended. For more speed, xla: {XLA.fix}"
 
 
 def test_a_healthy_training_without_a_chance_is_called_healthy():
-    assert told(diagnosis(causes=())).headline.startswith("Nothing is wrong")
+    assert told(diagnosis(causes=())).headline.startswith("Nothing wrong is")
 
 
 def test_nothing_is_called_healthy_while_much_is_open():
@@ -138,7 +139,7 @@ def test_a_swap_that_fails_is_told_and_the_rest_stands():
 
 
 def test_the_ceiling_is_told_with_what_of_it_was_got_back():
-    (said,) = [r for r in told(diagnosis()).because if "ceiling" in r]
+    (said,) = [r for r in told(diagnosis()).because if "no pipeline brings" in r]
     # Of a step of 1 s input costs 1 - 1/3.6, and the map gets back 1 - 1/2.5 of it.
     assert '"parallel map" gets back 83 % of the time that input costs' in said
 
@@ -194,14 +195,29 @@ def test_a_swap_that_was_never_measured_is_left_open():
 
 
 def test_a_healthy_training_gets_its_share_of_the_peak():
-    said = told(diagnosis(causes=(), facts={"share_of_peak": 0.43})).headline
+    found = diagnosis(causes=(), facts={"share_of_peak": 0.43}, split=COMPUTE)
+    said = told(found).headline
     assert "It is compute-bound" in said
     assert "It reaches 43 % of what a large matrix product reaches here" in said
 
 
-def test_steps_that_wait_for_python_are_not_called_compute_bound():
-    small = cause("small-batch", "batch ×4", 2.0, "opportunity")
-    assert "compute-bound" not in told(diagnosis(causes=(small,))).headline
+def test_what_was_not_shown_to_compute_is_not_called_compute_bound():
+    assert "compute-bound" not in told(diagnosis(causes=())).headline
+    little = replace(COMPUTE["compute"], seconds=0.012, low=0.01, high=0.014)
+    found = diagnosis(causes=(), split={"compute": little})
+    assert "compute-bound" not in told(found).headline
+
+
+def test_a_gain_that_is_hardly_known_is_told_without_a_number():
+    wide = replace(SLOW_MAP, speedup=Gain(estimate=3.0, low=1.2, high=7.4))
+    headline = told(diagnosis(causes=(wide,))).headline
+    assert headline.endswith(
+        'with "parallel map" it runs faster; by how much is not known yet.'
+    )
+    unsure = told(diagnosis(step=Seconds(median_s=0.03, low=0.01, high=0.09)))
+    assert "How long a step takes as given is not known yet (measured here)." in (
+        unsure.because
+    )
 
 
 @pytest.mark.parametrize("reached", ["0.4", -1.0, 1e9, None, float("nan"), [1]])
@@ -213,8 +229,21 @@ def test_a_share_of_the_peak_that_cannot_be_is_not_told(reached):
 def test_a_little_input_is_no_defect_and_is_told_for_what_it_is():
     little = cause("input-bound", "without input", 1.15, "opportunity")
     said = told(diagnosis(causes=(little,))).headline
-    assert said.startswith("Nothing is wrong with this training")
+    assert said.startswith("Nothing wrong is shown in this training")
     assert "without any input it would run 1.15× as fast (95 % interval" in said
     assert "could do more" not in said
     both = told(diagnosis(causes=(little, cause("xla", "XLA", 1.1, "opportunity"))))
-    assert "could do more: xla brings 1.10×" in both.headline
+    assert "could do more: with xla it runs 1.10× as fast" in both.headline
+
+
+@pytest.mark.parametrize(("longest", "said"), [(1.3, True), (0.04, False)])
+def test_ends_of_epochs_that_differ_by_much_are_said_to_hide_gains(longest, said):
+    found = diagnosis(facts={"batch": 64})
+    given = replace(
+        next(t for t in found.trials if t.variant == AS_GIVEN),
+        pauses={"epoch end": (0.03, longest)},
+        recurring={"epoch end": (12_800, 64)},
+    )
+    reasons = told(replace(found, trials=(given,))).because
+    told_so = [r for r in reasons if r.startswith("An end of an epoch took 30 ms to")]
+    assert bool(told_so) == said

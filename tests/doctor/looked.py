@@ -39,7 +39,12 @@ FULL = Machine(
     memory_present=64 * 10**9,
     system="Linux 6.8",
     python="3.12.1",
-    versions={"tensorflow": "2.21.0", "keras": "3.15.1"},
+    versions={
+        "tensorflow": "2.21.0",
+        "keras": "3.15.1",
+        "nvidia-cuda-runtime-cu12": "12.9.79",
+        "nvidia-cudnn-cu12": "9.10.2.21",
+    },
     gpus=(CARD,),
     driver=Driver(version="570.133.20", cuda="12.8"),
     processor=Processor(instructions=("avx2", "fma"), governor="powersave"),

@@ -17,9 +17,10 @@ WRONG = Proof(device="GPU:0", computation="convolution", error=1.0, allowed=1e-3
     [
         (looked.FULL, (), "TensorFlow can use NVIDIA RTX 4090: it computed right"),
         (UNTRIED, (), "can use NVIDIA RTX 4090, as far as can be told without trying; "
-         "--probe lets it compute."),
+         "`perfkit doctor --probe` lets it compute."),
         (UNTRIED, (looked.WRONG,), "cannot use NVIDIA RTX 4090 as things are"),
-        (looked.BARE, (), "trains on the processor: there is no NVIDIA GPU here."),
+        (looked.BARE, (), "trains on the processor: no NVIDIA GPU is seen here."),
+        (replace(looked.BARE, nvidia_cards=0), (), "there is no NVIDIA GPU here."),
         (looked.BARE, (MISMATCH,), "trains on the processor: no GPU answers here"),
         (looked.BARE, (LACKING,), "TensorFlow is not installed"),
         (replace(UNTRIED, gpus=(looked.CARD,) * 2), (), "use 2 x NVIDIA RTX 4090,"),

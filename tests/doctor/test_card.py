@@ -34,7 +34,7 @@ def test_each_part_is_a_card_and_each_fault_an_item():
 def test_a_machine_with_nothing_wrong_is_told_so():
     tree = read(looked.examination(looked.WELL, machine=looked.BARE))
     assert texts(tree, "p") == [
-        "TensorFlow trains on the processor: there is no NVIDIA GPU here.",
+        "TensorFlow trains on the processor: no NVIDIA GPU is seen here.",
         "Nothing was found here that costs speed.",
         "1 check is ok.",
     ]
@@ -45,10 +45,20 @@ def test_a_machine_with_nothing_wrong_is_told_so():
 def test_the_log_is_folded_and_its_harmless_lines_are_counted():
     tree = read(looked.examination())
     assert texts(tree, "details/ul/li") == [
-        'slower: "ptxas too old" XLA is slower.',
+        'may be slower: "ptxas too old" XLA is slower.',
         'unexplained: "the moon is full"',
     ]
     assert texts(tree, "details/p") == ["1 other line is harmless."]
+
+
+def test_a_command_in_a_sentence_is_set_as_code():
+    missing = replace(looked.WRONG, evidence="Type `pip install x`.", why="Or `y`.")
+    tree = read(looked.examination(missing))
+    assert texts(tree, "ul/li/p/code") == ["pip install x", "y"]
+    untried = replace(looked.FULL, start=None)
+    assert texts(read(looked.examination(machine=untried)), "p/b/code") == [
+        "perfkit doctor --probe"
+    ]
 
 
 def test_whatever_a_machine_says_is_shown_and_never_obeyed():

@@ -112,6 +112,14 @@ def test_a_ladder_that_is_there_is_taken_and_its_file_left_alone(stage):
     assert path.read_bytes() == before
 
 
+def test_a_recorded_ladder_says_nothing_of_this_machine(stage):
+    ladder = replace(stage.finding, replayed=True)
+    found = look(ladder=ladder)
+    assert stage.done == ["machine"]
+    assert found.ladder is None
+    assert found.missed == (f"The ladder is not of this machine: {ladder.stamp}",)
+
+
 def test_another_finding_is_no_ladder(stage):
     with pytest.raises(BadParameterError, match="finding of 'data-pipeline'"):
         look(ladder=made.finding(experiment="data-pipeline"))

@@ -36,7 +36,7 @@ def test_the_parts_come_first_then_what_costs_most():
         "1 check is ok. Not known here: How the GPU is connected.",
         "ok: All cores may be used",
         "What TensorFlow said as it started",
-        'slower: "ptxas too old" XLA is slower.',
+        'may be slower: "ptxas too old" XLA is slower.',
         'unexplained: "the moon is full"',
         "1 other line is harmless.",
     ]
@@ -83,6 +83,24 @@ def test_nothing_that_a_terminal_obeys_comes_through():
         text = written(found, terminal=terminal)
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
         assert text.count("[bold]b[/bold] :smile:") == 8
+
+
+def test_the_log_says_what_it_means_on_this_machine():
+    said = Said(
+        line="failed call to cuInit",
+        meaning="No GPU is used. Without an NVIDIA GPU that is as it should be.",
+        weight="fatal",
+    )
+    start = Start(said=(said,), devices=("CPU:0",))
+    alone = replace(looked.BARE, start=start)
+    found = [
+        page.log_of(machine)[0][0]
+        for machine in (alone, replace(alone, nvidia_cards=1))
+    ]
+    assert [name for name, _ in found] == ["no GPU", "no GPU"]
+    assert [line.count("as it should be") for _, line in found] == [1, 0]
+    both = replace(start, devices=("CPU:0", "GPU:0"))
+    assert page.log_of(replace(looked.FULL, start=both))[0][0][0] == "noted"
 
 
 def test_a_ladder_is_written_as_any_finding_is():

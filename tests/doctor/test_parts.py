@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.doctor.parts import parts
-from perfkit.machine.record import Load, Proof, Software, Start
+from perfkit.machine.record import Library, Load, Proof, Software, Start
 from tests.doctor import looked
 
 
@@ -13,7 +13,7 @@ def test_every_part_that_is_known_has_its_line():
         "Memory": "60 GB of 64 GB, 50 GB free",
         "GPU": "NVIDIA RTX 4090, 24 GB, compute capability 8.9, PCIe 4 ×16, 450 W",
         "Driver": "NVIDIA 570.133.20, for CUDA up to 12.8",
-        "TensorFlow": "2.21.0, built for CUDA 12.5.1 and cuDNN 9, Keras 3.15.1",
+        "TensorFlow": "2.21.0, with CUDA 12.9.79 and cuDNN 9.10.2.21, Keras 3.15.1",
         "Its start": "imported in 4.2 s, GPU:0 computes right: convolution and matrix "
         "product",
         "System": "Linux 6.8, Python 3.12.1",
@@ -39,6 +39,41 @@ def test_a_link_that_lacks_lanes_is_told_with_what_it_could_have():
 def test_two_gpus_are_numbered():
     two = replace(looked.FULL, gpus=(looked.CARD, looked.CARD))
     assert [name for name, _ in parts(two) if "GPU" in name] == ["GPU 0", "GPU 1"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (None, "without packages of CUDA"),
+        ("not found", "without the CUDA libraries that a GPU needs"),
+        ("", "with CUDA libraries that are no packages of pip"),
+    ],
+)
+def test_a_wheel_for_gpus_without_their_libraries_is_told_from_one_with(problem, said):
+    # The driver brings libcuda; nobody installs it with TensorFlow.
+    names = () if problem is None else ("libcuda.so.1", "libcudart.so.12")
+    found = tuple(
+        Library(name=name, problem=problem if "rt" in name else "not found")
+        for name in names
+    )
+    installed = replace(looked.FULL.software, libraries=found)
+    machine = replace(
+        looked.BARE, versions={"tensorflow": "2.21.0"}, software=installed
+    )
+    assert dict(parts(machine))["TensorFlow"] == f"2.21.0, {said}"
+
+
+def test_a_distribution_of_another_name_is_named():
+    cpu = Software(platform="linux", build="cpu", packages=("tensorflow-cpu",))
+    machine = replace(looked.BARE, versions={"tensorflow-cpu": "2.21.0"}, software=cpu)
+    assert dict(parts(machine))["TensorFlow"] == (
+        "2.21.0 (tensorflow-cpu), build for CPUs"
+    )
+
+
+def test_what_grants_few_cores_is_said():
+    machine = replace(looked.BARE, cores_quota=2.0, cores_affinity=8)
+    assert dict(parts(machine))["Processor"].endswith("2 of 8 cores (quota)")
 
 
 def test_a_missing_tensorflow_is_said():

@@ -42,7 +42,8 @@ SHOWS = {
         "wait": 0.3,
     },
     "gpu product": {"step": 0.040, "cpu_trial": 0.8, "cpu_other": 0.8, "gpu0_busy": 1},
-    "slow pipeline": {"step": 0.040, "wait": 0.48, "cpu_trial": 0.75},
+    "sleeping pipeline": {"step": 0.040, "wait": 0.48, "cpu_trial": 0.8},
+    "decoding pipeline": {"step": 0.040, "wait": 0.45, "cpu_trial": 1.9},
 }
 ALL = tuple(SHOWS)
 
@@ -131,6 +132,35 @@ def fed_batches(folder):
             [tuple(one.shape), str(one.dtype), float(tf.reduce_max(tf.abs(one)))]
             for one in next(iter(training._fed(training.Job(BATCH, "disk"))))
         ]
+
+    return look
+
+
+def decoded_batches():
+    """What a pipeline that decodes hands on, and how it fails, in a process apart."""
+
+    def look(tf):
+        from perfkit.workloads import disturbed_training as training
+        from perfkit.workloads import photographs
+
+        training._seconds_of_one = lambda work: 1e-4
+        pace = training.Pace()
+
+        def read(jpeg):
+            batches = tf.data.Dataset.from_tensor_slices(
+                ([[1.0, 2.0], [3.0, 4.0]], [0, 1])
+            )
+            batches = batches.map(training._decoding(pace, 2, jpeg))
+            return [images.numpy().tolist() for images, _ in batches]
+
+        early = read(b"no picture")
+        for _ in range(5):
+            pace.saw(1e-4)
+        late = read(photographs.jpeg(0, 0))
+        try:
+            return early, late, str(read(b"no picture"))
+        except tf.errors.InvalidArgumentError as error:
+            return early, late, type(error).__name__
 
     return look
 

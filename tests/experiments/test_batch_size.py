@@ -4,12 +4,15 @@ import itertools
 import pickle
 import re
 
+import keras
 import pytest
 
 from perfkit.errors import BadParameterError
+from perfkit.experiments import experiment
 from perfkit.experiments.batch_size import BatchSize
 from perfkit.findings import store
 from perfkit.measure.measurement import TWIN
+from perfkit.measure.tick import Tick
 from perfkit.running import run
 from perfkit.verdicts.batch import told
 from perfkit.workloads.models import MODELS
@@ -113,6 +116,32 @@ def test_after_the_search_come_the_usual_loop_and_real_trainings():
     ]
 
 
+@pytest.mark.parametrize("kind", ["batch-size", "mixed-precision"])
+def test_what_is_timed_is_fit_as_compile_leaves_it(monkeypatch, kind):
+    asked = {}
+
+    def fit(self, *args, **options):
+        asked.update(options, xla=self.jit_compile, at_once=self.steps_per_execution)
+        return real(self, *args, **options)
+
+    real = keras.Model.fit
+    monkeypatch.setattr(keras.Model, "fit", fit)
+    told = experiment(kind, model="tiny-dense").variants()
+    steps = next(iter(told.values())).work()
+    kept = list(itertools.islice((i for i in steps if isinstance(i, Tick)), 2))
+    steps.close()
+    network = MODELS["tiny-dense"].build()
+    network.compile("adam", "mse")
+    assert all(tick.examples for tick in kept)
+    assert (asked["xla"], asked["at_once"]) == (network.jit_compile, 1)
+
+
+def test_on_a_gpu_nothing_is_called_a_limit_of_perfkits():
+    found = verdict(measured(LEVEL, tried=SEARCH, notes={"gpus": 1}))
+    assert found.headline.endswith("fits into the GPU's memory is 4,096.")
+    assert "perfkit" not in " ".join((found.headline, *found.because))
+
+
 # What a run means.
 
 
@@ -123,7 +152,8 @@ def test_the_knee_the_overhead_and_the_largest_batch_are_one_sentence():
     assert found.winner == "", "three sizes are as fast as each other"
     assert "no size that was tried is shown to be faster" in found.headline
     assert found.headline.endswith(
-        "the largest batch that fits into 256 MB above the start is 4,096."
+        "the largest batch that fits into perfkit's limit of 256 MB above the start "
+        "is 4,096."
     )
     assert found.headline.count(".") < 12
     assert "batch_size=64" in found.next
@@ -131,7 +161,9 @@ def test_the_knee_the_overhead_and_the_largest_batch_are_one_sentence():
 
 def test_the_overhead_is_said_with_its_interval_where_the_line_holds():
     found = verdict(measured(by_cost(0.002, 1e-4)))
-    said = re.search(r"each step costs ([\d.]+) ms before its", found.headline)
+    said = re.search(
+        r"before its first example each step costs ([\d.]+) ms", found.headline
+    )
     assert float(said[1]) == pytest.approx(2, rel=0.05)
     assert re.search(r"\([\d.]+ ms to [\d.]+ ms\)", found.headline)
 
@@ -172,12 +204,18 @@ def test_nothing_timed_is_a_sentence():
 @pytest.mark.parametrize(
     ("trials", "words"),
     [
-        (SEARCH[:1], "4,096 fit into 256 MB above the start, and no larger batch was"),
+        (
+            SEARCH[:1],
+            "4,096 fit into perfkit's limit of 256 MB above the start, and no larger",
+        ),
         (
             (SEARCH[0], tried("fits 8,192?", "out-of-memory", "ran out of memory")),
-            "4,096 fit into 256 MB above the start and 8,192 do not",
+            "4,096 fit into perfkit's limit of 256 MB above the start and 8,192 do not",
         ),
-        ((tried("fits 1?", "out-of-memory", "x"),), "not even 1 fit into 256 MB"),
+        (
+            (tried("fits 1?", "out-of-memory", "x"),),
+            "not even 1 fit into perfkit's limit of 256 MB",
+        ),
     ],
 )
 def test_a_search_that_is_not_at_its_end_says_what_it_knows(trials, words):
@@ -223,7 +261,7 @@ def test_the_usual_loop_stands_beside_the_fair_answer():
     )
     said = because(measured(LEVEL, tried=loops))
     assert "1,024 reaches 100× run upwards and 0.50× run backwards" in said
-    assert re.search(r"measured fairly it is 1[56]\.?\d?× \(1[56]\.\d× to", said)
+    assert re.search(r"measured fairly it is 1[56]\.?\d?× \(1[56]\.?\d? to", said)
 
 
 def test_speed_is_not_learning():
@@ -277,6 +315,7 @@ def test_a_curve_pairs_each_look_with_the_work_before_it():
 # A whole run.
 
 
+@pytest.mark.measures
 def test_a_real_run_finds_the_largest_batch_and_never_crashes(tmp_path, monkeypatch):
     monkeypatch.setattr("perfkit.measure.tries._LEAST_S", 6.0)
     found = run(

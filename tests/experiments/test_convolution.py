@@ -264,6 +264,7 @@ def test_a_share_has_its_interval_and_says_of_which_limit_it_is():
     assert "More than 100 %" not in text
     above = because({"conv2d": 150, "arithmetic limit": 100, "memory limit": 9000})
     assert "More than 100 %: a limit is the speed of one large piece" in above
+    assert "Winograd and FFT need fewer operations than are counted" in above
 
 
 def test_one_round_says_nothing_of_what_holds_a_way_up():
@@ -458,7 +459,9 @@ def test_a_run_shows_what_is_wrong_and_times_the_rest(small_run):
     assert {trial.outcome for trial in found.trials} <= {"completed", "stopped"}
     assert set(found.unavailable) == {*GROUPS["mistakes"], "python loops"}
     assert found.unavailable["python loops"].startswith("one call takes about")
-    assert "GFLOP/s" in found.verdict.headline
+    # Which of the two is faster, a busy machine may leave open.
+    assert "conv2d" in found.verdict.headline
+    assert "GFLOP/s" in " ".join(found.verdict.because)
     assert set(found.notes["overhead"]) == {"conv2d", "yours"}
 
 

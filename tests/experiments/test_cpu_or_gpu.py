@@ -136,7 +136,7 @@ def test_a_crossover_is_told_with_its_interval_and_both_ends():
         r"0\.9\d× at width 32",
     )
     assert re.search(f"{low} .*, {high} ", found.headline)
-    assert "steps_per_execution" in found.next
+    assert "execution-mode` measures what several steps in a call bring" in found.next
     assert found.winner == ""
 
 
@@ -147,6 +147,7 @@ def test_what_a_step_costs_is_told_for_both_devices():
     assert "before any work, then" in facts
     assert "GFLOP/s" in facts
     assert 'On "all cores" the part before any work is 9' in facts
+    assert "a faster core, XLA and several steps in a call can" in facts
 
 
 def test_a_larger_batch_is_told_beside_the_usual_one():
@@ -205,9 +206,10 @@ def test_a_gain_that_is_lost_again_is_told():
     assert "at width 128, width 512, and not at width 32, width 2,048" in headline
 
 
-def test_one_width_says_nothing():
-    found = verdict(measured(steps(ONE, TWO, SIZES[:1])))
-    assert "Fewer than two widths" in found.headline
+@pytest.mark.parametrize("few", [1, 2])
+def test_widths_that_show_no_shape_say_nothing(few):
+    found = verdict(measured(steps(ONE, TWO, SIZES[:few])))
+    assert "Fewer than three widths" in found.headline
     assert verdict(Measurement(arms=())).winner == ""
 
 
@@ -233,7 +235,7 @@ def test_the_wire_is_told_as_a_share_of_the_step():
     known |= {f"GPU fed {how}": (64, stays * part) for how, part in feeds.items()}
     against = {"GPU fed floats": "GPU, width 2,048, batch 64"}
     facts = said(measured(known, **against))
-    assert "Bringing each batch to the GPU as floats takes 20 % of a step" in facts
+    assert "Of a step, bringing each batch to the GPU as floats takes 20 % (" in facts
     assert "As bytes instead, the training runs at 1.1" in facts
     assert "Ahead of the step instead, the training runs at 1.2" in facts
 
@@ -283,6 +285,7 @@ def test_the_environment_holds_no_core_back(monkeypatch):
     assert "TF_NUM_INTRAOP_THREADS" not in devices.os.environ
 
 
+@pytest.mark.measures
 def test_a_short_run_ends_with_a_verdict(tmp_path, no_gpu):
     asked = CpuOrGpu(narrowest=4, widest=64, widths=2, batch=8)
     found = run(asked, budget=12, folder=tmp_path)

@@ -115,7 +115,7 @@ def test_the_default_run_has_six_ways_to_train_and_the_decode_limit():
     arms = DataPipeline().variants()
     assert list(arms) == [
         "naive map",
-        "rewritten",
+        "parallel map",
         "prefetch",
         "cache",
         "crop while decoding",
@@ -135,7 +135,13 @@ def test_a_way_stands_against_the_one_it_changes_if_that_is_in_the_run():
         "prefetch": "parallel map",
         "cache": "prefetch",
     }
-    assert DataPipeline(arms="cache").variants()["cache"].against == "naive map"
+    assert not any("On top of" in arm.changes for arm in arms.values())
+
+
+def test_a_way_that_changes_more_than_one_thing_says_so():
+    alone = DataPipeline(arms="cache").variants()["cache"]
+    assert alone.against == "naive map"
+    assert alone.changes.endswith('On top of "prefetch".')
 
 
 def test_feeding_both_measures_every_way_twice():
@@ -197,7 +203,7 @@ def test_the_winner_is_named_with_its_gain_its_interval_and_its_line_of_code():
 def test_ties_are_said_as_ties():
     found = verdict(measured({"naive map": 400, "prefetch": 800, "uint8": 801}))
     assert found.winner in ("prefetch", "uint8")
-    assert 'here, and no difference to "' in found.headline
+    assert 'here, and is not shown to differ from "' in found.headline
     assert '"prefetch"' in found.headline
     assert '"uint8"' in found.headline
 
@@ -252,10 +258,14 @@ def test_a_cache_that_cannot_hold_all_images_does_not_win():
     ) in because(many)
 
 
-def test_what_tensorflow_does_by_default_is_told():
-    text = because(measured({"naive map": 400, "rewritten": 600, "prefetch": 800}))
-    assert '"naive map" has TensorFlow\'s rewrites switched off; the same' in text
-    assert 'as TensorFlow runs it by default, "rewritten", reaches 1.50' in text
+def test_what_tensorflow_rewrites_by_itself_is_told_and_never_advised():
+    run = measured({"naive map": 600, "naive as written": 400})
+    text = because(run)
+    assert 'rewrites "naive map" by itself before it runs; with that' in text
+    assert "switched off it reaches 67 % (6" in text
+    faster = measured({"naive map": 400, "naive as written": 900})
+    assert verdict(faster).winner == ""
+    assert "own rewrites are switched off in it" in because(faster)
 
 
 def test_the_wait_for_data_is_told_before_and_after():
@@ -288,12 +298,32 @@ def test_the_share_of_the_wait_leaves_out_the_first_call_and_failed_trials():
     assert waiting(run, "prefetch") is None
 
 
-def test_a_training_that_does_not_wait_is_told_to_look_elsewhere():
-    quiet = {"naive map": 0.01, "prefetch": 0.01}
-    same = verdict(measured({"naive map": 400, "prefetch": 401}, waits=quiet))
-    assert "this training does not wait for its data" in same.next
-    better = verdict(measured({"naive map": 400, "prefetch": 800}, waits=quiet))
-    assert "what takes the time is the step itself" in better.next
+def test_a_short_wait_is_no_free_input_where_the_processor_computes_the_model():
+    rates, waits = {"naive map": 400, "prefetch": 800}, {"prefetch": 0.02}
+    said = "a short wait is no sign that the input is free"
+    assert said in because(measured(rates, waits=waits, told={"where": CPU}))
+    assert said not in because(measured(rates, waits=waits, told={"where": IDLE_GPU}))
+
+
+@pytest.mark.parametrize(
+    ("rates", "next"),
+    [
+        ({"prefetch": 400, "synthetic": 403}, "without any input this training gains"),
+        ({"prefetch": 400, "synthetic": 600}, "Keep the simplest way"),
+        ({"prefetch": 400}, "Keep the simplest way"),
+        ({"prefetch": 800, "synthetic": 805}, "what takes the time is the step itself"),
+        ({"prefetch": 750, "synthetic": 1000}, "the input still costs 25 %"),
+    ],
+)
+def test_what_the_input_costs_is_said_by_the_rate_without_any(rates, next):
+    quiet = dict.fromkeys(("naive map", *rates), 0.01)
+    run = measured({"naive map": 400} | rates, waits=quiet)
+    assert next in verdict(run).next
+
+
+def test_what_is_left_in_the_input_is_not_told_where_it_is_unknown():
+    found = verdict(measured({"naive map": 400, "prefetch": 800}))
+    assert "After that" not in found.next
 
 
 def test_the_ceiling_is_told():
@@ -450,8 +480,8 @@ def finding(run):
     )
 
 
-def answers(rates, where=None):
-    run = measured(rates, told={"where": where} if where else {})
+def answers(rates, where=None, **more):
+    run = measured(rates, told={"where": where} if where else {}, **more)
     arms = tuple(
         Arm(name, list, against=WAYS[name].against if name in WAYS else "naive map")
         for name in rates
@@ -470,7 +500,11 @@ BUSY_GPU = {"batch": "GPU:0", "gpus": 1, "gpu_bytes": 4_000_000}
 @pytest.mark.parametrize(
     ("where", "answer", "reason"),
     [
-        (CPU, "not so", "This machine has no GPU, and the same pipeline ran."),
+        (
+            CPU,
+            "cannot be tested here",
+            "No GPU was there, and the same pipeline ran: it needs none.",
+        ),
         (IDLE_GPU, "not so", "Making a batch took 0 B of the GPU's memory."),
         (BUSY_GPU, "so here", "Making a batch took 4 MB of the GPU's memory."),
     ],
@@ -486,7 +520,7 @@ def test_where_map_runs_is_answered_by_where_its_batches_lie(where, answer, reas
 
 def test_vectorised_numpy_is_answered_by_device_and_timing():
     rates = {"naive map": 400, "prefetch": 800, "numpy": 700, "numpy by element": 70}
-    claim = answers(rates, CPU)["Vectorised preprocessing uses the GPU."]
+    claim = answers(rates, IDLE_GPU)["Vectorised preprocessing uses the GPU."]
     assert claim.answer == "not so"
     assert any('"numpy by element" runs at 0.10' in fact for fact in claim.because)
 
@@ -501,7 +535,13 @@ def test_whether_records_are_faster_is_answered_by_the_timing(jpeg, raw, answer)
         "TFRecord is faster than a folder of files."
     ]
     assert claim.answer == answer
-    assert len(claim.because) == 2
+    assert len(claim.because) == 3
+
+
+def test_records_that_the_noise_hides_are_no_answer():
+    says = "TFRecord is faster than a folder of files."
+    rates = {"naive map": 400, "prefetch": 800, "tfrecord jpeg": 860}
+    assert answers(rates, noise=0.3)[says].answer == "too noisy to say"
 
 
 def test_a_claim_whose_arms_were_not_run_says_what_to_run():
@@ -532,15 +572,14 @@ def small_run(tmp_path_factory):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERFKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        return run(asked, budget=20, folder=tmp_path_factory.mktemp("findings"))
+        return run(asked, budget=12, folder=tmp_path_factory.mktemp("findings"))
 
 
 def test_every_arm_of_a_run_completes(small_run):
-    ended = {
-        (trial.variant, trial.outcome, trial.message) for trial in small_run.trials
-    }
-    assert {outcome for _, outcome, _ in ended} == {"completed"}, ended
-    assert {variant for variant, _, _ in ended} == {
+    ended = [(trial.variant, trial.outcome) for trial in small_run.trials]
+    # A busy machine may leave no time for the end of the last round.
+    assert {outcome for _, outcome in ended} <= {"completed", "stopped"}
+    assert {variant for variant, outcome in ended if outcome == "completed"} == {
         "naive map",
         "prefetch",
         "cache",

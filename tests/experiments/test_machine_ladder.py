@@ -238,6 +238,7 @@ def test_what_a_call_costs_and_what_was_not_reached_are_told():
     assert any("Not measured: operation in a graph." in r for r in found.because)
 
 
+@pytest.mark.measures
 def test_a_whole_run_tells_rates_in_their_units(tmp_path):
     ladder = experiment("machine-ladder", rungs="interpreter")
     session = Session(ladder, budget=4, folder=tmp_path)
@@ -278,11 +279,15 @@ def test_what_other_programs_took_is_the_likely_reason_and_no_part_is_weak():
     assert found.because[0].startswith("Other programs kept 1.7 of 2 cores busy")
 
 
-def test_a_share_above_its_limit_is_said_up_to_it():
+def test_no_share_above_the_limit_is_said():
     measured = ladder()
     timing = measured.timing(products.BASELINE)
-    object.__setattr__(timing, "high", 6e11)
-    assert "up to its limit" in judge(measured).headline
+    for name, value in (("low", 4e11), ("rate", 4.5e11), ("high", 6e11)):
+        object.__setattr__(timing, name, value)
+    said = judge(measured).headline
+    assert "reach 90 % of what 2 cores can do in theory (80 % or more)" in said
+    object.__setattr__(timing, "rate", 5.5e11)
+    assert "float32 reach what 2 cores can do in theory (" in judge(measured).headline
 
 
 def test_the_ratio_of_all_cores_to_one_has_its_interval():

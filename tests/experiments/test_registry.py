@@ -18,16 +18,33 @@ def test_a_new_file_is_found_without_telling_anybody(napping):
     assert experiments()["napping"] is napping
 
 
+MINE = """\
+from dataclasses import dataclass
+from typing import Annotated
+from perfkit.experiments.base import Experiment
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(Experiment):
+    '''Is it mine?'''
+    name = 'mine'
+"""
+
+
 @pytest.mark.parametrize(
-    ("code", "why"),
+    ("code", "line", "why"),
     [
-        ("import no_such_part", "ModuleNotFoundError: No module named 'no_such_part'"),
-        ("class Mine(", "SyntaxError: "),
-        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("import no_such_part", 1, "ModuleNotFoundError: No module named 'no_such"),
+        ("\nclass Mine(", 2, "SyntaxError: "),
+        ("def at(n):\n    1 / n\nat(0)", 2, "ZeroDivisionError: division by zero"),
+        ("\nraise SystemExit('bye')", 2, "SystemExit: bye"),
+        (f"{MINE}    size: int", 5, "TypeError: "),
+        (f"{MINE}    size: 'Nope' = 1", 5, "NameError: name 'Nope' is not defined"),
+        (f"{MINE}    name = 3", 5, "TypeError: the name is 3, which is no text"),
+        (f"{MINE}    name = 'scaling'", 5, "another file has the name 'scaling'"),
     ],
 )
 def test_a_broken_file_is_told_and_the_others_are_listed(
-    tmp_path, monkeypatch, caplog, code, why
+    tmp_path, monkeypatch, caplog, code, line, why
 ):
     name = f"broken_{tmp_path.name.lower()}"
     (tmp_path / f"{name}.py").write_text(code)
@@ -36,9 +53,10 @@ def test_a_broken_file_is_told_and_the_others_are_listed(
     assert list(experiments()) == list(experiments())
     assert "data-pipeline" in experiments()
     (said,) = caplog.messages
-    assert said.startswith(f"perfkit/experiments/{name}.py is left out, because it ")
-    assert why in said
-    assert said.endswith("; mend the file or take it away.")
+    assert said.startswith(f"perfkit/experiments/{name}.py, line {line}: {why}")
+    assert said.endswith(". It is left out: fix it or take it away.")
+    assert experiment("scaling").question.startswith("What do several devices")
+    assert "mine" not in experiments()
 
 
 def test_experiments_are_listed_by_name(napping):

@@ -79,10 +79,11 @@ def test_a_file_that_is_no_finding_is_refused_in_one_sentence(folder):
         recording(Loops(), folder / "broken.json")
 
 
-def test_a_machine_that_is_brought_along_is_found_by_its_name(folder, monkeypatch):
-    monkeypatch.setattr(recordings, "REFERENCE", folder.parent)
-    assert recording(Loops(), "recordings").experiment == "loops"
-    with pytest.raises(MissingPartError, match="brings along: recordings"):
+def test_one_stands_for_what_is_brought_along(folder, monkeypatch, tmp_path):
+    monkeypatch.setattr(recordings, "BROUGHT", folder)
+    monkeypatch.setenv("PERFKIT_REPLAY", "1")
+    assert perfkit.run(Loops(), folder=tmp_path).replayed
+    with pytest.raises(MissingPartError, match="or 1 for those that perfkit brings"):
         recording(Loops(), "dgx")
 
 
@@ -129,6 +130,7 @@ def test_a_replay_is_given_in_place_of_a_run_and_says_so(folder, tmp_path):
     assert shown.path.parent == tmp_path
 
 
+@pytest.mark.measures
 def test_an_environment_variable_turns_every_run_into_a_replay(
     folder, tmp_path, monkeypatch
 ):
@@ -142,6 +144,7 @@ def test_all_that_is_shown_of_a_recording_is_stamped(tmp_path):
     shown = replace(recorded(), replayed=True)
     assert repr(shown).startswith(STAMP)
     assert STAMP in shown._repr_html_()
+    assert STAMP in shown.verdict._repr_html_()
     assert STAMP in in_terminal(shown)
     for kind in kinds(shown):
         figure = chart(shown, kind)
@@ -155,6 +158,7 @@ def test_all_that_is_shown_of_a_recording_is_stamped(tmp_path):
 def test_what_was_run_has_no_stamp():
     assert recorded().stamp == ""
     assert "ecorded on" not in repr(recorded()) + chart(recorded()).svg
+    assert "ecorded on" not in recorded().verdict._repr_html_()
 
 
 def test_a_stamp_of_a_hostile_machine_is_text():

@@ -218,7 +218,15 @@ def test_input_that_holds_gpus_up_comes_first_in_what_to_do():
 
 def test_all_gpus_are_used_where_each_brings_what_the_first_brings():
     found = verdict(measured(linked(steps(summing=0.0, feeding=0.0))))
-    assert found.next == "Use all of them; each brings what the first brings."
+    assert found.next.startswith("Use all of them; they reach nine tenths")
+
+
+def test_logical_devices_that_are_faster_are_not_said_to_be_of_no_use():
+    run = measured(linked(steps(summing=0.0, feeding=0.0, kind=LOGICAL)))
+    found = verdict(run)
+    assert "train faster than one" in found.headline
+    assert found.next.startswith("One device left cores idle")
+    assert "Train without" not in found.next
 
 
 def test_one_gpu_says_what_can_be_learnt():

@@ -21,6 +21,8 @@ from perfkit.measure.events import (
 )
 from tests.experiments.toy import InAFolder, Loops, NoRoom, SlowToPrepare, Stuck
 
+pytestmark = pytest.mark.measures
+
 # Another program that measures, until it is killed.
 HOLDER = """
 import threading
@@ -39,7 +41,7 @@ def finish(session):
 
 
 def test_a_run_gives_a_finding_that_is_saved(tmp_path):
-    session = Session(Loops(), budget=8, guess="short", seed=4, folder=tmp_path)
+    session = Session(Loops(), budget=4, guess="short", seed=4, folder=tmp_path)
     finding = finish(session)
     (comparison,) = finding.comparisons
     # However busy this machine is: the truth, or too noisy to say, never the opposite.
@@ -58,7 +60,7 @@ def test_a_run_gives_a_finding_that_is_saved(tmp_path):
 
 
 def test_the_file_is_there_and_whole_after_every_trial(tmp_path):
-    session = Session(Loops(), budget=6, folder=tmp_path)
+    session = Session(Loops(), budget=3, folder=tmp_path)
     known = 0
     for event in session.events():
         if isinstance(event, TrialEnded):
@@ -70,7 +72,7 @@ def test_the_file_is_there_and_whole_after_every_trial(tmp_path):
 
 
 def test_a_run_that_is_broken_off_is_not_taken_for_a_whole_one(tmp_path):
-    events = Session(Loops(), budget=30, folder=tmp_path).events()
+    events = Session(Loops(), budget=6, folder=tmp_path).events()
     while not isinstance(next(events), TrialEnded):
         pass
     # Whatever ends the program here, this is what is left.
@@ -79,13 +81,13 @@ def test_a_run_that_is_broken_off_is_not_taken_for_a_whole_one(tmp_path):
     events.close()
     assert left.unfinished
     assert "was broken off; what is here was measured by then." in repr(left)
-    whole = finish(Session(Loops(), budget=3, folder=tmp_path))
+    whole = finish(Session(Loops(), budget=2, folder=tmp_path))
     assert not store.load(whole.path).unfinished
     assert "broken off" not in repr(whole)
 
 
 def test_a_run_tells_what_happens(tmp_path):
-    kinds = [type(e) for e in Session(Loops(), budget=5, folder=tmp_path).events()]
+    kinds = [type(e) for e in Session(Loops(), budget=2, folder=tmp_path).events()]
     assert kinds[0] is Preparing
     assert kinds[-1] is Finished
     assert {TrialStarted, Ticked, Sampled, TrialEnded} <= set(kinds)
@@ -94,7 +96,7 @@ def test_a_run_tells_what_happens(tmp_path):
 
 @pytest.mark.parametrize("moment", [Preparing, TrialStarted, Ticked, TrialEnded])
 def test_stop_works_at_every_moment_and_keeps_what_finished(tmp_path, moment):
-    session = Session(Loops(), budget=600, folder=tmp_path)
+    session = Session(Loops(), budget=6, folder=tmp_path)
     for event in session.events():
         if isinstance(event, moment):
             session.stop()
@@ -149,14 +151,14 @@ def test_data_that_do_not_fit_are_one_sentence(tmp_path):
 def test_what_cannot_be_saved_is_still_found(tmp_path):
     not_a_folder = tmp_path / "file"
     not_a_folder.write_text("")
-    session = Session(Loops(), budget=5, folder=not_a_folder)
+    session = Session(Loops(), budget=2, folder=not_a_folder)
     assert finish(session).timings
     assert "file" in session.unsaved
     assert session.finding.path is None
 
 
 def test_two_runs_at_once_measure_one_after_the_other(tmp_path):
-    sessions = [Session(Loops(), budget=5, folder=tmp_path) for _ in range(2)]
+    sessions = [Session(Loops(), budget=2, folder=tmp_path) for _ in range(2)]
     told = []
 
     def run(session):
@@ -179,7 +181,7 @@ def test_a_run_waits_for_one_of_another_program_until_that_ends(tmp_path):
     )
     holder.stdout.readline()
     said = []
-    for event in Session(Loops(), budget=3, folder=tmp_path).events():
+    for event in Session(Loops(), budget=1, folder=tmp_path).events():
         if isinstance(event, Preparing):
             said.append(event.message)
             if said[-1].startswith("Waiting"):
@@ -219,6 +221,6 @@ def test_a_budget_that_holds_no_run_is_refused(budget):
 def test_the_path_of_a_folder_is_left_out(tmp_path):
     images = tmp_path / "alice"
     images.mkdir()
-    finding = finish(Session(InAFolder(where=str(images)), budget=3, folder=tmp_path))
+    finding = finish(Session(InAFolder(where=str(images)), budget=1, folder=tmp_path))
     assert finding.parameters == {"size": 20_000, "where": "a folder"}
     assert "alice" not in finding.path.read_text()

@@ -2,11 +2,15 @@
 
 import pickle
 
+import keras
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from perfkit.experiments import embedding_lookup, experiment, vectorised
 from perfkit.measure.measurement import Arm, Measurement
 from perfkit.measure.tick import READY, REFUSED, Note, Tick
+from perfkit.workloads import lookups, row_sums
 from tests.findings.made import trial
 
 NAMES = ("vectorised", "embedding-lookup")
@@ -79,6 +83,36 @@ def test_a_loop_that_nothing_beats_is_kept():
     found = measured("vectorised", {"row loop": 900.0, "einsum": 300.0})
     assert found.winner == ""
     assert found.headline.startswith('Nothing is shown to be faster than "row loop"')
+
+
+def test_noise_is_no_reason_to_keep_a_loop():
+    found = measured("vectorised", {"row loop": 100.0, "einsum": 130.0}, rounds=1)
+    assert found.winner == ""
+    assert found.headline.startswith("Too noisy to say whether anything is faster")
+    assert found.next.startswith("End what else runs on this machine")
+
+
+def test_the_advised_layer_is_the_one_that_was_timed(monkeypatch):
+    made = []
+    real = keras.layers.Embedding
+
+    def layer(*sizes):
+        made.append(sizes)
+        return real(*sizes)
+
+    monkeypatch.setattr(keras.layers, "Embedding", layer)
+    lookups.embedding(lookups.table(9, 4))(lookups.ids(3, 9))
+    assert made == [(9, 4)]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in vectorised._LINES if name != "row loop"]
+)
+def test_an_advised_line_gives_the_sums_that_were_timed(name):
+    data = row_sums.table(1200, 3)
+    given = eval(vectorised._LINES[name], {"np": np, "tf": tf, "data": data})
+    sums = given(data) if callable(given) else given
+    assert np.asarray(sums) == pytest.approx(vectorised._way(name)(data))
 
 
 def test_nothing_is_claimed_before_anything_is_measured():

@@ -38,7 +38,7 @@ def test_the_text_says_the_verdict_and_the_numbers():
         "  - It was ahead in every round.",
         "  - The model waits less.",
         "Next: dataset = dataset.prefetch(tf.data.AUTOTUNE)",
-        "  variant     examples/s (95 % interval)  against its baseline    verdict",
+        "  variant     examples/s (95 % interval)  against its baseline  verdict",
     ]
     row = repr(finding()).splitlines()[5].split("  ")
     assert row[1] == "prefetched"

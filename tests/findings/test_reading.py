@@ -40,7 +40,7 @@ def refused(data):
         (b"{}", "does not say that it is one"),
         (b'"finding"', "does not say that it is one"),
         (b'{"kind": ["finding"]}', "does not say that it is one"),
-        (b'{"kind": "passport", "schema": 1}', "a passport: perfkit compare reads it"),
+        (b'{"kind": "passport", "schema": 1}', "a passport: perfkit show reads it"),
         (b'{"kind": "letter", "schema": 1}', "not a finding but a letter."),
         (b'{"kind": "finding"}', "its schema has no number"),
         (b'{"kind": "finding", "schema": "1"}', "its schema has no number"),

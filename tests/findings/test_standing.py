@@ -1,9 +1,16 @@
+import io
 import itertools
 from dataclasses import replace
 
+import pytest
+from rich.console import Console
+
+from perfkit import report
+from perfkit.findings import store
 from perfkit.findings.record import Verdict
-from perfkit.findings.standing import standings
-from tests.findings.made import failed, finding
+from perfkit.findings.standing import measurement, share_of, standings
+from perfkit.measure.measurement import TWIN, Arm, Measurement
+from tests.findings.made import failed, finding, trial
 
 UNDECIDED = Verdict(headline="No difference shown.")
 
@@ -39,10 +46,64 @@ def test_what_only_shows_the_ceiling_does_not_compete():
     assert [stood[name].place for name in rates] == ["", "tied", "fastest", ""]
 
 
-def test_what_one_round_shows_far_behind_is_not_among_the_fastest():
+def test_one_round_ranks_nothing():
     rates = {"naive": 10, "parallel": 1500, "prefetched": 1500.1}
-    once = by_name(finding(rates, rounds=1, verdict=UNDECIDED))
-    assert [once[name].place for name in rates] == ["", "tied", "tied"]
+    once = finding(rates, rounds=1, verdict=UNDECIDED)
+    assert {standing.place for standing in standings(once)} == {""}
+    assert "one round: not judged" in repr(once)
+    assert "among the fastest" not in repr(once)
+
+
+def test_what_is_shown_to_be_slower_is_not_among_the_fastest():
+    rates = {"naive": 1000.0, "slow": 860.0, "noisy": 750.0}
+    trials = [
+        trial(name, rate * (1 + 0.9 * (name == "noisy" and number % 2)), number)
+        for number in range(1, 7)
+        for name, rate in (rates | {TWIN: 1000.0}).items()
+    ]
+    arms = tuple(Arm(name, work=iter, against="naive") for name in rates)
+    measured = Measurement(arms=arms, trials=tuple(trials), baseline="naive")
+    stood = by_name(
+        finding(
+            verdict=UNDECIDED,
+            trials=measured.trials,
+            timings=measured.timings,
+            comparisons=measured.comparisons,
+        )
+    )
+    assert stood["slow"].comparison.verdict == "slower"
+    assert stood["noisy"].comparison.verdict == "too noisy to say"
+    assert [stood[name].place for name in rates] == ["tied", "", "tied"]
+
+
+def test_what_is_not_known_has_a_sign_of_its_own_and_is_no_number():
+    made = finding()
+    wide = replace(made.comparisons[-1], ratio=0.97, low=0.0611, high=15.5)
+    vague = replace(made.timings[0], low=1.0, high=1e5)
+    shown = replace(
+        made,
+        comparisons=(made.comparisons[0], wide),
+        timings=(vague, *made.timings[1:]),
+    )
+    for said in (repr(shown), shown._repr_html_(), *in_report(shown)):
+        assert "0.0611" not in said
+        assert "15.5" not in said
+        assert "100,000" not in said
+        assert "not known yet" in said
+    assert "not known yet" not in repr(made)
+    assert '"low":0.0611' in store.to_json(shown)
+
+
+def test_a_finding_is_worked_out_once_for_all_its_tables_and_charts():
+    made = finding()
+    assert standings(made) is standings(made)
+    assert measurement(made) is measurement(made)
+
+
+def in_report(found):
+    console = Console(file=io.StringIO(), width=100)
+    report.write(found, console)
+    return [console.file.getvalue()]
 
 
 def test_limits_that_nothing_compares_are_not_among_the_fastest():
@@ -110,7 +171,7 @@ def test_what_was_not_timed_comes_last_with_the_reason():
             failed("late", "stopped", "was running when the run was stopped"),
             failed("short", "completed", ""),
         ),
-        unavailable={"gpu": "this machine has no GPU", "naive": "not so"},
+        unavailable={"gpu": "this machine has no `GPU`", "naive": "not so"},
     )
     assert {s.variant: s.problem for s in standings(found) if s.timing is None} == {
         "cached": "ran out of memory: 3 GB",
@@ -146,3 +207,18 @@ def test_comparisons_that_lead_in_a_ring_or_far_away_have_a_group_all_the_same()
     assert {s.group for s in standings(led)} == {"v0"}
     ring = (*chain, replace(base, variant="v0", baseline="v399"))
     assert len(standings(replace(led, comparisons=ring))) == 400
+
+
+@pytest.mark.parametrize(
+    ("low", "rate", "high", "said"),
+    [
+        (40, 50, 60, "50 % of its limit (40 % to 60 %)"),
+        (90, 97, 104, "97 % of its limit (90 % or more)"),
+        (96, 104, 112, "its limit (96 % or more)"),
+        (101, 104, 107, "its limit"),
+        (5, 50, 500, "?"),
+    ],
+)
+def test_no_share_of_a_limit_is_above_it(low, rate, high, said):
+    found = replace(finding().timings[0], low=low, rate=rate, high=high)
+    assert share_of(found, 100) == said

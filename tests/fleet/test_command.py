@@ -21,6 +21,7 @@ def fleet(monkeypatch, tmp_path):
         return Asking(fleet, task, Keeper(tmp_path), clock=fleet.clock)
 
     monkeypatch.setattr(opening, "open_asking", opened)
+    monkeypatch.setenv("COLUMNS", "100")  # whatever runs the tests
     return fleet
 
 

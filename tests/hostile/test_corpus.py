@@ -32,7 +32,8 @@ def is_one_sentence(text):
 def odd(tmp_path_factory):
     """A folder full of what is no finding, and the paths into and out of it."""
     folder = tmp_path_factory.mktemp("odd")
-    return folder, places(folder, KINDS["passport"].sound())
+    # One of them may not be read; whoever is root reads it all the same.
+    return folder, places(folder, b"{}")
 
 
 def test_the_corpus_is_large(odd):

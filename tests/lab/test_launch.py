@@ -37,6 +37,17 @@ def test_the_first_notebook_is_open(tmp_path):
     assert url == "/lab/tree/notebooks/00_start_here.ipynb"
 
 
+@pytest.mark.parametrize("notebook", [launch.FIRST_NOTEBOOK, "00_start_here.ipynb"])
+def test_of_a_checkout_the_copies_are_shown(tmp_path, became, capsys, notebook):
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / launch.FIRST_NOTEBOOK).write_text("{}")
+    with pytest.raises(Became):
+        open_lab(tmp_path, notebook=notebook, state=tmp_path / "state")
+    assert flags(became)["ServerApp.root_dir"] == str(tmp_path / "my-notebooks")
+    assert flags(became)["LabApp.default_url"] == "/lab/tree/00_start_here.ipynb"
+    assert capsys.readouterr().out.startswith("Your notebooks are in my-notebooks/")
+
+
 def test_without_the_notebook_its_folder_is_shown(tmp_path):
     (tmp_path / "notebooks").mkdir()
     assert first_url(tmp_path, launch.FIRST_NOTEBOOK) == "/lab/tree/notebooks"

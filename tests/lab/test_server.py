@@ -1,11 +1,16 @@
 import json
+import shutil
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.lab.server import running_lab
 
+# Two servers that start at once may reach for one port.
+pytestmark = pytest.mark.measures
+SHIPPED = Path(__file__).resolve().parents[2] / "notebooks"
 OTHER_KERNEL = {
     "argv": ["/nowhere/python", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
     "display_name": "Another Python",
@@ -50,6 +55,17 @@ def test_the_only_kernel_is_the_python_that_runs_it(lab):
 
 def test_without_a_notebook_the_folder_is_shown(lab):
     assert lab.path == "/lab/tree/notebooks"
+
+
+def test_of_a_checkout_nothing_but_the_copies_can_be_opened(tmp_path):
+    root = tmp_path / "checkout"
+    shutil.copytree(SHIPPED, root / "notebooks")
+    with running_lab(root, tmp_path) as server:
+        listed = json.loads(server.get("/api/contents")[1])["content"]
+        assert server.path == "/lab/tree/00_start_here.ipynb"
+    shown = {entry["name"] for entry in listed if entry["type"] == "notebook"}
+    assert shown == {path.name for path in SHIPPED.glob("*.ipynb")}
+    assert not {"notebooks", "my-notebooks"} & {entry["name"] for entry in listed}
 
 
 def test_there_are_no_terminals(lab):

@@ -75,6 +75,7 @@ def test_a_container_grants_less_than_there_is(tmp_path):
     files = computer(cores=16) | container() | quota_v2(cores=2, gigabytes=2)
     found = described(tmp_path, files)
     assert (found.cores, found.cores_granted) == (16, 2.0)
+    assert (found.cores_quota, found.cores_affinity) == (2.0, 16)
     assert found.memory == 2 * 10**9
     assert found.memory_present == 32 * 10**6 * 1024
     assert found.software.platform == "container"
@@ -110,6 +111,14 @@ def test_the_gpus_are_what_their_driver_says(tmp_path):
     card, driver = Gpu(name="NVIDIA H200"), Driver(version="570.133.20")
     found = described(tmp_path, computer(), gpus=[card], driver=driver)
     assert (found.gpus, found.driver, found.no_gpu) == ((card,), driver, "")
+
+
+def test_a_driver_has_nothing_to_load_where_the_bus_lists_no_card(tmp_path):
+    unloaded = {"driver": Driver(problem="not loaded"), "no_gpu": "Restart."}
+    found = described(tmp_path, computer(), **unloaded)
+    assert found.no_gpu.startswith("No NVIDIA card is on the bus")
+    found = described(tmp_path, nvidia_card(), **unloaded)
+    assert found.no_gpu == "Restart."
 
 
 def test_a_processor_without_a_model_name_has_some_name(tmp_path):

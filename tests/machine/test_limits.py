@@ -82,3 +82,12 @@ def test_no_quota_in_cgroup_v1_is_minus_one_and_a_huge_limit(tmp_path):
 def test_a_file_that_makes_no_sense_limits_nothing(tmp_path, text):
     files = {"sys/fs/cgroup/cpu.max": text, "sys/fs/cgroup/memory.max": "0"}
     assert granted(tmp_path, files) == (8, 32 * 10**9)
+
+
+def test_a_quota_is_told_from_an_affinity_of_as_many_cores(tmp_path):
+    grow(tmp_path, computer(8))
+    assert (limits.quota(tmp_path), limits.affinity(tmp_path)) == (None, 8)
+    grow(tmp_path, {"sys/fs/cgroup/cpu.max": "200000 100000\n"})
+    assert (limits.quota(tmp_path), limits.affinity(tmp_path)) == (2.0, 8)
+    grow(tmp_path, {"proc/self/status": "Cpus_allowed_list:\t0-1\n"})
+    assert (limits.quota(tmp_path), limits.affinity(tmp_path)) == (2.0, 2)

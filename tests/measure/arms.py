@@ -46,6 +46,20 @@ def notes_and_pauses():
     yield 4
 
 
+def leaves_files():
+    """Write where temporary files go, on disk and in memory, and never end."""
+    import tempfile
+
+    from perfkit.diagnosis.pipeline import scratch
+
+    folders = [os.environ["TMPDIR"], scratch.scratch()]
+    for folder in folders:
+        os.close(tempfile.mkstemp(dir=folder)[0])
+    yield Note("left", [folders, tempfile.mkstemp()[1]])
+    yield Note("tidying", [process.pid for process in scratch._waiting])
+    yield from count()
+
+
 def segfault():
     yield READY
     ctypes.string_at(0)

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from perfkit.measure import worker
 from perfkit.measure.launcher import launcher
 from perfkit.measure.trial import Limits
 from tests.measure import arms
@@ -156,6 +157,8 @@ def test_functions_of_a_notebook_cell_work(start):
     assert [n for m in messages if m[0] == "ticks" for _, n, *_ in m[1]] == [0, 7]
 
 
+# TensorFlow takes seconds to load, and nothing here needs it.
+WITHOUT = Path(__file__).parents[1] / "guilty" / "without_tensorflow"
 _PARENT = """
     import os, sys, time
     from perfkit.measure.launcher import launcher
@@ -196,9 +199,9 @@ _PARENT = """
 def test_nothing_outlives_a_parent_that_is_killed(arm, wait, frozen):
     # No __main__ guard: a script without one must work as well.
     code = textwrap.dedent(_PARENT.format(arm=arm, wait=wait, frozen=frozen))
-    marker = {**os.environ, "PERFKIT_TEST_FAMILY": str(os.getpid())}
+    mine = {"PERFKIT_TEST_FAMILY": str(os.getpid()), "PYTHONPATH": str(WITHOUT)}
     with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, env=marker
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, env=os.environ | mine
     ) as parent:
         try:
             assert parent.stdout.readline() == b"ready\n"
@@ -244,6 +247,19 @@ def test_a_launcher_that_cannot_start_says_so():
     assert "python -c 'import tensorflow'" in done.stdout
 
 
+def test_a_trial_that_is_killed_leaves_no_files(start):
+    running, notes = start(arms.leaves_files), {}
+    while "tidying" not in notes:
+        notes |= {m[1]: m[2] for m in running.poll(0.1) if m[0] == "note"}
+    folders, file = notes["left"]
+    tidying = [psutil.Process(pid) for pid in notes["tidying"]]
+    assert all(map(os.listdir, folders))
+    assert str(Path(file).parent) == folders[0]
+    running.kill("stopped", "the test is over")
+    psutil.wait_procs(tidying, timeout=10)
+    assert not any(map(os.path.exists, folders))
+
+
 _LEAVES = """
     import os, signal, sys, tempfile
     from perfkit.measure.launcher import launcher
@@ -261,21 +277,92 @@ _LEAVES = """
     print(running.tail, flush=True)
     if sys.argv[1] == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
+    if sys.argv[1] == "killed with all":
+        os.killpg(0, signal.SIGKILL)
 """
 
 
 @pytest.mark.parametrize("end", ["over", "killed"])
 def test_what_a_trial_leaves_behind_goes_with_the_launcher(end, tmp_path):
-    without = Path(__file__).parents[1] / "guilty" / "without_tensorflow"
-    mine = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(without)}
+    leave_files(end, tmp_path)
+    assert list(tmp_path.glob("perfkit-launcher-*")) == []
+
+
+def test_what_was_killed_with_its_launcher_is_removed_by_the_next(tmp_path):
+    leave_files("killed with all", tmp_path)
+    assert len(list(tmp_path.glob("perfkit-launcher-*"))) == 1
+    leave_files("over", tmp_path)
+    assert list(tmp_path.glob("perfkit-launcher-*")) == []
+
+
+def leave_files(end, folder):
+    mine = {"TMPDIR": str(folder), "PYTHONPATH": str(WITHOUT)}
     mine["PERFKIT_TEST_FAMILY"] = str(os.getpid())
     started = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(_LEAVES), end],
         env=os.environ | mine,
         capture_output=True,
         text=True,
+        start_new_session=True,
     )
-    assert f"{tmp_path}/perfkit-launcher-" in started.stdout, started.stderr
+    assert f"{folder}/perfkit-launcher-" in started.stdout, started.stderr
     # The fork server ends a moment later, once it sees that nobody needs it.
     psutil.wait_procs(_family(0), timeout=10)
+
+
+_LOADS = """
+    import os
+    from perfkit.measure.launcher import launcher
+    from perfkit.measure.trial import Limits
+
+    def look():
+        print(os.environ.get("TF_OF_A_FILE"), os.environ.get("TF_OF_THE_KERNEL"))
+        yield 1
+
+    def seen():
+        while not launcher().wait(1):
+            pass
+        running = launcher().start(look, 0, Limits())
+        while running.outcome is None:
+            running.poll(1)
+        print(launcher()._folder, running.tail, flush=True)
+
+    seen()
+    launcher().load_with({"TF_OF_A_FILE": "0"})
+    seen()
+    os.environ["TF_OF_THE_KERNEL"] = "1"
+    launcher().load_with({})
+    seen()
+    launcher().load_with({})
+    seen()
+"""
+
+
+def test_tensorflow_is_loaded_anew_where_it_would_read_other_variables(tmp_path):
+    mine = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(WITHOUT)}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(_LOADS)],
+        env=os.environ | mine,
+        capture_output=True,
+        text=True,
+    )
+    said = filter(None, done.stdout.splitlines())
+    folders, *seen = zip(*map(str.split, said), strict=True)
+    assert seen == [("None", "0", "None", "None"), ("None", "None", "1", "1")]
+    first, with_variables, anew, same = folders
+    assert len({first, with_variables, anew}) == 3
+    assert anew == same
     assert list(tmp_path.glob("perfkit-launcher-*")) == []
+
+
+def test_an_error_in_a_graph_is_told_by_what_was_wrong():
+    text = (
+        "Graph execution error:\n\nDetected at node dense/MatMul defined at (most "
+        'recent call last):\n  File "train.py", line 3, in <module>\n'
+        "<stack traces unavailable>\nOOM when allocating tensor with shape[9,9]\n"
+        "\t [[{{node dense/MatMul}}]]"
+    )
+    assert worker._says(text) == "OOM when allocating tensor with shape[9,9]"
+    assert worker._says("no digits\nat all") == "no digits"
+    assert worker._says("Graph execution error:") == "Graph execution error:"
+    assert worker._says("") == ""

@@ -132,3 +132,20 @@ def test_rates_start_with_the_second_look_and_after_a_reset():
     assert rates.of_all(2.0, {"disk": 300}) == {"disk": 100.0}
     assert rates.of_all(3.0, {"disk": 10}) == {}
     assert rates.of_all(4.0, {"disk": 20}) == {"disk": 10.0}
+
+
+def test_a_late_sample_is_followed_by_a_whole_period(monkeypatch):
+    # The clock's readings: each sample begins, takes 10 ms, and the third comes late.
+    now = iter((0.0, 0.01, 0.2, 0.21, 0.58, 0.59, 0.79, 0.8))
+    monkeypatch.setattr(module.time, "perf_counter", lambda: next(now))
+    watching, waits = Monitor(), []
+    monkeypatch.setattr(watching, "_sample", dict)
+
+    def wait(seconds):
+        waits.append(round(seconds, 3))
+        if len(waits) == 4:
+            watching._stop.set()
+
+    monkeypatch.setattr(watching._stop, "wait", wait)
+    watching._sample_until_stopped()
+    assert waits == [0.19] * 4

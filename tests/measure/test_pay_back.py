@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -116,8 +117,9 @@ def test_steps_are_said_with_their_interval():
         baseline="eager",
         paying="pays back",
         examples=320.0,
-        low=128.0,
-        high=1000.0,
+        low=200.0,
+        high=500.0,
     )
-    assert paid.steps(32) == "10 steps (4 to 31)"
+    assert paid.steps(32) == "10 steps (6.2 to 16)"
+    assert replace(paid, low=128.0, high=1000.0).steps(32) == "at least 4 steps"
     assert PayBack(variant="a", baseline="b", paying="never").steps(32) == ""

@@ -107,3 +107,14 @@ def test_a_first_tick_that_is_a_little_slow_is_work():
 
 def test_turns_of_one_tick_each_all_count():
     assert steady(in_turns(0.5, 0.1, ticks=1)).rate == pytest.approx(20)
+
+
+def test_the_warm_up_is_the_cut_after_which_the_mean_is_known_best():
+    # The rule as it is written down, tail by tail.
+    draw = np.random.default_rng(5)
+    for size in (8, 9, 40, 301):
+        cost = np.exp(draw.normal(-7, 0.05, size))
+        cost[: size // 4] *= 1.6
+        tails = [np.log(cost)[cut:] for cut in range(size // 2 + 1)]
+        known = [(tail.var() + 1e-6) / len(tail) for tail in tails]
+        assert warm_up_ticks(cost) == int(np.argmin(known))

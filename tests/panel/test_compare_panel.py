@@ -48,7 +48,7 @@ def test_what_is_shown_is_what_compare_says(panel):
     settle(panel)
     said = perfkit.compare(passport(label="two"), one_core())
     assert found.headline == said.headline
-    assert "slower" in found.headline
+    assert "1.75 times as long as on A" in found.headline
     assert found.headline in panel.view.found.value
     assert panel.view.found.value.count("<svg") == len(said.charts) == 3
     assert not panel.view.export.disabled

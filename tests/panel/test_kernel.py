@@ -49,6 +49,7 @@ def kernel():
     manager.shutdown_kernel(now=True)
 
 
+@pytest.mark.measures
 def test_run_all_gives_a_result_and_leaves_it_where_the_panel_was(executed):
     (panel,), _, (shown,) = executed(
         SHOW.format(budget=3), "finding = panel.result()", "finding.verdict.headline"
@@ -68,6 +69,7 @@ def test_a_panel_that_never_ran_shows_what_it_is_set_to(executed):
 
 
 @pytest.mark.parametrize("wait", ["panel.result()", "await panel"])
+@pytest.mark.measures
 def test_an_interrupt_is_stop_while_a_cell_waits(kernel, wait):
     manager, client = kernel
     client.execute_interactive(SHOW.format(budget=600), output_hook=ignore)

@@ -299,6 +299,7 @@ def test_export_makes_a_page_and_says_where(panel, tmp_path, monkeypatch):
 # With real processes.
 
 
+@pytest.mark.measures
 def test_a_real_run_is_found_shown_and_saved(tmp_path):
     panel = perfkit.panel(Loops(), budget=4, folder=tmp_path, seed=3)
     finding = panel.result()
@@ -309,6 +310,7 @@ def test_a_real_run_is_found_shown_and_saved(tmp_path):
     assert panel.view.chart.total > 5
 
 
+@pytest.mark.measures
 def test_stop_ends_a_real_run_and_shows_what_there_is(tmp_path):
     panel = perfkit.panel(Loops(), budget=600, folder=tmp_path)
 
@@ -330,6 +332,7 @@ def test_stop_ends_a_real_run_and_shows_what_there_is(tmp_path):
         (SlowToPrepare, RunError, "nothing to keep"),
     ],
 )
+@pytest.mark.measures
 def test_a_real_run_that_fails_is_a_sentence(tmp_path, kind, error, words):
     panel = perfkit.panel(kind(), budget=5, folder=tmp_path)
     panel.start()

@@ -17,7 +17,7 @@ def names(plan):
 
 
 def test_stages_come_in_the_order_the_data_pass_them(task):
-    plan = plan_of(WAYS["prefetch"].build(task))
+    plan = plan_of(WAYS["prefetch as written"].build(task))
     assert names(plan) == [
         "list in memory",
         "repeat",
@@ -28,15 +28,15 @@ def test_stages_come_in_the_order_the_data_pass_them(task):
 
 
 def test_what_tensorflow_makes_of_naive_code_is_told(task):
-    assert "map" in names(plan_of(WAYS["naive map"].build(task)))
-    rewritten = names(plan_of(WAYS["rewritten"].build(task)))
+    assert "map" in names(plan_of(WAYS["naive as written"].build(task)))
+    rewritten = names(plan_of(WAYS["naive map"].build(task)))
     assert "map" not in rewritten
     assert "map and batch, fused" in rewritten
 
 
 @pytest.mark.parametrize(
     ("way", "parallelism", "tuned"),
-    [("rewritten", None, True), ("random in map", 1, False)],
+    [("naive map", None, True), ("random in map", 1, False)],
 )
 def test_random_numbers_in_a_map_keep_tensorflow_from_making_it_parallel(
     task, way, parallelism, tuned
@@ -48,7 +48,7 @@ def test_random_numbers_in_a_map_keep_tensorflow_from_making_it_parallel(
 
 
 def test_the_stage_that_decodes_is_the_busiest(task):
-    plan = plan_of(WAYS["prefetch"].build(task))
+    plan = plan_of(WAYS["prefetch as written"].build(task))
     busiest = anatomy.busiest(plan)
     assert busiest["name"] == "map, parallel"
     assert busiest["share"] > 0.5
@@ -56,7 +56,7 @@ def test_the_stage_that_decodes_is_the_busiest(task):
 
 
 def test_elements_are_counted_and_shares_add_up(task):
-    plan = plan_of(WAYS["naive map"].build(task), batches=3)
+    plan = plan_of(WAYS["naive as written"].build(task), batches=3)
     elements = dict(
         zip(names(plan), (s["elements"] for s in plan["stages"]), strict=True)
     )
@@ -66,7 +66,9 @@ def test_elements_are_counted_and_shares_add_up(task):
 
 
 def test_what_autotune_chose_is_told_apart_from_what_was_written(task):
-    chosen = {s["name"]: s for s in plan_of(WAYS["prefetch"].build(task))["stages"]}
+    chosen = {
+        s["name"]: s for s in plan_of(WAYS["prefetch as written"].build(task))["stages"]
+    }
     assert chosen["map, parallel"]["parallelism"] >= 1
     assert chosen["map, parallel"]["tuned"]
     assert chosen["prefetch"]["buffer"] >= 1
@@ -83,13 +85,13 @@ def test_files_in_turns_and_other_stages_have_names_for_people(run, task):
     run(records.make(task.images, "shards"))
     plan = plan_of(WAYS["tfrecord shards"].build(task))
     assert "files in turns, parallel" in names(plan)
-    for way in ("cache", "rewritten", "batch first"):
+    for way in ("cache", "naive map", "batch first"):
         for stage in plan_of(WAYS[way].build(task))["stages"]:
             assert stage["name"] != stage["kind"], stage
 
 
 def test_the_budgets_of_autotune_are_told(task):
-    plan = plan_of(WAYS["prefetch"].build(task))
+    plan = plan_of(WAYS["prefetch as written"].build(task))
     assert plan["cores"] >= 1
     assert plan["memory"] > 0
 

@@ -110,7 +110,7 @@ def test_a_cache_is_full_before_the_first_step(task):
     assert isinstance(taken[0], Note)
     assert taken[0].name == "filling the cache"
     stages = {stage["name"] for stage in notes(taken)["plan"]["stages"]}
-    assert "map, parallel" in stages
+    assert "map and batch, fused" in stages
     assert not stages & {"fill the cache"}
 
 

@@ -63,7 +63,7 @@ def test_the_trap_gives_the_same_pixels_every_epoch(task):
     count = len(task.images.paths) // task.batch
     first, *_, again = batches("frozen cache", task, count + 1)
     np.testing.assert_array_equal(first[0], again[0])
-    assert WAYS["frozen cache"].trap
+    assert WAYS["frozen cache"].excluded
 
 
 def test_a_png_goes_through_the_way_that_decodes_only_a_square(run, tmp_path):

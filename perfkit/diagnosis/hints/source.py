@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import inspect
-import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis import script
 from perfkit.diagnosis.maker import InFile
 
 if TYPE_CHECKING:
@@ -33,16 +35,31 @@ def source_of(maker: Callable[[], Any]) -> tuple[str, str, int]:
     """
     if isinstance(maker, InFile):
         return _read(maker.path), maker.name, 0
+    if isinstance(maker, script.Script):
+        return _read(maker.path), "", 0
     function = inspect.unwrap(maker)
     line = _code(function).co_firstlineno
     return _fitting("".join(inspect.findsource(function)[0])), function.__name__, line
 
 
+def digest(maker: Callable[[], Any]) -> str:
+    """Tell the code around a function from any other; "" where it cannot be read.
+
+    Comments and the layout of lines are no part of it; what a script is given is.
+    """
+    try:
+        code = ast.unparse(ast.parse(source_of(maker)[0]))
+    except UNREADABLE:
+        return ""
+    if isinstance(maker, script.Script):
+        code += repr((maker.arguments, maker.fit))
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
 def _read(path: str) -> str:
     if Path(path).stat().st_size > _LONGEST:
         raise OSError("The file is too long to be read for hints.")
-    with tokenize.open(path) as file:
-        return file.read()
+    return script.source(path)
 
 
 def _fitting(source: str) -> str:

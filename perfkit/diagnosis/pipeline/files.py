@@ -38,7 +38,7 @@ def copied(dataset: Any, count: int) -> Any:
 
     elements = list(dataset.take(count))
     flat = [tf.nest.flatten(element) for element in elements]
-    folder = scratch(in_memory=True)
+    folder = scratch()
     _check(flat, folder)
     columns = [
         tf.stack([_copy(part, folder) for part in parts])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import TYPE_CHECKING
 
 from perfkit.diagnosis.pipeline.chain import chain
 from perfkit.diagnosis.pipeline.keeping import in_file, in_folder, refilled
-from perfkit.diagnosis.pipeline.scratch import scratch
 
 if TYPE_CHECKING:
     from perfkit.diagnosis.pipeline.keeping import Worth
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def leave_files_alone(training: Training) -> None:
     """Let caches in files lie elsewhere: half a cache would spoil the user's own."""
     if _caches_in_files(training):
-        training.data = in_folder(training.data, scratch(in_memory=False))
+        training.data = in_folder(training.data, tempfile.mkdtemp())
 
 
 def fill_caches(training: Training, worth: Worth) -> None:
     """Fill the caches of a pipeline beforehand: short epochs never would."""
     if training.kind == "tf.data":
-        folder = scratch(in_memory=False) if _caches_in_files(training) else ""
+        folder = tempfile.mkdtemp() if _caches_in_files(training) else ""
         training.data = refilled(training.data, worth, folder)
 
 

@@ -1,10 +1,13 @@
-"""A folder that is gone when its process is, whatever way that went."""
+"""A folder in memory that is gone when its process is, whatever way that went."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from pathlib import Path
+
+from perfkit.measure.worker import MARK
 
 # Files here are held in memory.
 _IN_MEMORY = Path("/dev/shm")
@@ -12,17 +15,16 @@ _IN_MEMORY = Path("/dev/shm")
 _waiting: list[subprocess.Popen[bytes]] = []
 
 
-def scratch(*, in_memory: bool) -> str:
+def scratch() -> str:
     """Make a folder that is removed once this process has ended.
 
-    A trial is ended by a signal that it cannot hear, so it cannot tidy up itself: a
-    shell waits for the end of its standard input and removes the folder then.
-
-    Args:
-        in_memory: Whether its files lie in memory, where the system offers that.
+    Its files lie in memory where the system offers that. There nobody tidies up, and a
+    trial is ended by a signal that it cannot hear: a shell waits for the end of its
+    standard input and removes the folder then.
     """
-    where = _IN_MEMORY if in_memory and _IN_MEMORY.is_dir() else None
-    folder = tempfile.mkdtemp(prefix="perfkit-", dir=where)
+    if not _IN_MEMORY.is_dir():
+        return tempfile.mkdtemp()
+    folder = tempfile.mkdtemp(prefix="perfkit-", dir=_IN_MEMORY)
     _waiting.append(
         subprocess.Popen(
             ["sh", "-c", 'cat >/dev/null; rm -rf "$0"', folder],
@@ -30,6 +32,8 @@ def scratch(*, in_memory: bool) -> str:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            # What bears the mark of a trial is ended with it.
+            env={k: v for k, v in os.environ.items() if k != MARK},
         )
     )
     return folder

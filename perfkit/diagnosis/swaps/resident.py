@@ -29,7 +29,8 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
         kind="by gain",
         defect_from=_DEFECT,
         changes="One real batch stays in memory and is trained on again and again.",
-        fix="Make the input faster: its slowest stage is named under its anatomy.",
+        fix="Make the input faster: its slowest stage stands under what TensorFlow "
+        "runs for its data.",
         apply=keep_one_batch,
         ceiling=True,
     )

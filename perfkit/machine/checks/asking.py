@@ -33,15 +33,32 @@ def platform(machine: Machine) -> Platform:
 
 def tensorflow(machine: Machine) -> str | None:
     """The version of TensorFlow that is installed."""
+    return machine.versions.get(distribution(machine))
+
+
+def distribution(machine: Machine) -> str:
+    """The package that it came in, such as ``"tensorflow-cpu"``; "" if not known."""
     packages = machine.software.packages if machine.software else ()
     names = (*packages, *_TENSORFLOWS)
-    return next((machine.versions[n] for n in names if n in machine.versions), None)
+    return next((name for name in names if name in machine.versions), "")
 
 
 def built_for(machine: Machine) -> str | None:
     """The version of CUDA that TensorFlow was built with; None without one."""
     software = machine.software
     return software.cuda if software and software.build == "cuda" else None
+
+
+def without_gpu(machine: Machine) -> str:
+    """What TensorFlow trains on where no NVIDIA GPU answers."""
+    build = machine.software.build if machine.software else ""
+    trains = "TensorFlow trains on the processor"
+    if other := {"rocm": "AMD", "metal": "Apple"}.get(build):
+        trains = f"TensorFlow is built for GPUs of {other}, which are not looked at"
+    # Some systems keep their bus to themselves: a card may be there all the same.
+    if machine.nvidia_cards == 0:
+        return f"{trains}: there is no NVIDIA GPU here"
+    return f"{trains}: no NVIDIA GPU is seen here"
 
 
 def driver_version(machine: Machine) -> str | None:
@@ -51,9 +68,14 @@ def driver_version(machine: Machine) -> str | None:
     return next((gpu.driver for gpu in machine.gpus if gpu.driver), None)
 
 
-def cuda_libraries(machine: Machine) -> bool:
-    """Whether somebody installed the CUDA libraries, and so wants a GPU."""
-    return any(name.startswith("nvidia-cuda-runtime") for name in machine.versions)
+def cuda_libraries(machine: Machine) -> str | None:
+    """The version of the CUDA libraries that pip installed: somebody wants a GPU."""
+    return _of_package(machine, "nvidia-cuda-runtime")
+
+
+def cudnn(machine: Machine) -> str | None:
+    """The version of the cuDNN that pip installed."""
+    return _of_package(machine, "nvidia-cudnn")
 
 
 def visible(machine: Machine) -> tuple[int, ...]:
@@ -92,6 +114,11 @@ def gpu_computes(machine: Machine) -> bool:
 def at_least(version: str | None, lowest: str) -> bool:
     """Whether a version is known and not older than ``lowest``."""
     return version is not None and numbers(version) >= numbers(lowest)
+
+
+def _of_package(machine: Machine, begins: str) -> str | None:
+    found = (v for name, v in machine.versions.items() if name.startswith(begins))
+    return next(found, None)
 
 
 def _chosen(indices: str, count: int) -> Iterator[int]:

@@ -30,8 +30,14 @@ def throttled(machine: Machine) -> Iterator[Check]:
             continue
         bad = [r for r in reasons if r not in _BY_DESIGN and not _unknown(r)]
         evidence = f"{name}, {when}: {'; '.join(reasons) or 'nothing'}{_state(gpu)}."
+        if not bad and any(map(_unknown, reasons)):
+            title = "The driver slows the GPU for a reason that has no name here"
+            yield Check(
+                id="throttled", status="unknown", title=title, evidence=evidence
+            )
+            continue
         if not bad:
-            title = "Nothing but its design slows the GPU"
+            title = f"Nothing but its design slows the GPU {when}"
             yield fine("throttled", title, evidence)
             continue
         yield Check(

@@ -9,7 +9,7 @@ from perfkit.machine.check import Check, fine
 from perfkit.machine.checks import asking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from perfkit.machine.record import Machine
 
@@ -26,18 +26,22 @@ def granted(machine: Machine) -> Iterator[Check]:
     """A container, a scheduler or an affinity grants fewer cores than there are."""
     share = machine.cores_granted / machine.cores
     words = f"{units.significant(machine.cores_granted)} of {machine.cores} cores"
-    evidence = f"This process may use {words} ({machine.cpu})."
+    limits = limiting(machine)
+    evidence = " ".join(
+        [f"This process may use {words} ({machine.cpu}).", *limits.values()]
+    )
     if share >= _NEARLY_ALL:
-        yield fine("cores", "All cores may be used", evidence)
+        every = "All cores" if share >= 1 else "Nearly all cores"
+        yield fine("cores", f"{every} may be used", evidence)
         return
     yield Check(
         id="few-cores",
         status="warn",
         title=f"Only {words} may be used",
         evidence=evidence,
-        why="Decoding and augmenting images, and a training on the processor, get that "
-        f"much slower.{_QUOTA if _by_quota(machine) else ''}",
-        remedy=_more_cores(machine),
+        why="What could fill more cores, such as decoding images or a training on the "
+        f"processor, takes longer.{_QUOTA if 'quota' in limits else ''}",
+        remedy=_more_cores(machine, limits),
         cost=0.6 * (1 - share),
     )
 
@@ -57,7 +61,7 @@ def busy(machine: Machine) -> Iterator[Check]:
         f"cores busy{f': {top}' if top else ''}."
     )
     if lost < _MUCH:
-        yield fine("load", "The cores are free", evidence)
+        yield fine("load", "Other programs leave the cores that may be used", evidence)
         return
     yield Check(
         id="busy-cores",
@@ -87,23 +91,39 @@ def stolen(machine: Machine) -> Iterator[Check]:
         )
 
 
-def _more_cores(machine: Machine) -> str:
+def limiting(machine: Machine) -> dict[str, str]:
+    """What grants fewer cores than there are, a sentence each: a quota, an affinity.
+
+    Nothing where nothing does, or where the record is older and does not say what.
+    """
+    few = _NEARLY_ALL * machine.cores
+    quota, affinity = machine.cores_quota, machine.cores_affinity
+    found = {}
+    if quota and quota < few:
+        found["quota"] = f"A quota grants the time of {units.significant(quota)}."
+    if affinity and affinity < few:
+        found["affinity"] = f"Its affinity names {affinity}."
+    return found
+
+
+def _more_cores(machine: Machine, limits: Collection[str]) -> str:
+    """What lifts each limit; what would lift either, where none is known."""
+    last = machine.cores - 1
+    remedies = {
+        "quota": "systemctl set-property UNIT CPUQuota=; or, under Slurm: "
+        "--cpus-per-task",
+        "affinity": f"taskset -cp 0-{last} $$ before Python starts; or, under Slurm: "
+        "sbatch --cpus-per-task",
+    }
     if asking.platform(machine) == "container":
-        return (
-            f"On the host: docker update --cpus {machine.cores} CONTAINER; or, in "
-            "Kubernetes: raise resources.limits.cpu"
-        )
-    if _by_quota(machine):
-        return "systemctl set-property UNIT CPUQuota=; or, under Slurm: --cpus-per-task"
-    return (
-        f"taskset -cp 0-{machine.cores - 1} $$ before Python starts; or, under Slurm: "
-        "sbatch --cpus-per-task"
-    )
-
-
-def _by_quota(machine: Machine) -> bool:
-    """Whether it is known that time is rationed: an affinity grants whole cores."""
-    return not float(machine.cores_granted).is_integer()
+        remedies = {
+            "quota": f"On the host: docker update --cpus {machine.cores} CONTAINER; "
+            "or, in Kubernetes: raise resources.limits.cpu",
+            "affinity": f"On the host: docker update --cpuset-cpus 0-{last} CONTAINER",
+        }
+    if len(limits) == 1:
+        return remedies[next(iter(limits))]
+    return f"For a quota: {remedies['quota']}. For an affinity: {remedies['affinity']}"
 
 
 def _quiet(machine: Machine) -> str:

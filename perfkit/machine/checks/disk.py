@@ -47,7 +47,7 @@ def slow(machine: Machine) -> Iterator[Check]:
     evidence = f"The folder is on {disk.filesystem or 'a disk'}{_speeds(disk)}."
     if disk.cold >= _SLOW or (small and disk.cold / each >= _ENOUGH_FILES):
         yield fine(
-            "disk", "This folder is read fast enough for most trainings", evidence
+            "disk", f"This folder is read at {units.size(disk.cold)}/s", evidence
         )
         return
     if small:

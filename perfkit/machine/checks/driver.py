@@ -26,7 +26,7 @@ class _Silence(NamedTuple):
 
 def no_card(machine: Machine) -> Iterator[Check]:
     """No NVIDIA GPU, and none that is left unused: plainly said, and nothing wrong."""
-    if machine.gpus or _wanted(machine):
+    if machine.gpus or wanted(machine):
         return
     platform = asking.platform(machine)
     if platform == "wsl2" and machine.nvidia_cards is None:
@@ -39,31 +39,16 @@ def no_card(machine: Machine) -> Iterator[Check]:
             remedy="If it has one: " + remedies.newer_driver(machine),
         )
         return
-    if machine.driver is not None:
-        yield Check(
-            id="driver-not-loaded",
-            status="unknown",
-            title="A driver is installed, not loaded, and no card is on the bus",
-            evidence=machine.no_gpu or "No GPU is reported.",
-            why="If this machine has no card, nothing is wrong. If it has one: the "
-            "system does not see it.",
-            remedy="If it has a card: " + _load(machine),
-        )
-        return
-    none = "No NVIDIA card is on the bus." if machine.nvidia_cards == 0 else ""
-    mac = "TensorFlow has no GPU build for macOS." if platform == "macos" else ""
-    yield Check(
-        id="no-gpu",
-        status="ok",
-        title="There is no NVIDIA GPU here: TensorFlow trains on the processor",
-        evidence=none or mac or machine.no_gpu or "No GPU is reported.",
-        why="Nothing is wrong. For large models, a machine with a GPU is faster.",
-    )
+    title, evidence = asking.without_gpu(machine), machine.no_gpu
+    if machine.nvidia_cards == 0:
+        evidence = "No NVIDIA card is on the bus."
+        title += ", and nothing for its driver to load" if machine.driver else ""
+    yield fine("no-gpu", title, evidence or "No GPU is reported.")
 
 
 def silent(machine: Machine) -> Iterator[Check]:
     """A card is there, or was meant to be, and its driver reports none."""
-    if machine.gpus or not _wanted(machine) or asking.platform(machine) == "wsl1":
+    if machine.gpus or not wanted(machine) or asking.platform(machine) == "wsl1":
         return
     kind = _SILENCES[_problem(machine)]
     known = machine.nvidia_cards
@@ -135,7 +120,7 @@ def lost(machine: Machine) -> Iterator[Check]:
             )
 
 
-def _wanted(machine: Machine) -> bool:
+def wanted(machine: Machine) -> bool:
     """Whether a GPU that is not reported is a fault."""
     # One that runs, or ran, has a card, which the bus of a container may hide. Images
     # of clouds bring one that is never loaded.
@@ -143,7 +128,7 @@ def _wanted(machine: Machine) -> bool:
         return True
     if machine.nvidia_cards is not None:
         return machine.nvidia_cards > 0
-    return machine.driver is not None or asking.cuda_libraries(machine)
+    return machine.driver is not None or bool(asking.cuda_libraries(machine))
 
 
 def _problem(machine: Machine) -> Problem:

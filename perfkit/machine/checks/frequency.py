@@ -32,7 +32,8 @@ def governor(machine: Machine) -> Iterator[Check]:
         f"The governor is {processor.governor}, the driver is {driver or 'unknown'}."
     )
     if processor.governor != _LOWEST or driver in _FOLLOWS_LOAD:
-        yield fine("governor", "The frequency of the cores follows the load", evidence)
+        title = "The governor does not keep the cores at their lowest speed"
+        yield fine("governor", title, evidence)
         return
     yield Check(
         id="governor",

@@ -41,7 +41,7 @@ def swapping(machine: Machine) -> Iterator[Check]:
         evidence=evidence,
         why="What a training touches there comes back from the disk, far slower than "
         "from RAM.",
-        remedy=_free(machine),
+        remedy=make_room(machine),
         cost=0.55,
     )
 
@@ -64,7 +64,7 @@ def ram(machine: Machine) -> Iterator[Check]:
         evidence=evidence,
         why="TensorFlow alone takes more than half a gigabyte. Caches and shuffle "
         "buffers that do not fit are swapped, or end the training.",
-        remedy=_more(machine) if small else _free(machine),
+        remedy=_more(machine) if small else make_room(machine),
         cost=0.4,
     )
 
@@ -82,7 +82,8 @@ def _more(machine: Machine) -> str:
     )
 
 
-def _free(machine: Machine) -> str:
+def make_room(machine: Machine) -> str:
+    """What makes room in memory."""
     if asking.platform(machine) == "windows":
         return "Close what takes much: Task Manager, Details, sorted by Memory"
     if asking.platform(machine) == "macos":

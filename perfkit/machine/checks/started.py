@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.machine.check import Check, fine
-from perfkit.machine.checks import asking, remedies
+from perfkit.machine.checks import asking, driver, memory, remedies
+from perfkit.machine.start import LATE
 from perfkit.machine.starting.child import COMPILING
 
 if TYPE_CHECKING:
@@ -18,21 +19,38 @@ if TYPE_CHECKING:
 
 UNSEEN = "unseen-gpu"
 # A consolation that a machine with a GPU is not to be given.
-_WITHOUT_GPU = re.compile(r" ?Without an NVIDIA GPU that is as it should be[.;]")
+_WITHOUT_GPU = " Without an NVIDIA GPU that is as it should be."
+
+
+def meaning(machine: Machine, said: Said) -> str:
+    """What a line of the log means on this machine."""
+    if machine.gpus or driver.wanted(machine):
+        return said.meaning.replace(_WITHOUT_GPU, "")
+    return said.meaning
 
 
 def broken(machine: Machine) -> Iterator[Check]:
     """TensorFlow cannot be started at all."""
-    if machine.start and COMPILING in machine.start.problem:
-        yield _uncompiled(machine, machine.start.problem)
-    elif machine.start and machine.start.problem:
+    problem = machine.start.problem if machine.start else ""
+    if machine.start and problem.startswith(LATE):
+        yield Check(
+            id="late-start",
+            status="unknown",
+            title="TensorFlow did not get through its start in time",
+            evidence=problem,
+        )
+    elif COMPILING in problem:
+        yield _uncompiled(machine, problem)
+    elif machine.start and problem:
         yield Check(
             id="no-start",
             status="fail",
             title="TensorFlow does not get through its start",
-            evidence=machine.start.problem,
+            evidence=problem,
             why="What it was doing then is what a training does first.",
-            remedy=_mended(machine, machine.start.said),
+            remedy=memory.make_room(machine)
+            if "SIGKILL" in problem
+            else _mended(machine, machine.start.said),
             cost=0.94,
         )
 
@@ -100,7 +118,7 @@ def _line(machine: Machine, said: Said) -> Check:
         if fatal
         else "TensorFlow warned at its start",
         evidence=f'It said: "{said.line}"',
-        why=_WITHOUT_GPU.sub("", said.meaning).strip(),
+        why=meaning(machine, said),
         remedy=_mended(machine, (said,)),
         cost=0.92 if fatal else 0.15,
     )

@@ -10,7 +10,6 @@ from perfkit.machine.checks import asking, compatibility, remedies
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfkit.machine.checks.compatibility import Build
     from perfkit.machine.record import Machine
 
 # The first version whose Windows build has no GPU.
@@ -66,10 +65,12 @@ def cpu_only(machine: Machine) -> Iterator[Check]:
         yield Check(
             id="cpu-only-build",
             status="fail",
-            title="This TensorFlow is built for the processor only",
+            title="This TensorFlow is built for AMD's GPUs, not for NVIDIA's"
+            if software.build == "rocm"
+            else "This TensorFlow is built for the processor only",
             evidence=f"{' and '.join(packages)} {version} has no CUDA, beside "
             f"{machine.gpus[0].name}.",
-            why="TensorFlow trains on the processor alone.",
+            why="TensorFlow leaves this GPU alone.",
             remedy=remedies.install_one(machine, packages),
             cost=1.0,
         )
@@ -105,24 +106,20 @@ def tested(machine: Machine) -> Iterator[Check]:
         )
         return
     first, last = build.python
+    # On the processor CUDA is not used, whichever the wheel was built for.
+    made = asking.built_for(machine) if machine.gpus else None
     evidence = (
         f"TensorFlow {compatibility.minor(version)} was tested with Python {first} to "
-        f"{last} (this is {machine.python}){_cuda(machine, build)}."
+        f"{last} (this is {machine.python})"
+        + (f" and CUDA {build.cuda} (this build: {made})." if made else ".")
     )
     python = compatibility.numbers(machine.python)[:2]
     in_range = compatibility.numbers(first) <= python <= compatibility.numbers(last)
-    made = asking.built_for(machine)
     as_made = made is None or compatibility.minor(made) == build.cuda
     if in_range and as_made:
         yield fine("tested-build", "This combination of versions was tested", evidence)
     else:
         yield _untested(evidence)
-
-
-def _cuda(machine: Machine, build: Build) -> str:
-    """The versions of CUDA of the tests and of this build, for a sentence's end."""
-    made = asking.built_for(machine)
-    return f" and CUDA {build.cuda} (this build: {made})" if made else ""
 
 
 def backend(machine: Machine) -> Iterator[Check]:

@@ -63,7 +63,7 @@ def room(measured: Measurement, asked: Asked) -> str:
     """What a batch has to fit into."""
     if measured.notes.get("gpus"):
         return "the GPU's memory"
-    return f"{units.size(asked.memory)} above the start"
+    return f"perfkit's limit of {units.size(asked.memory)} above the start"
 
 
 def _line(measured: Measurement) -> Iterator[str]:
@@ -81,13 +81,12 @@ def _line(measured: Measurement) -> Iterator[str]:
         yield (
             f"The line does not hold: a step of {size:,} takes {units.ratio(times)} "
             f"what it says, {than} than the interval allows. What a step costs then "
-            "depends on its size in another way, by caches or by kernels."
+            "depends on its size in another way, perhaps by caches or by kernels."
         )
 
 
 def _between(part: numbers.Between) -> str:
-    value, low, high = map(units.seconds, (part.value, part.low, part.high))
-    return f"{value} ({low} to {high})"
+    return units.between(part.value, part.low, part.high, units.seconds)
 
 
 def _half(line: Line) -> str:
@@ -184,12 +183,7 @@ def _usual_loop(measured: Measurement) -> Iterator[str]:
     if not said:
         return
     fair = measured.compare(numbers.name_of(large), numbers.name_of(small))
-    measured_fairly = (
-        f"; measured fairly it is {units.ratio(fair.ratio)} "
-        f"({units.ratio(fair.low)} to {units.ratio(fair.high)})"
-        if fair
-        else ""
-    )
+    measured_fairly = f"; measured fairly it is {fair.interval}" if fair else ""
     yield (
         f"The usual loop, one network through all sizes, says that {large:,} reaches "
         f"{' and '.join(said)} the rate of {small:,}{measured_fairly}. The size that "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.verdicts.batch import facts, numbers, search
+from perfkit.verdicts.words import interval, ratio
 
 if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
@@ -62,7 +63,8 @@ def _knee(measured: Measurement, knee: Knee) -> str:
 
 def _unclear(knee: Knee) -> str:
     compared, smallest = knee.against_best, knee.sizes[0]
-    most = units.ratio(compared.high) if compared else ""
+    known = compared is not None and units.is_known(compared.low, compared.high)
+    most = units.ratio(compared.high) if compared and known else f"{units.UNKNOWN}×"
     left = f"{knee.best:,} may be up to {most} as fast as {knee.size:,}"
     if knee.size == smallest:
         return f"Too noisy to say whether any size is faster than {smallest:,}: {left}"
@@ -77,10 +79,9 @@ def _gain(measured: Measurement, size: int) -> str:
     compared = measured.compare(numbers.name_of(size), measured.baseline)
     if timing is None or compared is None:
         return ""
-    between = f"95 % interval {compared.low:.2f} to {compared.high:.2f}"
     return (
-        f" ({units.rate(timing.rate)}, {units.ratio(compared.ratio)} "
-        f'"{compared.baseline}", {between})'
+        f" ({units.rate(timing.rate)}, {ratio(compared)} "
+        f'"{compared.baseline}", {interval(compared)})'
     )
 
 
@@ -90,11 +91,9 @@ def _overhead(measured: Measurement) -> str:
         return ""
     if not line.shows_overhead:
         return "no overhead of a step is shown"
-    value, low, high = (
-        units.seconds(s)
-        for s in (line.overhead.value, line.overhead.low, line.overhead.high)
-    )
-    return f"each step costs {value} before its first example ({low} to {high})"
+    cost = line.overhead
+    spent = units.between(cost.value, cost.low, cost.high, units.seconds)
+    return f"before its first example each step costs {spent}"
 
 
 def _largest(measured: Measurement, asked: Asked) -> str:

@@ -6,12 +6,14 @@ import hashlib
 
 from perfkit.workloads.loads import CPU, DISK, MEMORY
 
-QUIET, SLOW, MYSTERY = "quiet", "slow pipeline", "mystery"
+QUIET, MYSTERY = "quiet", "mystery"
+SLEEPING, DECODING = "sleeping pipeline", "decoding pipeline"
+PIPELINES = (SLEEPING, DECODING)
 
 
 def candidates(fed: str) -> tuple[str, ...]:
     """What a mystery may be: what can slow a training that is fed so, anywhere."""
-    return (CPU, MEMORY, SLOW, *([DISK] if fed == "disk" else []))
+    return (CPU, MEMORY, *PIPELINES, *([DISK] if fed == "disk" else []))
 
 
 def sealed(number: int, fed: str) -> str:

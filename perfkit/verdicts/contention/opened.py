@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from perfkit.errors import BadParameterError
 from perfkit.verdicts.contention import signs
 from perfkit.verdicts.contention.mystery import MYSTERY, sealed
+from perfkit.verdicts.contention.suspects import suspects
+from perfkit.verdicts.words import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,25 +24,29 @@ class Opened:
     Attributes:
         slowdown: What it was, by the name of its arm.
         because: What moved in the counters and the steps, a sentence each.
-        suspect: What those alone point to; "" where they point to nothing.
+        suspects: What fits those: one, several that cannot be told apart, or none.
     """
 
     slowdown: str
     because: tuple[str, ...]
-    suspect: str
+    suspects: tuple[str, ...]
 
     def __str__(self) -> str:
         """It was this, and that is how one could tell."""
         return "\n".join([f'It was "{self.slowdown}".', *self.because, *self._judged()])
 
     def _judged(self) -> Iterator[str]:
-        if not self.suspect:
+        if not self.suspects:
             yield "In this run no counter moved far enough to point to anything."
-        elif self.suspect != self.slowdown:
+        elif len(self.suspects) > 1:
             yield (
-                f'In this run these point to "{self.suspect}": the counters do not '
-                "tell the two apart here. On a quieter machine, or in more seconds, "
-                "they may."
+                f"By these it may be {listed(self.suspects)}: which one cannot be told "
+                "from this run. A quieter machine or more seconds may decide it."
+            )
+        elif self.slowdown not in self.suspects:
+            yield (
+                f"In this run these point to {listed(self.suspects)}, and that is "
+                "wrong. Something else came by: run it again on a quieter machine."
             )
 
 
@@ -59,11 +65,12 @@ def opened(finding: Finding) -> Opened:
             "This finding holds no mystery; run one with "
             '`perfkit.run("contention", mystery=7)`, or with any other number.'
         )
+    fed = str(finding.parameters.get("fed"))
     found = signs.moved(finding.trials, finding.samples, MYSTERY)
     return Opened(
-        slowdown=sealed(number, str(finding.parameters.get("fed"))),
+        slowdown=sealed(number, fed),
         because=tuple(f"{_upper(str(one))}." for one in found.values()),
-        suspect=signs.suspect(found),
+        suspects=suspects(finding.trials, finding.samples, MYSTERY, fed),
     )
 
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.verdicts.contention.mystery import QUIET, SLOW
+from perfkit.verdicts.contention.mystery import QUIET
 from perfkit.verdicts.contention.seen import seen_in
-from perfkit.workloads.loads import CPU, DISK, GPU, MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from perfkit.measure.trial import Trial
     from perfkit.verdicts.contention.seen import Samples, Seen
@@ -82,7 +81,7 @@ def _per_second(value: float) -> str:
 STEP = Sign(
     "a step",
     "a step took {}",
-    lambda seen: statistics.median(seen.steps),
+    lambda seen: statistics.fmean(seen.steps),
     units.seconds,
     0.1,
     share=True,
@@ -94,6 +93,14 @@ WAITING = Sign(
     units.percent,
     0.15,
 )
+REST = Sign(
+    "rest of a step",
+    "a step took {} besides waiting",
+    lambda seen: (sum(seen.steps) - seen.waited) / len(seen.steps),
+    units.seconds,
+    0.3,
+    share=True,
+)
 OTHERS = Sign(
     "other programs",
     "other programs kept {} busy",
@@ -103,7 +110,7 @@ OTHERS = Sign(
 )
 CPU_TIME = Sign(
     "CPU time of a step",
-    "a step took {} of CPU time",
+    "a step took {} of the training's own CPU time",
     _cpu_of_a_step,
     units.seconds,
     0.2,
@@ -111,7 +118,7 @@ CPU_TIME = Sign(
 )
 HELD = Sign(
     "memory of others",
-    "other programs held {} of memory",
+    "all but the training held {} of memory",
     _memory,
     units.size,
     300e6,
@@ -132,7 +139,7 @@ TAIL = Sign(
     units.ratio,
     0.5,
 )
-SIGNS = (STEP, TAIL, WAITING, OTHERS, CPU_TIME, READ, HELD, BUSY)
+SIGNS = (STEP, WAITING, REST, OTHERS, CPU_TIME, HELD, READ, TAIL, BUSY)
 
 
 def values(
@@ -152,8 +159,8 @@ def values(
 
 
 @dataclass(frozen=True)
-class Moved:
-    """A sign that grew against quiet: in every round, and far enough on average."""
+class Change:
+    """A sign beside something, against quiet: the means over the rounds of both."""
 
     sign: Sign
     before: float
@@ -165,36 +172,43 @@ class Moved:
         return f"{said}, against {self.sign.write(self.before)} when quiet"
 
 
-def moved(trials: Sequence[Trial], samples: Samples, variant: str) -> dict[Sign, Moved]:
-    """The signs of a variant that show it, apart from the length of a step."""
-    quiet, other = (values(trials, samples, name) for name in (QUIET, variant))
-    found = {}
-    for sign in SIGNS[1:]:
-        before, after = quiet.get(sign, {}), other.get(sign, {})
-        rounds = sorted(before.keys() & after.keys())
-        grew = [sign.grew(before[r], after[r]) for r in rounds]
+def changes(
+    trials: Sequence[Trial], samples: Samples, variant: str
+) -> dict[Sign, Change]:
+    """Every sign that was read of a variant and of quiet in the same rounds."""
+    pairs = _pairs(trials, samples, variant)
+    return {
+        sign: Change(sign, *map(statistics.fmean, zip(*both, strict=True)))
+        for sign, both in pairs.items()
+    }
+
+
+def moved(
+    trials: Sequence[Trial], samples: Samples, variant: str
+) -> dict[Sign, Change]:
+    """The signs that grew, apart from the length of a step.
+
+    They grew in every round, and far enough on average.
+    """
+    found = changes(trials, samples, variant)
+    for sign, both in _pairs(trials, samples, variant).items():
+        grew = [sign.grew(before, after) for before, after in both]
         # Half as far in each round: what came by once is no sign.
-        if grew and min(grew) > 0.5 and statistics.fmean(grew) > 1:
-            found[sign] = Moved(
-                sign,
-                statistics.fmean(before[r] for r in rounds),
-                statistics.fmean(after[r] for r in rounds),
-            )
+        if sign is STEP or min(grew) <= 0.5 or statistics.fmean(grew) <= 1:
+            del found[sign]
     return found
 
 
-def suspect(found: Mapping[Sign, Moved]) -> str:
-    """Name the slow-down that the signs point to; "" where they point to none."""
-    if BUSY in found:
-        return GPU
-    if READ in found:
-        return DISK
-    # Other programs also grow where a training that waits leaves cores to them.
-    if WAITING in found:
-        return SLOW
-    if OTHERS in found:
-        return MEMORY if CPU_TIME in found or HELD in found else CPU
-    return ""
+def _pairs(
+    trials: Sequence[Trial], samples: Samples, variant: str
+) -> dict[Sign, list[tuple[float, float]]]:
+    quiet, other = (values(trials, samples, name) for name in (QUIET, variant))
+    found = {}
+    for sign in SIGNS:
+        before, after = quiet.get(sign, {}), other.get(sign, {})
+        if rounds := sorted(before.keys() & after.keys()):
+            found[sign] = [(before[r], after[r]) for r in rounds]
+    return found
 
 
 def _tail(steps: Sequence[float]) -> float:

@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING
 
 from perfkit.findings.record import Verdict
 from perfkit.verdicts.contention import signs
-from perfkit.verdicts.contention.mystery import MYSTERY, QUIET, SLOW
-from perfkit.verdicts.words import failures, listed, noise, quoted
+from perfkit.verdicts.contention.mystery import (
+    DECODING,
+    MYSTERY,
+    PIPELINES,
+    QUIET,
+    SLEEPING,
+)
+from perfkit.verdicts.contention.suspects import suspects
+from perfkit.verdicts.words import failures, listed, longer, noise, quoted, rounds
 from perfkit.workloads.loads import CPU, DISK, GPU, MEMORY
 
 if TYPE_CHECKING:
@@ -21,19 +28,31 @@ if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
 
+_SLOW = (
+    "Where a training waits for input like this, and no other program takes the cores, "
+    "its pipeline is slow: ask `perfkit run data-pipeline`."
+)
 _REMEDIES = {
     CPU: "Where a training shows these signs, see in `top` who takes the cores and end "
-    "it, start it as `nice -n 19 COMMAND`, or keep it to a core of its own with "
-    "`taskset -c 0 COMMAND`.",
+    f"it: that is what {quoted(QUIET)} measured. `nice -n 19 COMMAND`, or a core of "
+    "its own with `taskset -c 0 COMMAND`, may help too and was not measured.",
     MEMORY: "Where a training shows these signs, see in `top` who computes, and run it "
-    "afterwards: `nice` frees cores, but all cores share the way to memory.",
-    DISK: "Where a training shows these signs, see in `iotop` who reads, start it as "
-    "`ionice -c 3 COMMAND`, or keep the data in memory with `dataset.cache()`.",
+    "afterwards. `nice` frees cores, but not the way to memory that they share.",
+    DISK: "Where a training shows these signs, see in `iotop` who reads, and run it "
+    "afterwards. If your training reads from that disk, `dataset.cache()` may help too "
+    "and was not measured.",
     GPU: "Where a training shows these signs, see in `nvidia-smi` who uses the GPU, "
     "and end it or take another one with `CUDA_VISIBLE_DEVICES`.",
-    SLOW: "Where a training waits for input like this, its pipeline is slow, not its "
-    "machine: ask `perfkit run data-pipeline`.",
+    SLEEPING: f"{_SLOW} It leaves the cores alone, so it waits for something: a disk, "
+    "a network, a lock.",
+    DECODING: f"{_SLOW} The CPU time of a step grew with it, so it computes, as "
+    "decoding does.",
 }
+_WHO = {
+    SLEEPING: "neither the training nor others use more cores than before",
+    DECODING: "the training itself uses the cores",
+}
+_OF_LOADS = (signs.READ, signs.BUSY, signs.OTHERS)
 # Other programs that take this many cores are no quiet.
 _BUSY_CORES = 0.3
 _QUIETER = "End what else runs on this machine, or give the run more seconds."
@@ -58,26 +77,34 @@ def judge(measured: Measurement) -> Verdict:
     return Verdict(
         headline=(
             f"{quoted(worst.variant)} costs this training most"
-            f"{_tied(measured, worst, slower)}: a step takes {_longer(worst)}{shown}."
+            f"{_tied(measured, worst, compared)}: a step takes {_longer(worst)}{shown}."
         ),
         because=because,
         next=_REMEDIES[worst.variant],
     )
 
 
-def _tied(measured: Measurement, worst: Comparison, slower: list[Comparison]) -> str:
-    """Name those of the slower ones that may cost as much as the dearest."""
+def _tied(measured: Measurement, worst: Comparison, compared: list[Comparison]) -> str:
+    """Name those that are not shown to cost less than the dearest."""
     ties = [
         other.variant
-        for other in slower
+        for other in compared
         if other is not worst
-        and (against := measured.compare(worst.variant, other.variant))
-        and against.verdict != "slower"
+        and (
+            (against := measured.compare(worst.variant, other.variant)) is None
+            or against.verdict != "slower"
+        )
     ]
-    return f", and no difference to {listed(ties)} is shown" if ties else ""
+    return f", and {listed(ties)} may cost as much" if ties else ""
 
 
 def _of_none(compared: list[Comparison], because: tuple[str, ...]) -> Verdict:
+    if not compared:
+        return Verdict(
+            headline="Too little was measured to say anything.",
+            because=because,
+            next=_QUIETER,
+        )
     noisy = [c.variant for c in compared if c.verdict == "too noisy to say"]
     doubt = f"; of {listed(noisy)} it is too noisy to say" if noisy else ""
     return Verdict(
@@ -85,7 +112,7 @@ def _of_none(compared: list[Comparison], because: tuple[str, ...]) -> Verdict:
         because=because,
         next=_QUIETER
         if noisy
-        else "Leave such programs running: this training does not need what they take.",
+        else "Leave them as they are: each costs this training less than 10 %.",
     )
 
 
@@ -99,7 +126,9 @@ def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
             "`perfkit.experiments.contention.opened(finding)`."
         )
     else:
-        headline = f"The mystery: {compared.verdict}; a step takes {_longer(compared)}."
+        headline = (
+            f"The mystery: {compared.judgement}; a step takes {_longer(compared)}."
+        )
         following = _QUIETER
     return Verdict(headline=headline, because=because, next=following)
 
@@ -121,7 +150,7 @@ def _each(measured: Measurement, compared: list[Comparison]) -> Iterator[str]:
         shown = _moved(measured, one.variant)
         said = "; ".join(map(str, shown)) or "no counter moved with it in every round"
         yield (
-            f"With {quoted(one.variant)} a step takes {_longer(one)}: {one.verdict}. "
+            f"With {quoted(one.variant)} a step takes {_longer(one)}: {one.judgement}. "
             f"Its signs: {said}."
         )
     yield from _apart(measured, compared)
@@ -129,30 +158,26 @@ def _each(measured: Measurement, compared: list[Comparison]) -> Iterator[str]:
 
 def _apart(measured: Measurement, compared: list[Comparison]) -> Iterator[str]:
     """How a slow pipeline is told from a busy machine, where this run shows it."""
-    slower = [c.variant for c in compared if c.verdict == "slower"]
-    if SLOW not in slower or len(slower) < 2:
-        return
-    shown = signs.moved(measured.trials, measured.samples, SLOW)
-    if signs.suspect(shown) == SLOW and signs.OTHERS not in shown:
-        yield (
-            f"{quoted(SLOW)} slows it too: its wait for input grew, and no other "
-            "program was seen to take more of the machine. That tells it from the rest."
-        )
+    slower = {c.variant for c in compared if c.verdict == "slower"}
+    for name in PIPELINES:
+        fits = suspects(measured.trials, measured.samples, name)
+        if name in slower and fits == (name,):
+            yield (
+                f"{quoted(name)} is told from a busy machine: a step waits for input, "
+                f"and in the time that is added to it {_WHO[name]}."
+            )
 
 
-def _moved(measured: Measurement, variant: str) -> list[signs.Moved]:
+def _moved(measured: Measurement, variant: str) -> list[signs.Change]:
     """The signs of a variant, the one that points to something first."""
     shown = signs.moved(measured.trials, measured.samples, variant)
-    first = (signs.READ, signs.BUSY, signs.WAITING, signs.OTHERS)
+    # Others' cores may grow beside a training that waits, and waiting beside others.
+    first = (signs.WAITING, signs.CPU_TIME) if variant in PIPELINES else _OF_LOADS
     order = [sign for sign in (*first, *signs.SIGNS) if sign in shown]
     return [shown[sign] for sign in dict.fromkeys(order)]
 
 
 def _longer(compared: Comparison) -> str:
     """The time of a step as a multiple of the quiet one, with its interval."""
-    low, high = 1 / compared.high, 1 / compared.low
-    rounds = f"{compared.rounds} round{'s' if compared.rounds != 1 else ''}"
-    return (
-        f"{1 / compared.ratio:.2f} times as long as when quiet (95 % interval "
-        f"{low:.2f} to {high:.2f}, {rounds})"
-    )
+    times, sure = longer(compared)
+    return f"{times} times as long as when quiet ({sure}, {rounds(compared)})"

@@ -15,6 +15,7 @@ from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.verdicts.convolution.numbers import at_equal_work, widened
+from perfkit.verdicts.words import interval, ratio
 from perfkit.workloads.convolutions import trying, working
 from perfkit.workloads.convolutions.ways import BASELINE, WAYS
 
@@ -109,8 +110,8 @@ def _next(problem: Problem, found: list[Comparison], shown: list[Comparison]) ->
 
 def _sentence(compared: Comparison) -> str:
     return (
-        f"{compared.variant} runs at {units.ratio(compared.ratio)} the speed of "
-        f"{compared.baseline} (95 % interval {compared.low:.2f} to {compared.high:.2f})"
+        f"{compared.variant} runs at {ratio(compared)} the speed of "
+        f"{compared.baseline} ({interval(compared)})"
     )
 
 

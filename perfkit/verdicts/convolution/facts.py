@@ -98,8 +98,9 @@ def _beyond(ways: list[Speed]) -> str:
     if not any(s.within.get(s.bound, (0.0,))[0] > 1 for s in ways):
         return ""
     return (
-        " More than 100 %: a limit is the speed of one large piece of work, and work "
-        "of another shape may suit this machine better."
+        " More than 100 %: a limit is the speed of one large piece of work. Work of "
+        "another shape may suit this machine better, and Winograd and FFT need fewer "
+        "operations than are counted."
     )
 
 
@@ -131,8 +132,9 @@ def _calls(back: PayBack, problem: Problem) -> str:
         None if examples is None else math.ceil(examples / problem.batch)
         for examples in (back.examples, back.low, back.high)
     )
-    most = "no known end" if high is None else f"{high:,}"
-    return f"{calls:,} call{'s' * (calls != 1)} (95 % interval {low:,} to {most})"
+    if high is None or not units.is_known(low or 0, high):
+        return f"{low:,} calls at least"
+    return f"{calls:,} call{'s' * (calls != 1)} (95 % interval {low:,} to {high:,})"
 
 
 def _shorter(measured: Measurement) -> Iterator[str]:
@@ -141,7 +143,7 @@ def _shorter(measured: Measurement) -> Iterator[str]:
         if way.precision != "float32" and compared:
             yield (
                 f"{quoted(name)} runs at {units.ratio(compared.ratio)} "
-                f"{quoted(BASELINE)} ({interval(compared)}; {compared.verdict}). Its "
+                f"{quoted(BASELINE)} ({interval(compared)}; {compared.judgement}). Its "
                 "answer is right to 2 or 3 digits only, so it does not compete."
             )
 

@@ -8,7 +8,7 @@ from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.measure.statistics import WORTH_KNOWING
 from perfkit.verdicts.convolution import facts, numbers
-from perfkit.verdicts.words import interval, quoted
+from perfkit.verdicts.words import interval, quoted, ratio
 from perfkit.workloads.convolutions.ways import BASELINE, OWN, WAYS
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from perfkit.workloads.convolutions.problem import Problem
 
 _NEXT: dict[Bound, str] = {
-    "compute": "Only less arithmetic or shorter numbers make this faster: fewer "
+    "compute": "Less arithmetic or shorter numbers make this faster: fewer "
     "channels, a larger stride, bfloat16 where this machine has units for it.",
     "memory": "Move fewer numbers: compute several layers in one compiled function, or "
     "use shorter numbers.",
     "overhead": "Give each call more work: a larger batch, or the whole model in one "
-    "`tf.function`. No faster convolution helps here.",
+    "`tf.function`. A faster convolution saves less than half of a call here.",
     "none": "",
 }
 _QUIETER = "End what else runs on this machine, or give the run more seconds."
@@ -64,7 +64,7 @@ def _won(speed: Speed, best: Timing, ties: list[Timing], compared: Comparison) -
     shared = ""
     if ties:
         names = facts.listed(tie.variant for tie in ties)
-        shared = f", and no difference to {names} is shown"
+        shared = f", and is not shown to differ from {names}"
     return (
         f"{quoted(best.variant)} computes this convolution fastest here{shared}: "
         f"{_reached(best, speed)}, {_gain(compared)}."
@@ -105,7 +105,7 @@ def _not_won(
 
 
 def _gain(compared: Comparison) -> str:
-    times = f"{units.ratio(compared.ratio)} {quoted(compared.baseline)}"
+    times = f"{ratio(compared)} {quoted(compared.baseline)}"
     return f"{times} ({interval(compared)})"
 
 

@@ -9,14 +9,13 @@ import numpy as np
 
 from perfkit import units
 from perfkit.verdicts.crossover import numbers
-from perfkit.verdicts.words import noise, quoted
+from perfkit.verdicts.words import brief, noise, quoted
 from perfkit.workloads.crossover import jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
     from perfkit.verdicts.batch.numbers import Between
     from perfkit.verdicts.crossover.numbers import Curve
 
@@ -68,7 +67,7 @@ def because(measured: Measurement, asked: Asked) -> Iterator[str]:
     yield from noise(measured)
     drawn = numbers.curve(measured)
     if drawn:
-        gains = "; ".join(f"{p.what} {gain(p.gain)}" for p in drawn.points)
+        gains = "; ".join(f"{p.what} {brief(p.gain)}" for p in drawn.points)
         first, second = numbers.devices(measured)
         yield f"Gain of {quoted(second)} over {quoted(first)}: {gains}."
     yield from _costs(measured)
@@ -79,12 +78,6 @@ def because(measured: Measurement, asked: Asked) -> Iterator[str]:
     yield from _wire(measured)
     yield from _held_back(measured)
     yield from failures(measured)
-
-
-def gain(compared: Comparison) -> str:
-    """A comparison in a few words."""
-    low, high = units.significant(compared.low), units.significant(compared.high)
-    return f"{units.ratio(compared.ratio)} ({low} to {high}; {compared.verdict})"
 
 
 def dots(measured: Measurement, drawn: Curve, asked: Asked) -> tuple[Dot, ...]:
@@ -128,7 +121,7 @@ def _speed(each: Between, unit: str) -> list[str]:
 
 def between(part: Between, write: Any) -> str:
     """A fitted number with its interval."""
-    return f"{write(part.value)} ({write(part.low)} to {write(part.high)})"
+    return units.between(part.value, part.low, part.high, write)
 
 
 def _overhead(measured: Measurement, drawn: Curve) -> Iterator[str]:
@@ -143,7 +136,8 @@ def _overhead(measured: Measurement, drawn: Curve) -> Iterator[str]:
     ]
     yield (
         f"On {quoted(second)} the part before any work is {' and '.join(shares)}, as "
-        "fitted: no device makes that part shorter by computing faster."
+        "fitted: more arithmetic units do not make that part shorter; a faster core, "
+        "XLA and several steps in a call can."
     )
 
 
@@ -154,26 +148,26 @@ def _other_batches(measured: Measurement, drawn: Curve) -> Iterator[str]:
         if usual and point.batch != drawn.batch:
             yield (
                 f"With {point.batch:,} instead of {drawn.batch:,} examples a batch, "
-                f"{point.what} gains {gain(point.gain)} instead of "
+                f"{point.what} gains {brief(point.gain)} instead of "
                 f"{units.ratio(usual.gain.ratio)}."
             )
 
 
 def _dots(measured: Measurement, drawn: Curve, asked: Asked) -> Iterator[str]:
     for dot in dots(measured, drawn, asked):
-        ends = f"{units.significant(dot.low)} to {units.significant(dot.high)}"
+        gain = units.ratio_between(dot.gain, dot.low, dot.high)
         width = f"width {units.significant(dot.width)}"
         if dot.measured:
             on_curve, *_ = drawn.at(dot.width)
             yield (
                 f"A step of {quoted(dot.what)} has as much arithmetic as {width}; it "
-                f"gains {units.ratio(dot.gain)} ({ends}), where the curve has "
+                f"gains {gain}, where the curve has "
                 f"{units.ratio(on_curve)}."
             )
         else:
             yield (
                 f"A dense network with {dot.what} is like {width}: by the curve it "
-                f"gains {units.ratio(dot.gain)} ({ends}). It was not measured itself."
+                f"gains {gain}. It was not measured itself."
             )
 
 
@@ -232,19 +226,19 @@ def _wire(measured: Measurement) -> Iterator[str]:
     if fed is None or resident is None:
         return
     share, low, high = (
-        units.percent(max(0.0, 1 - r))
-        for r in (resident.ratio, resident.high, resident.low)
+        max(0.0, 1 - r) for r in (resident.ratio, resident.high, resident.low)
     )
     yield (
-        f"Bringing each batch to the GPU as floats takes {share} of a step ({low} to "
-        f"{high}): {resident.verdict} than with a batch that stays there."
+        "Of a step, bringing each batch to the GPU as floats takes "
+        f"{units.between(share, low, high, units.percent)}: {resident.verdict} than "
+        "with a batch that stays there."
         if not resident.is_noise
-        else f"Bringing each batch to the GPU as floats: {gain(resident)}."
+        else f"Bringing each batch to the GPU as floats: {brief(resident)}."
     )
     for name, how in ((BYTES, "As bytes"), (AHEAD, "Ahead of the step")):
         compared = measured.compare(name, FLOATS)
         if compared:
-            yield f"{how} instead, the training runs at {gain(compared)}."
+            yield f"{how} instead, the training runs at {brief(compared)}."
 
 
 def _held_back(measured: Measurement) -> Iterator[str]:

@@ -141,10 +141,10 @@ def fits(measured: Measurement) -> dict[str, Fit]:
 def curve(measured: Measurement) -> Curve | None:
     """The curve over widths, at the batch size that most widths have.
 
-    None with fewer than two widths.
+    None with fewer than three widths: through two there is a line, and no shape.
     """
     along = _along_width(points(measured))
-    if len(along) < 2:
+    if len(along) < 3:
         return None
     batch, known = along[0].batch, np.log([p.size.width for p in along if p.size])
     x = np.linspace(known[0], known[-1], _POINTS)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.verdicts.crossover import facts, numbers, where
+from perfkit.verdicts.words import brief
 
 if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
@@ -33,7 +34,7 @@ def judge(measured: Measurement, asked: Asked) -> Verdict:
     drawn = numbers.curve(measured)
     if drawn is None:
         return Verdict(
-            headline="Fewer than two widths were timed on both devices, so nothing "
+            headline="Fewer than three widths were timed on both devices, so nothing "
             "is said about where the second one pays.",
             because=because,
             next="Look at how the trials ended, or give the run more seconds.",
@@ -77,9 +78,9 @@ def _said(found: Crossing, drawn: Curve) -> str:
 def _from(found: Crossing, drawn: Curve) -> str:
     batch = f"batch {drawn.batch:,}"
     high = _width(found.high or 0.0)
-    if found.low is None or found.width is None:
+    if found.width is None or not units.is_known(found.low or 0.0, found.high or 0.0):
         return f"from width {high} on at the latest, 95 % sure ({batch})"
-    between = f"95 % interval {_width(found.low)} to {high}"
+    between = f"95 % interval {_width(found.low or 0.0)} to {high}"
     return f"from about width {_width(found.width)} on ({between}; {batch})"
 
 
@@ -99,10 +100,8 @@ def _elsewhere(found: Crossing, drawn: Curve) -> str:
 
 
 def _gain(point: Point, of: str = "") -> str:
-    gain = point.gain
-    low, high = units.significant(gain.low), units.significant(gain.high)
-    where_it_is = f"{of} at {point.what} ({low} to {high}; {gain.verdict})"
-    return units.ratio(gain.ratio) + where_it_is
+    times, more = brief(point.gain).split(" ", 1)
+    return f"{times}{of} at {point.what} {more}"
 
 
 def _width(width: float) -> str:
@@ -134,8 +133,8 @@ def _larger(measured: Measurement, drawn: Curve) -> str:
         return ""
     batch = f"`batch_size={paying[-1].batch}`, with which {paying[-1].what} pays"
     return (
-        f", or make a step larger: try {batch}, and `steps_per_execution=16` in "
-        "`model.compile`, whose gain `perfkit run execution-mode` measures"
+        f", or make a step larger: {batch}. `perfkit run execution-mode` measures what "
+        "several steps in a call bring"
     )
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.measure.pay_back import pay_back, typical
-from perfkit.verdicts.words import failures, interval, noise, quoted
+from perfkit.verdicts.words import failures, interval, longer, noise, quoted
 from perfkit.workloads.execution.fits import BY_DEFAULT
 from perfkit.workloads.execution.observers import VALIDATION_SHARE
 from perfkit.workloads.execution.traces import NOTE
-from perfkit.workloads.execution.ways import REMEDIES, UNWATCHED, WAYS
+from perfkit.workloads.execution.ways import FIT, REMEDIES, UNWATCHED, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def paying(paid: PayBack, batch: int) -> str:
             if paid.paying == "never"
             else "is not shown to pay back"
         )
-    return f"has paid back after about {paid.steps(batch)}"
+    return f"has paid back after {paid.steps(batch)}"
 
 
 def traces(measured: Measurement, name: str) -> dict[str, Any]:
@@ -68,8 +68,8 @@ def traces(measured: Measurement, name: str) -> dict[str, Any]:
 
 def slowdown(compared: Comparison) -> str:
     """A comparison as the time that the variant's work takes, in words."""
-    low, high = 1 / compared.high, 1 / compared.low
-    return f"{1 / compared.ratio:.2f} times as long ({low:.2f} to {high:.2f})"
+    times, sure = longer(compared)
+    return f"{times} times as long ({sure})"
 
 
 def _calls(measured: Measurement, batch: int) -> Iterator[str]:
@@ -96,14 +96,11 @@ def _pay_backs(measured: Measurement, batch: int) -> Iterator[str]:
 def _by_default(measured: Measurement) -> Iterator[str]:
     told = [t.notes[BY_DEFAULT] for t in measured.trials if BY_DEFAULT in t.notes]
     if told:
-        means, does, then = (
-            ('"fit XLA"', "uses XLA", "not to")
-            if told[-1]
-            else ('"fit"', "uses no XLA", "to")
-        )
+        uses = "compiles with XLA" if told[-1] else "uses no XLA"
         yield (
-            'The default of `compile`, `jit_compile="auto"`, is the same as '
-            f"{means} on this machine: Keras {does} unless it is told {then}."
+            f'{quoted(FIT)} is what `compile` gives by default, `jit_compile="auto"`: '
+            f"here Keras {uses} then. It uses XLA where TensorFlow has another device "
+            "than the processor and every layer of the model can be compiled."
         )
 
 
@@ -127,7 +124,7 @@ def _remedies(measured: Measurement) -> Iterator[str]:
         if compared:
             yield (
                 f"{quoted(remedy)} runs at {units.ratio(compared.ratio)} the rate of "
-                f"{quoted(guilty)} ({interval(compared)}; {compared.verdict})."
+                f"{quoted(guilty)} ({interval(compared)}; {compared.judgement})."
             )
 
 

@@ -12,8 +12,8 @@ from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.measure.pay_back import pay_back
 from perfkit.verdicts.execution import facts
-from perfkit.verdicts.words import interval, listed, quoted
-from perfkit.workloads.execution.ways import REMEDIES, UNWATCHED, WAYS
+from perfkit.verdicts.words import interval, listed, longer, quoted, ratio, rounds
+from perfkit.workloads.execution.ways import FIT, REMEDIES, UNWATCHED, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,13 +29,16 @@ _TRACED_ONCE = {
     "ragged last batch": "dataset.batch(batch, drop_remainder=True)",
 }
 _QUIETER = "End what else runs on this machine, or give the run more seconds."
-# What to write where an observer is too dear.
-_CHEAPER = {
+# What to write where an observer is expensive: without it, as it was timed, ...
+_WITHOUT = {
     "metrics": "model.compile(..., metrics=None)",
+    "progress bar": "model.fit(..., verbose=0)",
+}
+# ... or less often, where nobody trains without it.
+_RARER = {
     "callback": "def on_epoch_end(self, epoch, logs=None): ...  # not after each batch",
-    "progress bar": "model.fit(..., verbose=2)",
     "validation": "model.fit(..., validation_data=held_back, validation_freq=5)",
-    "histograms": "keras.callbacks.TensorBoard(folder, histogram_freq=0)",
+    "histograms": "keras.callbacks.TensorBoard(folder, histogram_freq=5)",
 }
 
 
@@ -55,7 +58,7 @@ def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
         return _of_retracing(measured, guilty, because)
     observers = facts.of_kind(measured, "observer")
     if watched := _compared(measured, dict.fromkeys(observers, UNWATCHED)):
-        return _of_observers(watched, because)
+        return _of_observers(measured, watched, because)
     return Verdict(
         headline="Nothing could be compared.",
         because=because,
@@ -71,37 +74,57 @@ def _of_modes(
     compared = measured.compare(best.variant, baseline)
     if compared is None or compared.verdict != "faster" or best.variant == baseline:
         return Verdict(
-            headline=_not_won(best, ties, compared, baseline, batch),
+            headline=_not_won(measured, best, ties, compared, batch),
             because=because,
-            next=_stay(compared, baseline),
+            next=_tied_with(measured, ties)[1] or _stay(compared, baseline),
         )
     paid = pay_back(measured, best.variant, baseline)
     pays = f"; it {facts.paying(paid, batch)}" if paid else ""
     return Verdict(
         headline=(
             f"{quoted(best.variant)} trains fastest here{_tied(ties)}: "
-            f"{_step(best, batch)}, {units.ratio(compared.ratio)} the examples per "
+            f"{_step(best, batch)}, {ratio(compared)} the examples per "
             f"second of {quoted(baseline)} ({interval(compared)}){pays}."
         ),
         because=because,
-        next=f"Change this line: `{WAYS[best.variant].advice}`.",
+        next=f"Change this line: `{WAYS[best.variant].advice}`."
+        f"{_against_fit(measured, best.variant)}",
         winner=best.variant,
     )
 
 
+def _against_fit(measured: Measurement, best: str) -> str:
+    """What is left to gain for who calls ``fit`` already, as most do."""
+    compared = measured.compare(best, FIT)
+    if compared is None or best == FIT or measured.baseline == FIT:
+        return ""
+    return (
+        f" Against {quoted(FIT)} it reaches {ratio(compared)} "
+        f"({interval(compared)}): {compared.judgement}."
+    )
+
+
+def _tied_with(measured: Measurement, ties: Sequence[Timing]) -> tuple[str, str]:
+    """Of which modes noise leaves open whether they are faster, and what to do."""
+    names = (tie.variant for tie in ties if tie.variant != measured.baseline)
+    found = (measured.compare(name, measured.baseline) for name in names)
+    return _doubt([one for one in found if one is not None])
+
+
 def _not_won(
+    measured: Measurement,
     best: Timing,
     ties: Sequence[Timing],
     compared: Comparison | None,
-    baseline: str,
     batch: int,
 ) -> str:
+    baseline = measured.baseline
     name = quoted(baseline)
     if best.variant == baseline:
         if ties:
             return (
                 f"No mode is shown to be faster than {name}, which takes "
-                f"{_step(best, batch)}."
+                f"{_step(best, batch)}{_tied_with(measured, ties)[0]}."
             )
         return f"{name} is the fastest mode here: {_step(best, batch)}."
     if compared is None:
@@ -110,7 +133,7 @@ def _not_won(
             f"compares it with {name}."
         )
     reached = (
-        f"the best, {quoted(best.variant)}, reaches {units.ratio(compared.ratio)}"
+        f"the best, {quoted(best.variant)}, reaches {ratio(compared)}"
         f" ({interval(compared)})"
     )
     if compared.verdict == "too noisy to say":
@@ -163,21 +186,17 @@ def _as_dear(measured: Measurement, worst: Comparison, slower: list[Comparison])
     others = (found.variant for found in slower if found is not worst)
     held = {name: measured.compare(name, worst.variant) for name in others}
     tied = [name for name, c in held.items() if c is None or c.verdict != "faster"]
-    return f", and no difference to {listed(tied)} is shown" if tied else ""
+    return f", and is not shown to differ from {listed(tied)}" if tied else ""
 
 
 def _times(compared: Comparison) -> str:
     """How many times as long it takes, with what is left open."""
-    longer, low, high = (
-        units.significant(1 / ratio)
-        for ratio in (compared.ratio, compared.high, compared.low)
-    )
-    rounds = f"{compared.rounds} round{'s' * (compared.rounds != 1)}"
-    return f"{longer} times (95 % interval {low} to {high}, {rounds})"
+    times, sure = longer(compared)
+    return f"{times} times ({sure}, {rounds(compared)})"
 
 
 def _of_observers(
-    compared: tuple[Comparison, ...], because: tuple[str, ...]
+    measured: Measurement, compared: tuple[Comparison, ...], because: tuple[str, ...]
 ) -> Verdict:
     slower = [found for found in compared if found.verdict == "slower"]
     if not slower:
@@ -185,17 +204,27 @@ def _of_observers(
         return Verdict(
             headline=f"No observer is shown to slow this training down{doubt}.",
             because=because,
-            next=quieter or "Watch as much as you like.",
+            next=quieter
+            or "Keep those that you read: each alone costs less than a tenth here.",
         )
     dearest = min(slower, key=lambda found: found.ratio)
     return Verdict(
         headline=(
-            f"{quoted(dearest.variant)} is the dearest observer here: with it "
-            f"the same training takes {facts.slowdown(dearest)}, over "
-            f"{dearest.rounds} rounds."
+            f"{quoted(dearest.variant)} is the most expensive observer here"
+            f"{_as_dear(measured, dearest, slower)}: with it the same training takes "
+            f"{facts.slowdown(dearest)}, over {dearest.rounds} rounds."
         ),
         because=because,
-        next=f"Change this line: `{_CHEAPER[dearest.variant]}`.",
+        next=_cheaper(dearest.variant),
+    )
+
+
+def _cheaper(observer: str) -> str:
+    if observer in _WITHOUT:
+        return f"Change this line: `{_WITHOUT[observer]}`."
+    return (
+        f"Let it work less often: `{_RARER[observer]}`. Only leaving it out was timed, "
+        "so this gains less."
     )
 
 
@@ -211,7 +240,7 @@ def _tied(ties: Sequence[Timing]) -> str:
     if not ties:
         return ""
     others = listed([tie.variant for tie in ties])
-    return f", and no difference to {others} is shown"
+    return f", and is not shown to differ from {others}"
 
 
 def _step(timing: Timing, batch: int) -> str:

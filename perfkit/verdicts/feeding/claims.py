@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
+from perfkit.verdicts.words import interval, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,7 +14,15 @@ if TYPE_CHECKING:
     from perfkit.findings.record import Finding
     from perfkit.measure.statistics import Comparison
 
-Answer = Literal["not so", "so here", "not so here", "mixed", "not measured"]
+Answer = Literal[
+    "not so",
+    "so here",
+    "not so here",
+    "mixed",
+    "too noisy to say",
+    "not measured",
+    "cannot be tested here",
+]
 
 
 @dataclass(frozen=True)
@@ -45,11 +54,11 @@ def _map_on_gpu(finding: Finding) -> Claim:
     places = list(_places(finding))
     if not places:
         return _not_measured(says, "essential")
-    gain = _compared(finding, ("parallel map", "prefetch", "rewritten"))
+    gain = _compared(finding, ("parallel map", "prefetch"))
     return Claim(
         says,
-        "not so" if not any(_on_gpu(place) for place in places) else "so here",
-        (*_where(places), *(f"What it gains, it gains on the CPU: {c}." for c in gain)),
+        _about_gpu(places),
+        (*_where(places), *(f"Measured: {c}." for c in gain)),
     )
 
 
@@ -61,7 +70,7 @@ def _vectorised_on_gpu(finding: Finding) -> Claim:
         return _not_measured(says, "python,augmentation")
     return Claim(
         says,
-        "not so" if not any(_on_gpu(place) for place in places) else "so here",
+        _about_gpu(places),
         (*_where(places), *(f"Measured: {compared}." for compared in gain)),
     )
 
@@ -70,15 +79,16 @@ def _records(finding: Finding) -> Claim:
     says = "TFRecord is faster than a folder of files."
     names = ("tfrecord jpeg", "tfrecord raw", "tfrecord shards")
     found = [c for c in finding.comparisons if c.variant in names]
-    if not found:
-        return _not_measured(says, "formats")
     verdicts = {c.verdict for c in found if c.baseline == "prefetch"}
-    answer: Answer = "mixed"
-    if "faster" not in verdicts:
-        answer = "not so here"
-    elif verdicts == {"faster"}:
-        answer = "so here"
-    return Claim(says, answer, tuple(f"{_sentence(c)}." for c in found))
+    if not verdicts:
+        return _not_measured(says, "formats")
+    answer: Answer = "not so here"
+    if "faster" in verdicts:
+        answer = "so here" if verdicts == {"faster"} else "mixed"
+    elif "too noisy to say" in verdicts:
+        answer = "too noisy to say"
+    read = "Both had been read before, so they came from memory and not from a disk."
+    return Claim(says, answer, (*(f"{_sentence(c)}." for c in found), read))
 
 
 def _not_measured(says: str, arms: str) -> Claim:
@@ -97,11 +107,18 @@ def _on_gpu(place: dict[str, Any]) -> bool:
     return place["gpu_bytes"] > 0 or "GPU" in place["batch"]
 
 
+def _about_gpu(places: list[dict[str, Any]]) -> Answer:
+    """A machine without a GPU says nothing of what runs on one."""
+    if not any(place["gpus"] for place in places):
+        return "cannot be tested here"
+    return "so here" if any(_on_gpu(place) for place in places) else "not so"
+
+
 def _where(places: list[dict[str, Any]]) -> Iterator[str]:
     devices = sorted({place["batch"] for place in places})
     yield f"The batches came out of the pipeline on {' and '.join(devices)}."
     if max(place["gpus"] for place in places) == 0:
-        yield "This machine has no GPU, and the same pipeline ran."
+        yield "No GPU was there, and the same pipeline ran: it needs none."
     else:
         taken = max(place["gpu_bytes"] for place in places)
         yield f"Making a batch took {units.size(taken)} of the GPU's memory."
@@ -115,6 +132,6 @@ def _compared(finding: Finding, variants: tuple[str, ...]) -> Iterator[str]:
 
 def _sentence(c: Comparison) -> str:
     return (
-        f'"{c.variant}" runs at {units.ratio(c.ratio)} the rate of "{c.baseline}" '
-        f"(95 % interval {c.low:.2f} to {c.high:.2f}; {c.verdict})"
+        f'"{c.variant}" runs at {ratio(c)} the rate of "{c.baseline}" '
+        f"({interval(c)}; {c.judgement})"
     )

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.workloads.anatomy import busiest
 from perfkit.workloads.feeding import DROPPED, RESTARTED
-from perfkit.workloads.ways import WAYS
+from perfkit.workloads.ways import SYNTHETIC, WAYS
 
 if TYPE_CHECKING:
     from typing import Any
 
     from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Comparison
     from perfkit.measure.trial import Trial
     from perfkit.workloads.ways import Way
 
@@ -34,7 +35,7 @@ def contenders(measured: Measurement) -> tuple[str, ...]:
     return tuple(
         way.name
         for way in timed_ways(measured)
-        if not way.trap and not too_large(measured, way)
+        if not way.excluded and not too_large(measured, way)
     )
 
 
@@ -52,6 +53,15 @@ def too_large(measured: Measurement, way: Way) -> str:
     )
 
 
+def without_input(measured: Measurement, variant: str) -> Comparison | None:
+    """How a variant's rate compares with the same training without any input.
+
+    This, and not the wait, says what the input costs: where the processor computes the
+    model too, decoding takes its cores while hardly a step waits.
+    """
+    return measured.compare(variant, SYNTHETIC)
+
+
 def waiting(measured: Measurement, variant: str) -> float | None:
     """Which share of its steps' time a variant waits for data; None where unknown."""
     waited = spent = 0.0
@@ -61,6 +71,12 @@ def waiting(measured: Measurement, variant: str) -> float | None:
             waited += sum(trial.parts["input"][1:])
             spent += sum(_tick_lengths(trial)[1:])
     return waited / spent if spent else None
+
+
+def on_processor(measured: Measurement) -> bool:
+    """Whether the trials saw no GPU, so that the processor computed the model."""
+    places = [trial.notes.get("where") for trial in measured.trials]
+    return not any(place["gpus"] for place in places if place)
 
 
 def epoch_end(measured: Measurement, variant: str) -> tuple[float, float] | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.verdicts.feeding import facts, numbers
-from perfkit.verdicts.words import failures, listed, quoted
+from perfkit.verdicts.words import failures, interval, listed, quoted, ratio
 from perfkit.workloads.ways import BASELINE, WAYS
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison, Timing
-
-# A step that waits less than this share of its time has no trouble with its data.
-_WAIT_MATTERS = 0.05
 
 
 def judge(measured: Measurement, *, alone: bool) -> Verdict:
@@ -37,6 +34,13 @@ def judge(measured: Measurement, *, alone: bool) -> Verdict:
             headline="No way of feeding images could be timed.",
             because=failures(measured),
             next="Look at how the trials ended, or give the run more seconds.",
+        )
+    known = measured.comparisons
+    if known and not any(compared.is_judged for compared in known):
+        return Verdict(
+            headline="One round: shown, and not judged.",
+            because=failures(measured),
+            next="Give the run more seconds: how much runs differ takes two rounds.",
         )
     best, *ties = measured.fastest(contenders)
     compared = measured.compare(best.variant, BASELINE)
@@ -58,16 +62,13 @@ def _won(
     best: Timing, ties: Sequence[Timing], compared: Comparison, alone: bool
 ) -> str:
     doing = "delivers images fastest" if alone else "feeds this training fastest"
-    gain = (
-        f"{units.ratio(compared.ratio)} {quoted(BASELINE)} "
-        f"({_interval(compared)}, {_rounds(compared)})"
-    )
+    gain = f"{ratio(compared)} {quoted(BASELINE)} ({interval(compared)})"
     if not ties:
         return f"{quoted(best.variant)} {doing} here: {_rate(best)}, {gain}."
     others = listed([tie.variant for tie in ties])
     return (
-        f"{quoted(best.variant)} {doing} here, and no difference to {others} "
-        f"is shown: {_rate(best)}, {gain}."
+        f"{quoted(best.variant)} {doing} here, and is not shown to differ from "
+        f"{others}: {_rate(best)}, {gain}."
     )
 
 
@@ -83,8 +84,8 @@ def _not_won(best: Timing, ties: Sequence[Timing], compared: Comparison | None) 
             f"it with {quoted(BASELINE)}."
         )
     reached = (
-        f"the best, {quoted(best.variant)}, reaches "
-        f"{units.ratio(compared.ratio)} ({_interval(compared)}, {_rounds(compared)})"
+        f"the best, {quoted(best.variant)}, reaches {ratio(compared)} "
+        f"({interval(compared)})"
     )
     if compared.verdict == "too noisy to say":
         return (
@@ -96,30 +97,36 @@ def _not_won(best: Timing, ties: Sequence[Timing], compared: Comparison | None) 
 
 def _next(measured: Measurement, best: str, compared: Comparison | None) -> str:
     won = compared is not None and compared.verdict == "faster"
-    # What the reader has is the baseline, unless there is something to change to.
-    waits = numbers.waiting(measured, best if won else BASELINE)
-    fed = waits is not None and waits < _WAIT_MATTERS
     if won:
         change = f"Change this line: `{WAYS[best].advice}`."
-        rest = " After that, what takes the time is the step itself, not its data."
-        return change + rest if fed else change
-    if fed:
+        return f"{change} {_left_in_input(measured, best)}".strip()
+    bare = numbers.without_input(measured, BASELINE)
+    if bare is not None and bare.verdict == "no difference shown":
         return (
-            "Leave the pipeline as it is: this training does not wait for its data. "
-            "Look at the step itself: its precision, its batch size, its compiler."
+            "Leave the pipeline as it is: without any input this training gains less "
+            "than 10 %, if anything. Look at the step itself: its precision, its batch "
+            "size, its compiler."
         )
     if compared is not None and compared.verdict == "too noisy to say":
         return "End what else runs on this machine, or give the run more seconds."
     return f"Keep the simplest way, `{WAYS[BASELINE].advice}`."
 
 
+def _left_in_input(measured: Measurement, best: str) -> str:
+    """What the input still costs once the line is changed; "" where it is unknown."""
+    bare = numbers.without_input(measured, best)
+    if bare is not None and bare.verdict == "no difference shown":
+        return (
+            "After that the input costs less than 10 %, if anything: what takes the "
+            "time is the step itself."
+        )
+    if bare is not None and bare.verdict == "slower":
+        return (
+            f"After that the input still costs {units.percent(1 - bare.ratio)} of the "
+            "rate that this training reaches without any."
+        )
+    return ""
+
+
 def _rate(timing: Timing) -> str:
     return units.rate(timing.rate, "images")
-
-
-def _interval(compared: Comparison) -> str:
-    return f"95 % interval {compared.low:.2f} to {compared.high:.2f}"
-
-
-def _rounds(compared: Comparison) -> str:
-    return f"{compared.rounds} round{'s' if compared.rounds != 1 else ''}"

@@ -109,8 +109,8 @@ def _full_float32(measured: Measurement) -> Iterator[str]:
         if found := measured.compare(name, NO_TF32):
             yield (
                 f"Against {quoted(NO_TF32)}, {quoted(name)} reaches "
-                f"{units.ratio(found.ratio)} the rate ({interval(found)}): TF32 is a "
-                "part of that gain, and is on by default."
+                f"{units.ratio(found.ratio)} the rate ({interval(found)}; "
+                f"{found.verdict}). TF32 is on by default, in {quoted(FLOAT32)} too."
             )
 
 
@@ -141,7 +141,7 @@ def _memory(measured: Measurement) -> Iterator[str]:
         if name not in PRECISIONS or PRECISIONS[name].kind != "precision":
             continue
         apart = low > usual[2] or high < usual[1]
-        claim = "" if apart else ", which is no difference shown"
+        claim = "" if apart else ", and the trials of the two overlap"
         by_shapes = (
             f"; from shapes alone one would say "
             f"{units.ratio(forecast[name] / forecast[FLOAT32])}"
@@ -156,4 +156,4 @@ def _memory(measured: Measurement) -> Iterator[str]:
 
 
 def _sizes(middle: float, low: float, high: float) -> str:
-    return f"{units.size(middle)} ({units.size(low)} to {units.size(high)})"
+    return units.between(middle, low, high, units.size)

@@ -101,9 +101,9 @@ def too_slow(taken: Mapping[str, float]) -> dict[str, str]:
     usual = taken.get(FLOAT32, 0.0)
     return {
         name: (
-            f"is not timed: a step takes about {units.seconds(seconds)}, "
-            f"{units.ratio(seconds / usual)} what it takes in {FLOAT32}, and a few of "
-            "them would be the whole run"
+            f"is not timed: one step took {units.seconds(seconds)}, where one of "
+            f"{FLOAT32} took {units.seconds(usual)}, and a few of them would be the "
+            "whole run"
         )
         for name, seconds in taken.items()
         if seconds > max(_LONGEST_STEP_S, _TIMES * usual)

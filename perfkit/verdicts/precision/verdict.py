@@ -12,7 +12,7 @@ from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.verdicts.precision import facts, told
 from perfkit.verdicts.precision.losses import pairs
-from perfkit.verdicts.words import interval, listed, quoted
+from perfkit.verdicts.words import interval, listed, quoted, ratio
 from perfkit.workloads.precisions.precision import FLOAT32, PRECISIONS
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def judge(measured: Measurement, *, batch: int) -> Verdict:
     return Verdict(
         headline=(
             f"{quoted(best.variant)} trains fastest here{_tied(ties)}: "
-            f"{_step(best, batch)}, {units.ratio(compared.ratio)} the examples per "
+            f"{_step(best, batch)}, {ratio(compared)} the examples per "
             f"second of {quoted(FLOAT32)} ({interval(compared)})"
             f"{_losses(measured, best.variant)}."
         ),
@@ -79,7 +79,7 @@ def _not_won(
     best = ranked[0]
     if best.variant != FLOAT32 and compared is not None:
         reached = (
-            f"the best, {quoted(best.variant)}, reaches {units.ratio(compared.ratio)} "
+            f"the best, {quoted(best.variant)}, reaches {ratio(compared)} "
             f"of it ({interval(compared)})"
         )
         if compared.verdict == "too noisy to say":
@@ -97,7 +97,9 @@ def _not_won(
 def _stay(
     measured: Measurement, ranked: Sequence[Timing], compared: Comparison | None
 ) -> str:
-    noisy = compared is not None and compared.verdict == "too noisy to say"
+    others = (timing.variant for timing in ranked if timing.variant != FLOAT32)
+    found = (compared, *(measured.compare(name, FLOAT32) for name in others))
+    noisy = any(one and one.verdict == "too noisy to say" for one in found)
     return _QUIETER if noisy else f"Keep `{PRECISIONS[FLOAT32].line}`, the default."
 
 
@@ -126,7 +128,7 @@ def _tied(ties: Sequence[Timing]) -> str:
     if not ties:
         return ""
     others = listed([tie.variant for tie in ties])
-    return f", and no difference to {others} is shown"
+    return f", and is not shown to differ from {others}"
 
 
 def _step(timing: Timing, batch: int) -> str:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.verdicts.scaling import names, numbers
 from perfkit.verdicts.scaling.limits import limits
-from perfkit.verdicts.words import failures, noise, quoted
+from perfkit.verdicts.words import brief, failures, noise, quoted
 from perfkit.workloads.scaling.devices import GPU
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
     from perfkit.verdicts.batch.numbers import Between
     from perfkit.verdicts.scaling.limits import Limit
     from perfkit.verdicts.scaling.numbers import Fed, Sum
@@ -32,15 +31,9 @@ def because(measured: Measurement) -> Iterator[str]:
     yield from failures(measured)
 
 
-def compared(found: Comparison) -> str:
-    """A comparison in a few words."""
-    low, high = units.significant(found.low), units.significant(found.high)
-    return f"{units.ratio(found.ratio)} ({low} to {high}; {found.verdict})"
-
-
 def between(found: Between, write: Callable[[float], str]) -> str:
     """A number with the ends of its interval."""
-    return f"{write(found.value)} ({write(found.low)} to {write(found.high)})"
+    return units.between(found.value, found.low, found.high, write)
 
 
 def _efficiency(measured: Measurement) -> Iterator[str]:
@@ -65,7 +58,7 @@ def _strategy(measured: Measurement) -> Iterator[str]:
     cost = numbers.strategy_cost(measured)
     if cost is not None:
         yield (
-            f"The strategy itself: {quoted(cost.variant)} reaches {compared(cost)} of "
+            f"The strategy itself: {quoted(cost.variant)} reaches {brief(cost)} of "
             f"the rate of {quoted(cost.baseline)}."
         )
 
@@ -102,7 +95,7 @@ def _summed(one: Sum, measured: Measurement) -> str:
 
 def _fed(one: Fed) -> str:
     return (
-        f"{quoted(one.got.variant)} reaches {compared(one.against)} of the rate of "
+        f"{quoted(one.got.variant)} reaches {brief(one.against)} of the rate of "
         f"{quoted(one.wanted.variant)}: {units.rate(one.got.rate)} where "
         f"{units.rate(one.wanted.rate)} are wanted."
     )

@@ -13,7 +13,7 @@ from perfkit.findings.record import Verdict
 from perfkit.verdicts.scaling import facts, names, numbers
 from perfkit.verdicts.scaling.limits import limits
 from perfkit.verdicts.scaling.names import SHARED
-from perfkit.verdicts.words import interval
+from perfkit.verdicts.words import brief, interval, ratio
 from perfkit.workloads.scaling.agreement import LEARNS_OTHERWISE
 from perfkit.workloads.scaling.devices import GPU
 
@@ -66,7 +66,7 @@ def _to_time_several(measured: Measurement) -> str:
 def _of_one(measured: Measurement, because: tuple[str, ...]) -> Verdict:
     cost = numbers.strategy_cost(measured)
     learnt = (
-        f": with it one GPU reaches {facts.compared(cost)} of its rate without it"
+        f": with it one GPU reaches {brief(cost)} of its rate without it"
         if cost
         else ", though it was not timed"
     )
@@ -92,9 +92,9 @@ def _headline(measured: Measurement, point: Point, scaling: str) -> str:
 
 
 def _against_one(found: Comparison) -> str:
-    rate = f"{units.ratio(found.ratio)} the examples per second ({interval(found)})"
+    rate = f"{ratio(found)} the examples per second ({interval(found)})"
     if found.is_noise:
-        return f"are not shown to differ from one ({found.verdict}): {rate}"
+        return f"are not shown to differ from one ({found.judgement}): {rate}"
     return f"train {found.verdict} than one, {rate}"
 
 
@@ -104,9 +104,15 @@ def _shared(measured: Measurement) -> str:
 
 def _next(measured: Measurement, point: Point) -> str:
     if numbers.kind(measured) != GPU:
+        if point.speed_up and point.speed_up.verdict == "faster":
+            here = (
+                "One device left cores idle: try a larger `--batch` without a strategy"
+            )
+        else:
+            here = "Train without a strategy on this processor"
         return (
-            "Train without a strategy on this processor; run this again on a machine "
-            "with several GPUs before you pay for them."
+            f"{here}; run this again on a machine with several GPUs before you pay for "
+            "them."
         )
     found = {one.count: one for one in limits(measured)}.get(point.count)
     if found and found.what == "input":
@@ -120,7 +126,7 @@ def _next(measured: Measurement, point: Point) -> str:
             "`perfkit run scaling --batch 128` tries."
         )
     if point.efficiency.low >= _GOOD:
-        return "Use all of them; each brings what the first brings."
+        return "Use all of them; they reach nine tenths of the ideal or more."
     return (
         "Give each GPU more work in a step: try a larger `--batch`, and see whether "
         "the efficiency rises."

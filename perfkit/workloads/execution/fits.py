@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 # Longer than any trial: the end of an epoch is what the observers' arms are about.
 _ENDLESS = 10**9
 # The note that says whether Keras, left to itself, compiles with XLA on this machine.
-BY_DEFAULT = "XLA by default"
+BY_DEFAULT = "fit uses XLA"
 
 
 def plain(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """Keras's own loop, model.fit, traces the step and runs it as a graph."""
-    network.compile(optimizer="sgd", loss="mse", jit_compile="auto")
-    yield Note(BY_DEFAULT, bool(network.jit_compile))
+    """model.fit instead of your own loop, with XLA only where Keras chooses it."""
+    yield Note(BY_DEFAULT, uses_xla(network))
     yield from fitted(job, network)
 
 
@@ -40,6 +39,11 @@ def eagerly(job: Job, network: keras.Model) -> Iterator[Yielded]:
 def compiled(job: Job, network: keras.Model) -> Iterator[Yielded]:
     """The same fit with jit_compile=True: XLA compiles the step."""
     yield from fitted(job, network, jit_compile=True)
+
+
+def uncompiled(job: Job, network: keras.Model) -> Iterator[Yielded]:
+    """The same fit with jit_compile=False: a graph, and no XLA."""
+    yield from fitted(job, network, jit_compile=False)
 
 
 def by_eight(job: Job, network: keras.Model) -> Iterator[Yielded]:
@@ -57,18 +61,21 @@ def compiled_by_many(job: Job, network: keras.Model) -> Iterator[Yielded]:
     yield from fitted(job, network, jit_compile=True, steps_per_execution=64)
 
 
-def fitted(
-    job: Job, network: keras.Model, *, jit_compile: bool = False, **options: Any
-) -> Iterator[Yielded]:
+def uses_xla(network: keras.Model) -> bool:
+    """Whether Keras compiles this network with XLA where nobody says anything of it."""
+    network.compile(optimizer="sgd", loss="mse")
+    return bool(network.jit_compile)
+
+
+def fitted(job: Job, network: keras.Model, **options: Any) -> Iterator[Yielded]:
     """Train with ``fit``, in one epoch that has no end.
 
     Args:
         job: What to train on.
         network: What to train.
-        jit_compile: As of ``compile``, whose default depends on the machine.
         **options: As of ``compile``.
     """
-    traces = prepared(job, network, jit_compile=jit_compile, **options)
+    traces = prepared(job, network, **options)
     fit = functools.partial(
         network.fit,
         job.batches(),

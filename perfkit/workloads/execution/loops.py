@@ -54,15 +54,24 @@ def traced(
     """
     import tensorflow as tf
 
-    traces, plain = Traces(), step_of(network)
-
-    def body(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        traces.trace(features=features, labels=labels)
-        return plain(features, labels)
-
-    step = tf.function(body, autograph=False, **options)
+    traces = Traces()
+    step = tf.function(with_traces(step_of(network), traces), **options)
     yield READY
     yield from telling(every(steps(job.batches(feed), step, traces), sync=wait), traces)
+
+
+def with_traces(plain: Step, traces: Traces) -> Step:
+    """Give a step that tells of its traces, and is the same in all else."""
+    import tensorflow as tf
+
+    # AutoGraph rewrites what a user's step calls, and must not rewrite this.
+    tell = tf.autograph.experimental.do_not_convert(traces.trace)
+
+    def body(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        tell(features=features, labels=labels)
+        return plain(features, labels)
+
+    return body
 
 
 def steps(batches: tf.data.Dataset, step: Step, traces: Traces) -> Iterator[int]:

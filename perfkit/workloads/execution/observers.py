@@ -95,7 +95,7 @@ def _watched(
     **options: Any,
 ) -> Iterator[Yielded]:
     """Train with ``fit`` in epochs; ``options`` are as of ``fit``."""
-    prepared(job, network, jit_compile=False, metrics=metrics)
+    prepared(job, network, metrics=metrics)
     steps = job.epoch if job.steps is None else job.steps
     fit = functools.partial(
         network.fit,

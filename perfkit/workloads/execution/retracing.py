@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perfkit.measure.tick import READY, every
-from perfkit.workloads.execution.loops import step_of, steps, traced, wait
+from perfkit.workloads.execution.loops import step_of, steps, traced, wait, with_traces
 from perfkit.workloads.execution.traces import Traces, telling
 
 if TYPE_CHECKING:
@@ -34,14 +34,11 @@ def made_anew(job: Job, network: keras.Model) -> Iterator[Yielded]:
     """tf.function is called inside the loop: every step has a function of its own."""
     import tensorflow as tf
 
-    traces, plain = Traces(), step_of(network)
-
-    def body(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        traces.trace(features=features, labels=labels)
-        return plain(features, labels)
+    traces = Traces()
+    body = with_traces(step_of(network), traces)
 
     def step(features: tf.Tensor, labels: tf.Tensor) -> Any:
-        return tf.function(body, autograph=False)(features, labels)
+        return tf.function(body)(features, labels)
 
     yield READY
     yield from telling(every(steps(job.batches(), step, traces), sync=wait), traces)
@@ -69,9 +66,11 @@ def _numbered(
 
     traces, plain = Traces(), step_of(network)
 
-    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    tell = tf.autograph.experimental.do_not_convert(traces.trace)
+
+    @tf.function  # type: ignore[untyped-decorator]
     def numbered(features: tf.Tensor, labels: tf.Tensor, number: Any) -> Any:
-        traces.trace(features=features, labels=labels, number=number)
+        tell(features=features, labels=labels, number=number)
         return plain(features, labels), tf.convert_to_tensor(number)
 
     def step(features: tf.Tensor, labels: tf.Tensor) -> Any:

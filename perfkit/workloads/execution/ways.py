@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from perfkit.workloads.execution import fits, loops, observers, retracing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from perfkit.measure.tick import Yielded
     from perfkit.workloads.execution.job import Feed, Job
@@ -31,6 +31,7 @@ class Way:
             shows how a graph is traced again, ``"observer"`` for who watches ``fit``.
         feed: What its batches look like.
         missing: Says why it cannot run here; "" where it can.
+        xla: What it tells ``compile`` of XLA; None leaves that to Keras.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Way:
     kind: Kind = "mode"
     feed: Feed = "even"
     missing: Callable[[], str] = str
+    xla: bool | None = None
 
     @property
     def changes(self) -> str:
@@ -59,8 +61,21 @@ WAYS = {
             GRAPH,
             "@tf.function(jit_compile=True)",
         ),
-        Way(FIT, fits.plain, advice="model.fit(batches)"),
-        Way("fit XLA", fits.compiled, FIT, "model.compile(..., jit_compile=True)"),
+        Way(FIT, fits.plain, GRAPH, "model.fit(batches, verbose=0)"),
+        Way(
+            "fit XLA",
+            fits.compiled,
+            FIT,
+            "model.compile(..., jit_compile=True)",
+            xla=True,
+        ),
+        Way(
+            "fit without XLA",
+            fits.uncompiled,
+            FIT,
+            "model.compile(..., jit_compile=False)",
+            xla=False,
+        ),
         Way(
             "fit 8 steps",
             fits.by_eight,
@@ -78,6 +93,7 @@ WAYS = {
             fits.compiled_by_many,
             "fit 64 steps",
             "model.compile(..., jit_compile=True, steps_per_execution=64)",
+            xla=True,
         ),
         Way("Python number", retracing.python_number, GRAPH, kind="retracing"),
         Way(
@@ -140,7 +156,7 @@ BASELINES: dict[Kind, str] = {
 GROUPS = {
     "modes": (
         *(EAGER, "fit eagerly", GRAPH, "tf.function XLA"),
-        *(FIT, "fit XLA", "fit 8 steps"),
+        *(FIT, "fit XLA", "fit without XLA", "fit 8 steps"),
     ),
     "steps per execution": (FIT, "fit 8 steps", "fit 64 steps", "fit XLA 64 steps"),
     "retracing": (
@@ -152,3 +168,18 @@ GROUPS = {
         "histograms",
     ),
 }
+
+
+def alike(asked: Mapping[str, Way], *, xla: bool) -> dict[str, str]:
+    """Say of each way that asks for what Keras does anyway which way has it already.
+
+    Args:
+        asked: The ways of a run, by name.
+        xla: Whether Keras, left to itself, uses XLA here.
+    """
+    does = "compiles with XLA" if xla else "uses no XLA"
+    return {
+        name: f'is what "{way.against}" does here, where Keras {does} by itself'
+        for name, way in asked.items()
+        if way.xla is xla and way.against in asked
+    }

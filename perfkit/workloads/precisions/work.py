@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.measure.tick import READY, Note
 from perfkit.workloads import held_memory as memory
-from perfkit.workloads.batches import steadily
+from perfkit.workloads.batches import fitted
 from perfkit.workloads.learnable import learnable
 from perfkit.workloads.memory_forecast import forecast
 from perfkit.workloads.models import MODELS
@@ -42,9 +42,9 @@ def training(name: str, precision: str, batch: int) -> Iterator[Yielded]:
     import tensorflow as tf
 
     at_start = memory.start()
-    step = step_of(*_built(name, PRECISIONS[precision]))
+    network, optimizer = _built(name, PRECISIONS[precision])
     examples, labels = map(tf.constant, MODELS[name].batch(batch))
-    yield from steadily(lambda: step(examples, labels), batch, at_start)
+    yield from fitted(network, optimizer, (examples, labels), at_start)
 
 
 def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:

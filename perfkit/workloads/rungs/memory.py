@@ -39,7 +39,9 @@ def copy(*, one_core: bool) -> Iterator[Yielded]:
         on_one_core()
     workers = 1 if one_core else cores.granted()
     # Written once, so that the pages are there before anything is timed.
-    source, target = (np.full(array_bytes(), n, np.uint8) for n in (1, 2))
+    # What is available changes from moment to moment, and both must be as long.
+    size = array_bytes()
+    source, target = (np.full(size, n, np.uint8) for n in (1, 2))
     halves = (np.array_split(array, workers) for array in (target, source))
     parts = list(zip(*halves, strict=True))
     with ThreadPoolExecutor(workers) as pool:

@@ -8,7 +8,7 @@ import psutil
 MAKE = """
 import sys
 from perfkit.diagnosis.pipeline.scratch import scratch
-print(scratch(in_memory=False), flush=True)
+print(scratch(), flush=True)
 sys.stdin.read()
 """
 

@@ -23,7 +23,7 @@ def slowed(*reasons, busy=True):
         (0x80, "warn"),
         (0x200, "ok"),
         (0x400, "ok"),
-        (0x100000, "ok"),
+        (0x100000, "unknown"),
     ],
 )
 def test_heat_and_a_weak_supply_are_faults_and_limits_by_design_are_not(bit, status):
@@ -42,6 +42,8 @@ def test_heat_now_is_told_where_nobody_looked_under_load():
     (found,) = clocks.throttled(slowed("too warm, slowed by the driver", busy=False))
     assert found.status == "warn"
     assert ", now: too warm" in found.evidence
+    (idle,) = clocks.throttled(slowed(busy=False))
+    assert idle.title == "Nothing but its design slows the GPU now"
 
 
 def test_nothing_is_said_where_the_driver_tells_nothing():

@@ -14,19 +14,46 @@ def test_the_cores_granted_are_held_against_those_present(granted, status):
     assert f"{granted:g} of 24 cores" in found.evidence
 
 
-def test_the_remedy_for_few_cores_is_that_of_the_system():
-    few = changed(workstation(), cores_granted=2.0)
-    inside = changed(few, software={"container": True})
-    assert "taskset" in next(cores.granted(few)).remedy
-    assert "docker update --cpus 24" in next(cores.granted(inside)).remedy
+@pytest.mark.parametrize(
+    ("limit", "container", "said", "remedy"),
+    [
+        ({"cores_quota": 2.0}, False, "A quota grants the time of 2", "CPUQuota"),
+        ({"cores_quota": 2.0}, True, "A quota", "docker update --cpus 24"),
+        ({"cores_affinity": 2}, False, "Its affinity names 2", "taskset -cp 0-23"),
+        ({"cores_affinity": 2}, True, "Its affinity", "--cpuset-cpus 0-23"),
+    ],
+)
+def test_a_quota_of_whole_cores_is_told_from_an_affinity(
+    limit, container, said, remedy
+):
+    software = {"container": container}
+    machine = changed(workstation(), cores_granted=2.0, software=software, **limit)
+    (found,) = cores.granted(machine)
+    assert said in found.evidence
+    assert remedy in found.remedy
+    quota = "cores_quota" in limit
+    assert [("quota" in word.lower()) for word in (found.evidence, found.why)] == (
+        [quota] * 2
+    )
+    assert ("taskset" in found.remedy or "cpuset" in found.remedy) != quota
 
 
-def test_a_quota_is_blamed_only_where_it_is_the_cause():
-    (whole,) = cores.granted(changed(workstation(), cores_granted=2.0))
-    (part,) = cores.granted(changed(workstation(), cores_granted=1.5))
-    assert "quota" not in whole.why
-    assert "quota" in part.why
-    assert "CPUQuota" in part.remedy
+def test_both_limits_are_told_and_lifted():
+    both = {"cores_quota": 1.5, "cores_affinity": 4}
+    (found,) = cores.granted(changed(workstation(), cores_granted=1.5, **both))
+    assert found.evidence.endswith(
+        "A quota grants the time of 1.5. Its affinity names 4."
+    )
+    assert "CPUQuota" in found.remedy
+    assert "taskset" in found.remedy
+
+
+def test_an_older_record_does_not_say_what_grants_few_cores():
+    (found,) = cores.granted(changed(workstation(), cores_granted=2.0))
+    assert found.evidence == "This process may use 2 of 24 cores (AMD Ryzen 9 7900)."
+    assert "quota" not in found.why
+    assert "For a quota: systemctl" in found.remedy
+    assert "For an affinity: taskset" in found.remedy
 
 
 @pytest.mark.parametrize(

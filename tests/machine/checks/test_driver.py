@@ -13,6 +13,9 @@ def ids(rule, machine):
 def test_without_a_card_nothing_is_wrong_and_it_is_said():
     (said,) = driver.no_card(without_card())
     assert (said.status, said.id) == ("ok", "no-gpu")
+    assert said.title == (
+        "TensorFlow trains on the processor: there is no NVIDIA GPU here"
+    )
     assert said.evidence == "No NVIDIA card is on the bus."
     assert list(driver.silent(without_card())) == []
 
@@ -71,7 +74,28 @@ def test_a_driver_that_is_not_loaded_is_a_fault_unless_the_bus_shows_no_card():
     assert ids(driver.silent, hidden) == [("driver-not-loaded", "fail")]
     none = changed(without_card(), driver=unloaded)
     assert ids(driver.silent, none) == []
-    assert ids(driver.no_card, none) == [("driver-not-loaded", "unknown")]
+    assert ids(driver.no_card, none) == [("no-gpu", "ok")]
+
+
+def test_without_a_card_a_driver_that_is_not_loaded_has_nothing_to_load():
+    none = changed(without_card(), driver=Driver(problem="not loaded"))
+    (said,) = driver.no_card(none)
+    assert said.title.endswith(
+        "there is no NVIDIA GPU here, and nothing for its driver to load"
+    )
+    assert "restart" not in f"{said.evidence} {said.remedy}"
+
+
+def test_where_the_bus_is_not_listed_no_gpu_is_seen_and_may_be_there():
+    (said,) = driver.no_card(changed(without_card(), nvidia_cards=None))
+    assert said.title.endswith(": no NVIDIA GPU is seen here")
+
+
+@pytest.mark.parametrize(("build", "maker"), [("metal", "Apple"), ("rocm", "AMD")])
+def test_a_build_for_other_gpus_is_not_said_to_train_on_the_processor(build, maker):
+    (said,) = driver.no_card(changed(without_card(), software={"build": build}))
+    assert "processor" not in said.title
+    assert f"built for GPUs of {maker}" in said.title
 
 
 @pytest.mark.parametrize(

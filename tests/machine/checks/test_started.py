@@ -5,6 +5,7 @@ import pytest
 
 from perfkit.machine.checks import checks, started
 from perfkit.machine.record import Proof, Said
+from perfkit.machine.starting import child
 from perfkit.machine.starting.log import said as log_said
 from tests.machine.checks.computers import (
     NO_DRIVER,
@@ -122,6 +123,12 @@ def test_a_start_that_fails_is_told_in_its_words():
     assert list(started.unseen(changed(workstation(), start=start))) == []
 
 
+def test_a_start_that_the_system_killed_wants_memory_and_no_new_install():
+    start = replace(a_start(), problem="TensorFlow's process was ended by SIGKILL.")
+    (found,) = started.broken(changed(workstation(), start=start))
+    assert found.remedy.startswith("Close what takes much")
+
+
 def test_nothing_is_said_of_a_tensorflow_that_was_not_started():
     machine = changed(workstation(), start=None)
     assert [check for rule in started.RULES for check in rule(machine)] == []
@@ -142,10 +149,20 @@ def test_a_flag_that_ends_xla_is_a_fault_with_its_remedy():
     "line",
     ["failed call to cuInit: UNKNOWN ERROR (303)", "Could not find cuda drivers on"],
 )
-def test_a_machine_with_a_gpu_is_not_told_that_none_is_needed(line):
-    lines = log_said(line)
-    (found,) = started.log(changed(workstation(), start=a_start(said=lines)))
-    assert found.status == "fail"
-    assert "Without an NVIDIA GPU" in lines[0].meaning
-    assert "Without an NVIDIA GPU" not in found.why
-    assert found.why
+def test_only_a_machine_without_a_gpu_is_told_that_none_is_needed(line):
+    (said,) = log_said(line)
+    consoling = "Without an NVIDIA GPU that is as it should be."
+    assert consoling in started.meaning(without_card(), said)
+    with_card = changed(without_card(), nvidia_cards=1)
+    for machine in (workstation(), with_card):
+        assert "Without" not in started.meaning(machine, said)
+        assert started.meaning(machine, said).endswith(".")
+    (found,) = started.log(changed(workstation(), start=a_start(said=(said,))))
+    assert (found.status, found.why) == ("fail", started.meaning(workstation(), said))
+
+
+@pytest.mark.parametrize("doing", ["importing TensorFlow", child.COMPILING])
+def test_a_start_that_takes_long_is_not_known_to_fail(doing):
+    start = replace(a_start(), problem=f"Ended after 75 s, while {doing}.")
+    (found,) = started.broken(changed(workstation(), start=start))
+    assert (found.id, found.status) == ("late-start", "unknown")

@@ -102,10 +102,20 @@ def test_closing_the_ticks_ends_fit_and_its_thread():
     assert not any(t.name.startswith("perfkit-fit") for t in threading.enumerate())
 
 
-def test_fit_tells_whether_keras_compiles_with_xla_when_left_to_itself():
-    notes = [n for n in fits.plain(JOB.first(1), JOB.network()) if isinstance(n, Note)]
-    told = {note.name: note.value for note in notes}
-    assert told[fits.BY_DEFAULT] is compiled(jit_compile="auto").jit_compile
+@pytest.mark.parametrize(
+    ("name", "xla"),
+    [
+        *((one, "auto") for one in ("fit", "fit 8 steps", "fit unwatched")),
+        *(("fit XLA", True), ("fit without XLA", False)),
+    ],
+)
+def test_fit_compiles_as_compile_does_unless_its_name_says_otherwise(name, xla):
+    network = JOB.network()
+    told = [n for n in WAYS[name].run(JOB.first(8), network) if isinstance(n, Note)]
+    assert network.jit_compile is compiled(jit_compile=xla).jit_compile
+    notes = {note.name: note.value for note in told}
+    if name == "fit":
+        assert notes[fits.BY_DEFAULT] is network.jit_compile
 
 
 @pytest.mark.parametrize("name", ["metrics", "callback", "progress bar", "validation"])

@@ -52,3 +52,12 @@ def test_a_rung_is_ready_and_then_counts_its_work(probe):
     (_, ready), *ticks = ticks_of(probe.work)
     assert ready == READY.label
     assert all(examples > 0 and not label for examples, label in ticks)
+
+
+def test_what_is_copied_is_as_long_as_where_it_goes(monkeypatch):
+    left = iter([6400, 3200])
+    monkeypatch.setattr(memory, "array_bytes", lambda: next(left))
+    work = memory.copy(one_core=False)
+    assert next(work) is READY
+    assert next(work) % (2 * 6400) == 0
+    work.close()

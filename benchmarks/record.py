@@ -1,0 +1,155 @@
+"""Record what the notebooks ask, for a class that has no machine to run them on.
+
+Run from a checkout, on an idle machine:
+``python benchmarks/record.py [NAME ...] [--budget 28] [--out FOLDER]``.
+Every question that a notebook's code cells ask is asked here, one after another, and
+its answer goes into a file of its own. What is there already stays, unless it is named.
+``PERFKIT_REPLAY=1`` then shows what lies in ``perfkit/replays``, where it goes unless
+told otherwise.
+"""
+
+import argparse
+import ast
+import linecache
+import re
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+
+import perfkit
+from perfkit.diagnosis import telling
+from perfkit.experiments.parameters import parameters_of
+from perfkit.experiments.recordings import BROUGHT
+from perfkit.findings import store
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.standing import measurement
+from perfkit.panel.machines import NAMES
+
+NOTEBOOKS = sorted(Path(__file__).resolve().parents[1].glob("notebooks/*.ipynb"))
+ASKING = ("perfkit.run", "perfkit.panel", "perfkit.diagnose")
+# Seconds: a diagnosis has more to tell apart.
+BUDGET_S, MORE = 28.0, 2.0
+
+
+def asked(notebook):
+    """What the cells of a notebook ask: experiments, and functions to diagnose."""
+    names = {"__name__": "__main__"}
+    for number, source in enumerate(code_of(notebook)):
+        # As in a kernel, where the code of a function is read for hints.
+        file = f"<{notebook.stem} {number}>"
+        linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+        for node in ast.parse(source).body:
+            calls = [call for call in ast.walk(node) if _asks(call)]
+            for call in calls:
+                call.func = ast.copy_location(ast.Name("_asked", ast.Load()), call)
+                names["_asked"] = _asked
+                yield eval(compile(ast.Expression(call), file, "eval"), names)
+            if not calls and _makes_no_use_of_results(node):
+                exec(compile(ast.Module([node], []), file, "exec"), names)
+
+
+def code_of(notebook):
+    """The sources of a notebook's code cells."""
+    cells = nbformat.read(notebook, as_version=4).cells
+    return [cell.source for cell in cells if cell.cell_type == "code"]
+
+
+def _asks(node):
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) not in ASKING:
+        return False
+    return getattr(node.args[0], "value", "") not in NAMES
+
+
+def _makes_no_use_of_results(node):
+    if isinstance(node, ast.Assign):
+        return isinstance(node.value, ast.Constant | ast.Dict)
+    return isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
+
+
+def _asked(what, guess="", **parameters):
+    if isinstance(what, perfkit.Experiment):
+        # One that holds a function of the reader's is recorded without it.
+        return perfkit.experiment(what.name, **what.parameters)
+    if isinstance(what, str):
+        return perfkit.experiment(what, **parameters)
+    return what
+
+
+def questions():
+    """Everything that can be replayed, by the name of its file."""
+    return {name_of(what): what for one in NOTEBOOKS for what in asked(one)}
+
+
+def name_of(what):
+    """The experiment and what it is set to, or the function of the training."""
+    words = ["diagnosis", getattr(what, "__name__", "")]
+    if isinstance(what, perfkit.Experiment):
+        words = [what.name]
+        for one in parameters_of(type(what)):
+            if what.parameters[one.name] != one.default:
+                words += [one.name, str(what.parameters[one.name])]
+    return re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower())
+
+
+def record(what, budget, folder):
+    """Ask this machine; the file of a run that is under way lies in ``folder``."""
+    if isinstance(what, perfkit.Experiment):
+        return perfkit.run(what, budget=budget, folder=folder, replay="")
+    return perfkit.diagnose(what, budget=MORE * budget, folder=folder, replay="")
+
+
+def reworded(found):
+    """The same measurement with the words that the code has for it now."""
+    if isinstance(found, Diagnosis):
+        told = telling.told(found)
+        return replace(
+            found, verdict=told.headline, because=told.because, next=told.next
+        )
+    asked = perfkit.experiment(found.experiment, **found.parameters)
+    return replace(found, verdict=asked.verdict(measurement(found)))
+
+
+def main():
+    """Record what is asked for, and say what came of each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="of files; all if none"
+    )
+    parser.add_argument("--budget", type=float, default=BUDGET_S)
+    parser.add_argument("--out", type=Path, default=BROUGHT)
+    parser.add_argument(
+        "--words", action="store_true", help="work out anew what the files there say"
+    )
+    options = parser.parse_args()
+    every = questions()
+    if unknown := set(options.names) - set(every):
+        parser.error(f"{unknown.pop()} is none of {', '.join(every)}")
+    short = []
+    for name in options.names or every:
+        path = options.out / f"{name}.json"
+        if options.words:
+            store.save(reworded(store.load(path)), path=path)
+            continue
+        if path.exists() and not options.names:
+            continue
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            found = record(every[name], options.budget, folder)
+        if found.stopped:
+            return 130
+        if not found.timings:
+            short.append(name)
+            continue
+        store.save(found, path=path)
+        size, took = path.stat().st_size, time.monotonic() - began
+        headline = getattr(found.verdict, "headline", found.verdict)
+        print(f"{name}: {took:.0f} s, {size / 1e3:.0f} kB: {headline}", flush=True)
+    return f"Too short, give them more seconds: {' '.join(short)}" if short else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""Any document that perfkit writes, read back: ``perfkit.load(path)``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from perfkit.findings import store
+from perfkit.findings.profile import Profile
+from perfkit.findings.reading import kind_of
+from perfkit.findings.text import plain
+from perfkit.passports import reading as passports
+from perfkit.passports.record import Passport
+from perfkit.profiling import saving as profiles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Document: TypeAlias = store.Recorded | Profile | Passport
+# Those that are no findings; who reads findings reads diagnoses too.
+_OTHERS: dict[str, Callable[[bytes, str], Profile | Passport]] = {
+    "profile": profiles.parsed,
+    "passport": passports.parsed,
+}
+
+
+def load(path: str | Path) -> Document:
+    """Read a finding, a diagnosis, a profile or a passport back from its file.
+
+    Raises:
+        BadFileError: There is no such file, or it is none of these, or not one that
+            this perfkit can read.
+    """
+    path = Path(os.path.expanduser(path))
+    found = parsed(store.whole_file(path), plain(path.name))
+    store.remember(found, path)
+    return found
+
+
+def parsed(data: bytes, name: str) -> Document:
+    """Read any of them from the bytes of a file.
+
+    Raises:
+        BadFileError: It is none of these; the sentence says what is wrong.
+    """
+    # The words are looked for first, so that a finding is not read as JSON twice.
+    if any(f'"{kind}"'.encode() in data for kind in _OTHERS):
+        other = _OTHERS.get(kind_of(data, name))
+        if other:
+            return other(data, name)
+    return store.parsed_recorded(data, name)

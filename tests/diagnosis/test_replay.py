@@ -1,0 +1,103 @@
+from dataclasses import replace
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.charts import chart, kinds
+from perfkit.diagnosing import open_diagnosis
+from perfkit.diagnosis.hints.source import digest
+from perfkit.errors import MissingPartError
+from perfkit.export import export
+from perfkit.findings import store
+from perfkit.panel import cells
+from tests.diagnosis.diagnosed import diagnosis
+from tests.hostile.shown import in_terminal
+
+STAMP = "Recorded on 2025-03-14 09:26, Intel Xeon Platinum 8481C, 2 of 8 cores"
+
+
+def make_training():
+    raise AssertionError("where a recording is shown nothing is run")
+
+
+def another():
+    raise AssertionError("nor is this")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Recordings of ``make_training``, one broken off, and one of other code."""
+    made, code = tmp_path / "recordings", digest(make_training)
+    fields = {"training": "make_training", "code": code}
+    store.save(diagnosis(**fields), made)
+    later = "2026-01-01T00:00:00+00:00"
+    store.save(diagnosis(**fields, recorded=later, unfinished=True), made)
+    store.save(diagnosis(**fields | {"code": "0" * 64}, recorded=later), made)
+    return made
+
+
+def test_a_recording_is_given_in_place_of_a_diagnosis_and_says_so(folder, tmp_path):
+    shown = perfkit.diagnose(make_training, replay=folder, folder=tmp_path)
+    assert shown.replayed
+    assert shown.recorded == "2025-03-14T09:26:53+01:00"
+    assert shown.causes == diagnosis().causes
+    assert store.load(shown.path) == shown
+    assert shown.path.parent == tmp_path
+
+
+def test_all_that_is_shown_of_a_recorded_diagnosis_is_stamped(tmp_path):
+    shown = replace(diagnosis(), replayed=True)
+    assert repr(shown).startswith(STAMP)
+    assert STAMP in shown._repr_html_()
+    assert STAMP in in_terminal(shown)
+    assert "waterfall" in kinds(shown)
+    for kind in kinds(shown):
+        assert STAMP in chart(shown, kind).alt
+    page = export(shown, tmp_path / "x.html").read_text(encoding="utf-8")
+    assert page.count(STAMP) == 1 + 2 * len(kinds(shown))
+    assert STAMP not in repr(diagnosis()) + chart(diagnosis()).svg
+
+
+def test_other_code_is_another_training(folder):
+    with pytest.raises(MissingPartError) as caught:
+        perfkit.diagnose(another, replay=folder)
+    assert str(caught.value).startswith(
+        "recordings holds no recording of another as it is written here: record one"
+    )
+
+
+def test_comments_and_layout_are_no_other_code_and_a_word_is(tmp_path):
+    file = tmp_path / "train.py"
+    texts = (
+        "def make_training():\n    return 1, (2, 3)\n",
+        "# Mine.\ndef make_training():\n    return (1,\n            (2, 3))  # two\n",
+        "def make_training():\n    return 1, (2, 4)\n",
+    )
+    found = []
+    for text in texts:
+        file.write_text(text)
+        found.append(digest(perfkit.diagnosis.maker.maker(file)))
+    assert found[0] == found[1] != found[2]
+
+
+def test_code_that_cannot_be_read_has_no_recording(tmp_path):
+    store.save(diagnosis(training="len"), tmp_path)
+    assert digest(len) == diagnosis().code == ""
+    with pytest.raises(MissingPartError, match="no recording of len"):
+        perfkit.diagnose(len, replay=tmp_path)
+
+
+def test_an_environment_variable_turns_every_diagnosis_into_a_replay(
+    folder, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("PERFKIT_REPLAY", str(folder))
+    cells._made.clear()
+    panel = perfkit.panel(make_training, folder=tmp_path)
+    assert panel.result().replayed
+    assert STAMP in panel.view.chart.state
+    with pytest.raises(MissingPartError, match="cannot be measured again"):
+        open_diagnosis(make_training, only=("XLA",))
+    (tmp_path / "train.py").write_text("def make_training():\n    return 1, 2\n")
+    assert cli.main(["diagnose", str(tmp_path / "train.py")]) == 1
+    assert "holds no recording of train.py:make_training" in capsys.readouterr().err

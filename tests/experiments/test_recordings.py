@@ -1,0 +1,61 @@
+"""Whether a class without fast machines can read along, offline."""
+
+import datetime
+import re
+import socket
+from functools import cache
+
+import pytest
+
+import perfkit
+from benchmarks.record import NOTEBOOKS, asked, code_of, name_of, questions
+from perfkit.charts import chart, kinds
+from perfkit.experiments.recordings import BROUGHT
+from perfkit.export import export
+from perfkit.findings import store
+
+ASKED = questions()
+CHART = re.compile(r"perfkit\.chart\(\w+, \"([a-z ]+)\"\)")
+
+
+@cache
+def recorded(name):
+    return store.load(BROUGHT / f"{name}.json")
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_a_notebook_asks_has_a_recording_that_says_of_itself_what_it_is(
+    name, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PERFKIT_REPLAY", "1")
+    monkeypatch.setattr(socket, "socket", None)
+    experiment = isinstance(ASKED[name], perfkit.Experiment)
+    ask = perfkit.run if experiment else perfkit.diagnose
+    shown = ask(ASKED[name], folder=tmp_path)
+    known = shown if experiment else shown.finding
+    assert shown.replayed
+    assert shown.recorded == recorded(name).recorded
+    assert datetime.datetime.fromisoformat(shown.recorded).tzinfo
+    assert known.machine.cpu in known.stamp
+    assert not known.ended_early
+    assert known.timings
+    assert known.stamp in repr(shown)
+    assert known.stamp in shown._repr_html_()
+    page = export(shown, tmp_path / "x.html").read_text(encoding="utf-8")
+    assert page.count(known.stamp) == 1 + 2 * len(kinds(shown))
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_what_a_notebook_draws_can_be_drawn_of_its_recordings(notebook):
+    found = [recorded(name_of(what)) for what in asked(notebook)]
+    drawn = {kind for code in code_of(notebook) for kind in CHART.findall(code)}
+    if found:
+        assert drawn <= {kind for one in found for kind in kinds(one)}
+    for one in found:
+        assert "Recorded on" not in chart(one).alt
+
+
+def test_nothing_is_brought_along_that_no_notebook_asks_and_it_is_not_much():
+    files = list(BROUGHT.glob("*"))
+    assert {path.stem for path in files} == set(ASKED)
+    assert sum(path.stat().st_size for path in files) < 3e6

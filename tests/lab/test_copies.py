@@ -1,0 +1,250 @@
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from perfkit.errors import BadFileError
+from perfkit.findings import store
+from perfkit.lab import copies
+from perfkit.lab.copies import FOLDER, refresh
+from tests.findings.made import finding
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "00_start_here.ipynb"
+NEWER = "00_start_here (newer).ipynb"
+
+
+def git(root, *command):
+    own = ["-c", "user.name=Ada", "-c", "user.email=ada@example.invalid"]
+    done = subprocess.run(
+        ["git", "-C", str(root), *own, *command],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def notebook(*sources):
+    cells = [nbformat.v4.new_code_cell(s, id=f"c{n}") for n, s in enumerate(sources)]
+    return nbformat.writes(nbformat.v4.new_notebook(cells=cells))
+
+
+@pytest.fixture
+def upstream(tmp_path):
+    """What is shipped: two notebooks, and what git is to ignore."""
+    root = tmp_path / "upstream"
+    (root / "notebooks").mkdir(parents=True)
+    (root / "notebooks" / NAME).write_text(notebook("import perfkit", "1 + 1"))
+    (root / "notebooks" / "01_next.ipynb").write_text(notebook("2 + 2"))
+    shutil.copyfile(ROOT / ".gitignore", root / ".gitignore")
+    git(root, "init", "--quiet", "--initial-branch=main")
+    ship(root)
+    return root
+
+
+@pytest.fixture
+def clone(upstream):
+    root = upstream.with_name("clone")
+    git(upstream.parent, "clone", "--quiet", str(upstream), str(root))
+    return root
+
+
+def ship(upstream, *sources):
+    if sources:
+        (upstream / "notebooks" / NAME).write_text(notebook(*sources))
+    git(upstream, "add", "--all")
+    git(upstream, "commit", "--quiet", "--message", "Ship")
+
+
+def start(root):
+    """What the lab does before it opens."""
+    return refresh(root / "notebooks", root / FOLDER)
+
+
+def run(path):
+    """Leave in a notebook and beside it what running all its cells leaves."""
+    made = nbformat.read(path, as_version=4)
+    for number, cell in enumerate(made.cells, 1):
+        cell.execution_count = number
+        cell.outputs = [nbformat.v4.new_output("stream", text="ran")]
+    made.cells.append(nbformat.v4.new_code_cell(""))
+    made.metadata["widgets"] = {"state": {}}
+    nbformat.write(made, path)
+    (path.parent / ".ipynb_checkpoints").mkdir(exist_ok=True)
+    shutil.copyfile(path, path.parent / ".ipynb_checkpoints" / path.name)
+    store.save(finding(), path.parent / "perfkit-findings")
+    (path.parent / "two-machines.html").write_text("exported")
+
+
+def change(path):
+    made = nbformat.read(path, as_version=4)
+    made.cells[0].source += "\nmine = 1"
+    nbformat.write(made, path)
+    return path.read_bytes()
+
+
+def sources(path):
+    return [cell.source for cell in nbformat.read(path, as_version=4).cells]
+
+
+def notebooks(root):
+    return sorted(path.name for path in (root / FOLDER).glob("*.ipynb"))
+
+
+def test_running_every_notebook_leaves_a_clone_clean_and_a_pull_brings_the_newer(
+    upstream, clone
+):
+    assert start(clone) == (
+        "Your notebooks are in my-notebooks/, which git leaves alone.",
+    )
+    for path in (clone / FOLDER).glob("*.ipynb"):
+        run(path)
+    assert git(clone, "status", "--porcelain") == ""
+    ship(upstream, "import perfkit", "3 + 3")
+    git(clone, "pull", "--quiet")
+    (told,) = start(clone)
+    assert told == f"Replaced by a newer one, as you had changed no cell: {NAME}."
+    assert sources(clone / FOLDER / NAME) == ["import perfkit", "3 + 3"]
+    assert sources(clone / FOLDER / "01_next.ipynb") == ["2 + 2", ""]
+    assert start(clone) == ()
+
+
+def test_what_a_learner_wrote_stays_and_the_newer_one_is_beside_it(upstream, clone):
+    start(clone)
+    mine = change(clone / FOLDER / NAME)
+    assert start(clone) == ()
+    ship(upstream, "import perfkit", "3 + 3")
+    git(clone, "pull", "--quiet")
+    (told,) = start(clone)
+    assert told == (
+        f"There is a newer {NAME}: open {NEWER}; yours, which you changed, stays as "
+        "it is."
+    )
+    assert (clone / FOLDER / NAME).read_bytes() == mine
+    assert sources(clone / FOLDER / NEWER) == ["import perfkit", "3 + 3"]
+    assert start(clone) == ()
+
+
+def test_work_in_the_newer_one_stays_too(upstream, clone):
+    start(clone)
+    change(clone / FOLDER / NAME)
+    ship(upstream, "3 + 3")
+    git(clone, "pull", "--quiet")
+    start(clone)
+    ship(upstream, "4 + 4")
+    git(clone, "pull", "--quiet")
+    assert "(newer)" in start(clone)[0]
+    assert sources(clone / FOLDER / NEWER) == ["4 + 4"]
+    mine = change(clone / FOLDER / NEWER)
+    ship(upstream, "5 + 5")
+    git(clone, "pull", "--quiet")
+    assert "(newer 2)" in start(clone)[0]
+    assert (clone / FOLDER / NEWER).read_bytes() == mine
+
+
+def test_a_new_notebook_appears_and_one_that_is_shipped_no_more_stays(upstream, clone):
+    start(clone)
+    (upstream / "notebooks" / NAME).rename(upstream / "notebooks" / "02_new.ipynb")
+    ship(upstream)
+    git(clone, "pull", "--quiet")
+    assert start(clone) == ()
+    assert notebooks(clone) == [NAME, "01_next.ipynb", "02_new.ipynb"]
+
+
+def test_a_copy_that_was_deleted_comes_back_and_a_newer_one_beside_it_does_not(
+    upstream, clone
+):
+    start(clone)
+    (clone / FOLDER / NAME).unlink()
+    start(clone)
+    change(clone / FOLDER / NAME)
+    ship(upstream, "3 + 3")
+    git(clone, "pull", "--quiet")
+    start(clone)
+    (clone / FOLDER / NEWER).unlink()
+    assert start(clone) == ()
+    assert notebooks(clone) == [NAME, "01_next.ipynb"]
+
+
+def test_a_start_that_was_killed_is_gone_on_with(clone, monkeypatch):
+    written = []
+
+    def killed(path, data):
+        if written:
+            raise KeyboardInterrupt
+        written.append(path)
+        store.write_whole(path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(copies, "write_whole", killed)
+        with pytest.raises(KeyboardInterrupt):
+            start(clone)
+    assert notebooks(clone) == [NAME]
+    assert start(clone) == ()
+    assert notebooks(clone) == [NAME, "01_next.ipynb"]
+
+
+@pytest.mark.parametrize(
+    "spoiled", [b"", b"[1]", b"\x00", b'{"00_start_here.ipynb": 1}']
+)
+def test_where_nobody_knows_what_a_copy_was_made_from_it_stays(clone, spoiled):
+    start(clone)
+    mine = change(clone / FOLDER / NAME)
+    (clone / FOLDER / copies._MADE_FROM).write_bytes(spoiled)
+    assert "(newer)" in start(clone)[0]
+    assert (clone / FOLDER / NAME).read_bytes() == mine
+    assert start(clone) == ()
+
+
+def test_a_copy_that_is_no_notebook_any_more_stays(upstream, clone):
+    start(clone)
+    (clone / FOLDER / NAME).write_bytes(b"\xffnotes")
+    ship(upstream, "3 + 3")
+    git(clone, "pull", "--quiet")
+    start(clone)
+    assert (clone / FOLDER / NAME).read_bytes() == b"\xffnotes"
+
+
+def test_two_starts_at_once_make_each_copy_once(clone):
+    code = "import sys; from pathlib import Path; from perfkit.lab.copies import *; "
+    code += "refresh(Path(sys.argv[1]), Path(sys.argv[2]))"
+    places = (str(clone / "notebooks"), str(clone / FOLDER))
+    running = [
+        subprocess.Popen([sys.executable, "-c", code, *places], cwd=ROOT)
+        for _ in range(4)
+    ]
+    assert [process.wait() for process in running] == [0, 0, 0, 0]
+    assert notebooks(clone) == [NAME, "01_next.ipynb"]
+    assert set(json.loads((clone / FOLDER / copies._MADE_FROM).read_text())) == {
+        NAME,
+        "01_next.ipynb",
+    }
+
+
+def test_where_nothing_can_be_written_the_sentence_names_the_remedy(clone):
+    (clone / FOLDER).touch()
+    with pytest.raises(BadFileError) as caught:
+        start(clone)
+    assert str(caught.value).startswith(f"Cannot write to {clone / FOLDER} (")
+    assert f"make {clone} a folder that you can write to" in str(caught.value)
+
+
+def test_copies_that_need_no_writing_are_not_written(clone, monkeypatch):
+    start(clone)
+    monkeypatch.setattr(copies, "write_whole", None)
+    assert start(clone) == ()
+
+
+def test_what_a_notebook_links_to_is_a_notebook_beside_it_or_on_the_web():
+    shipped = {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        text = "\n".join(sources(path))
+        links = re.findall(r"\]\(([^)#]+)\)|(?:src|href)=[\"']([^\"'#]+)", text)
+        local = {link for pair in links for link in pair if link and "://" not in link}
+        assert local <= shipped

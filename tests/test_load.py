@@ -1,0 +1,73 @@
+"""``perfkit.load`` and ``perfkit show`` read whatever perfkit wrote."""
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.errors import BadFileError
+from perfkit.findings import store
+from perfkit.passports import saving as passports
+from perfkit.profiling import saving as profiles
+from tests.comparing.pairs import passport
+from tests.diagnosis.diagnosed import diagnosis
+from tests.findings.made import finding
+from tests.profiling.profiled import profile
+
+
+@pytest.fixture(params=["finding", "diagnosis", "profile", "passport"])
+def saved(request, tmp_path):
+    path = tmp_path / "it.json"
+    match request.param:
+        case "finding":
+            return finding(), store.save(finding(), path=path)
+        case "diagnosis":
+            return diagnosis(), store.save(diagnosis(), path=path)
+        case "profile":
+            return profile(), profiles.save(profile(), path)
+    return passport(), passports.save(passport(), path)
+
+
+def test_each_kind_of_document_is_read_again(saved):
+    written, path = saved
+    found = perfkit.load(path)
+    assert type(found) is type(written)
+    assert found.machine == written.machine
+    assert found._path == path
+
+
+def test_each_kind_of_document_is_shown(saved, capsys):
+    assert cli.main(["show", str(saved[1])]) == 0
+    assert capsys.readouterr().out.strip()
+
+
+def test_a_passport_is_not_drawn_alone(tmp_path, capsys):
+    passports.save(passport(), tmp_path / "a.json")
+    chart = ["--chart", str(tmp_path / "a.svg")]
+    assert cli.main(["show", str(tmp_path / "a.json"), *chart]) == 2
+    assert "perfkit compare A.json B.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ('{"kind": "explanation", "schema": 1}', "compare makes it anew from the two"),
+        ('{"kind": "letter", "schema": 1, "to": "profile"}', "but a letter."),
+        ('{"kind": "profile", "schema": 1}', "is not a sound profile: "),
+        ('{"kind": "passport", "schema": 9}', "newer perfkit (schema 9"),
+        ('["passport"]', "does not say that it is one"),
+        ('{"cells": [], "nbformat": 4}', "does not say that it is one"),
+    ],
+)
+def test_what_perfkit_did_not_write_is_refused_in_a_sentence(tmp_path, data, said):
+    (tmp_path / "it.json").write_text(data)
+    with pytest.raises(BadFileError) as caught:
+        perfkit.load(tmp_path / "it.json")
+    assert said in str(caught.value)
+
+
+def test_a_profile_is_held_against_nothing(tmp_path):
+    path = profiles.save(profile(), tmp_path / "it.json")
+    with pytest.raises(
+        BadFileError, match=r"it\.json is a profile, which explains one"
+    ):
+        perfkit.compare(path, path)
