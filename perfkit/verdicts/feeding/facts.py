@@ -37,7 +37,7 @@ def because(measured: Measurement, best: str) -> tuple[str, ...]:
         *_costs(measured, best),
         *_epoch_ends(measured, best),
         *_out_of_contest(measured),
-        *_images(measured),
+        *images_fed(measured),
         *failures(measured),
     )
 
@@ -169,7 +169,8 @@ def _costs(measured: Measurement, best: str) -> Iterator[str]:
         )
 
 
-def _images(measured: Measurement) -> Iterator[str]:
+def images_fed(measured: Measurement) -> Iterator[str]:
+    """What was fed, and what was left out, however much was timed."""
     images: dict[str, Any] | None = measured.notes.get("images")
     if not images:
         return

@@ -32,14 +32,14 @@ def judge(measured: Measurement, *, alone: bool) -> Verdict:
     if not contenders:
         return Verdict(
             headline="No way of feeding images could be timed.",
-            because=failures(measured),
+            because=(*failures(measured), *facts.images_fed(measured)),
             next="Look at how the trials ended, or give the run more seconds.",
         )
     known = measured.comparisons
     if known and not any(compared.is_judged for compared in known):
         return Verdict(
             headline="One round: shown, and not judged.",
-            because=failures(measured),
+            because=(*failures(measured), *facts.images_fed(measured)),
             next="Give the run more seconds: how much runs differ takes two rounds.",
         )
     best, *ties = measured.fastest(contenders)
