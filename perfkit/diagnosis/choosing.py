@@ -1,7 +1,10 @@
-"""Which swaps the next round measures: all that apply, then those that may bring much.
+"""Which changes are measured next, from what has been measured by then.
 
-All are measured twice, or once where they plainly bring nothing; the rest of the budget
-goes to those that may be worth a change. Near its end the best are measured together.
+In the process that looks, groups come first: without input, without whoever watches.
+A change that hangs on a group is tried once that has brought something; what stands in
+the code as a mistake comes before what does not. In fresh processes what was found is
+confirmed, and what needs a training made anew is tried. Near the end the best are
+measured together.
 """
 
 from __future__ import annotations
@@ -13,10 +16,12 @@ from perfkit.measure import spending
 from perfkit.measure.measurement import TWIN, Arm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.swap import Swap
     from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Comparison
     from perfkit.measure.tick import Yielded
     from perfkit.measure.trial import Trial
 
@@ -42,10 +47,112 @@ _TRIED = 2
 # Which come first, by the rounds they have been in.
 _ORDER = {1: 0, 0: 1}
 _FEWEST_ROUNDS = 2
+# In one process: turns of a change, how many of them side by side, and from which
+# half-width on more of them tell nothing that matters.
+_FEWEST_TURNS, _MOST_TURNS, _AT_A_TIME, _CLEAR = 2, 6, 4, 0.1
+# Of steps shorter than this the way back to Python may be a large part.
+_SHORT_STEP_S = 0.05
+# They slow a training many times, and hide all else.
+_PLAIN = ("eager", "retracing", "debugging")
+
+
+def _no_work() -> Iterator[Yielded]:
+    """Stand for what runs elsewhere."""
+    return iter(())
+
+
+class Screening:
+    """Chooses whose turn it is in one process.
+
+    Args:
+        swaps: All that can be swapped there.
+        facts: Of the training.
+        hinted: Causes that stand in its code.
+    """
+
+    def __init__(
+        self, swaps: Sequence[Swap], facts: Facts, hinted: Collection[str] = ()
+    ) -> None:
+        self._swaps, self._hinted = swaps, hinted
+        # Going back to Python takes a millisecond or so, of a long step next to none.
+        self._late = () if facts.step_s < _SHORT_STEP_S else ("step-overhead",)
+        self._turns: dict[str, int] = {}
+
+    def __call__(
+        self, measured: Measurement, failed: Collection[str] = ()
+    ) -> list[str]:
+        """Name what has the next turns; nothing where no turn would tell more."""
+        wanted = [
+            swap
+            for swap in self._swaps
+            if swap.name not in failed and self._wanted(swap, measured)
+        ]
+        wanted.sort(key=lambda swap: self._place(swap, measured))
+        names = [swap.name for swap in wanted[:_AT_A_TIME]]
+        for name in names:
+            self._turns[name] = self._turns.get(name, 0) + 1
+        return names
+
+    def _place(self, swap: Swap, measured: Measurement) -> tuple[int, int, float]:
+        turns = self._turns.get(swap.name, 0)
+        if 0 < turns < _FEWEST_TURNS:
+            group = 0
+        elif swap.cause in _PLAIN or (swap.ceiling and not turns):
+            group = 1
+        elif swap.kind == "opportunity" or swap.cause in self._late:
+            group = 4
+        else:
+            group = 2 if swap.after else 3
+        if turns >= _FEWEST_TURNS:
+            # What is known well enough to go on waits for what is not known at all.
+            group += 4
+        return group, swap.cause not in self._hinted, -_ratio(measured, swap.name)
+
+    def _wanted(self, swap: Swap, measured: Measurement) -> bool:
+        turns, compared = self._turns.get(swap.name, 0), _given(measured, swap.name)
+        if not turns:
+            return not swap.after or is_open(measured, swap.after)
+        if compared is None:
+            return turns < _FEWEST_TURNS
+        if turns < _FEWEST_TURNS:
+            return compared.ratio > _LIKELY
+        if turns >= _MOST_TURNS or compared.high < CLAIMED:
+            return False
+        return compared.ratio > 1 and not (
+            compared.low > CLAIMED and compared.half_width < _CLEAR
+        )
+
+
+def is_open(measured: Measurement, group: str) -> bool:
+    """Whether leaving out a group has brought so much that its changes may help."""
+    compared = _given(measured, group)
+    return compared is not None and compared.ratio > CLAIMED
+
+
+def given(work: Callable[[], Iterator[Yielded]] = _no_work) -> Arm:
+    """The training as given."""
+    return Arm(AS_GIVEN, work, "The training as it was handed over.")
+
+
+def arm(swap: Swap, work: Callable[[], Iterator[Yielded]] = _no_work) -> Arm:
+    """The training with one thing swapped."""
+    return Arm(
+        swap.name,
+        work,
+        swap.changes,
+        AS_GIVEN,
+        own_pauses=swap.own_pauses,
+        other_pauses=swap.ceiling,
+    )
+
+
+def arms(swaps: Sequence[Swap]) -> tuple[Arm, ...]:
+    """The training as given and with each of these, as a process tells of them."""
+    return (given(), *(arm(swap) for swap in swaps))
 
 
 class Choosing:
-    """Chooses the arms of a round from what the rounds before have shown.
+    """Chooses the arms of a round in fresh processes.
 
     Args:
         swaps: All that apply.
@@ -53,6 +160,8 @@ class Choosing:
         budget: Seconds of the rounds.
         ready_s: Seconds until a trial is ready, about.
         step_s: Seconds of a step, about.
+        screened: Whether the first round was one process in which what can be swapped
+            there took turns.
 
     Attributes:
         together: What is applied together; empty until that is measured.
@@ -65,58 +174,71 @@ class Choosing:
         budget: float,
         ready_s: float,
         step_s: float = 0.0,
+        *,
+        screened: bool = False,
     ) -> None:
         self._swaps, self._work, self._budget = swaps, work, budget
+        self._screened = screened
+        self._always = 1 if screened else _ALWAYS
         until_s = ready_s + _WARM_UP_S
-        # One round claims nothing, so that no more are begun than two rounds can hold.
-        twice = budget / _FEWEST_ROUNDS / (until_s + spending.chosen_s(step_s))
+        self._each_s = until_s + spending.chosen_s(step_s)
+        # One round leaves much in doubt: no more are begun than two rounds can hold.
+        twice = budget / _FEWEST_ROUNDS / self._each_s
         most = int(min(_SET_UP_SHARE * budget / until_s, twice))
-        self._most = max(1, most - _ALWAYS)
+        self._most = max(1, most - self._always)
         self.together: tuple[Swap, ...] = ()
 
     def __call__(self, measured: Measurement) -> tuple[Arm, ...]:
         """Name the arms of the next round; none where nothing is left to learn."""
         if _cannot_run(measured):
             return ()
-        most = min(self._most, _fitting(measured, self._budget))
+        most = self._fitting(measured)
         wanted = [swap for swap in self._swaps if self._wanted(swap, measured)]
-        # What was seen once may be claimed after one round more; then comes the new.
-        # Of that, what waited for a swap that did bring something is the likeliest.
-        wanted.sort(
-            key=lambda swap: (
-                _ORDER.get(_rounds(measured, swap.name), 2),
-                not swap.after,
-                # What shows first whether a whole group of swaps is worth a try.
-                not swap.ceiling or bool(_rounds(measured, swap.name)),
-                -_ratio(measured, swap.name),
-            )
-        )
+        wanted.sort(key=lambda swap: self._place(swap, measured))
         together = list(self._together(measured))
-        apart = wanted[: max(1, most - len(together))]
+        apart = wanted[: max(0 if self._screened else 1, most - len(together))]
         arms = [*(self.arm(swap) for swap in apart), *together]
-        if not arms:
-            # One round claims nothing, not even that a swap brings nothing.
+        if not arms and not self._screened:
+            # One round leaves much in doubt, even that a swap brings nothing.
             once = [s for s in self._swaps if _rounds(measured, s.name) == 1]
             arms = [self.arm(swap) for swap in once[:most]]
-        return (self.given, *arms) if arms else ()
+        return (self.given, *arms) if arms and most else ()
+
+    def _place(self, swap: Swap, measured: Measurement) -> tuple[object, ...]:
+        rounds, ratio = _rounds(measured, swap.name), -_ratio(measured, swap.name)
+        if self._screened:
+            # What was found is confirmed, the largest first; then comes what needs a
+            # training made anew. An opportunity waits for what is wrong.
+            chance = swap.kind == "opportunity"
+            return (chance, rounds == 0, swap.ceiling, ratio)
+        # What was seen once may be claimed after one round more; then comes the new.
+        # Of that, what waited for a swap that did bring something is the likeliest,
+        # and what shows first whether a whole group of swaps is worth a try.
+        group = not swap.ceiling or bool(rounds)
+        return (_ORDER.get(rounds, 2), not swap.after, group, ratio)
+
+    def _fitting(self, measured: Measurement) -> int:
+        """How many swaps the next round may hold."""
+        last = max((trial.round for trial in measured.trials), default=0)
+        if not self._screened:
+            return min(self._most, _fitting(measured, self._budget))
+        left = self._budget - _spent_s(measured.trials)
+        if last > 1:
+            return _fitting(measured, self._budget, self._always, least=0)
+        return max(0, int(left / self._each_s) - self._always)
 
     @property
     def given(self) -> Arm:
         """The training as given."""
-        return Arm(AS_GIVEN, self._work(()), "The training as it was handed over.")
+        return given(self._work(()))
 
     def arm(self, swap: Swap) -> Arm:
         """The training with one thing swapped."""
-        return Arm(
-            swap.name,
-            self._work((swap,)),
-            swap.changes,
-            AS_GIVEN,
-            own_pauses=swap.own_pauses,
-            other_pauses=swap.ceiling,
-        )
+        return arm(swap, self._work((swap,)))
 
     def _wanted(self, swap: Swap, measured: Measurement) -> bool:
+        if self._screened:
+            return self._left_open(swap, measured)
         # Too much hangs on the ceiling for one unlucky round to decide.
         if swap.ceiling and _rounds(measured, swap.name) < _FEWEST_ROUNDS:
             return True
@@ -125,6 +247,20 @@ class Choosing:
         hopeless = _LIKELY if swap.after else _HOPELESS
         helps = may_help(measured, swap.name, hopeless)
         return helps and not _clear(measured, swap.name)
+
+    def _left_open(self, swap: Swap, measured: Measurement) -> bool:
+        """Whether fresh processes tell more of it than the turns in one did."""
+        compared = _given(measured, swap.name)
+        if not _known(measured, swap.name):
+            return not swap.after or is_open(measured, swap.after)
+        if compared is None or compared.high < CLAIMED or compared.ratio < 1:
+            return False
+        if compared.rounds < _FEWEST_ROUNDS:
+            # Of a group it is enough that one of its changes explains it.
+            inside = [s.name for s in self._swaps if s.after == swap.name]
+            best = max((_ratio(measured, name) for name in inside), default=1.0)
+            return compared.ratio > CLAIMED and not (swap.ceiling and best > CLAIMED)
+        return not _clear(measured, swap.name)
 
     def _together(self, measured: Measurement) -> Iterator[Arm]:
         if (
@@ -165,7 +301,7 @@ def may_help(measured: Measurement, name: str, hopeless: float = _HOPELESS) -> b
     compared = measured.compare(name, AS_GIVEN)
     if compared is None:
         return False
-    if compared.rounds == 1:
+    if not compared.is_judged:
         return compared.ratio > hopeless
     return compared.high > CLAIMED
 
@@ -179,7 +315,7 @@ def combined(swaps: Sequence[Swap], measured: Measurement) -> tuple[Swap, ...]:
             continue
         # Each callback is a thing of its own; of two ways to read one is taken.
         key = swap.name if swap.cause == "callback" else swap.cause
-        helps = compared.low > 1 and compared.rounds > 1
+        helps = compared.verdict == "faster"
         if helps and compared.ratio > best.get(key, (CLAIMED,))[0]:
             best[key] = compared.ratio, swap
     return tuple(swap for _, swap in best.values())
@@ -212,15 +348,24 @@ def _known(measured: Measurement, name: str) -> bool:
     return bool(_rounds(measured, name)) or len(measured.of(name)) >= _TRIED
 
 
-def _fitting(measured: Measurement, budget: float) -> int:
-    """How many swaps a round may hold that is to end within the budget, at least 1."""
+def _fitting(
+    measured: Measurement, budget: float, always: int = _ALWAYS, least: int = 1
+) -> int:
+    """How many swaps a round may hold that is to end within the budget.
+
+    Args:
+        measured: What was measured so far.
+        budget: Seconds of it all.
+        always: Trials that each round has besides.
+        least: What it holds in any case.
+    """
     last = max((trial.round for trial in measured.trials), default=0)
     trials = [trial for trial in measured.trials if trial.round == last]
     took = _spent_s(trials) - min((trial.started_s for trial in trials), default=0.0)
     if took <= 0:
         return sys.maxsize
     left = budget - _spent_s(measured.trials)
-    return max(1, int(left / (took / len(trials))) - _ALWAYS)
+    return max(least, int(left / (took / len(trials))) - always)
 
 
 def _spent_s(trials: Iterable[Trial]) -> float:
@@ -228,8 +373,12 @@ def _spent_s(trials: Iterable[Trial]) -> float:
     return max((trial.started_s + trial.wall_s for trial in trials), default=0.0)
 
 
+def _given(measured: Measurement, name: str) -> Comparison | None:
+    return measured.compare(name, AS_GIVEN)
+
+
 def _ratio(measured: Measurement, name: str) -> float:
-    compared = measured.compare(name, AS_GIVEN)
+    compared = _given(measured, name)
     return compared.ratio if compared else 1.0
 
 

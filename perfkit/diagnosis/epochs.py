@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from perfkit.diagnosis import early_ends, main_thread, own_callbacks
 from perfkit.diagnosis.validating import Validating
@@ -22,7 +22,7 @@ from perfkit.workloads.execution.inside_fit import Turnstile
 from perfkit.workloads.execution.loops import wait
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterator
 
     from perfkit.diagnosis.looping import Looping
     from perfkit.diagnosis.training import Training
@@ -57,10 +57,50 @@ class Epochs:
     validated: float = 0
 
 
+def _never() -> bool:
+    return False
+
+
+@dataclass
+class Block:
+    """A stretch of ``fit`` that may end and be followed by another.
+
+    Attributes:
+        training: With whatever is swapped in it.
+        epochs: Of this training.
+        own: The user's callbacks, fit for a trial.
+        over: Asked after all that is told: whether the block is over.
+        at_once: Whether it is ready after its first step, because it was warm before.
+        validating: Watches its validations; the same one in all blocks of a variant.
+    """
+
+    training: Training
+    epochs: Epochs
+    own: list[Any]
+    over: Callable[[], bool] = _never
+    at_once: bool = False
+    validating: Validating = field(default_factory=lambda: Validating(None))
+
+    @classmethod
+    def of(
+        cls, training: Training, epochs: Epochs, over: Callable[[], bool] = _never
+    ) -> Block:
+        """Make the first block of a training; its callbacks become fit for a trial."""
+        given = own_callbacks.listed(training.arguments.get("callbacks"))
+        return cls(
+            training=training,
+            epochs=epochs,
+            own=own_callbacks.in_trial(given, training.epochs),
+            over=over,
+            validating=Validating(epochs.validation),
+        )
+
+
 def fitted(
     making: Callable[[], Training | None],
     epochs: Epochs,
     looping: Looping | None = None,
+    following: Following | None = None,
 ) -> Generator[Told]:
     """Train with ``fit`` without an end, or with the loop that the maker runs.
 
@@ -69,6 +109,8 @@ def fitted(
             settings for each thread apart. Returns None where it ran a loop.
         epochs: Of this training.
         looping: Hears of the steps of a loop; None where there can be none.
+        following: Ends the first ``fit`` and names those that follow in this process;
+            None where there is but one.
 
     Yields:
         ``READY`` once the first epoch is over (the first step, where epochs have no
@@ -82,18 +124,50 @@ def fitted(
         training = looping.made(making, turnstile) if looping else making()
         if training is None:
             return
-        counter = _Counter(turnstile, _as_swapped(epochs, training))
-        first, last = counter.callbacks()
-        # How seldom it comes is part of what each validation is told to cost.
-        training = replace(training, arguments=dict(training.arguments))
-        training.arguments.pop("validation_freq", None)
-        given = own_callbacks.listed(training.arguments.get("callbacks"))
-        own = own_callbacks.in_trial(given, training.epochs)
-        with contextlib.suppress(_UsedUp):
-            while not counter.used_up():
-                training.fit([first, *own, last], epochs=_ENDLESS)
+        if following is None:
+            _train(Block.of(training, epochs), turnstile)
+            return
+        _train(Block.of(following.given(training), epochs, following.over), turnstile)
+        for block in following.blocks(turnstile.tell):
+            try:
+                _train(block, turnstile)
+            except Exception as error:
+                following.failed(error)
 
     yield from turnstile.heard(work)
+
+
+class Following(Protocol):
+    """What says which blocks follow the first one in a process, one after another."""
+
+    def given(self, training: Training) -> Training:
+        """Take the training as it was made; return what is fitted first."""
+
+    def over(self) -> bool:
+        """Whether the first block is over."""
+
+    def blocks(self, tell: Callable[[Told], None]) -> Iterator[Block]:
+        """Name the blocks; asked for the next one when the one before is over."""
+
+    def failed(self, error: Exception) -> None:
+        """Hear that the block of the moment raised; raise it again to end it all."""
+
+
+def _train(block: Block, turnstile: Turnstile) -> None:
+    """Train until the block is over."""
+    counter = _Counter(turnstile, block)
+    first, last = counter.callbacks()
+    # How seldom it comes is part of what each validation is told to cost.
+    arguments = dict(block.training.arguments)
+    arguments.pop("validation_freq", None)
+    training = replace(block.training, arguments=arguments)
+    with contextlib.suppress(_UsedUp, _Over):
+        while not counter.used_up():
+            training.fit([first, *block.own, last], epochs=_ENDLESS)
+
+
+class _Over(Exception):
+    """Ends a ``fit`` whose block is over."""
 
 
 class _UsedUp(Exception):
@@ -109,8 +183,9 @@ def _as_swapped(epochs: Epochs, training: Training) -> Epochs:
 class _Counter:
     """Counts the steps of a running fit and hands them over."""
 
-    def __init__(self, turnstile: Turnstile, epochs: Epochs) -> None:
-        self._turnstile, self._epochs = turnstile, epochs
+    def __init__(self, turnstile: Turnstile, block: Block) -> None:
+        self._turnstile, self._block = turnstile, block
+        self._epochs = epochs = _as_swapped(block.epochs, block.training)
         # Of the epoch that runs; None where it is left to the data.
         self._trial_steps = epochs.trial_steps
         # Of the last epoch that ended by itself, where nobody knew before.
@@ -119,7 +194,7 @@ class _Counter:
         self._ready = self._at_end = self._ever = False
         self._began = time.perf_counter()
         self._before = 0
-        self._validating = Validating(epochs.validation)
+        self._validating = block.validating
         self._apart = epochs.whole and epochs.validated > 0
 
     def callbacks(self) -> tuple[Any, Any]:
@@ -190,7 +265,8 @@ class _Counter:
         return max(self._reached, _updates(model) - self._before)
 
     def _count(self, new: int) -> None:
-        if not self._ready and (self._at_end or not self._epochs.steps):
+        at_once = self._block.at_once or not self._epochs.steps
+        if not self._ready and (self._at_end or at_once):
             self._ready, self._at_end = True, False
             self._tell(READY)
         elif self._ready and self._at_end and not self._epochs.whole:
@@ -248,6 +324,8 @@ class _Counter:
         wait()
         self._turnstile.tell(what)
         self._examples, self._began = 0, time.perf_counter()
+        if self._block.over():
+            raise _Over
 
 
 def _go_on(callback: Any) -> None:

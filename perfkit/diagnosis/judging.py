@@ -25,6 +25,7 @@ _PLAIN = 1.15
 _SHARES = 0.2
 # A larger batch is a remedy for it, too: so it waits only where it is large already.
 _OVERHEAD = "step-overhead"
+_RETRACING = "retracing"
 
 
 def step_of(measured: Measurement, facts: Facts) -> Seconds | None:
@@ -40,10 +41,23 @@ def step_of(measured: Measurement, facts: Facts) -> Seconds | None:
     )
 
 
-def causes(swaps: Sequence[Swap], measured: Measurement) -> tuple[Cause, ...]:
-    """What the swaps proved, the largest gain first."""
+def causes(
+    swaps: Sequence[Swap], measured: Measurement, noted: Sequence[Cause] = ()
+) -> tuple[Cause, ...]:
+    """What the swaps proved, the largest gain first.
+
+    Args:
+        swaps: All that apply.
+        measured: What was measured.
+        noted: What no swap proves.
+    """
     found = _found(swaps, measured)
-    left_out = {swap.name for swap, c in found if swap.ceiling and _named(c, found)}
+    ceilings = [(swap, c) for swap, c in found if swap.ceiling]
+    left_out = {swap.name for swap, c in ceilings if _named(c, found)}
+    # One batch again and again has one shape, which keeps functions from being traced
+    # anew: then it is not the input that this ceiling has found.
+    if any(cause.cause == _RETRACING for cause in noted):
+        left_out |= {swap.name for swap, _ in ceilings if swap.cause == "input-bound"}
     left_out.update(set_aside(swaps, measured))
     told = [_cause(swap, c, measured) for swap, c in found if swap.name not in left_out]
     return ranked(told)
@@ -90,7 +104,7 @@ def claimed(compared: Comparison) -> bool:
 
 def healthy(causes: Sequence[Cause], measured: Measurement) -> bool:
     """Whether enough was measured to show a defect, and none was."""
-    tried = any(compared.rounds > 1 for compared in measured.comparisons)
+    tried = any(compared.is_judged for compared in measured.comparisons)
     return tried and not any(cause.kind == "defect" for cause in causes)
 
 
@@ -108,7 +122,7 @@ def _named(ceiling: Comparison, found: list[tuple[Swap, Comparison]]) -> bool:
     return any(
         _explains(compared.low if swap.own_pauses else compared.ratio, ceiling)
         for swap, compared in found
-        if swap.after == ceiling.variant or swap.own_pauses
+        if swap.after == ceiling.variant or swap.own_pauses or swap.cause == _RETRACING
     )
 
 
@@ -156,6 +170,6 @@ def ceiling(swaps: Sequence[Swap], measured: Measurement) -> Gain | None:
 def measured_gain(name: str, measured: Measurement) -> Gain | None:
     """What an arm brings; None where one round, or a wide interval, says too little."""
     compared = measured.compare(name, AS_GIVEN)
-    if compared is None or compared.rounds < 2:
+    if compared is None or not compared.is_judged:
         return None
     return gain(compared) if is_known(compared.low, compared.high) else None

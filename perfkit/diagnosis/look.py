@@ -1,4 +1,4 @@
-"""Look at a training once, in a process of its own: what is it, and how fast about?"""
+"""Look at a training in a process of its own: what is it, and what might help it?"""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from perfkit.diagnosis.facts import facts_of
 from perfkit.diagnosis.loop_facts import facts_of_loop, some_epochs
 from perfkit.diagnosis.looping import Looping
 from perfkit.diagnosis.maker import contain
+from perfkit.diagnosis.noting import noted
 from perfkit.diagnosis.pipeline.driven import driven_plan, tells_too_little
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.pipeline.live import kinds, live_plan
 from perfkit.diagnosis.pipeline.private import leave_files_alone
+from perfkit.diagnosis.planning import planned
+from perfkit.diagnosis.screening import Following
 from perfkit.diagnosis.tracing import Tracing
 from perfkit.diagnosis.training import Training, handed_over
 from perfkit.errors import BadParameterError
@@ -30,20 +33,35 @@ if TYPE_CHECKING:
     from perfkit.measure.tick import Yielded
 
 FACTS, PROBLEM, TRACEBACK = "facts", "problem", "traceback"
+# Seconds from the beginning of the diagnosis until the facts were known.
+SPENT = "spent"
 ANATOMY = "anatomy"
 _LOOK_S = 1.5
 _ENOUGH_TICKS = 60
 
 
-def look(maker: Callable[[], Any]) -> Iterator[Yielded]:
+def look(
+    maker: Callable[[], Any],
+    budget: float | None = None,
+    *,
+    began: float = 0.0,
+    screens: bool = False,
+) -> Iterator[Yielded]:
     """Make the training, run it for a moment, and tell what was seen.
+
+    Args:
+        maker: Makes the training.
+        budget: Seconds of the whole diagnosis; None for what it needs.
+        began: When that began, on ``time.perf_counter``.
+        screens: Whether changes of the training then take turns in this process.
 
     Yields:
         The notes ``"anatomy"`` and ``"facts"``, or ``"problem"`` with a sentence and,
-        where the user's own code raised, ``"traceback"``.
+        where the user's own code raised, ``"traceback"``; then what the turns tell.
     """
     try:
-        yield from _looked(maker)
+        following = Following() if screens else None
+        yield from _looked(maker, following, budget, began)
     except BadParameterError as error:
         yield Note(PROBLEM, str(error))
     except Exception as error:
@@ -51,7 +69,12 @@ def look(maker: Callable[[], Any]) -> Iterator[Yielded]:
         yield Note(PROBLEM, f"The training raised {raised.in_short(error)}")
 
 
-def _looked(maker: Callable[[], Any]) -> Iterator[Yielded]:
+def _looked(
+    maker: Callable[[], Any],
+    following: Following | None,
+    budget: float | None,
+    asked: float,
+) -> Iterator[Yielded]:
     seen: list[tuple[Training, float]] = []
     contain(maker)
     began, loaded = time.perf_counter(), read_early(os.environ)
@@ -70,7 +93,7 @@ def _looked(maker: Callable[[], Any]) -> Iterator[Yielded]:
         return training
 
     # With no end of an epoch the first step is told at once.
-    with contextlib.closing(fitted(making, epochs, looping)) as running:
+    with contextlib.closing(fitted(making, epochs, looping, following)) as running:
         ticks = _some(running, traces)
         plan = live_plan()
         yield Note(ANATOMY, plan)
@@ -86,12 +109,20 @@ def _looked(maker: Callable[[], Any]) -> Iterator[Yielded]:
             facts = facts_of_loop(looping, pipeline=data, **timed)
             yield Note(FACTS, facts.as_note())
             return
-    training, setup_s = seen[0]
-    if training.kind == "tf.data" and tells_too_little(plan):
-        yield Note(ANATOMY, driven_plan(training.data))
-    data = pipeline_facts(training) | {"plan": kinds(plan)}
-    facts = facts_of(training, setup_s=setup_s, pipeline=data, **timed)
-    yield Note(FACTS, facts.as_note())
+        training, setup_s = seen[0]
+        if training.kind == "tf.data" and tells_too_little(plan):
+            yield Note(ANATOMY, driven_plan(training.data))
+        data = pipeline_facts(training) | {"plan": kinds(plan)}
+        facts = facts_of(training, setup_s=setup_s, pipeline=data, **timed)
+        yield Note(FACTS, facts.as_note())
+        if following is None:
+            return
+        spent_s = time.perf_counter() - asked
+        following.go_on(facts, planned(facts, spent_s, budget).turns_s)
+        yield Note(SPENT, spent_s)
+        for told in noted(running, traces, facts.batch):
+            following.heard(told)
+            yield told
 
 
 def _some(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int]]:

@@ -11,7 +11,16 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import judging, look, peak, raised, swaps, telling, variables
+from perfkit.diagnosis import (
+    choosing,
+    judging,
+    look,
+    peak,
+    raised,
+    swaps,
+    telling,
+    variables,
+)
 from perfkit.diagnosis.choosing import (
     AS_GIVEN,
     TOGETHER,
@@ -25,6 +34,7 @@ from perfkit.diagnosis.hints.source import digest
 from perfkit.diagnosis.inferring import inferred
 from perfkit.diagnosis.maker import maker, name_of
 from perfkit.diagnosis.others import Others
+from perfkit.diagnosis.planning import LONGEST_S, in_words, planned
 from perfkit.diagnosis.split import split
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, PerfkitError, RunError
@@ -35,6 +45,7 @@ from perfkit.measure.alone import Alone
 from perfkit.measure.events import Event, Finished, Preparing, TrialEnded
 from perfkit.measure.launcher import launcher
 from perfkit.measure.monitor import Monitor
+from perfkit.measure.one_process import Opening
 from perfkit.measure.plan import Plan
 from perfkit.measure.rounds import Run
 from perfkit.measure.trial import Limits
@@ -43,17 +54,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
+    from perfkit.diagnosis.planning import Planned
     from perfkit.diagnosis.swap import Swap
+    from perfkit.measure.launcher import Message
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
     from perfkit.measure.trial import Outcome
     from perfkit.measure.tries import Tries
 
 _SLICE_S = 0.1
-# Looking may take this share of the budget; a training that takes longer to make cannot
-# be made a dozen times within it.
-_LOOK_SHARE = 0.4
-_LEAST_LOOK_S, _LONGEST_LOOK_S = 10.0, 120.0
+_LONGEST_LOOK_S = 300.0
 # Where looking took a small budget up, a first round still tells something.
 _LEAST_ROUND_S = 7.0
 # The share of a budget by which that may overrun it.
@@ -68,7 +78,8 @@ class DiagnosisSession:
 
     Args:
         training: A function that makes the training, or ``"FILE.py:make_training"``.
-        budget: Seconds for all of it, from the first event to the last.
+        budget: Seconds for all of it, from the first event to the last; None for what
+            the training needs, at most ten minutes.
         seed: Where random order and random numbers start; None draws one.
         folder: Where it is saved; None for ``perfkit-findings`` here.
         only: The names of swaps to apply all at once and measure again, in place of
@@ -86,12 +97,12 @@ class DiagnosisSession:
         self,
         training: Any,
         *,
-        budget: float = 120.0,
+        budget: float | None = None,
         seed: int | None = None,
         folder: Path | None = None,
         only: Sequence[str] = (),
     ) -> None:
-        if not LEAST_BUDGET_S <= budget <= 86_400:
+        if budget is not None and not LEAST_BUDGET_S <= budget <= 86_400:
             raise BadParameterError(
                 f"The budget is {budget!r}; give seconds from {LEAST_BUDGET_S:.0f} to "
                 "86400."
@@ -99,7 +110,10 @@ class DiagnosisSession:
         self.finding: Diagnosis | None = None
         self.unsaved = ""
         self._maker = maker(training)
-        self._budget = budget
+        self._asked = budget
+        self._budget = LONGEST_S if budget is None else budget
+        self._planned: Planned | None = None
+        self._opening: Opening | None = None
         self._seed = random.randrange(2**31) if seed is None else seed
         self._folder, self._only = folder, tuple(only)
         self._path: Path | None = None
@@ -162,24 +176,42 @@ class DiagnosisSession:
             yield Preparing("Loading TensorFlow, once")
         if self._stopped.is_set():
             return
-        longest = min(_LONGEST_LOOK_S, max(_LEAST_LOOK_S, _LOOK_SHARE * self._budget))
-        longest = max(_SLICE_S, min(longest, self._left))
+        longest = min(_LONGEST_LOOK_S, self._left)
         running = launcher().start(
-            functools.partial(look.look, self._maker),
+            functools.partial(
+                look.look,
+                self._maker,
+                self._asked,
+                began=self._began,
+                screens=not self._only,
+            ),
             self._seed,
-            Limits(silence=longest),
+            Limits(silence=max(_SLICE_S, longest)),
         )
+        heard: list[Message] = []
         notes: dict[str, Any] = {}
+        known = False
         try:
-            while running.outcome is None and not self._stopped.is_set():
-                messages = running.poll(_SLICE_S)
-                notes |= {m[1]: m[2] for m in messages if m[0] == "note"}
+            while not (running.outcome or known or self._stopped.is_set()):
+                heard += running.poll(_SLICE_S)
+                notes = {m[1]: m[2] for m in heard if m[0] == "note"}
+                known = look.SPENT in notes
                 yield Preparing("Looking at the training")
         finally:
-            running.kill("stopped", "was stopped")
-        if running.outcome is None or self._stopped.is_set():
+            if not known or self._stopped.is_set():
+                running.kill("stopped", "was stopped")
+        if self._stopped.is_set():
             return
-        self._understand(notes, running.outcome, running.message)
+        self._understand(notes, running.outcome or "completed", running.message)
+        if known:
+            spent_s = float(notes[look.SPENT])
+            self._planned = planned(self._facts, spent_s, self._asked)
+            self._budget = self._planned.budget_s
+            after = next(i for i, m in enumerate(heard) if m[1] == look.SPENT)
+            self._opening = Opening(
+                running, tuple(heard[after + 1 :]), choosing.arms(self._swaps)
+            )
+            yield Preparing(in_words(self._facts, self._planned))
 
     def _understand(
         self, notes: dict[str, Any], outcome: Outcome, message: str
@@ -207,10 +239,18 @@ class DiagnosisSession:
         least = min(_LEAST_ROUND_S, self._left + _LATE * self._budget)
         peaks = peak.TAKES_S if peak.can_be_told(self._facts) else 0.0
         left = max(1.0, least, self._left - peaks) - _CLOSING_S
+        if self._opening:
+            # The process that looked has run since before.
+            left += time.perf_counter() - self._opening.running.started_ns / 1e9
         self._others = Others()
-        choosing = Applying if self._only else Choosing
-        self._choosing = choosing(
-            self._swaps, self._work, left, self._facts.ready_s, self._facts.step_s
+        kind = Applying if self._only else Choosing
+        self._choosing = kind(
+            self._swaps,
+            self._work,
+            left,
+            self._facts.ready_s,
+            self._facts.step_s,
+            screened=self._opening is not None,
         )
         run = Run(
             Plan(
@@ -222,6 +262,7 @@ class DiagnosisSession:
                 overrun=1.0,
                 choose=self._choosing,
                 tries=self._peak,
+                opening=self._opening,
             ),
             launcher(),
             Monitor(),
@@ -269,7 +310,8 @@ class DiagnosisSession:
             busiest,
             self._machine.cores_granted,
         )
-        causes = judging.ranked((*judging.causes(self._swaps, measured), *noted))
+        proved = judging.causes(self._swaps, measured, noted)
+        causes = judging.ranked((*proved, *noted))
         gpus = len(self._machine.gpus)
         reached = peak.share(step, measured, self._facts)
         found = Diagnosis(

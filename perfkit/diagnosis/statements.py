@@ -45,6 +45,11 @@ _MUCH = 1.25
 # What showed less than this in its one round may not bring much.
 _HOPELESS = 0.97
 _MOST_NAMES = 4
+# What is left out as a whole, and how it is called.
+_GROUPS = {
+    "without input": "the input",
+    "without observers": "callbacks, metrics, validation and progress bar",
+}
 # Ends of epochs that differ by so much of a step are worth a word.
 _DIFFER = 0.1
 _MEASURED = "(measured here)"
@@ -77,9 +82,19 @@ def left_open(found: Diagnosis) -> list[str]:
 
 
 def _is_open(compared: Comparison) -> bool:
-    if compared.rounds < 2:
-        return compared.ratio > _HOPELESS
+    if not compared.is_judged:
+        return compared.ratio > _HOPELESS and compared.high > _MUCH
     return compared.verdict == "too noisy to say" and compared.high > _MUCH
+
+
+def ruled_out(found: Diagnosis) -> list[str]:
+    """What no change of a whole group can bring, in half a sentence each."""
+    return [
+        f"no change of {_GROUPS[compared.variant]} brings more than "
+        f"{units.percent(max(0.0, compared.high - 1))}"
+        for compared in found.comparisons
+        if compared.variant in _GROUPS and compared.high < _MUCH
+    ]
 
 
 def because(found: Diagnosis) -> Iterator[str]:

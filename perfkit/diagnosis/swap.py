@@ -66,6 +66,11 @@ class Swap:
     combines: bool = True
     spares: str = ""
 
+    @property
+    def in_place(self) -> bool:
+        """Whether it can be swapped in a training that has been made."""
+        return self.before is nothing
+
 
 @dataclass(frozen=True)
 class Untested:

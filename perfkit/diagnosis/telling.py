@@ -38,7 +38,7 @@ def told(found: Diagnosis) -> Verdict:
     """Say in words what a diagnosis says in numbers; its own words are not read."""
     if found.step is None:
         return Verdict(
-            headline=f"Nothing could be measured: {_why_not(found)}.",
+            headline=_unmeasured(found),
             because=tuple(statements.late(found)),
             next=_REMEDIES.get(found.outcome, _REMEDIES["completed"]),
         )
@@ -66,7 +66,7 @@ def _applied(found: Diagnosis) -> str:
         what = f"{statements.listed(found.together.swaps)}, applied together"
     else:
         what = f'"{compared.variant}", applied alone'
-    if compared.rounds < 2 or not is_known(compared.low, compared.high):
+    if not (compared.is_judged and is_known(compared.low, compared.high)):
         return f"{what}: what that brings is not known yet."
     return (
         f"{what}: {compared.judgement}, {units.ratio(compared.ratio)} the rate of the "
@@ -79,18 +79,15 @@ def _headline(found: Diagnosis) -> str:
     wrong = defects(found)
     if wrong:
         return _slowed(wrong)
-    if statements.rounds(found) < 2:
-        return (
-            "Too little was measured to say what slows this training: one round claims "
-            "nothing."
-        )
-    still_open = statements.left_open(found)
+    still_open, ruled_out = statements.left_open(found), statements.ruled_out(found)
     if still_open:
+        known = f": {' and '.join(ruled_out)}" if ruled_out else ""
         return (
-            "No defect is shown in this training so far, and "
-            f"{statements.listed(still_open)} may still bring much: the run was too "
-            "short or too noisy to say."
+            f"No defect is shown in this training so far{known}. Not known yet: "
+            f"{statements.listed(still_open)}; the run was too short or too noisy."
         )
+    if not statements.rounds(found):
+        return "Nothing was swapped: this training has nothing that perfkit can change."
     return _healthy(found)
 
 
@@ -159,6 +156,13 @@ def _next(found: Diagnosis) -> Iterator[str]:
         yield f"{before}, {cause.cause}: {cause.fix}"
     if not found.causes and statements.left_open(found):
         yield f"Diagnose again with a budget of {units.seconds(2 * found.budget_s)}."
+
+
+def _unmeasured(found: Diagnosis) -> str:
+    """What is known where nothing was swapped: how long a step took at first sight."""
+    step_s = float(found.facts.get("step_s") or 0)
+    seen = f"A step takes about {units.seconds(step_s)}; more" if step_s else "Nothing"
+    return f"{seen} could not be measured: {_why_not(found)}."
 
 
 def _why_not(found: Diagnosis) -> str:

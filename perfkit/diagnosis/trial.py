@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 # Steps of an epoch in a trial fill so many seconds, where real ones take longer.
 _EPOCH_S = 0.35
 _FEWEST = 4
+# Of steps that take longer than this fewer have to do.
+_LONG_S, _FEWEST_LONG = 0.4, 2
 _SHORTER = 1.5
 # Steps for which a cache is filled where nobody knows how many an epoch has.
-_MANY = 64
+MANY = 64
 
 
 def trial(
@@ -54,7 +56,7 @@ def trial(
         for swap in swaps:
             swap.apply(training)
         if facts.pipeline.get("cached"):
-            steps = epochs.trial_steps or facts.steps or _MANY
+            steps = epochs.trial_steps or facts.steps or MANY
             fill_caches(training, Worth(steps, facts.steps))
         return training
 
@@ -93,7 +95,8 @@ def epochs_for(facts: Facts, swaps: Sequence[Swap] = ()) -> Epochs:
     if not steps:
         return epochs
     step_s = facts.step_s * times or _EPOCH_S
-    fitting = max(_FEWEST * at_a_time, round(_EPOCH_S / step_s))
+    fewest = _FEWEST if step_s < _LONG_S else _FEWEST_LONG
+    fitting = max(fewest * at_a_time, round(_EPOCH_S / step_s))
     if facts.pipeline.get("hidden cache") or fitting >= steps / _SHORTER:
         # An epoch of few executions has no ticks but its own.
         whole = steps * step_s < _EPOCH_S or steps <= _FEWEST * at_a_time

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import rows
+
+if TYPE_CHECKING:
+    from perfkit.diagnosis.training import Training
 
 _BATCH = 32
 
@@ -54,3 +57,17 @@ def _batches(arguments: dict[str, Any], data: Any) -> int | None:
         return None
     size = arguments.get("validation_batch_size") or arguments.get("batch_size")
     return -(-examples // int(size or _BATCH))
+
+
+def without_validation(training: Training) -> None:
+    """Train on the same examples and validate on none."""
+    arguments = training.arguments
+    share = arguments.get("validation_split")
+    if share and arguments.get("validation_data") is None:
+        training.data, _ = rows.parted(training.data, float(share))
+    for name in ("data", "split", "steps", "batch_size", "freq"):
+        arguments.pop(f"validation_{name}", None)
+    for callback in arguments["callbacks"]:
+        followed = getattr(callback, "monitor", None)
+        if isinstance(followed, str):
+            callback.monitor = followed.removeprefix("val_")

@@ -117,6 +117,16 @@ class LiveTrial:
         self._paused.clear()
         self.running.resume()
 
+    def has_turn(self, began_ns: int, number: int) -> None:
+        """Note that its turn began, of a process that gives its variants turns itself.
+
+        Args:
+            began_ns: When.
+            number: Of the turn, from 1; those that it did not have are empty.
+        """
+        missed = number - len(self._resumed_ns)
+        self._resumed_ns += [began_ns] * missed
+
     def freeze(self) -> None:
         """End its turn."""
         self._frozen_ns.append(self._clock())
@@ -134,13 +144,14 @@ class LiveTrial:
         """
         known = len(self._ticks)
         for message in self.running.poll(timeout):
-            self._take(message)
+            self.take(message)
         return tuple(
             ((time_ns - self._zero_ns) / 1e9, examples)
             for time_ns, examples in self._ticks[known:]
         )
 
-    def _take(self, message: Message) -> None:
+    def take(self, message: Message) -> None:
+        """Keep what the process told."""
         if message[0] == "note":
             self._notes[message[1]] = message[2]
             return

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from perfkit.measure.launcher import Running
     from perfkit.measure.measurement import Arm, Measurement
+    from perfkit.measure.one_process import Opening
     from perfkit.measure.trial import Limits
     from perfkit.measure.tries import Tries
 
@@ -60,6 +61,8 @@ class Plan:
         choose: Names the arms of the next round from what has been measured, none to
             end; it may add arms that are new. None leaves the choice to how narrow
             the intervals are.
+        opening: A process at work whose variants are the first round; its time counts
+            from when it was started. None where all rounds are of fresh processes.
     """
 
     arms: tuple[Arm, ...]
@@ -72,3 +75,4 @@ class Plan:
     tries: Callable[[Measurement], Tries] | None = None
     overrun: float = 2.0
     choose: Callable[[Measurement], tuple[Arm, ...]] | None = None
+    opening: Opening | None = None

@@ -37,6 +37,7 @@ from perfkit.measure.events import (
 )
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.one_process import OneProcess
 from perfkit.measure.steady import settled
 from perfkit.measure.tick import REFUSED
 from perfkit.measure.trial import Limits
@@ -44,6 +45,7 @@ from perfkit.measure.trial import Limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from perfkit.measure.one_process import Opening
     from perfkit.measure.plan import Plan, Starter, Watcher
     from perfkit.measure.trial import Trial
     from perfkit.measure.tries import Try
@@ -93,6 +95,7 @@ class Run:
         self._in_turns = plan.in_turns
         self._planned = plan.arms
         self._arms = {arm.name: arm for arm in plan.arms if not arm.unavailable}
+        self._offered = set(self._arms)
         if plan.baseline in self._arms:
             self._arms[TWIN] = Arm(TWIN, self._arms[plan.baseline].work)
 
@@ -116,8 +119,11 @@ class Run:
         try:
             yield from self._wait_for_launcher()
             yield from self._prepare()
-            self._zero_ns = self.clock()
+            opening = self.plan.opening
+            self._zero_ns = opening.running.started_ns if opening else self.clock()
             self.watcher.start(self._zero_ns)
+            if opening:
+                yield from self._open_with(opening)
             while self._next_round_fits():
                 yield from self._one_round()
             yield from self._tries()
@@ -172,6 +178,50 @@ class Run:
             self._arms.pop(TWIN, None)
 
     # Rounds.
+
+    def _open_with(self, opening: Opening) -> Iterator[Event]:
+        """Hear a process whose variants take turns in it: the first round."""
+        running, self._round = opening.running, 1
+        heard = OneProcess(
+            running.pid,
+            running.started_ns,
+            zero_ns=self._zero_ns,
+            clock=self.clock,
+            seed=self.plan.seed,
+        )
+        known = {arm.name: arm for arm in opening.arms}
+        self.watcher.watch(running.pid)
+        messages, turn = list(opening.heard), 0
+        try:
+            while not self._ending:
+                for message in messages:
+                    for variant, ticks in heard.take(message).items():
+                        yield Ticked(variant, ticks)
+                if heard.turn > turn:
+                    turn = heard.turn
+                    yield from self._tell_opening(heard, known)
+                if running.outcome is not None:
+                    break
+                messages = running.poll(_SLICE_S / 4)
+                yield from self._tell()
+        finally:
+            running.kill("stopped", "was ended")
+            self.watcher.watch(None)
+        yield from self._tell_opening(heard, known)
+
+    def _tell_opening(
+        self, heard: OneProcess, known: dict[str, Arm]
+    ) -> Iterator[Event]:
+        """Put what the turns have shown by now in the place of what they had."""
+        self._trials = list(heard.trials())
+        seen = {arm.name for arm in self._planned}
+        self._planned += tuple(
+            known[trial.variant]
+            for trial in self._trials
+            if trial.variant in known and trial.variant not in seen
+        )
+        if self._trials:
+            yield TrialEnded(self._trials[-1], self.measurement)
 
     def _one_round(self) -> Iterator[Event]:
         names = self._wanted()
@@ -417,11 +467,14 @@ class Run:
     def _chosen(self, arms: tuple[Arm, ...]) -> list[str]:
         known = {arm.name for arm in self._planned}
         for arm in arms:
-            if arm.name not in known:
-                self._planned += (arm,)
+            if arm.name not in self._offered:
+                self._offered.add(arm.name)
+                self._planned += () if arm.name in known else (arm,)
                 self._arms[arm.name] = arm
         names = [arm.name for arm in arms if arm.name in self._arms]
-        return [*names, TWIN] if names and TWIN in self._arms else names
+        # Where turns in one process have shown the noise, set-ups are for the swaps.
+        twice = names and TWIN in self._arms and not self.plan.opening
+        return [*names, TWIN] if twice else names
 
     def _turn_s(self, live: LiveTrial) -> float:
         return max(spending.TURN_S, spending.TICKS_A_TURN * live.tick_s)

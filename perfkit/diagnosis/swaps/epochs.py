@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfkit.diagnosis import rows
 from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.swaps.observers import group
 from perfkit.diagnosis.validating import SHORTENED
+from perfkit.diagnosis.validation import without_validation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +68,7 @@ def _validation(facts: Facts) -> Swap:
         "larger batch for the validation data",
         apply=without_validation,
         inferred_if=SHORTENED,
+        after=group(facts),
     )
 
 
@@ -78,20 +80,6 @@ def _no_endless(facts: Facts) -> str:
     if not facts.steps:
         return "nobody knows how many steps an epoch has; give steps_per_epoch"
     return ""
-
-
-def without_validation(training: Training) -> None:
-    """Train on the same examples and validate on none."""
-    arguments = training.arguments
-    share = arguments.get("validation_split")
-    if share and arguments.get("validation_data") is None:
-        training.data, _ = rows.parted(training.data, float(share))
-    for name in ("data", "split", "steps", "batch_size", "freq"):
-        arguments.pop(f"validation_{name}", None)
-    for callback in arguments["callbacks"]:
-        followed = getattr(callback, "monitor", None)
-        if isinstance(followed, str):
-            callback.monitor = followed.removeprefix("val_")
 
 
 def without_end(training: Training) -> None:

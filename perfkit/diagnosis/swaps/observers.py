@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from perfkit.diagnosis.own_callbacks import LEFT_OUT
 from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.validation import without_validation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,19 +20,28 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.training import Training
 
-WITHOUT_ALL = "without callbacks"
+GROUP = "without observers"
 _CAUSE = "callback"
-# More than these are first left out together.
-_FEW = 4
 _CALLBACK_DEFECT = 1.10
 _USUAL_DEFECT = 1.5
 
 
 def swaps(facts: Facts) -> Iterator[Swap | Untested]:
-    """Every watcher that the training has."""
+    """All that watches at once, then every watcher that the training has."""
     if facts.loop:
         return
-    yield from _callbacks(facts.callbacks)
+    if after := group(facts):
+        yield Swap(
+            name=after,
+            cause=_CAUSE,
+            kind="by gain",
+            defect_from=_USUAL_DEFECT,
+            changes="Callbacks, metrics, validation and progress bar are left out.",
+            fix="Do less in what watches the training, or do it once an epoch.",
+            apply=without_observers,
+            ceiling=True,
+        )
+    yield from _callbacks(facts.callbacks, after)
     if facts.metrics:
         yield Swap(
             name="without metrics",
@@ -42,6 +52,7 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
             fix="Leave the costly one out of model.compile(metrics=[...]), give it "
             "fewer thresholds, or compute it on the validation data alone.",
             apply=without_metrics,
+            after=after,
         )
     if facts.progress:
         yield Swap(
@@ -52,26 +63,25 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
             changes="The progress bar is not drawn.",
             fix="model.fit(..., verbose=2), a line for each epoch, or verbose=0",
             apply=without_progress_bar,
+            after=after,
         )
 
 
-def _callbacks(names: tuple[str, ...]) -> Iterator[Swap | Untested]:
+def group(facts: Facts) -> str:
+    """The name of the change that leaves out all; "" where there is one at most."""
+    watching = [name for name in facts.callbacks if name not in LEFT_OUT]
+    several = len(watching) + sum(
+        map(bool, (facts.metrics, facts.progress, facts.validation))
+    )
+    return GROUP if several > 1 else ""
+
+
+def _callbacks(names: tuple[str, ...], after: str) -> Iterator[Swap | Untested]:
     for name in sorted(LEFT_OUT.intersection(names)):
         yield Untested(_CAUSE, f"{name} reaches beyond a trial, and none runs it")
-    running = [i for i, name in enumerate(names) if name not in LEFT_OUT]
-    if len(running) > _FEW:
-        yield Swap(
-            name=WITHOUT_ALL,
-            cause=_CAUSE,
-            kind="by gain",
-            defect_from=_CALLBACK_DEFECT,
-            changes=f"All {len(running)} callbacks are left out.",
-            fix="Do less in the callbacks, or do it once an epoch.",
-            apply=without_callbacks,
-            ceiling=True,
-        )
-    for index in running:
-        yield _without(names, index, WITHOUT_ALL if len(running) > _FEW else "")
+    for index, name in enumerate(names):
+        if name not in LEFT_OUT:
+            yield _without(names, index, after)
 
 
 def _without(names: tuple[str, ...], index: int, after: str) -> Swap:
@@ -114,6 +124,14 @@ def without_callback(training: Training, *, index: int) -> None:
 def without_callbacks(training: Training) -> None:
     """Leave all of the user's callbacks out."""
     training.arguments["callbacks"] = []
+
+
+def without_observers(training: Training) -> None:
+    """Train, and let nothing watch."""
+    without_validation(training)
+    without_metrics(training)
+    without_progress_bar(training)
+    without_callbacks(training)
 
 
 def without_metrics(training: Training) -> None:

@@ -1,0 +1,84 @@
+"""What a budget is spent on, from what the first look saw of set-up and steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.measure import spending
+
+if TYPE_CHECKING:
+    from perfkit.diagnosis.facts import Facts
+
+# A turn in the process that looks lasts so long, or so many steps.
+_TURN_S, _STEPS = 0.8, 5
+# Its first step, a new iterator and the ends of epochs come on top of it.
+_AROUND = 1.6
+# Turns that tell which group holds a training up, and which change of it does.
+_TURNS = 24
+# Variants of a round in fresh processes: as given, and the two best.
+_CONFIRMED = 3
+_WARM_UP_S = 1.0
+# Confirming may take this share of what is left after the first look.
+_MOST_OF_IT = 0.5
+_SHORTEST_S, LONGEST_S = 90.0, 600.0
+
+
+@dataclass(frozen=True)
+class Planned:
+    """How a budget is spent.
+
+    Attributes:
+        budget_s: Seconds of all of it, the first look included.
+        turns_s: Seconds of turns in one process.
+        fresh_s: Seconds of rounds in fresh processes; 0.0 where none fits.
+    """
+
+    budget_s: float
+    turns_s: float
+    fresh_s: float
+
+
+def turn_s(step_s: float) -> float:
+    """Seconds of a turn in the process that looks, from when it is ready."""
+    return max(_TURN_S, _STEPS * step_s)
+
+
+def round_s(facts: Facts) -> float:
+    """Seconds of a round in fresh processes, each of which is set up anew."""
+    each = facts.ready_s + _WARM_UP_S + spending.chosen_s(facts.step_s)
+    return _CONFIRMED * each
+
+
+def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
+    """Plan what is left.
+
+    Args:
+        facts: What the first look saw.
+        spent_s: Seconds until then.
+        budget: Seconds for all of it; None for what it needs, at most ten minutes.
+    """
+    turns_s, fresh_s = _TURNS * _AROUND * turn_s(facts.step_s), round_s(facts)
+    if budget is None:
+        needed = spent_s + turns_s + 2 * fresh_s
+        budget = min(LONGEST_S, max(_SHORTEST_S, needed))
+    left = max(0.0, budget - spent_s)
+    kept = min(2 * fresh_s, _MOST_OF_IT * left)
+    if kept < fresh_s:
+        # Half a round claims nothing that the turns do not show.
+        kept = 0.0
+    return Planned(budget, left - kept, kept)
+
+
+def in_words(facts: Facts, plan: Planned) -> str:
+    """The plan in a sentence or two."""
+    step, first = units.seconds(facts.step_s), 4 * _AROUND * turn_s(facts.step_s)
+    said = (
+        f"A step takes about {step}, and setting up {units.seconds(facts.ready_s)}: "
+        f"which part holds the training up shows after {units.seconds(first)} more"
+    )
+    if not plan.fresh_s:
+        again = units.seconds(plan.budget_s + 2 * round_s(facts))
+        return f"{said}. To confirm it in fresh processes, give --budget {again}."
+    return f"{said}, and what helps is confirmed in fresh processes afterwards."

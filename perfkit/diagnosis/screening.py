@@ -1,0 +1,256 @@
+"""What to change is looked for in one process, in which the training is set up once.
+
+The training as given and changes of it that need no other model take turns: each turn
+is a ``fit`` of a second or of a few steps. Whole groups of changes are left out first
+(no input, nobody who watches): what a group cannot bring, none of its changes can. What
+may help is then tried one by one. What this finds is confirmed in fresh processes.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import random
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosis import own_callbacks, planning, raised, swaps, validation
+from perfkit.diagnosis.choosing import AS_GIVEN, Screening, arms
+from perfkit.diagnosis.epochs import EPOCH_END, Block
+from perfkit.diagnosis.pipeline.keeping import Worth
+from perfkit.diagnosis.pipeline.private import fill_caches
+from perfkit.diagnosis.trial import MANY, epochs_for
+from perfkit.measure.measurement import TWIN, Measurement
+from perfkit.measure.one_process import OneProcess, failed, turn
+from perfkit.measure.tick import READY, Note, Pause, Tick
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.diagnosis.swap import Swap
+    from perfkit.diagnosis.training import Training
+    from perfkit.workloads.execution.inside_fit import Told
+
+# What of a model says how its steps are run, or is made for that.
+_STATE = (
+    *("steps_per_execution", "jit_compile", "run_eagerly", "_compile_metrics"),
+    *("train_function", "test_function", "_eval_epoch_iterator"),
+)
+_TICKS = 3
+# A turn that has not seen the end of an epoch by then ends without one.
+_PATIENCE = 4
+
+
+@dataclass
+class _Variant:
+    """The training with something swapped, between its turns.
+
+    Attributes:
+        block: What a turn of it runs.
+        state: Of the model, while others have their turn.
+        eager: Whether functions run eagerly.
+    """
+
+    block: Block
+    state: dict[str, Any] = field(default_factory=dict)
+    eager: bool = False
+
+
+class Following:
+    """The turns of a training and of its changes, in the process that looked at it.
+
+    Args:
+        hinted: Causes that stand in the code, to be tried first.
+    """
+
+    def __init__(self, hinted: frozenset[str] = frozenset()) -> None:
+        self._hinted = hinted
+        self._looked = False
+        self._training: Training | None = None
+        self._facts: Facts | None = None
+        self._ends = 0.0
+        self._swaps: dict[str, Swap] = {}
+        self._variants: dict[str, _Variant] = {}
+        self._now = ""
+        self._failed: dict[str, str] = {}
+        # Of the turn of the moment.
+        self._ready_s, self._ticks, self._seen = 0.0, 0, set[str]()
+        now = time.perf_counter_ns()
+        self._record = OneProcess(
+            os.getpid(), now, zero_ns=now, clock=time.perf_counter_ns
+        )
+
+    # The first look, whose training stays as it was made.
+
+    def given(self, training: Training) -> Training:
+        """Keep the training; what is looked at has callbacks of its own."""
+        self._training = training
+        return _copied(training)
+
+    def over(self) -> bool:
+        """Whether the first look is over."""
+        return self._looked
+
+    def go_on(self, facts: Facts, seconds: float) -> None:
+        """End the first look, and let turns begin.
+
+        Args:
+            facts: What it saw.
+            seconds: For all turns.
+        """
+        self._looked, self._facts = True, facts
+        self._ends = time.perf_counter() + seconds
+        applicable, _ = swaps.applicable(facts)
+        self._swaps = {swap.name: swap for swap in applicable if swap.in_place}
+
+    # The turns.
+
+    def blocks(self, tell: Callable[[Told], None]) -> Iterator[Block]:
+        """Name one turn after the other, until nothing is left to learn."""
+        assert self._facts is not None
+        choosing = Screening(tuple(self._swaps.values()), self._facts, self._hinted)
+        number = 0
+        while time.perf_counter() < self._ends:
+            names = choosing(self._measured(), self._failed)
+            if not names:
+                return
+            number += 1
+            order = [AS_GIVEN, *names, *([TWIN] if number > 1 else [])]
+            # The first time, what is known first is what the others are held against.
+            if number > 1:
+                random.shuffle(order)
+            for name in order:
+                if time.perf_counter() > self._ends:
+                    return
+                yield from self._turn(name, number, tell)
+
+    def _turn(
+        self, name: str, number: int, tell: Callable[[Told], None]
+    ) -> Iterator[Block]:
+        # Pipelines of the turn before end when nothing holds them.
+        gc.collect()
+        self._now = name
+        tell(turn(name, number))
+        try:
+            variant = self._variants.get(name) or self._made(name)
+        except Exception as error:
+            self.failed(error)
+            tell(failed(name, self._failed[name]))
+            return
+        self._variants[name] = variant
+        _restore(variant)
+        variant.block.over = self._enough
+        self._ready_s, self._ticks, self._seen = 0.0, 0, set()
+        yield variant.block
+        _keep(variant)
+        variant.block.at_once = True
+        if name in self._failed:
+            tell(failed(name, self._failed[name]))
+
+    def failed(self, error: Exception) -> None:
+        """Keep what a change raised; what the training raises itself ends it all."""
+        if self._now in (AS_GIVEN, TWIN):
+            raise error
+        self._failed[self._now] = f"raised {raised.in_short(error)}"
+
+    def _made(self, name: str) -> _Variant:
+        assert self._training is not None
+        assert self._facts is not None
+        training, facts = _copied(self._training), self._facts
+        swapped = () if name in (AS_GIVEN, TWIN) else (self._swaps[name],)
+        variant = _Variant(Block.of(training, epochs_for(facts, swapped)))
+        if name != AS_GIVEN:
+            # The training as given has had the first turn: all begin where it began.
+            variant.state = dict(self._variants[AS_GIVEN].state)
+            variant.eager = self._variants[AS_GIVEN].eager
+            _restore(variant)
+        else:
+            _keep(variant)
+        for swap in swapped:
+            swap.apply(training)
+        epochs = epochs_for(facts, swapped)
+        if facts.pipeline.get("cached"):
+            steps = epochs.trial_steps or facts.steps or MANY
+            fill_caches(training, Worth(steps, facts.steps))
+        variant.block = Block.of(training, epochs)
+        # Validating traces a function of its own, which is no part of any epoch.
+        validates = validation.epochs_between(training.arguments) > 0
+        variant.block.at_once = not validates and not epochs.whole
+        _keep(variant)
+        return variant
+
+    # What they tell.
+
+    def heard(self, told: Told) -> None:
+        """Take what is told, when it is."""
+        now = time.perf_counter_ns()
+        if isinstance(told, Note):
+            self._record.take(("note", told.name, told.value))
+            return
+        if isinstance(told, Pause):
+            every = ((told.every, told.within),) if told.every else ()
+            stamped: tuple[Any, ...] = (now, 0, {}, told.label, *every)
+            self._seen_pause(told)
+        else:
+            tick = told if isinstance(told, Tick) else Tick(told)
+            stamped = (now, tick.examples, {}, "")
+            self._ticks += 1
+        self._record.take(("ticks", [stamped]))
+
+    def _seen_pause(self, told: Pause) -> None:
+        if told == READY:
+            self._ready_s = time.perf_counter()
+        elif told.every and self._ready_s:
+            self._seen.add(told.label)
+
+    def _enough(self) -> bool:
+        """Whether the turn of the moment has shown a rate, and what recurs in it."""
+        assert self._facts is not None
+        if not self._ready_s or self._ticks < _TICKS:
+            return False
+        spent = time.perf_counter() - self._ready_s
+        usual = planning.turn_s(self._facts.step_s)
+        if spent < usual:
+            return False
+        epochs = self._variants[self._now].block.epochs
+        ends = epochs.trial_steps is not None and not epochs.whole
+        return not ends or EPOCH_END in self._seen or spent > _PATIENCE * usual
+
+    def _measured(self) -> Measurement:
+        return Measurement(
+            arms=arms(tuple(self._swaps.values())),
+            trials=self._record.trials(),
+            baseline=AS_GIVEN,
+        )
+
+
+def _copied(training: Training) -> Training:
+    """The same with callbacks and arguments of its own; model and data are shared."""
+    arguments = dict(training.arguments)
+    given = own_callbacks.listed(arguments.get("callbacks"))
+    arguments["callbacks"] = [copy.copy(one) for one in given]
+    return replace(training, arguments=arguments)
+
+
+def _keep(variant: _Variant) -> None:
+    """Keep how the model is run, for the next turn."""
+    import tensorflow as tf
+
+    model = variant.block.training.model
+    variant.state = {n: getattr(model, n) for n in _STATE if hasattr(model, n)}
+    # A validation that was broken off does not go on in another variant's turn.
+    if "_eval_epoch_iterator" in variant.state:
+        variant.state["_eval_epoch_iterator"] = None
+    variant.eager = tf.config.functions_run_eagerly()
+
+
+def _restore(variant: _Variant) -> None:
+    import tensorflow as tf
+
+    if tf.config.functions_run_eagerly() != variant.eager:
+        tf.config.run_functions_eagerly(variant.eager)
+    for name, value in variant.state.items():
+        setattr(variant.block.training.model, name, value)

@@ -1,0 +1,146 @@
+"""Variants that take turns in one process, which was set up once: who did what.
+
+The process tells by a pause whose turn begins; what follows is that variant's. Its
+turns are numbered, so that those of one number are held side by side. All of it counts
+as one round: what differs from process to process does not show in one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from perfkit.measure.live import LiveTrial
+from perfkit.measure.tick import Note, Pause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from perfkit.measure.launcher import Message, Running
+    from perfkit.measure.measurement import Arm
+    from perfkit.measure.trial import Outcome, Trial
+
+# Before the number of a turn and its variant, in the label of a pause.
+_TURN = "turn "
+# The note that says which variant could not be run, and why.
+FAILED = "failed"
+
+
+def turn(variant: str, number: int) -> Pause:
+    """Say that the turn of a variant begins; turns of one number lie side by side."""
+    return Pause(f"{_TURN}{number}: {variant}")
+
+
+def failed(variant: str, why: str) -> Note:
+    """Say that a variant cannot be run: in half a sentence, after its name."""
+    return Note(FAILED, [variant, why])
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A process at work whose variants are the first round of a run.
+
+    Attributes:
+        running: The process; it ends by itself.
+        heard: What it told before the run began.
+        arms: What it may tell of, by name.
+    """
+
+    running: Running
+    heard: tuple[Message, ...]
+    arms: tuple[Arm, ...]
+
+
+@dataclass
+class _Part:
+    """The part that a variant has in the process, as a trial sees its own."""
+
+    pid: int
+    started_ns: int
+    outcome: Outcome | None = "completed"
+    message: str = ""
+
+
+class OneProcess:
+    """Takes what such a process tells, and gives a trial of each variant.
+
+    Args:
+        pid: Of the process.
+        started_ns: When it was started.
+        zero_ns: The run's start, on the clock that stamps the ticks.
+        clock: That clock.
+        seed: What its random numbers started from.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        started_ns: int,
+        *,
+        zero_ns: int,
+        clock: Callable[[], int],
+        seed: int = 0,
+    ) -> None:
+        self._made = (pid, started_ns)
+        self._zero_ns, self._clock, self._seed = zero_ns, clock, seed
+        self._lives: dict[str, LiveTrial] = {}
+        self._parts: dict[str, _Part] = {}
+        self._began_ns: dict[str, int] = {}
+        self.at_work: LiveTrial | None = None
+        self.turn = 0
+
+    def take(self, message: Message) -> dict[str, tuple[tuple[float, int], ...]]:
+        """Keep what it told.
+
+        Returns:
+            New ticks of each variant, in seconds since the run's start.
+        """
+        if message[0] == "note":
+            if message[1] == FAILED:
+                self._fail(*message[2])
+            elif self.at_work is not None:
+                self.at_work.take(message)
+            return {}
+        new: dict[str, tuple[tuple[float, int], ...]] = {}
+        for stamped in message[1]:
+            label = stamped[3]
+            if label.startswith(_TURN):
+                number, _, variant = label.removeprefix(_TURN).partition(": ")
+                self._begin(variant, int(number), stamped[0])
+            elif self.at_work is not None:
+                self.at_work.take(("ticks", [stamped]))
+                tick = (stamped[0] - self._zero_ns) / 1e9, int(stamped[1])
+                name = self.at_work.variant
+                new[name] = (*new.get(name, ()), tick)
+        return new
+
+    def trials(self) -> tuple[Trial, ...]:
+        """What each variant has measured so far."""
+        return tuple(self._trial(name, live) for name, live in self._lives.items())
+
+    def _begin(self, variant: str, number: int, at_ns: int) -> None:
+        if variant not in self._lives:
+            self._parts[variant] = _Part(*self._made)
+            self._began_ns[variant] = at_ns
+            self._lives[variant] = LiveTrial(
+                variant,
+                1,
+                cast("Running", self._parts[variant]),
+                zero_ns=self._zero_ns,
+                clock=self._clock,
+                seed=self._seed,
+            )
+        self.turn, self.at_work = number, self._lives[variant]
+        self.at_work.has_turn(at_ns, number)
+
+    def _fail(self, variant: str, why: str) -> None:
+        if variant in self._parts:
+            part = self._parts[variant]
+            part.outcome, part.message = "crashed", why
+
+    def _trial(self, name: str, live: LiveTrial) -> Trial:
+        trial = live.record()
+        if not trial.ticks:
+            return trial
+        ready_ns = self._made[1] + round(trial.ticks[0][0] * 1e9)
+        return replace(trial, setup_s=(ready_ns - self._began_ns[name]) / 1e9)
