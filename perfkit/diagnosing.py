@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     from perfkit.findings.diagnosis import Diagnosis
 
-# Seconds that tell a dozen swaps apart on two cores.
-BUDGET_S = 120.0
+# Whoever gives no budget gives this one: what the training needs, at most ten minutes.
+AUTO = "auto"
 
 
 def diagnose(
     make_training: Callable[[], Any] | str | Path,
     /,
     *,
-    budget: float | None = None,
+    budget: float | str | None = None,
     seed: int | None = None,
     folder: str | Path | None = None,
     arguments: Sequence[str] = (),
@@ -45,7 +45,8 @@ def diagnose(
         make_training: The function, ``"FILE.py:make_training"``, or a script as it is,
             ``"train.py"``: it runs up to its training call, which is taken over, and
             what it writes is kept apart from your files.
-        budget: Seconds for all of it; 120 unless PERFKIT_BUDGET says otherwise.
+        budget: Seconds for all of it, or ``"auto"``, as it is unless PERFKIT_BUDGET
+            says otherwise: what the training needs, at most ten minutes.
         seed: Where random order and random numbers start; None draws one.
         folder: Where it is saved; None for ``perfkit-findings`` here.
         arguments: Of the script, as on its own command line.
@@ -76,7 +77,7 @@ def diagnose(
 
 def open_diagnosis(
     make_training: Callable[[], Any] | str | Path,
-    budget: float | None = None,
+    budget: float | str | None = None,
     seed: int | None = None,
     folder: str | Path | None = None,
     only: Sequence[str] = (),
@@ -100,16 +101,23 @@ def open_diagnosis(
         return Replay(recording(made, where), home)
     return DiagnosisSession(
         made,
-        budget=usual_budget() if budget is None else seconds("budget", budget),
+        budget=_in_seconds(budget),
         seed=seed,
         folder=home,
         only=only,
     )
 
 
-def usual_budget() -> float:
-    """Give the seconds of a diagnosis whose budget nobody gave.
+def usual_budget() -> float | None:
+    """Give the seconds of a diagnosis whose budget nobody gave; None for ``"auto"``.
 
-    Who makes every run small still gets one that holds a round.
+    Who makes every run small still gets one that holds something.
     """
-    return max(LEAST_BUDGET_S, default_budget(BUDGET_S))
+    given = default_budget(0.0)
+    return max(LEAST_BUDGET_S, given) if given else None
+
+
+def _in_seconds(budget: float | str | None) -> float | None:
+    if budget in (None, AUTO):
+        return usual_budget()
+    return seconds("budget", budget or 0)

@@ -162,7 +162,9 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
         default=0,
         help="which of the script's calls of fit to take, from 1 (that of most epochs)",
     )
-    _add_run_options(parser, "seconds for all of it (120)")
+    _add_run_options(
+        parser, "seconds for all of it, or auto: what it needs, at most 600 (auto)"
+    )
 
 
 def _fill_profile(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
@@ -191,7 +193,8 @@ def _fill_profile(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 def _add_run_options(parser: argparse.ArgumentParser, budget: str) -> None:
-    parser.add_argument("--budget", type=_number, metavar="SECONDS", help=budget)
+    kind = _number_or_auto if "auto" in budget else _number
+    parser.add_argument("--budget", type=kind, metavar="SECONDS", help=budget)
     parser.add_argument(
         "--json", metavar="FILE", help="also write the finding here; - for stdout"
     )
@@ -371,6 +374,10 @@ def _metavar(parameter: Parameter) -> str:
         case Choice():
             return "WORD"
     return "N" if parameter.type in _NUMBERS else "TEXT"
+
+
+def _number_or_auto(text: str) -> float | str:
+    return text if text == "auto" else _number(text)
 
 
 def _number(text: str) -> float | str:

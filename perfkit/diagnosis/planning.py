@@ -20,9 +20,13 @@ _TURNS = 24
 # Variants of a round in fresh processes: as given, and the two best.
 _CONFIRMED = 3
 _WARM_UP_S = 1.0
+# Rounds that a loop of the user's own needs, all of them in fresh processes.
+_LOOP_ROUNDS = 5
 # Confirming may take this share of what is left after the first look.
 _MOST_OF_IT = 0.5
 _SHORTEST_S, LONGEST_S = 90.0, 600.0
+# What was planned, among the facts of a diagnosis.
+PLAN = "planned"
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,13 @@ def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
         # Half a round claims nothing that the turns do not show.
         kept = 0.0
     return Planned(budget, left - kept, kept)
+
+
+def without_turns_s(facts: Facts) -> float:
+    """Seconds that a training needs in which nothing takes turns: a loop of its own."""
+    return min(
+        LONGEST_S, max(_SHORTEST_S, facts.ready_s + _LOOP_ROUNDS * round_s(facts))
+    )
 
 
 def in_words(facts: Facts, plan: Planned) -> str:

@@ -64,12 +64,14 @@ class Replay:
         finding: What is shown; None before the events have begun.
         unsaved: Why the copy could not be saved, in a sentence; "" if it was.
         arms: What is measured: nothing.
+        budget: Seconds that it was recorded in.
     """
 
     def __init__(self, recorded: Diagnosis, folder: Path | None = None) -> None:
         self.finding: Diagnosis | None = None
         self.unsaved = ""
         self.arms: list[str] = []
+        self.budget = recorded.budget_s
         self._recorded, self._folder = recorded, folder
 
     def stop(self) -> None:

@@ -34,7 +34,13 @@ from perfkit.diagnosis.hints.source import digest
 from perfkit.diagnosis.inferring import inferred
 from perfkit.diagnosis.maker import maker, name_of
 from perfkit.diagnosis.others import Others
-from perfkit.diagnosis.planning import LONGEST_S, in_words, planned
+from perfkit.diagnosis.planning import (
+    LONGEST_S,
+    PLAN,
+    in_words,
+    planned,
+    without_turns_s,
+)
 from perfkit.diagnosis.split import split
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, PerfkitError, RunError
@@ -54,7 +60,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
-    from perfkit.diagnosis.planning import Planned
     from perfkit.diagnosis.swap import Swap
     from perfkit.measure.launcher import Message
     from perfkit.measure.measurement import Measurement
@@ -112,7 +117,7 @@ class DiagnosisSession:
         self._maker = maker(training)
         self._asked = budget
         self._budget = LONGEST_S if budget is None else budget
-        self._planned: Planned | None = None
+        self._plan = ""
         self._opening: Opening | None = None
         self._seed = random.randrange(2**31) if seed is None else seed
         self._folder, self._only = folder, tuple(only)
@@ -136,6 +141,11 @@ class DiagnosisSession:
     def arms(self) -> list[str]:
         """What may be measured, by name; the training as given first."""
         return [AS_GIVEN, *(swap.name for swap in self._swaps), TOGETHER]
+
+    @property
+    def budget(self) -> float:
+        """Seconds of all of it: known once the training was looked at."""
+        return self._budget
 
     @property
     def _left(self) -> float:
@@ -205,13 +215,15 @@ class DiagnosisSession:
         self._understand(notes, running.outcome or "completed", running.message)
         if known:
             spent_s = float(notes[look.SPENT])
-            self._planned = planned(self._facts, spent_s, self._asked)
-            self._budget = self._planned.budget_s
+            plan = planned(self._facts, spent_s, self._asked)
+            self._budget, self._plan = plan.budget_s, in_words(self._facts, plan)
             after = next(i for i, m in enumerate(heard) if m[1] == look.SPENT)
             self._opening = Opening(
                 running, tuple(heard[after + 1 :]), choosing.arms(self._swaps)
             )
-            yield Preparing(in_words(self._facts, self._planned))
+            yield Preparing(self._plan)
+        elif self._asked is None:
+            self._budget = without_turns_s(self._facts)
 
     def _understand(
         self, notes: dict[str, Any], outcome: Outcome, message: str
@@ -331,7 +343,7 @@ class DiagnosisSession:
             aside=judging.set_aside(self._swaps, measured),
             hints=hints(self._maker),
             anatomy=self._anatomy,
-            facts=self._facts.as_note() | {peak.SHARE: reached},
+            facts=self._facts.as_note() | {peak.SHARE: reached, PLAN: self._plan},
             outcome=telling.outcome(measured),
             code=digest(self._maker),
             trials=measured.trials,

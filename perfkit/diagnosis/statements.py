@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.diagnosis import peak, variables
+from perfkit.diagnosis import peak, planning, variables
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED, TOGETHER
 from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.measure.measurement import TWIN
@@ -100,6 +100,7 @@ def ruled_out(found: Diagnosis) -> list[str]:
 def because(found: Diagnosis) -> Iterator[str]:
     """Say what the verdict rests on, a sentence or two each."""
     yield from _step(found)
+    yield from _planned(found)
     for cause in found.causes:
         yield f"{cause.cause}, {_kind(cause)}: {cause.evidence} ({cause.grade})"
     yield from _input(found)
@@ -121,6 +122,12 @@ def _step(found: Diagnosis) -> Iterator[str]:
             units.seconds, (found.step.median_s, found.step.low, found.step.high)
         )
         yield f"As given a step takes {median} ({low} to {high}) {_MEASURED}."
+
+
+def _planned(found: Diagnosis) -> Iterator[str]:
+    """What the budget was spent on."""
+    if plan := str(found.facts.get(planning.PLAN) or ""):
+        yield plan
 
 
 def _kind(cause: Cause) -> str:

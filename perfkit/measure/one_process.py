@@ -27,7 +27,10 @@ FAILED = "failed"
 
 
 def turn(variant: str, number: int) -> Pause:
-    """Say that the turn of a variant begins; turns of one number lie side by side."""
+    """Say that the turn of a variant begins.
+
+    Turns of one number lie side by side; what comes before number 1 warms up.
+    """
     return Pause(f"{_TURN}{number}: {variant}")
 
 

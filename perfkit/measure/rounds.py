@@ -191,11 +191,14 @@ class Run:
         )
         known = {arm.name: arm for arm in opening.arms}
         self.watcher.watch(running.pid)
-        messages, turn = list(opening.heard), 0
+        messages, turn, started = list(opening.heard), 0, set[str]()
         try:
             while not self._ending:
                 for message in messages:
                     for variant, ticks in heard.take(message).items():
+                        if variant not in started:
+                            started.add(variant)
+                            yield TrialStarted(variant, 1, ticks[0][0])
                         yield Ticked(variant, ticks)
                 if heard.turn > turn:
                     turn = heard.turn

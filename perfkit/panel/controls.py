@@ -102,6 +102,17 @@ def budget_control(budget: float) -> Any:
     return _number(_BUDGET, float, budget, "budget")
 
 
+def auto_budget_control(budget: float | None) -> Any:
+    """The widget of the seconds to spend, which may be left to the training."""
+    return widgets.Text(
+        value="auto" if budget is None else f"{budget:g}",
+        continuous_update=False,
+        **_labelled(
+            "budget (s)", "Seconds to spend, or auto: what it needs, at most 600"
+        ),
+    )
+
+
 def control(parameter: Parameter, value: Any) -> Any:
     """Make the widget of one parameter; help is shown on hover, the unit in the label.
 

@@ -49,7 +49,7 @@ class DiagnosisPanel(Measuring):
         self,
         training: Any,
         *,
-        budget: float,
+        budget: float | None,
         seed: int | None = None,
         folder: str | Path | None = None,
     ) -> None:
@@ -105,11 +105,11 @@ class DiagnosisPanel(Measuring):
         if not swaps:
             self.diagnosis = None
             self.view.clear()
-        budget = float(self.view.budget.value)
+        budget = str(self.view.budget.value).strip()
         session = self._open(budget, self._seed, self._folder, swaps)
         try:
             with self._stoppable(session):
-                _watch(session, self.view.chart, budget)
+                _watch(session, self.view.chart)
         finally:
             self._keep(session.finding, applied=bool(swaps))
         if session.finding is None:
@@ -143,7 +143,7 @@ _STATIC = (
 )
 
 
-def _watch(session: DiagnosisSession | Replay, chart: LiveChart, budget: float) -> None:
+def _watch(session: DiagnosisSession | Replay, chart: LiveChart) -> None:
     """Run a diagnosis to its end; its arms are known once the training was looked at.
 
     Raises:
@@ -157,6 +157,7 @@ def _watch(session: DiagnosisSession | Replay, chart: LiveChart, budget: float) 
                 board.hear(event)
                 if points is None and isinstance(event, TrialStarted):
                     names, gpus = session.arms, len(here.gpus)
+                    budget = session.budget
                     points = Points(names, budget, here.cores_granted, gpus)
                     chart.begin(points, names, AS_GIVEN, budget)
                 if points is None:

@@ -9,7 +9,7 @@ import ipywidgets as widgets
 
 from perfkit.findings.text import plain, plain_lines
 from perfkit.panel import page
-from perfkit.panel.controls import budget_control
+from perfkit.panel.controls import auto_budget_control
 from perfkit.panel.live_chart import LiveChart
 from perfkit.panel.view import answer_at_once, button
 
@@ -23,7 +23,7 @@ class DiagnosisView:
     """What a reader sees and presses.
 
     Attributes:
-        budget: The seconds of a run.
+        budget: The seconds of a run; None for as many as it needs.
         run: Starts a diagnosis.
         stop: Ends what is running.
         chart: The live chart, with the state of the panel on top.
@@ -35,8 +35,8 @@ class DiagnosisView:
         box: All of it.
     """
 
-    def __init__(self, budget: float) -> None:
-        self.budget = budget_control(budget)
+    def __init__(self, budget: float | None) -> None:
+        self.budget = auto_budget_control(budget)
         self.run = button("Run", "Diagnose the training", "primary")
         self.stop = button("Stop", "End the run and keep what was measured")
         self.chart = LiveChart()
