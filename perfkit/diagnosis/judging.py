@@ -9,6 +9,7 @@ from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
 from perfkit.diagnosis.swap import without_input
 from perfkit.findings.diagnosis import Cause, Gain, Seconds
 from perfkit.units import is_known
+from perfkit.verdicts.words import rounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +91,7 @@ def claimed(compared: Comparison) -> bool:
 
 def healthy(causes: Sequence[Cause], measured: Measurement) -> bool:
     """Whether enough was measured to show a defect, and none was."""
-    tried = any(compared.rounds > 1 for compared in measured.comparisons)
+    tried = any(c.is_judged and c.verdict != "slower" for c in measured.comparisons)
     return tried and not any(cause.kind == "defect" for cause in causes)
 
 
@@ -134,10 +135,10 @@ def _cause(swap: Swap, compared: Comparison, measured: Measurement) -> Cause:
 
 def _how_fast(compared: Comparison) -> str:
     if not is_known(compared.low, compared.high):
-        return f"faster, by how much is not known yet ({compared.rounds} rounds)"
+        return f"faster, by how much is not known yet ({rounds(compared)})"
     return (
         f"at {compared.ratio:.2f}× the rate (95 % interval {compared.low:.2f} to "
-        f"{compared.high:.2f}, {compared.rounds} rounds)"
+        f"{compared.high:.2f}, {rounds(compared)})"
     )
 
 
@@ -154,8 +155,8 @@ def ceiling(swaps: Sequence[Swap], measured: Measurement) -> Gain | None:
 
 
 def measured_gain(name: str, measured: Measurement) -> Gain | None:
-    """What an arm brings; None where one round, or a wide interval, says too little."""
+    """What an arm brings; None where that is left open, or its interval is wide."""
     compared = measured.compare(name, AS_GIVEN)
-    if compared is None or compared.rounds < 2:
+    if compared is None or not compared.is_judged:
         return None
     return gain(compared) if is_known(compared.low, compared.high) else None

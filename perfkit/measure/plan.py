@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from perfkit.measure.spread import Spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -60,6 +62,7 @@ class Plan:
         choose: Names the arms of the next round from what has been measured, none to
             end; it may add arms that are new. None leaves the choice to how narrow
             the intervals are.
+        spread: What is known of the machine's spread; kept in the run's notes.
     """
 
     arms: tuple[Arm, ...]
@@ -72,3 +75,4 @@ class Plan:
     tries: Callable[[Measurement], Tries] | None = None
     overrun: float = 2.0
     choose: Callable[[Measurement], tuple[Arm, ...]] | None = None
+    spread: Spread = field(default_factory=Spread)
