@@ -1,7 +1,8 @@
 """How good is the measuring itself? Ratios from one run, against what is named.
 
     python benchmarks/engine.py start monitor turns
-    python benchmarks/engine.py claims --runs 40 --budget 20
+    python benchmarks/engine.py claims --runs 20 --budget 20 --keep rows.jsonl
+    python benchmarks/engine.py claims --replay rows.jsonl
 
 Run it while nothing else loads the machine; the table says what others used meanwhile.
 """
@@ -13,23 +14,32 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
 
 from perfkit.measure.events import Finished
 from perfkit.measure.launcher import launcher
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Arm, Measurement
 from perfkit.measure.monitor import Monitor
 from perfkit.measure.plan import Plan
 from perfkit.measure.rounds import Run
+from perfkit.measure.spread import Spread
 from perfkit.measure.tick import READY, every
-from perfkit.measure.trial import Limits
+from perfkit.measure.trial import Limits, Trial
 
 # A turn is at least four times as long.
 _EARLY_S = 0.05
 _FRESH = "import tensorflow as tf; tf.constant(1.0) + 1"
+# The baseline, and variants of which every second one is stretched.
+COPIES = ("base", "a", "b", "c", "d", "e")
+STRETCHED, SLOW = 1.15, COPIES[1::2]
+TRUTH = {name: 1 / STRETCHED if name in SLOW else 1.0 for name in COPIES}
+ROW = TypeAdapter(tuple[tuple[Trial, ...], list[float]])
 
 
 def products(count):
@@ -58,11 +68,6 @@ def products(count):
 def base():
     """Forty products a step."""
     return products(40)
-
-
-def slower():
-    """The same with 15 % more of it."""
-    return products(46)
 
 
 def pipeline():
@@ -181,26 +186,85 @@ def _at_turn(trial):
     return np.log(early[0] / early[1]) - np.log(late[0] / late[1])
 
 
-def claims(runs=40, budget=20.0):
-    """How often the same thing is called different, and 15 % more work found."""
-    false, found, widths, others = 0, 0, [], []
+def claims(runs=20, budget=20.0, keep=None, replay=None):
+    """Six copies of a training: what is claimed, once the ticks of some are stretched.
+
+    Stretched ticks take ``STRETCHED`` times as long, so every ratio is known exactly.
+    What is kept in a file is judged again with ``replay``, by the statistics of then.
+    """
+    rows = list(_kept(replay) if replay else _copies(runs, budget, keep))
+    table = []
+    for known in ("each by itself", "with those before"):
+        found, runs_seen = [], []
+        for trials, _ in rows:
+            spread = Spread.learnt(runs_seen if known != "each by itself" else [])
+            measured = Measurement(
+                arms=tuple(Arm(name, base, against=COPIES[0]) for name in COPIES),
+                trials=tuple(map(_stretched, trials)),
+                notes=spread.as_note(),
+                baseline=COPIES[0],
+            )
+            runs_seen = [*runs_seen, measured.seen]
+            found += measured.comparisons
+        table += _claimed(found, f"{known}: ")
+    load = np.mean([np.mean(loads) for _, loads in rows])
+    return [*table, ("runs", str(len(rows)), f"others used {load:.2f} cores")]
+
+
+def _claimed(found, known):
+    """Rows of the table: claims, coverage and widths of comparisons."""
+    slow = [c for c in found if c.variant in SLOW]
+    same = [c for c in found if c.variant not in SLOW]
+    inside = [c.low <= TRUTH[c.variant] <= c.high for c in found]
+    once = [c for c in found if c.rounds == 1]
+    wrong = sum(c.verdict == "faster" for c in slow)
+    rounds = np.mean([c.rounds for c in found])
+    widths = np.quantile([c.half_width for c in found], (0.25, 0.5, 0.75))
+    yield (
+        f"{known}{STRETCHED - 1:.0%} stretched and found",
+        f"{np.mean([c.verdict == 'slower' for c in slow]):.1%}",
+        f"of {len(slow)}, {wrong} called faster; median ratio "
+        f"{np.median([c.ratio for c in slow]):.3f} for {1 / STRETCHED:.3f}",
+    )
+    yield (
+        f"{known}copies called different",
+        f"{np.mean([not c.is_noise for c in same]):.1%}",
+        f"of {len(same)}",
+    )
+    yield f"{known}intervals that hold the truth", f"{np.mean(inside):.1%}", ""
+    yield (
+        f"{known}half-width, median",
+        f"{widths[1]:.1%}",
+        f"quartiles {widths[0]:.1%} and {widths[2]:.1%}; {rounds:.1f} rounds, "
+        f"{len(once)} comparisons of one",
+    )
+
+
+def _copies(runs, budget, keep):
+    """The trials of each run, kept as a line of JSON once it has ended."""
     for seed in range(runs):
-        arms = {"base": base, "same": base, "slower": slower}
-        measured = _run(arms, budget, seed)
-        same, slow = (
-            measured.compare("same", "base"),
-            measured.compare("slower", "base"),
-        )
-        false += same is not None and not same.is_noise
-        found += slow is not None and slow.verdict == "slower"
-        widths += [slow.half_width] if slow else []
-        others += [c for c in measured.samples.get("cpu_other", ()) if c is not None]
-    load = f"others used {np.mean(others):.2f} cores"
-    width = f"median half-width {np.median(widths):.1%}"
-    return [
-        (f"the same called different, of {runs}", str(false), f"{width}, {load}"),
-        (f"15 % more work found, of {runs}", str(found), f"budget {budget:.0f} s each"),
-    ]
+        measured = _run(dict.fromkeys(COPIES, base), budget, seed)
+        others = measured.samples.get("cpu_other", ())
+        row = measured.trials, [load for load in others if load is not None]
+        if keep:
+            with keep.open("ab") as file:
+                file.write(ROW.dump_json(row) + b"\n")
+        yield row
+
+
+def _kept(path):
+    with path.open("rb") as lines:
+        yield from map(ROW.validate_json, lines)
+
+
+def _stretched(trial):
+    """The trial as if all that it did had taken as long as its variant is to take."""
+    by = 1 / TRUTH.get(trial.variant, 1.0)
+    return replace(
+        trial,
+        ticks=tuple((by * at, examples) for at, examples in trial.ticks),
+        turns=tuple(by * at for at in trial.turns),
+    )
 
 
 def _run(works, budget, seed):
@@ -227,13 +291,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     known = {"start": start, "monitor": monitor, "turns": turns, "claims": claims}
     parser.add_argument("what", nargs="+", choices=known)
-    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--budget", type=float, default=20.0)
-    asked = parser.parse_args()
+    parser.add_argument("--keep", type=Path, help="append each run to this file")
+    parser.add_argument("--replay", type=Path, help="judge the runs of this file")
+    asked = vars(parser.parse_args())
     table = Table("what", "figure", "detail")
-    for what in asked.what:
-        options = {"runs": asked.runs, "budget": asked.budget}
-        for row in known[what](**(options if what == "claims" else {})):
+    for what in asked.pop("what"):
+        for row in known[what](**(asked if what == "claims" else {})):
             table.add_row(*row)
     Console().print(table)
 

@@ -9,6 +9,7 @@ from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
 from perfkit.diagnosis.swap import without_input
 from perfkit.findings.diagnosis import Cause, Gain, Seconds
 from perfkit.units import is_known
+from perfkit.verdicts.words import rounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +105,7 @@ def claimed(compared: Comparison) -> bool:
 
 def healthy(causes: Sequence[Cause], measured: Measurement) -> bool:
     """Whether enough was measured to show a defect, and none was."""
-    tried = any(compared.is_judged for compared in measured.comparisons)
+    tried = any(c.is_judged and c.verdict != "slower" for c in measured.comparisons)
     return tried and not any(cause.kind == "defect" for cause in causes)
 
 
@@ -158,7 +159,7 @@ def _how_fast(compared: Comparison) -> str:
 def _where(compared: Comparison) -> str:
     if compared.rounds == 1:
         return "in turns, not confirmed by a second round"
-    return f"{compared.rounds} rounds"
+    return rounds(compared)
 
 
 def _kind(swap: Swap, compared: Comparison) -> Kind:
@@ -174,7 +175,7 @@ def ceiling(swaps: Sequence[Swap], measured: Measurement) -> Gain | None:
 
 
 def measured_gain(name: str, measured: Measurement) -> Gain | None:
-    """What an arm brings; None where one round, or a wide interval, says too little."""
+    """What an arm brings; None where that is left open, or its interval is wide."""
     compared = measured.compare(name, AS_GIVEN)
     if compared is None or not compared.is_judged:
         return None

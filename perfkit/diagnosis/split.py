@@ -18,6 +18,7 @@ from perfkit.findings.diagnosis import Part
 from perfkit.measure.measurement import TWIN
 from perfkit.measure.steady import steady
 from perfkit.units import is_known
+from perfkit.verdicts.words import rounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -91,7 +92,7 @@ class _Taken:
                 self._saved(compared.low),
                 self._saved(compared.ratio),
                 self._saved(compared.high),
-                f"{what} runs {rate}{between}, in {compared.rounds} rounds.",
+                f"{what} runs {rate}{between}, in {rounds(compared)}.",
             )
         how = f"{what}: {compared.judgement}{between}."
         if compared.verdict == "no difference shown":

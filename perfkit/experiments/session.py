@@ -17,6 +17,7 @@ from perfkit.experiments.parameters import Folder, parameters_of
 from perfkit.findings import store
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.collect import machine
+from perfkit.measure import spread
 from perfkit.measure.alone import Alone
 from perfkit.measure.events import Event, Finished, Preparing, TrialEnded
 from perfkit.measure.launcher import launcher
@@ -110,6 +111,7 @@ class Session:
                 prepare=self.experiment.prepare,
                 in_turns=self.experiment.in_turns and not self.machine.gpus,
                 tries=self._tries,
+                spread=spread.of_this_machine(),
             ),
             launcher(),
             Monitor(),
@@ -118,6 +120,8 @@ class Session:
         for event in run.events():
             if isinstance(event, TrialEnded | Finished):
                 self._keep(event)
+            if isinstance(event, Finished):
+                spread.remember(event.measurement.seen)
             yield event
 
     @functools.cached_property

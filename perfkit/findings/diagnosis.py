@@ -173,6 +173,7 @@ class Diagnosis:
     comparisons: tuple[Comparison, ...] = ()
     noise_floor: float | None = None
     baseline: str = ""
+    notes: dict[str, Any] = field(default_factory=dict)
     budget_s: float
     stopped: bool = False
     unfinished: bool = False
@@ -205,6 +206,7 @@ class Diagnosis:
                 headline=self.verdict, because=self.because, next=self.next
             ),
             baseline=self.baseline,
+            notes=self.notes,
             budget_s=self.budget_s,
             stopped=self.stopped,
             unfinished=self.unfinished,

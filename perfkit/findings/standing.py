@@ -206,7 +206,7 @@ def _groups(finding: Finding) -> dict[str, str]:
 def _places(finding: Finding) -> dict[str, Place]:
     """The fastest where the verdict names one, and all that it is not shown to beat.
 
-    Nothing is ranked that cannot be: a tie, as a lead, takes at least two rounds.
+    Nothing is ranked that cannot be: a tie, as a lead, is a comparison that is judged.
 
     What is faster than the fastest only shows what is possible, such as a training
     that is fed one batch over and over: the verdict did not let it compete.
@@ -246,7 +246,7 @@ def _behind(finding: Finding, among: list[str]) -> set[str]:
 
 
 def _is_tied(measured: Measurement, first: str, name: str) -> bool:
-    """Whether rounds that could tell the two apart did not; one round cannot."""
+    """Whether a comparison that could tell the two apart did not."""
     compared = measured.compare(first, name)
     return compared is not None and compared.is_judged and compared.verdict != "faster"
 

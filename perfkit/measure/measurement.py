@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.measure import statistics
 from perfkit.measure.recurring import Usual
+from perfkit.measure.spread import Spread
 from perfkit.measure.steady import steady
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from perfkit.measure.spread import Seen
     from perfkit.measure.statistics import Comparison, Rounds, Timing
     from perfkit.measure.steady import Steady
     from perfkit.measure.tick import Yielded
@@ -55,7 +57,8 @@ class Measurement:
         arms: The variants asked for, in order, without the twin.
         trials: Every trial that has ended, in order; the twin's bear the name ``TWIN``.
         samples: The machine's load, as ``Finding.samples`` holds it.
-        notes: What ``prepare`` told, by name.
+        notes: What ``prepare`` told, by name, and what was known of the machine's
+            ``spread`` before.
         baseline: The variant that the twin repeats.
     """
 
@@ -185,10 +188,20 @@ class Measurement:
         return tuple(r for r in rounds if r is not None)
 
     @functools.cached_property
-    def _usual(self) -> float:
-        """The usual variance of a round's log ratio in this run."""
+    def _every(self) -> tuple[Rounds, ...]:
+        """The rounds of all comparisons, the twin's among them."""
         twin = self._rounds(TWIN, self.baseline)
-        return statistics.usual_variance([*self._compared, *([twin] if twin else [])])
+        return (*self._compared, *([twin] if twin else []))
+
+    @functools.cached_property
+    def _usual(self) -> Spread:
+        """How much a round's log ratio usually varies in this run."""
+        return statistics.usual(Spread.noted(self.notes), self._every)
+
+    @property
+    def seen(self) -> list[Seen]:
+        """How much its rounds varied: what the machine's file keeps of it."""
+        return statistics.seen(self._every)
 
     def _rounds(self, variant: str, baseline: str) -> Rounds | None:
         own = not self._own.isdisjoint((variant, baseline))

@@ -111,7 +111,7 @@ def pay_back(measured: Measurement, variant: str, baseline: str) -> PayBack | No
     common = sorted(one.keys() & other.keys())
     extra = np.array([one[number].extra - other[number].extra for number in common])
     saved = np.array([other[number].each - one[number].each for number in common])
-    if compared.verdict != "faster" or saved.mean() <= 0:
+    if compared.verdict != "faster" or saved.mean() <= 0 or len(common) < 2:
         slower = compared.verdict == "slower"
         paying: Paying = "never" if slower else "not shown"
         return PayBack(variant=variant, baseline=baseline, paying=paying)
@@ -134,7 +134,6 @@ def _fieller(
     # Not with the module, which every trial imports: it takes most of a second.
     from scipy import stats
 
-    # A variant is shown to be faster by two rounds or more.
     count, spread = len(extra), np.cov(extra, saved)
     reach = float(stats.t.ppf(_LEVEL, count - 1)) ** 2 / count
     # All n with a n^2 - 2 b n + c <= 0: extra - n saved might be nothing there.

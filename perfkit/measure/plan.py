@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from perfkit.measure.spread import Spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -63,6 +65,7 @@ class Plan:
             the intervals are.
         opening: A process at work whose variants are the first round; its time counts
             from when it was started. None where all rounds are of fresh processes.
+        spread: What is known of the machine's spread; kept in the run's notes.
     """
 
     arms: tuple[Arm, ...]
@@ -76,3 +79,4 @@ class Plan:
     overrun: float = 2.0
     choose: Callable[[Measurement], tuple[Arm, ...]] | None = None
     opening: Opening | None = None
+    spread: Spread = field(default_factory=Spread)

@@ -106,7 +106,7 @@ class Run:
             arms=self._planned,
             trials=tuple(self._trials),
             samples=_columns(self._samples),
-            notes=dict(self._notes),
+            notes=self._notes | self.plan.spread.as_note(),
             baseline=self.plan.baseline,
         )
 

@@ -35,7 +35,7 @@ _FEWEST_TURNS = 2
 # A long budget makes more rounds, not longer ones, so that it can end early.
 _LONGEST_ROUND_S = 12.0
 # An interval this narrow needs no more rounds, if there have been a few.
-_NARROW = 0.02
+_NARROW = 0.025
 # What overruns the budget by this factor is cut.
 _OVERRUN = 1.05
 

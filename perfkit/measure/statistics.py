@@ -1,14 +1,13 @@
 """From ticks to a rate with its interval, and from two rates to a ratio with its own.
 
-A timing's interval comes from resampling trials first and the blocks of ticks within
-them second: two processes that do the same differ, and so do two moments of one. With
-few trials it borrows from the spread of the other variants.
-
 A comparison looks at rounds: the log of the ratio in each, where both variants ran side
-by side, and Student's interval of their mean. The spread of a handful of rounds is
-badly known, so each comparison borrows from the spread of the others (a moderated t,
-after Smyth 2004), and no spread is believed that is smaller than what the turns within
-the rounds show. One round is shown and not judged: a claim needs two.
+by side, and Student's interval of their mean. A handful of rounds shows its own spread
+badly, so it is mixed with what the turns within the rounds, the other comparisons of
+the run and earlier runs on this machine let expect (a moderated t, after Smyth 2004).
+So one round claims what no spread that is known here explains, and nothing else. A
+comparison that varies beyond all that is expected of it stands by itself.
+
+A timing's interval mixes the spread of its trials with that of the other variants'.
 """
 
 from __future__ import annotations
@@ -19,23 +18,30 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from perfkit import units
+from perfkit.measure.spread import LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
+    from perfkit.measure.spread import Seen, Spread
     from perfkit.measure.steady import Steady
+
+    _Floats = NDArray[np.float64]
 
 Comparing = Literal["faster", "slower", "no difference shown", "too noisy to say"]
 
-# Enough that the interval of the same ticks is the same to a percent of its width.
-_RESAMPLES = 1000
 _LEVEL = 0.975
-# The spread of the other comparisons counts like so many more rounds.
+# Of a timing, the spread of the other variants' trials counts like so many more trials.
 _BORROWED = 2.0
-# One round shows nothing of how processes differ.
-ROUNDS_NEEDED = 2
+# A variance that is larger than so many of what is usual is taken as it is, and as
+# sure as that of so many more rounds.
+_APART = 0.95
+# What the turns of a round show is mixed with that of so many usual ones.
+_TURNS = 3.0
+# Of their median: so that one wild variant does not make all the others look wild.
+_WILD = 3.0
 # A difference smaller than this is not worth a change of code: an interval that leaves
 # none larger open says "no difference shown", a wider one "too noisy to say".
 WORTH_KNOWING = 1.10
@@ -88,8 +94,8 @@ class Comparison:
         ratio: Rate of ``variant`` over rate of ``baseline``: above 1 is faster.
         low: Lower end of the 95 % interval of ``ratio``.
         high: Upper end of it.
-        verdict: ``faster`` or ``slower`` only where at least two rounds were run, the
-            interval leaves out 1 and the ratio lies beyond the noise floor.
+        verdict: ``faster`` or ``slower`` only where the interval leaves out 1 and the
+            ratio lies beyond the noise floor.
         rounds: How many rounds it rests on.
     """
 
@@ -113,12 +119,12 @@ class Comparison:
 
     @property
     def is_judged(self) -> bool:
-        """Whether it rests on as many rounds as a verdict needs."""
-        return self.rounds >= ROUNDS_NEEDED
+        """Whether it says something: one round does where it leaves no doubt."""
+        return self.rounds > 1 or self.verdict != "too noisy to say"
 
     @property
     def judgement(self) -> str:
-        """Its verdict in words; of too few rounds that there is none."""
+        """Its verdict in words; of one round that leaves doubt that there is none."""
         return self.verdict if self.is_judged else "one round: not judged"
 
     @property
@@ -138,7 +144,6 @@ def timing(
     steadies: Sequence[Steady],
     setups: Sequence[float],
     usual: float = 0.0,
-    seed: int = 0,
 ) -> Timing:
     """Put the trials of one variant together.
 
@@ -148,11 +153,16 @@ def timing(
         setups: Seconds of set-up of each.
         usual: How the log rates of a variant's trials usually vary in this run; what
             ``usual_spread`` says.
-        seed: Of the resampling.
     """
     logs = np.log([steady.rate for steady in steadies])
-    error, freedom = _resampled_error(steadies, usual, seed)
-    middle, half = float(logs.mean()), _student(freedom) * error
+    own = len(logs) - 1
+    freedom = own + (_BORROWED if usual else 0.0)
+    seen = float(logs.var(ddof=1)) if own else 0.0
+    mixed = (own * seen + (freedom - own) * usual) / freedom if freedom else 0.0
+    within = float(np.mean([_variance(_shares(steady)) for steady in steadies]))
+    # No spread is believed that is smaller than what the trials show within them.
+    half = float(np.sqrt(max(mixed, within) / len(logs))) * _student(max(1.0, freedom))
+    middle = float(logs.mean())
     return Timing(
         variant=variant,
         rate=float(np.exp(middle)),
@@ -174,27 +184,6 @@ def usual_spread(groups: Iterable[Sequence[Steady]]) -> float:
     return float(np.median(known)) if known else 0.0
 
 
-def _resampled_error(
-    steadies: Sequence[Steady], usual: float, seed: int
-) -> tuple[float, float]:
-    """Standard error of the mean log rate, and its degrees of freedom."""
-    draw = np.random.default_rng(seed)
-    count = len(steadies)
-    resampled = np.stack([_resampled_log_rates(steady, draw) for steady in steadies])
-    picks = draw.integers(count, size=(count, _RESAMPLES))
-    means = resampled[picks, np.arange(_RESAMPLES)].mean(axis=0)
-    own = count - 1
-    # A bootstrap of few comes out too narrow by this factor.
-    variance = float(means.var()) * count * (count / own if own else 1.0)
-    freedom = own + (_BORROWED if usual else 0.0)
-    if freedom:
-        variance = max(
-            (own * variance + (freedom - own) * usual) / freedom,
-            float(resampled.var(axis=1).mean()),
-        )
-    return float(np.sqrt(variance / count)), max(1.0, freedom)
-
-
 @dataclass(frozen=True)
 class Rounds:
     """The ratio of two variants in each round that holds both.
@@ -204,27 +193,45 @@ class Rounds:
         baseline: The one it is held against.
         logs: Log of the ratio of rates, shape (rounds,).
         within: Variance of each of them, from the turns in the round, shape (rounds,).
+        turns: How many turns that rests on, shape (rounds,).
         shared: Variance of what is the same in all rounds, and no mean makes smaller.
     """
 
     variant: str
     baseline: str
-    logs: NDArray[np.float64]
-    within: NDArray[np.float64]
+    logs: _Floats
+    within: _Floats
+    turns: _Floats
     shared: float = 0.0
 
     @property
-    def variance(self) -> float:
-        """Of the log ratio from round to round; at least what the turns show."""
-        seen = float(self.logs.var(ddof=1)) if len(self.logs) > 1 else 0.0
-        return max(seen, float(self.within.mean()))
+    def freedom(self) -> int:
+        """Degrees of freedom of how much the rounds vary."""
+        return len(self.logs) - 1
+
+    def summed_up(self, turn: float) -> tuple[float, float, float]:
+        """What the rounds say together; those that wavered have less of a say.
+
+        Args:
+            turn: The usual variance of the log ratio of a single turn.
+
+        Returns:
+            Their mean; its variance as it is expected; and how many times as much as
+            expected they vary, 0.0 of a single round.
+        """
+        own = self.turns - 1
+        usual = turn / self.turns
+        within = (own * self.within + _TURNS * usual) / (own + _TURNS)
+        weights = 1 / (LEAST**2 + within)
+        middle = float(np.average(self.logs, weights=weights))
+        squares = float(weights @ (self.logs - middle) ** 2)
+        return middle, float(1 / weights.sum()), squares / max(1, self.freedom)
 
 
 def rounds(
     variant: str,
     baseline: str,
     pairs: Sequence[tuple[Steady, Steady]],
-    seed: int = 0,
     shared: float = 0.0,
 ) -> Rounds:
     """Take the ratio of each round.
@@ -233,66 +240,67 @@ def rounds(
         variant: The one in question.
         baseline: The one it is held against.
         pairs: Of each round: the variant's steady part and the baseline's.
-        seed: Of the resampling.
         shared: Variance of what is the same in all rounds.
     """
-    draw = np.random.default_rng(seed)
-    ratios = [_log_ratio(one, other, draw) for one, other in pairs]
-    logs, within = np.array(ratios).reshape(-1, 2).T
-    return Rounds(variant, baseline, logs, within, shared)
+    logs, within, turns = np.array([_log_ratio(*pair) for pair in pairs]).T
+    return Rounds(variant, baseline, logs, within, turns, shared)
 
 
-def usual_variance(all_rounds: Sequence[Rounds]) -> float:
-    """The usual variance of a round's log ratio, over all comparisons of a run."""
-    known = [r.variance for r in all_rounds if len(r.logs) > 1]
-    # The median, so that one wild variant does not make all the others look wild.
-    return float(np.median(known)) if known else 0.0
+def seen(every: Sequence[Rounds]) -> list[Seen]:
+    """How much each comparison of a run varied, in units of what was expected."""
+    turn = _usual_turn(every)
+    return [(of.summed_up(turn)[2], of.freedom) for of in every if of.freedom]
 
 
-def comparison(of: Rounds, usual: float, floor: float | None) -> Comparison:
+def usual(known: Spread, every: Sequence[Rounds]) -> Spread:
+    """How much a round varies in a run, from what was known and all its comparisons."""
+    return known.updated(seen(every), _usual_turn(every))
+
+
+def _usual_turn(every: Sequence[Rounds]) -> float:
+    if not every:
+        return 0.0
+    each = np.concatenate([of.within * of.turns for of in every])
+    return float(min(each.mean(), _WILD * np.median(each)))
+
+
+def comparison(of: Rounds, usual: Spread, floor: float | None) -> Comparison:
     """Say what the rounds show.
 
     Args:
         of: The ratios, at least one.
-        usual: What ``usual_variance`` says of the whole run.
+        usual: What ``usual`` says of the whole run.
         floor: The noise floor, a ratio of at least 1; None while it is unknown.
     """
-    low, middle, high = _interval(of, usual)
+    middle, error, freedom = _moderated(of, usual)
+    half = _student(freedom) * error
+    low, high = middle - half, middle + half
     return Comparison(
         variant=of.variant,
         baseline=of.baseline,
         ratio=float(np.exp(middle)),
         low=float(np.exp(low)),
         high=float(np.exp(high)),
-        verdict=(
-            judge(low, middle, high, np.log(floor) if floor else 0.0)
-            if len(of.logs) >= ROUNDS_NEEDED
-            else "too noisy to say"
-        ),
+        verdict=judge(low, middle, high, np.log(floor) if floor else 0.0),
         rounds=len(of.logs),
     )
 
 
-def _interval(of: Rounds, usual: float) -> tuple[float, float, float]:
-    """Low, middle and high of the mean log ratio."""
-    middle, error, freedom = _moderated(of, usual)
-    half = _student(freedom) * error
-    return middle - half, middle, middle + half
-
-
-def _moderated(of: Rounds, usual: float) -> tuple[float, float, float]:
+def _moderated(of: Rounds, usual: Spread) -> tuple[float, float, float]:
     """Mean log ratio, its standard error, and the degrees of freedom of that."""
-    count = len(of.logs)
-    own = count - 1
-    mixed = (own * of.variance + _BORROWED * usual) / (own + _BORROWED)
-    variance = max(mixed, float(of.within.mean()))
-    # One round shows nothing of how rounds differ, whatever the others do.
-    freedom = own + _BORROWED if own else 1.0
-    error = float(np.sqrt(variance / count + of.shared))
-    return float(of.logs.mean()), error, freedom
+    # Not with the module, which every trial imports: it takes most of a second.
+    from scipy import stats
+
+    middle, expected, varied = of.summed_up(usual.turn)
+    own, borrowed = of.freedom, usual.freedom
+    scale, freedom = usual.scale, own + borrowed
+    if own and varied > scale * stats.f.ppf(_APART, own, borrowed):
+        scale, freedom = varied, own + _BORROWED
+    scale = (own * varied + (freedom - own) * scale) / freedom
+    return middle, float(np.sqrt(scale * expected + of.shared)), freedom
 
 
-def noise_floor(twin: Rounds, usual: float) -> float:
+def noise_floor(twin: Rounds, usual: Spread) -> float:
     """The ratio, 1 or more, that the baseline reached against itself.
 
     It is the ratio seen and one standard error more: about what two runs of the same
@@ -303,7 +311,7 @@ def noise_floor(twin: Rounds, usual: float) -> float:
 
 
 def judge(low: float, middle: float, high: float, floor: float = 0.0) -> Comparing:
-    """What the logs of a ratio, its interval and the noise floor say of two rounds."""
+    """What the logs of a ratio, its interval and the noise floor say."""
     if low > 0 and middle > floor:
         return "faster"
     if high < 0 and middle < -floor:
@@ -316,38 +324,36 @@ def judge(low: float, middle: float, high: float, floor: float = 0.0) -> Compari
     )
 
 
-def _log_ratio(
-    one: Steady, other: Steady, draw: np.random.Generator
-) -> tuple[float, float]:
-    """The log ratio of two trials of a round, and its variance."""
+def _log_ratio(one: Steady, other: Steady) -> tuple[float, float, int]:
+    """The log ratio of two trials of a round, its variance, and from how many turns."""
     common, mine, theirs = np.intersect1d(one.keys, other.keys, return_indices=True)
     if len(common) < 2:
-        resampled = _resampled_log_rates(one, draw) - _resampled_log_rates(other, draw)
-        return float(np.log(one.rate / other.rate)), float(resampled.var())
+        shares, others = _shares(one), _shares(other)
+        variance, turns = _variance(shares) + _variance(others), len(shares)
+        return float(np.log(one.rate / other.rate)), variance, min(turns, len(others))
     # Turn by turn side by side: what the machine did meanwhile is in both alike.
-    work = np.stack([one.examples[mine], other.examples[theirs]])
-    time = np.stack([one.seconds[mine], other.seconds[theirs]])
-    picks = draw.integers(len(common), size=(len(common), _RESAMPLES))
-    rates = np.log(work.take(picks, 1).sum(axis=1) / time.take(picks, 1).sum(axis=1))
-    whole = np.log(work.sum(axis=1) / time.sum(axis=1))
-    return float(whole[0] - whole[1]), float((rates[0] - rates[1]).var())
-
-
-def _resampled_log_rates(
-    steady: Steady, draw: np.random.Generator
-) -> NDArray[np.float64]:
-    """Log rates of one trial with its blocks drawn anew, shape (resamples,)."""
-    blocks = len(steady.seconds)
-    picks = draw.integers(blocks, size=(blocks, _RESAMPLES))
-    work, time = (
-        of.take(picks).sum(axis=0) for of in (steady.examples, steady.seconds)
+    apart = _shares(one, mine) - _shares(other, theirs)
+    rate, against = (
+        of.examples[its].sum() / of.seconds[its].sum()
+        for of, its in ((one, mine), (other, theirs))
     )
-    return np.asarray(np.log(work / time))
+    return float(np.log(rate / against)), _variance(apart), len(common)
+
+
+def _shares(of: Steady, blocks: NDArray[np.intp] | slice = slice(None)) -> _Floats:
+    """By how much each block moves the log rate, shape (blocks,)."""
+    work, time = of.examples[blocks], of.seconds[blocks]
+    return np.asarray(work / work.sum() - time / time.sum())
+
+
+def _variance(shares: _Floats) -> float:
+    """Of the sum of what blocks move, if others of the same kind had been drawn."""
+    count = len(shares)
+    return float((shares**2).sum() * count / (count - 1)) if count > 1 else 0.0
 
 
 def _student(freedom: float) -> float:
     """How many standard errors an interval reaches."""
-    # Not with the module, which every trial imports: it takes most of a second.
     from scipy import stats
 
     return float(stats.t.ppf(_LEVEL, freedom))

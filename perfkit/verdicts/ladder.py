@@ -259,9 +259,9 @@ def _missing(measured: Measurement) -> Iterator[str]:
 
 
 def _ratio(measured: Measurement, one: str, other: str) -> Comparison | None:
-    """A ratio that at least two rounds show; both rungs count the same."""
+    """A ratio that is judged; both rungs count the same."""
     found = measured.compare(one, other)
-    return found if found and found.rounds > 1 else None
+    return found if found and found.is_judged else None
 
 
 def _with_ends(found: Comparison) -> str:

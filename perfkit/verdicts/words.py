@@ -55,10 +55,10 @@ def brief(compared: Comparison) -> str:
 
 
 def rounds(compared: Comparison) -> str:
-    """How many rounds a comparison rests on; of one, that it is not judged."""
+    """How many rounds a comparison rests on; of one that is not judged, that too."""
     if not compared.is_judged:
-        return "one round, and a claim needs two"
-    return f"{compared.rounds} rounds"
+        return "one round, which leaves it open"
+    return f"{compared.rounds} rounds" if compared.rounds > 1 else "one round"
 
 
 def _ends(low: str, high: str, compared: Comparison) -> str:

@@ -3,8 +3,11 @@ import pytest
 from scipy import stats
 
 from perfkit.measure import statistics
+from perfkit.measure.spread import LEAST, Spread
 from perfkit.measure.statistics import Rounds
 from perfkit.measure.steady import Steady
+
+KNOWN = Spread()
 
 
 def part(rate, blocks=6, keys=()):
@@ -12,9 +15,16 @@ def part(rate, blocks=6, keys=()):
     return Steady(keys, rate * seconds, seconds, 0.1, 0.2, 0.0)
 
 
-def rounds(logs, within=0.0):
+def rounds(logs, within=0.0, turns=6):
     logs = np.array(logs, dtype=float)
-    return Rounds("new", "old", logs, np.full(len(logs), within))
+    return Rounds(
+        "new", "old", logs, np.full(len(logs), within), np.full(len(logs), turns)
+    )
+
+
+def compared(of, *others, known=KNOWN, floor=1.0):
+    usual = statistics.usual(known, [of, *others])
+    return statistics.comparison(of, usual, floor)
 
 
 def test_a_timing_is_the_geometric_mean_of_its_trials():
@@ -44,17 +54,16 @@ def test_one_trial_borrows_the_spread_of_the_other_variants():
 def test_a_timing_covers_the_spread_between_trials():
     draw = np.random.default_rng(1)
     covered = 0
-    for number in range(200):
+    for _ in range(200):
         parts = [part(rate) for rate in 100 * np.exp(draw.normal(0, 0.1, 6))]
-        timing = statistics.timing("v", parts, [0.1], seed=number)
+        timing = statistics.timing("v", parts, [0.1])
         covered += timing.low <= 100 <= timing.high
     assert 0.90 <= covered / 200 <= 0.99
 
 
 def test_a_comparison_of_many_rounds_is_students_interval():
     logs = np.random.default_rng(2).normal(0.2, 0.05, 60)
-    of = rounds(logs)
-    found = statistics.comparison(of, statistics.usual_variance([of]), 1.0)
+    found = compared(rounds(logs))
     expected = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
     assert np.log([found.low, found.high]) == pytest.approx(expected, rel=0.01)
     assert found.ratio == pytest.approx(np.exp(logs.mean()))
@@ -62,16 +71,26 @@ def test_a_comparison_of_many_rounds_is_students_interval():
 
 def test_two_rounds_that_agree_by_luck_borrow_the_spread_of_the_others():
     lucky = rounds([0.10, 0.10])
-    alone = statistics.comparison(lucky, statistics.usual_variance([lucky]), 1.0)
-    usual = statistics.usual_variance([lucky, rounds([0.3, -0.3]), rounds([0.2, 0])])
-    among = statistics.comparison(lucky, usual, 1.0)
-    assert alone.verdict == "faster"
-    assert among.verdict == "too noisy to say"
+    others = [rounds([0.3, -0.3]), rounds([0.2, 0]), rounds([-0.2, 0.1])] * 2
+    assert compared(lucky).verdict == "faster"
+    assert compared(lucky, *others).verdict == "too noisy to say"
 
 
-def test_no_spread_is_believed_that_is_smaller_than_the_turns_show():
-    of = rounds([0.10, 0.10, 0.10], within=0.04)
-    assert statistics.comparison(of, 0.0, 1.0).verdict == "too noisy to say"
+def test_rounds_that_agree_by_luck_do_not_hide_what_their_turns_show():
+    assert compared(rounds([0.10, 0.10], within=0.04)).verdict == "too noisy to say"
+
+
+def test_a_round_that_wavered_has_less_of_a_say():
+    of = rounds([0.0, 0.4])
+    of.within[:] = 0.0001, 0.04
+    assert 0 < np.log(compared(of).ratio) < 0.1
+
+
+def test_a_variant_that_varies_beyond_all_others_stands_by_itself():
+    wild = rounds([0.5, -0.3])
+    reach = stats.t.ppf(0.975, 3) * wild.logs.std(ddof=1) / np.sqrt(2)
+    found = compared(wild, *[rounds([0.01, -0.01])] * 4)
+    assert np.log(found.high) == pytest.approx(0.1 + reach)
 
 
 @pytest.mark.parametrize(
@@ -85,9 +104,7 @@ def test_no_spread_is_believed_that_is_smaller_than_the_turns_show():
     ],
 )
 def test_the_verdict_follows_from_interval_and_noise_floor(logs, floor, verdict):
-    of = rounds(logs)
-    usual = statistics.usual_variance([of])
-    assert statistics.comparison(of, usual, floor).verdict == verdict
+    assert compared(rounds(logs), floor=floor).verdict == verdict
 
 
 def test_what_the_machine_does_to_both_at_once_leaves_their_ratio_alone():
@@ -101,19 +118,27 @@ def test_what_the_machine_does_to_both_at_once_leaves_their_ratio_alone():
 
 
 def test_the_noise_floor_is_what_the_twin_reached_and_a_standard_error():
-    logs = np.array([0.02, 0.06])
-    of = rounds(logs)
-    error = logs.std(ddof=1) / np.sqrt(2)
-    floor = statistics.noise_floor(of, float(logs.var(ddof=1)))
-    assert floor == pytest.approx(np.exp(0.04 + error))
+    of = rounds([0.02, 0.06])
+    # One degree of freedom of its own, three of a usual machine.
+    error = np.sqrt((of.logs.var(ddof=1) + 3 * 2 * LEAST**2) / 4 / 2)
+    assert statistics.noise_floor(of, KNOWN) == pytest.approx(np.exp(0.04 + error))
 
 
 def test_a_comparison_states_its_doubt_when_printed():
-    of = rounds([0.2, 0.21, 0.19])
-    text = str(statistics.comparison(of, statistics.usual_variance([of]), 1.05))
-    assert text == "new against old: 1.22\N{MULTIPLICATION SIGN} (1.20 to 1.24), faster"
+    text = str(compared(rounds([0.2, 0.21, 0.19] * 3), floor=1.05))
+    assert text == "new against old: 1.22\N{MULTIPLICATION SIGN} (1.21 to 1.23), faster"
 
 
-def test_one_round_claims_nothing():
-    of = rounds([0.7], within=1e-6)
-    assert statistics.comparison(of, 0.0, 1.01).verdict == "too noisy to say"
+@pytest.mark.parametrize(
+    ("ratio", "judgement"),
+    [(14, "faster"), (1.1, "one round: not judged"), (1 / 14, "slower")],
+)
+def test_one_round_claims_what_no_usual_spread_explains(ratio, judgement):
+    once = rounds([np.log(ratio)], within=1e-4)
+    assert compared(once, floor=1.01).judgement == judgement
+
+
+def test_one_round_claims_more_where_the_machine_is_known():
+    once = rounds([np.log(1.1)], within=1e-4)
+    assert not compared(once).is_judged
+    assert compared(once, known=Spread(scale=1.0, freedom=10.0)).verdict == "faster"

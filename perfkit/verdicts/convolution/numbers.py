@@ -98,7 +98,7 @@ def at_equal_work(compared: Comparison, factor: float, floor: float) -> Comparis
         ratio=ratio,
         low=low,
         high=high,
-        verdict=_judged(low, ratio, high, floor, compared.rounds),
+        verdict=_judged(low, ratio, high, floor),
     )
 
 
@@ -119,17 +119,13 @@ def widened(compared: Comparison, among: int) -> Comparison:
     )
 
 
-def _judged(low: float, ratio: float, high: float, floor: float, n: int) -> Comparing:
-    if n > 1 and low > 1 and ratio > floor:
+def _judged(low: float, ratio: float, high: float, floor: float) -> Comparing:
+    if low > 1 and ratio > floor:
         return "faster"
-    if n > 1 and high < 1 and ratio < 1 / floor:
+    if high < 1 and ratio < 1 / floor:
         return "slower"
     open_to = max(1 / low, high)
-    return (
-        "no difference shown"
-        if n > 1 and open_to <= WORTH_KNOWING
-        else ("too noisy to say")
-    )
+    return "no difference shown" if open_to <= WORTH_KNOWING else "too noisy to say"
 
 
 def _speed(measured: Measurement, problem: Problem, name: str) -> Speed:
@@ -160,7 +156,6 @@ def _share(
 ) -> _Share | None:
     """A share of a limit and its interval; None where it is not known."""
     compared = measured.compare(name, limit)
-    # One round shows nothing of how rounds differ.
-    if compared is None or compared.rounds == 1:
+    if compared is None or not compared.is_judged:
         return None
     return compared.ratio * factor, compared.low * factor, compared.high * factor

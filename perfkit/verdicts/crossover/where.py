@@ -52,8 +52,7 @@ def says(point: Point) -> Says:
     gain = point.gain
     if gain.verdict == "faster" and gain.low >= PAYS:
         return "pays"
-    # One round shows nothing of how rounds differ.
-    return "does not" if gain.rounds > 1 and gain.high < PAYS else "open"
+    return "does not" if gain.high < PAYS else "open"
 
 
 def crossing(curve: Curve) -> Crossing:

@@ -212,7 +212,7 @@ def _of_observers(
         headline=(
             f"{quoted(dearest.variant)} is the most expensive observer here"
             f"{_as_dear(measured, dearest, slower)}: with it the same training takes "
-            f"{facts.slowdown(dearest)}, over {dearest.rounds} rounds."
+            f"{facts.slowdown(dearest)}, over {rounds(dearest)}."
         ),
         because=because,
         next=_cheaper(dearest.variant),

@@ -40,7 +40,7 @@ def judge(measured: Measurement, *, alone: bool) -> Verdict:
         return Verdict(
             headline="One round: shown, and not judged.",
             because=(*failures(measured), *facts.images_fed(measured)),
-            next="Give the run more seconds: how much runs differ takes two rounds.",
+            next="Give the run more seconds: one round left everything open.",
         )
     best, *ties = measured.fastest(contenders)
     compared = measured.compare(best.variant, BASELINE)

@@ -1,0 +1,162 @@
+"""How much do rounds of the same thing differ on this machine? Its own runs tell.
+
+The variance of a round's log ratio is told in units of what its own turns let expect,
+and of the least that processes differ by anywhere. In these units runs of quick and of
+slow work, with many turns and with few, are held against each other. The scale of a
+machine and how far its comparisons scatter about it are fitted to the variances that it
+has seen, by the moments of their logarithms (the prior of Smyth's moderated t, 2004).
+
+What is seen is kept in one small file a machine, in the user's folder for state. No run
+needs it: without it, or where it cannot be read, a usual machine is assumed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import platform
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+# A variance in the units above, and its degrees of freedom.
+Seen = tuple[float, int]
+
+NOTE = "spread"
+# Two processes that do the same differ by so much in any case: a standard deviation of
+# the log ratio.
+LEAST = 0.02
+# Two rounds may agree by luck, and a logarithm would make too much of that.
+_LUCK = 1e-3
+# Fewer variances than this say nothing of a machine; older runs than this no more.
+_FEW, _RUNS = 10, 30
+# However alike its runs were, today may be another day.
+_FREEDOM = (2.0, 10.0)
+# Variances of a run share a baseline: they tell half of what they would apart, and
+# their logarithms about half of what they do.
+_WEIGHT = 0.25
+_MOST_BYTES, _MOST_SEEN = 100_000, 50
+_LARGEST = 1e6
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What is known of the variance of a round's log ratio before it is seen.
+
+    Without arguments it is that of a machine of which nothing is known.
+
+    Attributes:
+        scale: The variance, in units of what is expected of it.
+        freedom: How sure that is, in degrees of freedom.
+        turn: The variance that the log ratio of a single turn usually has.
+    """
+
+    scale: float = 2.0
+    freedom: float = 3.0
+    turn: float = 0.0
+
+    @classmethod
+    def learnt(cls, runs: Sequence[Sequence[Seen]]) -> Spread:
+        """What the variances of earlier runs let expect of the next one."""
+        seen = [one for run in runs for one in run]
+        if len(seen) < _FEW:
+            return cls()
+        from scipy import optimize, special
+
+        logs = _centred_logs(seen)
+        middle = math.fsum(logs) / len(logs)
+        spread = math.fsum((log - middle) ** 2 for log in logs) / (len(logs) - 1)
+        chance = math.fsum(float(special.polygamma(1, own / 2)) for _, own in seen)
+        least, most = _FREEDOM
+        left = spread - chance / len(seen)
+        # Trigamma falls: what is left to explain is small where freedom is large.
+        if left <= special.polygamma(1, most / 2):
+            freedom = most
+        elif left >= special.polygamma(1, least / 2):
+            freedom = least
+        else:
+            freedom = optimize.brentq(
+                lambda freedom: special.polygamma(1, freedom / 2) - left, least, most
+            )
+        shift = float(special.digamma(freedom / 2)) - math.log(freedom / 2)
+        return cls(scale=max(1.0, math.exp(middle + shift)), freedom=freedom)
+
+    def updated(self, run: Sequence[Seen], turn: float) -> Spread:
+        """What the rounds of a run that is under way make of it."""
+        weight = _WEIGHT * sum(own for _, own in run)
+        if not weight:
+            return Spread(self.scale, self.freedom, turn)
+        own = math.exp(math.fsum(_centred_logs(run)) / len(run))
+        scale = (self.freedom * self.scale + weight * own) / (self.freedom + weight)
+        return Spread(scale, self.freedom, turn)
+
+    def as_note(self) -> dict[str, Any]:
+        """The note of a run that keeps it; empty where nothing was known."""
+        known = {"scale": self.scale, "freedom": self.freedom}
+        return {} if self == Spread() else {NOTE: known}
+
+    @classmethod
+    def noted(cls, notes: Mapping[str, Any]) -> Spread:
+        """Read it from the notes of a run; a note that makes no sense is none."""
+        with contextlib.suppress(TypeError, KeyError, ValueError, OverflowError):
+            told = notes[NOTE]
+            scale, freedom = float(told["scale"]), float(told["freedom"])
+            if 1 <= scale <= _LARGEST and 1 <= freedom <= _LARGEST:
+                return cls(scale, freedom)
+        return cls()
+
+
+def of_this_machine() -> Spread:
+    """What the runs of this user on this machine let expect."""
+    return Spread.learnt(_read())
+
+
+def remember(run: Sequence[Seen]) -> None:
+    """Keep what a run has seen; where nothing can be written, go on without."""
+    if not run:
+        return
+    path, runs = _path(), [*_read(), list(run)[:_MOST_SEEN]][-_RUNS:]
+    beside = path.with_suffix(".part")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(json.dumps(runs), encoding="utf-8")
+        beside.replace(path)
+
+
+def _path() -> Path:
+    import platformdirs
+
+    # Homes may be shared by machines.
+    host = hashlib.sha256(platform.node().encode()).hexdigest()[:12]
+    folder = platformdirs.user_state_path("perfkit", appauthor=False)
+    return folder / f"{NOTE}-{host}.json"
+
+
+def _read() -> list[list[Seen]]:
+    """The runs in the file; none where there is no such file, or not such a one."""
+    path = _path()
+    try:
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            return []
+        told = json.loads(path.read_bytes())
+        runs = [[(float(one), int(own)) for one, own in run] for run in told]
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError):
+        return []
+    every = [one for run in runs for one in run]
+    sound = all(0 <= one <= _LARGEST and 1 <= own <= _LARGEST for one, own in every)
+    return runs[-_RUNS:] if sound else []
+
+
+def _centred_logs(seen: Sequence[Seen]) -> list[float]:
+    """Logarithms of variances, less what they lie below that of the true one."""
+    from scipy import special
+
+    return [
+        math.log(max(one, _LUCK)) - float(special.digamma(own / 2)) + math.log(own / 2)
+        for one, own in seen
+    ]
