@@ -18,7 +18,6 @@ from perfkit.measure.measurement import TWIN, Arm
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.swap import Swap
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
@@ -50,8 +49,8 @@ _FEWEST_ROUNDS = 2
 # In one process: turns of a change, how many of them side by side, and from which
 # half-width on more of them tell nothing that matters.
 _FEWEST_TURNS, _MOST_TURNS, _AT_A_TIME, _CLEAR = 2, 6, 4, 0.1
-# Of steps shorter than this the way back to Python may be a large part.
-_SHORT_STEP_S = 0.05
+# One turn of a group that shows so much says that its changes are worth a try.
+_PLAINLY = 1.5
 # They slow a training many times, and hide all else.
 _PLAIN = ("eager", "retracing", "debugging")
 
@@ -66,16 +65,11 @@ class Screening:
 
     Args:
         swaps: All that can be swapped there.
-        facts: Of the training.
         hinted: Causes that stand in its code.
     """
 
-    def __init__(
-        self, swaps: Sequence[Swap], facts: Facts, hinted: Collection[str] = ()
-    ) -> None:
+    def __init__(self, swaps: Sequence[Swap], hinted: Collection[str] = ()) -> None:
         self._swaps, self._hinted = swaps, hinted
-        # Going back to Python takes a millisecond or so, of a long step next to none.
-        self._late = () if facts.step_s < _SHORT_STEP_S else ("step-overhead",)
         self._turns: dict[str, int] = {}
 
     def __call__(
@@ -87,26 +81,34 @@ class Screening:
             for swap in self._swaps
             if swap.name not in failed and self._wanted(swap, measured)
         ]
-        wanted.sort(key=lambda swap: self._place(swap, measured))
-        names = [swap.name for swap in wanted[:_AT_A_TIME]]
+        if not wanted:
+            return []
+        places = {swap.name: self._place(swap, measured) for swap in wanted}
+        # What was begun goes on beside what comes first; the rest waits its turn.
+        first = min((p[0] for p in places.values() if p[0]), default=0)
+        names = sorted(places, key=places.__getitem__)
+        names = [n for n in names if places[n][0] <= first][:_AT_A_TIME]
         for name in names:
             self._turns[name] = self._turns.get(name, 0) + 1
         return names
 
-    def _place(self, swap: Swap, measured: Measurement) -> tuple[int, int, float]:
-        turns = self._turns.get(swap.name, 0)
-        if 0 < turns < _FEWEST_TURNS:
-            group = 0
-        elif swap.cause in _PLAIN or (swap.ceiling and not turns):
-            group = 1
-        elif swap.kind == "opportunity" or swap.cause in self._late:
-            group = 4
-        else:
-            group = 2 if swap.after else 3
-        if turns >= _FEWEST_TURNS:
+    def _place(self, swap: Swap, measured: Measurement) -> tuple[int, bool, float]:
+        turns, ratio = self._turns.get(swap.name, 0), _ratio(measured, swap.name)
+        if turns >= _FEWEST_TURNS or (turns and swap.ceiling and ratio > _PLAINLY):
             # What is known well enough to go on waits for what is not known at all.
-            group += 4
-        return group, swap.cause not in self._hinted, -_ratio(measured, swap.name)
+            place = 4
+        elif turns:
+            place = 0
+        elif swap.cause in _PLAIN or swap.ceiling:
+            place = 1
+        elif swap.kind == "opportunity":
+            place = 5
+        else:
+            place = 2 if swap.after else 3
+        if swap.after and not turns:
+            # Of two groups that are open the larger one holds more.
+            ratio = _ratio(measured, swap.after)
+        return place, swap.cause not in self._hinted, -ratio
 
     def _wanted(self, swap: Swap, measured: Measurement) -> bool:
         turns, compared = self._turns.get(swap.name, 0), _given(measured, swap.name)
@@ -210,7 +212,7 @@ class Choosing:
             # What was found is confirmed, the largest first; then comes what needs a
             # training made anew. An opportunity waits for what is wrong.
             chance = swap.kind == "opportunity"
-            return (chance, rounds == 0, swap.ceiling, ratio)
+            return (chance, swap.ceiling, rounds == 0, ratio)
         # What was seen once may be claimed after one round more; then comes the new.
         # Of that, what waited for a swap that did bring something is the likeliest,
         # and what shows first whether a whole group of swaps is worth a try.

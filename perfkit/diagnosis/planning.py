@@ -23,7 +23,7 @@ _WARM_UP_S = 1.0
 # Rounds that a loop of the user's own needs, all of them in fresh processes.
 _LOOP_ROUNDS = 5
 # Confirming may take this share of what is left after the first look.
-_MOST_OF_IT = 0.5
+_MOST_OF_IT = 0.4
 _SHORTEST_S, LONGEST_S = 90.0, 600.0
 # What was planned, among the facts of a diagnosis.
 PLAN = "planned"

@@ -40,6 +40,8 @@ _STATE = (
     *("train_function", "test_function", "_eval_epoch_iterator"),
 )
 _TICKS = 3
+# Steps that take longer were warm after the first look.
+_LONG_S = 0.2
 # A turn that has not seen the end of an epoch by then ends without one.
 _PATIENCE = 4
 
@@ -111,9 +113,11 @@ class Following:
     def blocks(self, tell: Callable[[Told], None]) -> Iterator[Block]:
         """Name one turn after the other, until nothing is left to learn."""
         assert self._facts is not None
-        choosing = Screening(tuple(self._swaps.values()), self._facts, self._hinted)
-        # Its first turn warms up what all variants share.
-        yield from self._turn(AS_GIVEN, number := 0, tell)
+        choosing = Screening(tuple(self._swaps.values()), self._hinted)
+        number = 0
+        if self._facts.step_s < _LONG_S:
+            # The first turn warms up what all variants share.
+            yield from self._turn(AS_GIVEN, number, tell)
         while time.perf_counter() < self._ends:
             names = choosing(self._measured(), self._failed)
             if not names:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import contained
+from perfkit.diagnosis.holding import Held
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
@@ -104,11 +105,10 @@ class Script:
         sys.argv = [self.path, *self.arguments]
         sys.path.insert(0, str(Path(self.path).parent))
         real = keras.Model.fit
-        keras.Model.fit = _taking(real, self.path, line)
+        held = Held()
+        keras.Model.fit = _taking(real, self.path, line, held)
         try:
-            exec(code, main.__dict__)
-        except _Taken as taken:
-            return taken.handed_over
+            taken = held.run(lambda: exec(code, main.__dict__))
         except SystemExit as ended:
             raise BadParameterError(
                 f"{Path(self.path).name} ended itself with {ended.code!r} before it "
@@ -116,11 +116,11 @@ class Script:
             ) from None
         finally:
             keras.Model.fit = real
-        if not (marked and marked.count):
+        if taken is None and not (marked and marked.count):
             raise BadParameterError(
                 f"{Path(self.path).name} came to its end without a call of fit."
             )
-        return None
+        return taken
 
     def _chosen(self, calls: list[ast.Call]) -> int:
         """The line of the call to take; 0 for whichever comes first."""
@@ -251,14 +251,6 @@ def _epochs(call: ast.Call) -> int:
     return value if isinstance(value, int) else 1
 
 
-class _Taken(BaseException):
-    """Ends the script at its training call; no ``except Exception`` stops it."""
-
-    def __init__(self, handed_over: tuple[Any, Any, dict[str, Any]]) -> None:
-        super().__init__()
-        self.handed_over = handed_over
-
-
 class _NotTrained:
     """Stands for the history of a training that was passed over."""
 
@@ -267,13 +259,14 @@ class _NotTrained:
         self.epoch: list[int] = []
 
 
-def _taking(real: Any, path: str, line: int) -> Any:
-    """What takes the place of ``fit``: it ends the script, or passes over an early one.
+def _taking(real: Any, path: str, line: int, held: Held) -> Any:
+    """What takes the place of ``fit``: it holds the script, or passes over a call.
 
     Args:
         real: Keras's own.
         path: Of the script.
         line: Of the call to take; 0 for the first.
+        held: Takes what the call was given.
     """
     signature = inspect.signature(real)
 
@@ -289,7 +282,7 @@ def _taking(real: Any, path: str, line: int) -> Any:
         y, weight = given.pop("y", None), given.pop("sample_weight", None)
         parts = [x, y, weight] if weight is not None else [x, y]
         data = x if y is None and not hasattr(x, "shape") else tuple(parts)
-        raise _Taken((model, _as_data(data, y), given))
+        held.hand_over((model, _as_data(data, y), given))
 
     return taking
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
+from perfkit import units
 from perfkit.diagnosis.own_callbacks import see_every_step
 from perfkit.diagnosis.swap import Swap, Untested
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.training import Training
 
 _MANY = 16
+# The way back to Python takes a few milliseconds at most.
+_LONG_S = 0.2
 
 
 def swaps(facts: Facts) -> Iterator[Swap | Untested]:
@@ -35,7 +38,11 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
         yield Untested("step-overhead", "an eager step runs one at a time")
         return
     many = min(_MANY, facts.steps or _MANY)
-    if facts.steps_per_execution < many:
+    if facts.step_s > _LONG_S:
+        step = units.seconds(facts.step_s)
+        why = f"of a step of {step} the way back to Python is next to nothing"
+        yield Untested("step-overhead", why)
+    elif facts.steps_per_execution < many:
         yield _many(facts, many)
     if not facts.xla:
         yield Swap(
