@@ -160,9 +160,12 @@ def _next(found: Diagnosis) -> Iterator[str]:
 
 def _unmeasured(found: Diagnosis) -> str:
     """What is known where nothing was swapped: how long a step took at first sight."""
-    step_s = float(found.facts.get("step_s") or 0)
-    seen = f"A step takes about {units.seconds(step_s)}; more" if step_s else "Nothing"
-    return f"{seen} could not be measured: {_why_not(found)}."
+    ended = found.outcome not in ("completed", "stopped")
+    step_s = 0.0 if ended else float(found.facts.get("step_s") or 0)
+    if not step_s:
+        return f"Nothing could be measured: {_why_not(found)}."
+    step = units.seconds(step_s)
+    return f"A step takes about {step}; more could not be measured: {_why_not(found)}."
 
 
 def _why_not(found: Diagnosis) -> str:

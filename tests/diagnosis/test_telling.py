@@ -86,8 +86,9 @@ def test_nothing_is_called_healthy_while_much_is_open():
     wide = comparisons(found, verdict="too noisy to say", low=0.6, high=1.9)
     found = replace(found, comparisons=wide)
     said = told(found)
-    assert said.headline.startswith('No defect is shown in this training so far, and "')
-    assert '"XLA" may still bring much' in said.headline
+    assert said.headline.startswith("No defect is shown in this training so far. Not")
+    assert 'Not known yet: "' in said.headline
+    assert '"XLA"' in said.headline
     assert said.next == "Diagnose again with a budget of 4 min 00 s."
 
 
@@ -97,7 +98,8 @@ def test_nothing_is_called_healthy_while_much_is_open():
         ({"verdict": "too noisy to say", "high": 1.2}, False),
         ({"verdict": "no difference shown", "high": 1.09}, False),
         ({"rounds": 1, "ratio": 0.5, "verdict": "too noisy to say"}, False),
-        ({"rounds": 1, "ratio": 1.1, "verdict": "too noisy to say"}, True),
+        ({"rounds": 1, "ratio": 1.1, "high": 1.5, "verdict": "too noisy to say"}, True),
+        ({"rounds": 1, "ratio": 1.1, "high": 1.2, "verdict": "too noisy to say"}, False),
     ],
 )
 def test_open_is_what_may_bring_much_for_all_that_was_measured(changed, is_open):
@@ -106,11 +108,19 @@ def test_open_is_what_may_bring_much_for_all_that_was_measured(changed, is_open)
     assert (left_open(found) == ["XLA"]) == is_open
 
 
-def test_one_round_claims_nothing():
+def test_what_a_whole_group_cannot_bring_is_told():
     found = diagnosis(causes=())
-    once = tuple(replace(c, rounds=1) for c in found.comparisons)
-    said = told(replace(found, comparisons=once)).headline
-    assert said.startswith("Too little was measured")
+    (one, *rest) = found.comparisons
+    group = replace(one, variant="without input", ratio=1.01, low=0.97, high=1.04)
+    noisy = replace(one, variant="XLA", verdict="too noisy to say", low=0.6, high=1.9)
+    said = told(replace(found, comparisons=(group, noisy), causes=())).headline
+    assert "no change of the input brings more than 4.0 %" in said
+    assert '"XLA"' in said
+
+
+def test_where_nothing_was_swapped_the_length_of_a_step_is_told():
+    found = diagnosis((), step=None, trials=(), facts={"step_s": 2.5})
+    assert told(found).headline.startswith("A step takes about 2.5 s; more could not")
 
 
 @pytest.mark.parametrize(

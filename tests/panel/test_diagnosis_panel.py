@@ -20,7 +20,7 @@ def make_training():
 class Session:
     """A diagnosis that was made before, told as if it ran."""
 
-    unsaved = ""
+    unsaved, budget = "", 30.0
 
     def __init__(self, found, error=None, held=None):
         self._found, self._error, self._held = found, error, held
@@ -71,10 +71,10 @@ def test_nothing_runs_before_run_is_pressed(house, panel):
 
 
 def test_run_diagnoses_with_the_budget_that_is_set(house, panel):
-    panel.view.budget.value = 45
+    panel.view.budget.value = "45"
     panel.view.run.click()
     assert panel.result() is house.found
-    assert house.asked == [(make_training, 45.0, ())]
+    assert house.asked == [(make_training, "45", ())]
 
 
 def test_the_report_its_charts_and_the_lines_to_change_are_shown(house, panel):

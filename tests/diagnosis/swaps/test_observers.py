@@ -14,26 +14,33 @@ def named(**known):
 
 def test_each_callback_is_left_out_alone_and_two_of_a_class_are_told_apart():
     found = named(callbacks=("CSVLogger", "Mine", "CSVLogger"))
-    assert list(found) == ["without CSVLogger", "without Mine", "without CSVLogger (2)"]
+    alone = ["without CSVLogger", "without Mine", "without CSVLogger (2)"]
+    assert list(found) == [observers.GROUP, *alone]
     assert {swap.cause for swap in found.values()} == {"callback"}
-    assert not any(swap.after for swap in found.values())
 
 
-def test_many_callbacks_are_first_left_out_together():
-    found = named(callbacks=("A", "B", "C", "D", "E"))
+def test_several_that_watch_are_first_left_out_together():
+    found = named(callbacks=("A",), metrics=("auc",), progress=True)
     first, *others = found.values()
-    assert first.name == observers.WITHOUT_ALL
+    assert first.name == observers.GROUP
     assert first.ceiling
-    assert {swap.after for swap in others} == {observers.WITHOUT_ALL}
+    assert {swap.after for swap in others} == {observers.GROUP}
+    (alone,) = named(callbacks=("A",)).values()
+    assert not alone.after
 
 
 def test_metrics_and_the_progress_bar_are_looked_at_where_they_are_there():
     assert list(named(metrics=("accuracy",), progress=True)) == [
+        observers.GROUP,
         "without metrics",
         "without progress bar",
     ]
     assert named() == {}
     assert "accuracy" in named(metrics=("accuracy",))["without metrics"].changes
+
+
+def test_without_observers_nothing_is_called_and_nothing_validated(monkeypatch):
+    assert called(monkeypatch, observers.without_observers) == []
 
 
 def test_little_watching_is_no_defect():

@@ -1,0 +1,48 @@
+"""What a script holds open stays open while its training goes on."""
+
+import tempfile
+from pathlib import Path
+
+import keras
+import pytest
+
+from perfkit.diagnosis.holding import Held
+
+
+def test_what_is_handed_over_finds_its_files():
+    held = Held()
+
+    def script():
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "data").write_text("rows")
+            held.hand_over(Path(folder, "data"))
+
+    assert held.run(script).read_text() == "rows"
+
+
+def test_a_script_that_ends_hands_over_nothing():
+    assert Held().run(lambda: None) is None
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(2)])
+def test_what_a_script_raises_is_raised_here(error):
+    def script():
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        Held().run(script)
+    assert raised.value is error
+
+
+def test_keras_has_the_settings_that_the_script_made():
+    held = Held()
+
+    def script():
+        keras.config.set_dtype_policy("mixed_bfloat16")
+        held.hand_over("training")
+
+    try:
+        held.run(script)
+        assert keras.config.dtype_policy().name == "mixed_bfloat16"
+    finally:
+        keras.config.set_dtype_policy("float32")
