@@ -17,7 +17,6 @@ import cloudpickle
 from perfkit.diagnosis import look
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.maker import InFile
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import RunError
 from perfkit.measure.alone import Alone
@@ -83,31 +82,31 @@ def looked(maker):
 # Opportunities, as a user would write them.
 
 
-def changed(path, cause):
-    """Make the training of a file with one opportunity taken; None if none is known.
+def changed(given, cause):
+    """Make a training with one opportunity taken; None if none is known.
 
     Args:
-        path: Of the file.
+        given: Makes it as it is.
         cause: The ``Cause`` that was claimed.
     """
     how = KNOWN.get(cause.cause)
     if how is None:
         return None
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    return Changed(str(path), how(cause))
+    return Changed(given, how(cause))
 
 
 @dataclass(frozen=True)
 class Changed:
     """Makes a training while something that it calls is done another way."""
 
-    path: str
+    given: object
     change: object
 
     def __call__(self):
         """Change, then make."""
         finish = self.change()
-        made = InFile(self.path, "make_training")()
+        made = self.given()
         return finish(made) if finish else made
 
 

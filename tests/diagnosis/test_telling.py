@@ -99,7 +99,10 @@ def test_nothing_is_called_healthy_while_much_is_open():
         ({"verdict": "no difference shown", "high": 1.09}, False),
         ({"rounds": 1, "ratio": 0.5, "verdict": "too noisy to say"}, False),
         ({"rounds": 1, "ratio": 1.1, "high": 1.5, "verdict": "too noisy to say"}, True),
-        ({"rounds": 1, "ratio": 1.1, "high": 1.2, "verdict": "too noisy to say"}, False),
+        (
+            {"rounds": 1, "ratio": 1.1, "high": 1.2, "verdict": "too noisy to say"},
+            False,
+        ),
     ],
 )
 def test_open_is_what_may_bring_much_for_all_that_was_measured(changed, is_open):
@@ -110,7 +113,7 @@ def test_open_is_what_may_bring_much_for_all_that_was_measured(changed, is_open)
 
 def test_what_a_whole_group_cannot_bring_is_told():
     found = diagnosis(causes=())
-    (one, *rest) = found.comparisons
+    one = found.comparisons[0]
     group = replace(one, variant="without input", ratio=1.01, low=0.97, high=1.04)
     noisy = replace(one, variant="XLA", verdict="too noisy to say", low=0.6, high=1.9)
     said = told(replace(found, comparisons=(group, noisy), causes=())).headline

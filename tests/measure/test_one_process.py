@@ -39,7 +39,9 @@ def told(rates, turns):
 
 
 def test_each_variant_has_its_own_ticks():
-    trials = {t.variant: t for t in told({"a": 100, "b": 400}, (1, 2, 3)).heard.trials()}
+    trials = {
+        t.variant: t for t in told({"a": 100, "b": 400}, (1, 2, 3)).heard.trials()
+    }
     assert steady(trials["a"]).rate == pytest.approx(100)
     assert steady(trials["b"]).rate == pytest.approx(400)
     assert {trial.round for trial in trials.values()} == {1}
