@@ -10,13 +10,13 @@ from tensorflow import keras
 from tensorflow.keras import layers
 
 SEED = 42
-IMG_HEIGHT = 96
-IMG_WIDTH = 96
+IMG_HEIGHT = 64
+IMG_WIDTH = 64
 BATCH_SIZE = 16
 EPOCHS = 100
 
 
-def create_data(root, n_images=192, size=512):
+def create_data(root, n_images=160, size=512):
     """Write images and masks as in the data set's own folders."""
     rng = np.random.default_rng(SEED)
     yy, xx = np.mgrid[:size, :size]

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.keras import Input, Model, callbacks, layers, optimizers, regularizers
 
 parser = argparse.ArgumentParser(description="ResNet v1 on 32x32 pictures")
-parser.add_argument("-n", type=int, default=3, help="depth is 6 n + 2")
+parser.add_argument("-n", type=int, default=2, help="depth is 6 n + 2")
 parser.add_argument("--batch-size", type=int, default=128)
 parser.add_argument("--epochs", type=int, default=200)
 parser.add_argument("--num-threads", type=int, default=1)

@@ -13,17 +13,17 @@ from PIL import Image, ImageDraw, ImageFilter
 
 KINDS = ["daisy", "dandelion", "rose", "sunflower", "tulip"]
 PETALS = {"daisy": 13, "dandelion": 24, "rose": 5, "sunflower": 17, "tulip": 3}
-IMG_SIZE = 96
+IMG_SIZE = 80
 BATCH_SIZE = 32
 
 
-def draw_flower(kind, rng, size=(320, 240)):
+def draw_flower(kind, rng, size=(400, 300)):
     """A flower before a blurred meadow."""
     image = Image.effect_noise(size, 60).convert("RGB")
     meadow = Image.new("RGB", size, (rng.randrange(60), rng.randrange(90, 160), 40))
     image = Image.blend(meadow, image, 0.4).filter(ImageFilter.GaussianBlur(1))
     draw = ImageDraw.Draw(image)
-    x, y = rng.randint(80, 240), rng.randint(60, 180)
+    x, y = rng.randint(80, 320), rng.randint(60, 240)
     colour = tuple(rng.randrange(120, 256) for _ in range(3))
     for petal in range(PETALS[kind]):
         angle = 2 * math.pi * petal / PETALS[kind]
@@ -52,7 +52,7 @@ def augment(image, label):
     image = tf.image.random_saturation(image, 0.6, 1.4)
     image = tf.image.random_hue(image, 0.08)
     image = tf.image.random_contrast(image, 0.8, 1.2)
-    image = tf.image.random_crop(image, (200, 260, 3))
+    image = tf.image.random_crop(image, (240, 320, 3))
     return tf.image.resize(image, (IMG_SIZE, IMG_SIZE)), label
 
 
@@ -70,11 +70,11 @@ def get_model():
     return keras.Sequential(
         [
             keras.Input((IMG_SIZE, IMG_SIZE, 3)),
-            layers.Conv2D(16, 3, strides=2, activation="relu"),
+            layers.Conv2D(8, 3, strides=2, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Conv2D(16, 3, activation="relu"),
             layers.MaxPooling2D(),
             layers.Conv2D(32, 3, activation="relu"),
-            layers.MaxPooling2D(),
-            layers.Conv2D(64, 3, activation="relu"),
             layers.GlobalAveragePooling2D(),
             layers.Dropout(0.3),
             layers.Dense(len(KINDS), activation="softmax"),
@@ -85,7 +85,7 @@ def get_model():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--per-kind", type=int, default=160)
+    parser.add_argument("--per-kind", type=int, default=120)
     args = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as folder:

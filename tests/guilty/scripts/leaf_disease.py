@@ -13,7 +13,7 @@ from tensorflow import keras
 class CFG:
     seed = 2021
     n_images = 512
-    image_size = 128
+    image_size = 96
     batch_size = 64
     epochs = 20
     classes = ("healthy", "rust", "scab", "blight")
@@ -27,7 +27,7 @@ def seed_everything(seed):
     tf.config.experimental.enable_op_determinism()
 
 
-def draw_leaf(label, size=400):
+def draw_leaf(label, size=448):
     soil = np.random.randint(40, 90, (size, size, 3), dtype=np.uint8)
     leaf = Image.fromarray(soil)
     pen = ImageDraw.Draw(leaf)
@@ -53,8 +53,7 @@ def create_data(folder):
 def decode_image(filename, label):
     bits = tf.io.read_file(filename)
     image = tf.image.decode_jpeg(bits, channels=3)
-    image = tf.cast(image, tf.float32) / 255.0
-    image = tf.image.resize(image, (CFG.image_size, CFG.image_size))
+    image = tf.image.convert_image_dtype(image, tf.float32)
     return image, tf.one_hot(label, len(CFG.classes))
 
 
@@ -63,7 +62,9 @@ def data_augment(image, label):
     image = tf.image.random_flip_up_down(image)
     image = tf.image.random_hue(image, 0.05)
     image = tf.image.random_saturation(image, 0.7, 1.3)
+    image = tf.image.random_jpeg_quality(image, 60, 95)
     image = tf.image.random_brightness(image, 0.2)
+    image = tf.image.resize(image, (CFG.image_size, CFG.image_size))
     return image, label
 
 
