@@ -13,7 +13,7 @@ from keras import layers
 class Config:
     users: int = 3000
     items: int = 4000
-    clicks_per_user: int = 40
+    clicks_per_user: int = 20
     negatives: int = 4
     candidates: int = 100
     factors: int = 16

@@ -48,9 +48,9 @@ def build_model(width):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=300_000)
-    parser.add_argument("--batch-size", type=int, default=256)
-    parser.add_argument("--width", type=int, default=8)
+    parser.add_argument("--rows", type=int, default=500_000)
+    parser.add_argument("--batch-size", type=int, default=1024)
+    parser.add_argument("--width", type=int, default=16)
     parser.add_argument("--epochs", type=int, default=30)
     args = parser.parse_args()
 
@@ -59,7 +59,7 @@ def main():
     model.compile(
         optimizer=keras.optimizers.SGD(0.1),
         loss="binary_crossentropy",
-        steps_per_execution=64,
+        steps_per_execution=32,
     )
     model.fit(train, epochs=args.epochs, verbose=2)
 
