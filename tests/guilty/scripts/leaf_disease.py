@@ -12,10 +12,11 @@ from tensorflow import keras
 
 class CFG:
     seed = 2021
-    n_images = 512
+    n_images = 640
+    n_train = 128
     image_size = 96
-    batch_size = 64
-    epochs = 20
+    batch_size = 32
+    epochs = 50
     classes = ("healthy", "rust", "scab", "blight")
 
 
@@ -24,7 +25,6 @@ def seed_everything(seed):
     os.environ["PYTHONHASHSEED"] = str(seed)
     np.random.seed(seed)
     keras.utils.set_random_seed(seed)
-    tf.config.experimental.enable_op_determinism()
 
 
 def draw_leaf(label, size=448):
@@ -53,7 +53,8 @@ def create_data(folder):
 def decode_image(filename, label):
     bits = tf.io.read_file(filename)
     image = tf.image.decode_jpeg(bits, channels=3)
-    image = tf.image.convert_image_dtype(image, tf.float32)
+    image = tf.cast(image, tf.float32) / 255.0
+    image = tf.image.resize(image, (CFG.image_size, CFG.image_size))
     return image, tf.one_hot(label, len(CFG.classes))
 
 
@@ -62,9 +63,7 @@ def data_augment(image, label):
     image = tf.image.random_flip_up_down(image)
     image = tf.image.random_hue(image, 0.05)
     image = tf.image.random_saturation(image, 0.7, 1.3)
-    image = tf.image.random_jpeg_quality(image, 60, 95)
     image = tf.image.random_brightness(image, 0.2)
-    image = tf.image.resize(image, (CFG.image_size, CFG.image_size))
     return image, label
 
 
@@ -75,6 +74,15 @@ def get_train_dataset(paths, labels):
         .map(data_augment, num_parallel_calls=tf.data.AUTOTUNE)
         .repeat()
         .shuffle(128)
+        .batch(CFG.batch_size)
+        .prefetch(tf.data.AUTOTUNE)
+    )
+
+
+def get_valid_dataset(paths, labels):
+    return (
+        tf.data.Dataset.from_tensor_slices((paths, labels))
+        .map(decode_image, num_parallel_calls=tf.data.AUTOTUNE)
         .batch(CFG.batch_size)
         .prefetch(tf.data.AUTOTUNE)
     )
@@ -99,7 +107,7 @@ def scheduler(epoch):
 
 seed_everything(CFG.seed)
 with tempfile.TemporaryDirectory() as train_dir:
-    train_paths, train_labels = create_data(train_dir)
+    paths, labels = create_data(train_dir)
     model = build_model()
     model.compile(
         optimizer="adam",
@@ -107,8 +115,9 @@ with tempfile.TemporaryDirectory() as train_dir:
         metrics=["categorical_accuracy"],
     )
     history = model.fit(
-        get_train_dataset(train_paths, train_labels),
+        get_train_dataset(paths[: CFG.n_train], labels[: CFG.n_train]),
+        validation_data=get_valid_dataset(paths[CFG.n_train :], labels[CFG.n_train :]),
         epochs=CFG.epochs,
-        steps_per_epoch=CFG.n_images // CFG.batch_size,
+        steps_per_epoch=CFG.n_train // CFG.batch_size,
         callbacks=[keras.callbacks.LearningRateScheduler(scheduler)],
     )
