@@ -45,6 +45,7 @@ class Facts:
         open_shapes: Whether the shape of its batches, their length apart, is left open.
         epochs: Of such a loop: how many of its epochs a trial may begin.
         late: Variables of the environment that it set after TensorFlow had been loaded.
+        settings: Lines that set what slows it, by cause; see ``diagnosis.settings``.
     """
 
     model: str = ""
@@ -75,6 +76,7 @@ class Facts:
     open_shapes: bool = False
     flop: float | None = None
     late: tuple[str, ...] = ()
+    settings: dict[str, list[str]] = field(default_factory=dict)
 
     def as_note(self) -> dict[str, Any]:
         """What travels from the process that looked, and stands in the file."""
@@ -113,6 +115,7 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         element=tuple(described(part) for part in tf.nest.flatten(batch)),
         open_shapes=open_shapes(training),
         flop=flop_of(model, batch),
+        settings=training.settings,
         **seen,
     )
 

@@ -12,11 +12,13 @@ from perfkit.diagnosis.swaps import (
     loops,
     observers,
     pipeline,
+    pipeline_order,
     pipeline_python,
     pipeline_reading,
     precision,
     resident,
     retracing,
+    settings,
 )
 
 if TYPE_CHECKING:
@@ -27,16 +29,20 @@ if TYPE_CHECKING:
 # In the order in which they are tried where time is short.
 _KINDS: tuple[Callable[[Facts], Iterator[Swap | Untested]], ...] = (
     resident.swaps,
+    settings.left_off,
     execution.swaps,
     observers.swaps,
     epochs.swaps,
     # In the order in which they can be applied one after another.
     pipeline.untold,
+    pipeline_order.per_example,
+    pipeline_order.late_shuffle,
     pipeline.serial_map,
     pipeline_reading.slow_read,
     pipeline_python.python_input,
     pipeline.no_cache,
     pipeline.no_prefetch,
+    settings.any_order,
     pipeline.host_to_device,
     batch.swaps,
     precision.swaps,
