@@ -9,6 +9,8 @@ import psutil
 from perfkit.diagnosis.pipeline import sizes
 from perfkit.diagnosis.pipeline.cache_point import CachePoint, cache_point
 from perfkit.diagnosis.pipeline.chain import beneath, chain, kind
+from perfkit.diagnosis.pipeline.narrowing import narrows
+from perfkit.diagnosis.pipeline.padding import too_far
 from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
 from perfkit.diagnosis.pipeline.stages import Stage, stage
 from perfkit.diagnosis.pipeline.vectorising import for_batches
@@ -36,6 +38,8 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
         * ``"gpus"``: how many there are;
         * ``"for batches"``: names of the functions of the maps that may follow the
           batch, the last one first;
+        * ``"float64"``: whether it begins with float64 that might as well be float32;
+        * ``"padded too far"``: whether it pads further than its elements ask for;
         * ``"threads"``: of a pool of its own, where these are not as many as cores;
         * ``"deterministic"``: whether its options keep the order; None where unsaid;
         * ``"rewrites"``: whether TensorFlow makes serial maps parallel by itself;
@@ -76,6 +80,8 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "memory": int(psutil.virtual_memory().available),
         "gpus": len(tf.config.list_physical_devices("GPU")),
         "for batches": [one.function for one in map(stage, for_batches(objects))],
+        "float64": narrows(dataset),
+        "padded too far": too_far(objects),
         "threads": other_than_cores(options.threading.private_threadpool_size),
         "deterministic": options.deterministic,
         "rewrites": _rewrites(options),
