@@ -7,6 +7,7 @@ thread that trains.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from functools import cache
@@ -52,7 +53,10 @@ def here() -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for one in SETTINGS:
-        value = one.value()
+        value: object = None
+        # What is private to TensorFlow may be gone in another version.
+        with contextlib.suppress(ImportError, AttributeError):
+            value = one.value()
         if value:
             found.setdefault(one.cause, []).append(one.line.format(value))
     return found

@@ -40,7 +40,7 @@ class Stage:
         works: Whether elements leave it changed: it computes or reads.
         elements: That leave it; None where nobody knows, -1 where there is no end.
         bytes: Of one of them; None where that differs.
-        function: The name of the user's function that it calls; "" for none.
+        function: The name of the user's function that it calls; "" where it has none.
         texts: Whether strings are among the parts of an element, all of them scalars.
     """
 
@@ -96,7 +96,8 @@ def _does(dataset: Any, *, source: bool) -> Doing:
 
 def _function(dataset: Any) -> str:
     wrapper = getattr(dataset, "_map_func", None)
-    return str(getattr(getattr(wrapper, "_func", None), "__name__", ""))
+    name = str(getattr(getattr(wrapper, "_func", None), "__name__", ""))
+    return name if name.isidentifier() else ""
 
 
 def _arguments(dataset: Any) -> dict[str, Any]:

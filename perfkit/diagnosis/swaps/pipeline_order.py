@@ -1,4 +1,4 @@
-"""The order of a pipeline's stages: batches before cheap maps, shuffles before dear."""
+"""The order of stages: batches before cheap maps, shuffles before expensive ones."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def per_example(facts: Facts) -> Iterator[Swap]:
     names = facts.pipeline.get("for batches") or []
     if not names:
         return
-    named = " and ".join(f"`{name}`" for name in reversed(names))
-    calls = "".join(f".map({name})" for name in reversed(names))
+    named = " and ".join(f"`{n}`" if n else "A function" for n in reversed(names))
+    calls = "".join(f".map({name or '...'})" for name in reversed(names))
     yield Swap(
         name="batch before map",
         cause="per-example-map",

@@ -77,8 +77,11 @@ def python_input(facts: Facts) -> Iterator[Swap | Untested]:
 
 def _where(stages: Sequence[dict[str, Any]]) -> str:
     """Which stages call Python, such as " in the map of `load`"."""
-    calling = (one for one in stages if one["python"] and one["function"])
-    named = [f"the {one['kind']} of `{one['function']}`" for one in calling]
+    named = [
+        f"the {one['kind']} of `{one['function']}`"
+        for one in stages
+        if one["python"] and one["function"]
+    ]
     return f" in {' and '.join(named)}" if named else ""
 
 

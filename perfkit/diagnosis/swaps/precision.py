@@ -53,7 +53,8 @@ def swaps(facts: Facts, machine: Hardware | None = None) -> Iterator[Swap | Unte
 
 def wide_data(facts: Facts) -> Iterator[Swap]:
     """Numbers that lie in memory as float64, where the model computes in float32."""
-    if facts.policy != FLOAT32 or not facts.pipeline.get("float64"):
+    # Nobody knows what a loop of one's own computes in.
+    if facts.loop or facts.policy != FLOAT32 or not facts.pipeline.get("float64"):
         return
     yield Swap(
         name="float32 data",

@@ -76,6 +76,8 @@ def left_off(facts: Facts) -> Iterator[Swap]:
             fix=f"Delete {listed}.{left.also}",
             apply=own_threads if _options(facts, cause) else _nothing_more,
             before=functools.partial(settings.leave_off, cause),
+            # What is about the pipeline alone explains an input that is slow.
+            after=CEILING if all(map(_is_of_input, lines)) else "",
         )
 
 
@@ -125,6 +127,10 @@ def _options(facts: Facts, cause: str) -> list[str]:
     if cause != "threads" or not size:
         return []
     return [f"options.threading.private_threadpool_size = {size}"]
+
+
+def _is_of_input(line: str) -> bool:
+    return line.startswith(("tf.data.", "options."))
 
 
 def _nothing_more(training: Training) -> None:

@@ -109,6 +109,15 @@ def test_the_lines_to_delete_stand_in_the_fix():
     assert found["debugging"].fix == f"Delete `{lines[0]}` and `f()`."
 
 
+def test_what_is_about_the_pipeline_alone_explains_a_slow_input():
+    def after(*lines):
+        return left_off(settings={"debugging": lines})["debugging"].after
+
+    data = "tf.data.experimental.enable_debug_mode()"
+    assert after(data) == "without input"
+    assert after(data, "tf.debugging.enable_check_numerics()") == ""
+
+
 def test_what_changes_a_result_is_no_defect():
     known = {"determinism": ["f()"], "float64": ["g()"]}
     kinds = {one.cause: one.kind for one in left_off(settings=known).values()}
