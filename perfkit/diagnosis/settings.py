@@ -157,7 +157,12 @@ def _logs_placement() -> bool:
 def _deterministic() -> bool:
     from tensorflow.python.framework import config
 
-    return bool(config.is_op_determinism_enabled())
+    return bool(config.is_op_determinism_enabled()) and not _asks_for_determinism()
+
+
+def _asks_for_determinism() -> str:
+    asked = os.environ.get("TF_DETERMINISTIC_OPS", "")
+    return asked if asked.lower() in ("1", "true") else ""
 
 
 def _floatx() -> str:
@@ -221,10 +226,15 @@ SETTINGS = (
         _deterministic,
     ),
     Setting(
+        "determinism",
+        'os.environ["TF_DETERMINISTIC_OPS"] = "{}"',
+        _asks_for_determinism,
+    ),
+    Setting(
         "float64",
-        'keras.config.set_floatx("{}")',
+        'tf.keras.backend.set_floatx("{}")',
         _floatx,
-        ("keras.backend.set_floatx", "tf.keras.backend.set_floatx"),
+        ("keras.backend.set_floatx", "keras.config.set_floatx"),
     ),
     Setting(
         "float64",
