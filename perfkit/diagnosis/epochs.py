@@ -175,9 +175,9 @@ class _UsedUp(Exception):
 
 
 def _as_swapped(epochs: Epochs, training: Training) -> Epochs:
-    """The same without the validation, where a swap has left that out."""
-    validates = epochs_between(training.arguments) > 0
-    return epochs if validates else replace(epochs, validated=0)
+    """The same with as many validations as a swap has left."""
+    between = epochs_between(training.arguments)
+    return replace(epochs, validated=between) if epochs.validated else epochs
 
 
 class _Counter:

@@ -45,6 +45,8 @@ class Facts:
         open_shapes: Whether the shape of its batches, their length apart, is left open.
         epochs: Of such a loop: how many of its epochs a trial may begin.
         late: Variables of the environment that it set after TensorFlow had been loaded.
+        unrolled: Names of its recurrent layers that are unrolled.
+        settings: Lines that set what slows it, by cause; see ``diagnosis.settings``.
     """
 
     model: str = ""
@@ -75,6 +77,8 @@ class Facts:
     open_shapes: bool = False
     flop: float | None = None
     late: tuple[str, ...] = ()
+    unrolled: tuple[str, ...] = ()
+    settings: dict[str, list[str]] = field(default_factory=dict)
 
     def as_note(self) -> dict[str, Any]:
         """What travels from the process that looked, and stands in the file."""
@@ -113,6 +117,8 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         element=tuple(described(part) for part in tf.nest.flatten(batch)),
         open_shapes=open_shapes(training),
         flop=flop_of(model, batch),
+        unrolled=tuple(layer.name for layer in unrolled(model)),
+        settings=training.settings,
         **seen,
     )
 
@@ -176,6 +182,12 @@ def _metrics(model: Any) -> tuple[str, ...]:
     compiled = model.get_compile_config() or {}
     given = compiled.get("metrics") or []
     return tuple(str(metric)[:60] for metric in given)
+
+
+def unrolled(model: Any) -> list[Any]:
+    """The recurrent layers that make one graph of all their steps, inner ones too."""
+    every = model._flatten_layers(include_self=False)
+    return [layer for layer in every if getattr(layer, "unroll", False)]
 
 
 def _policy(model: Any) -> str:

@@ -27,6 +27,8 @@ _SHARES = 0.2
 # A larger batch is a remedy for it, too: so it waits only where it is large already.
 _OVERHEAD = "step-overhead"
 _RETRACING = "retracing"
+# They slow all parts of a training, and so may be why a ceiling brings something.
+_ANYWHERE = (_RETRACING, "eager", "debugging", "threads", "determinism", "float64")
 
 
 def step_of(measured: Measurement, facts: Facts) -> Seconds | None:
@@ -123,7 +125,7 @@ def _named(ceiling: Comparison, found: list[tuple[Swap, Comparison]]) -> bool:
     return any(
         _explains(compared.low if swap.own_pauses else compared.ratio, ceiling)
         for swap, compared in found
-        if swap.after == ceiling.variant or swap.own_pauses or swap.cause == _RETRACING
+        if swap.after == ceiling.variant or swap.own_pauses or swap.cause in _ANYWHERE
     )
 
 

@@ -62,6 +62,7 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
         ),
         loop=True,
         open_shapes=open_shapes(training),
+        settings=training.settings,
         epochs=min(looping.begun, looping.most) if looping.repeated else 1,
         **seen,
     )

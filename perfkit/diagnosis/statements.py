@@ -36,10 +36,21 @@ MEANINGS = {
     "epoch-boundary": "the end of an epoch takes its time",
     "xla": "its step is not compiled by XLA",
     "precision": "it computes with more bits than it may need",
+    "debugging": "what is for debugging is on",
+    "threads": "a setting holds it to another number of threads than there are cores",
+    "determinism": "it waits so that each run gives the same",
+    "float64": "it computes with twice the bits of float32",
+    "unrolled": "its recurrent layers are unrolled into one long graph",
+    "per-example-map": "a map is called for each example instead of each batch",
+    "late-shuffle": "its shuffle is filled with what an expensive map made",
+    "padding": "it computes with padding",
     "contention": "other programs take the processor",
     "memory-pressure": "memory is short",
 }
-_INPUT = ("serial-map", "no-prefetch", "no-cache", "python-input", "slow-read")
+_INPUT = (
+    *("serial-map", "no-prefetch", "no-cache", "python-input", "slow-read"),
+    *("per-example-map", "late-shuffle"),
+)
 # A gain that may hide in what was left open, and would be worth finding.
 _MUCH = 1.25
 # What showed less than this in its one round may not bring much.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from perfkit.diagnosis import rows
+from perfkit.diagnosis import rows, settings
 from perfkit.diagnosis.own_callbacks import listed
 from perfkit.errors import BadParameterError
 
@@ -33,6 +33,7 @@ class Training:
             generator of batches, or a tuple of arrays.
         arguments: Of ``fit``, but for the data and the epochs.
         epochs: As many as the training was to have.
+        settings: Lines that slow it from outside, by cause, as this thread has them.
     """
 
     # Whether the user's own loop trains on the data, and there is no model.
@@ -42,6 +43,7 @@ class Training:
     data: Any
     arguments: dict[str, Any] = field(default_factory=dict)
     epochs: int = 1
+    settings: dict[str, list[str]] = field(default_factory=settings.here)
 
     @property
     def kind(self) -> str:

@@ -113,3 +113,21 @@ def test_a_ragged_last_batch_counts_for_what_it_holds():
     facts = Facts(batch=32, steps=9, step_s=0.1)
     larger = epochs_for(facts, ())
     assert larger.examples == 288
+
+
+def test_a_validation_that_a_swap_makes_seldom_counts_as_seldom(monkeypatch):
+    clock = Clock()
+    clock.install(monkeypatch)
+
+    def every(frequency):
+        def making():
+            made = training(
+                batches(6), validation_data=batches(1), callbacks=[Costs(clock)]
+            )
+            made.arguments["validation_freq"] = frequency
+            return made
+
+        known = Epochs(batch=BATCH, steps=6, examples=6 * BATCH, validated=1)
+        return trial(making, known, clock, 20).recurring["validation"][0]
+
+    assert every(5) == 5 * every(1)

@@ -14,6 +14,8 @@ CAUSES = {
     *("input-bound", "serial-map", "no-prefetch", "no-cache", "python-input"),
     *("slow-read", "host-to-device", "eager", "step-overhead", "small-batch"),
     *("retracing", "callback", "validation", "epoch-boundary", "xla", "precision"),
+    *("debugging", "threads", "determinism", "float64", "unrolled"),
+    *("per-example-map", "late-shuffle", "padding"),
     *("contention", "memory-pressure", "compute-bound"),
 }
 

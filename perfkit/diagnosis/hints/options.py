@@ -21,8 +21,14 @@ _SLOW = {
     "run_functions_eagerly": "runs every tf.function uncompiled; it is for debugging",
     "enable_debug_mode": "runs pipelines eagerly, one at a time; it is for debugging",
     "enable_check_numerics": "checks the result of every operation for NaN",
+    "enable_dump_debug_info": "writes what every operation computed to files",
     "set_log_device_placement": "writes a line for every operation",
     "enable_op_determinism": "makes operations repeatable, and slower ones be chosen",
+}
+# Each holds TensorFlow to so many threads, whatever the machine has.
+_THREADS = {
+    *("set_intra_op_parallelism_threads", "set_inter_op_parallelism_threads"),
+    *("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"),
 }
 _OFF = "; take it out when that is not needed."
 _THRESHOLDS, _SAVED_EVERY, _BUFFER = 1000, 100, 16384
@@ -41,7 +47,11 @@ def hinted(code: Code) -> Iterator[Hinted]:
             yield from _small_buffer(code, call)
         if called(call) in ("LSTM", "GRU"):
             yield from _without_cudnn(code, call)
+        if called(call) in _THREADS and call.args and code.number(call.args[0]) == 1:
+            yield call, _one_thread(called(call))
     for node in code.nodes:
+        if isinstance(node, ast.Assign):
+            yield from _one_for_all(code, node)
         if isinstance(node, ast.Assign) and _is_true(node.value):
             named = (called(target) == "run_eagerly" for target in node.targets)
             yield from ((node, _EAGER) for one in named if one)
@@ -81,7 +91,9 @@ def _option(code: Code, call: ast.Call, option: ast.keyword) -> Iterator[Hinted]
 def _switch(call: ast.Call) -> Iterator[Hinted]:
     name, whole = called(call), dotted(call.func)
     on = call.args[0] if call.args else keyword(call, "enabled")
-    if name in _SLOW and "." in whole and (on is None or _is_true(on)):
+    # What such a call is given says how, not whether.
+    sure = on is None or _is_true(on) or name.startswith("enable_")
+    if name in _SLOW and "." in whole and sure:
         yield call, f"{name} {_SLOW[name]}{_OFF}"
     if name in _WIDE and "float64" in ast.unparse(call):
         says = (
@@ -89,6 +101,22 @@ def _switch(call: ast.Call) -> Iterator[Hinted]:
             "is what layers are made for."
         )
         yield call, says
+
+
+def _one_for_all(code: Code, node: ast.Assign) -> Iterator[Hinted]:
+    """One thread, told by a variable or by an option of a pipeline."""
+    found = code.constant(node.value)
+    for target in node.targets:
+        if called(target) == "private_threadpool_size" and code.number(node.value) == 1:
+            yield node, _one_thread("private_threadpool_size")
+        if isinstance(target, ast.Subscript) and found and found.value == "1":
+            name = getattr(target.slice, "value", None)
+            if name in _THREADS:
+                yield node, _one_thread(str(name))
+
+
+def _one_thread(name: str) -> str:
+    return f"{name} of 1 leaves all cores but one without work; leave it out."
 
 
 def _small_buffer(code: Code, call: ast.Call) -> Iterator[Hinted]:

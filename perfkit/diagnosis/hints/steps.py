@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from perfkit.diagnosis.hints.code import Code, Hinted
 
+_STEP = "train_step"
 _READS = {"numpy", "item"}
 
 
@@ -26,9 +27,29 @@ def hinted(code: Code) -> Iterator[Hinted]:
                 "put the step into a function under @tf.function."
             )
             yield node, says
-        elif isinstance(node, ast.Call) and not code.in_graph(node):
+        elif isinstance(node, ast.Call) and not code.guarded(node):
+            yield from _in_step(code, node)
+        if isinstance(node, ast.Call) and not code.in_graph(node):
             yield from _number(code, node)
             yield from _read(code, node)
+
+
+def _in_step(code: Code, call: ast.Call) -> Iterator[Hinted]:
+    """What a graph's step prints each time, or what no graph can do."""
+    function = code.names.function_of(call)
+    own = getattr(function, "name", "") == _STEP and code.names.class_of(call)
+    if dotted(call.func) in ("tf.print", "tensorflow.print"):
+        looped = function is not None and any(
+            map(code.loop_of, code.calls_of(function))
+        )
+        if own or (looped and code.in_graph(call)):
+            yield call, "This prints a line at each step; print every hundredth."
+    if own and called(call) == "numpy" and not call.args:
+        says = (
+            "No tensor of a graph has .numpy(), so with this in train_step every step "
+            "has to run eagerly; keep the tensor, or track a keras.metrics.Mean of it."
+        )
+        yield call, says
 
 
 def _is_eager(code: Code, tape: ast.With) -> bool:

@@ -9,8 +9,12 @@ import psutil
 from perfkit.diagnosis.pipeline import sizes
 from perfkit.diagnosis.pipeline.cache_point import CachePoint, cache_point
 from perfkit.diagnosis.pipeline.chain import beneath, chain, kind
+from perfkit.diagnosis.pipeline.narrowing import narrows
+from perfkit.diagnosis.pipeline.padding import too_far
 from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
 from perfkit.diagnosis.pipeline.stages import Stage, stage
+from perfkit.diagnosis.pipeline.vectorising import for_batches
+from perfkit.diagnosis.settings import other_than_cores
 
 if TYPE_CHECKING:
     from perfkit.diagnosis.training import Training
@@ -32,6 +36,12 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
         * ``"why"``: why there is no place or no number; "" where there is;
         * ``"memory"``: bytes that are free;
         * ``"gpus"``: how many there are;
+        * ``"for batches"``: names of the functions of the maps that may follow the
+          batch, the last one first;
+        * ``"float64"``: whether it begins with float64 that might as well be float32;
+        * ``"padded too far"``: whether it pads further than its elements ask for;
+        * ``"threads"``: of a pool of its own, where these are not as many as cores;
+        * ``"deterministic"``: whether its options keep the order; None where unsaid;
         * ``"rewrites"``: whether TensorFlow makes serial maps parallel by itself;
 
         or ``{"missing": why}`` where TensorFlow does not tell.
@@ -58,6 +68,7 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
     listed = [one.as_facts() for one in stages]
     point = cache_point(listed)
     cached = hidden or any(one.kind == "cache" for one in stages)
+    options = dataset.options()
     found = {
         "stages": listed,
         "cached": cached,
@@ -68,7 +79,12 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "python": sorted({way for one in stages for way in one.python}),
         "memory": int(psutil.virtual_memory().available),
         "gpus": len(tf.config.list_physical_devices("GPU")),
-        "rewrites": _rewrites(dataset.options()),
+        "for batches": [one.function for one in map(stage, for_batches(objects))],
+        "float64": narrows(dataset),
+        "padded too far": too_far(objects),
+        "threads": other_than_cores(options.threading.private_threadpool_size),
+        "deterministic": options.deterministic,
+        "rewrites": _rewrites(options),
     }
     return found | _cache(dataset, objects, point)
 

@@ -19,6 +19,7 @@ _WORKS = ("MapDataset", "ParallelMapDataset")
 # Each draw differs from the last, whether or not TensorFlow counts them as stateful:
 # the seed of a stateless one may be another each time.
 _DRAWS = ("Random", "Rng", "Multinomial", "StatefulUniform", "StatefulStandardNormal")
+_BRANCHES = ("If", "While", "Case", "Switch")
 _DRAWS_TOO = ("TruncatedNormal", "SampleDistortedBoundingBox")
 
 
@@ -52,6 +53,12 @@ def doing(functions: Iterable[Any]) -> Doing:
         records=any(name.startswith(_RECORDS) for name in found)
         and not any(name.startswith(_WORKS) for name in found),
     )
+
+
+def branches(functions: Iterable[Any]) -> bool:
+    """Whether what they do depends on the values that they are given."""
+    found = {name for function in functions for name in _operations(function)}
+    return any(name.endswith(_BRANCHES) for name in found)
 
 
 def _operations(function: Any) -> Iterator[str]:

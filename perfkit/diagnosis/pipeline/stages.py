@@ -40,6 +40,7 @@ class Stage:
         works: Whether elements leave it changed: it computes or reads.
         elements: That leave it; None where nobody knows, -1 where there is no end.
         bytes: Of one of them; None where that differs.
+        function: The name of the user's function that it calls; "" where it has none.
         texts: Whether strings are among the parts of an element, all of them scalars.
     """
 
@@ -55,6 +56,7 @@ class Stage:
     elements: int | None = None
     bytes: int | None = None
     texts: bool = False
+    function: str = ""
 
     def as_facts(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -78,6 +80,7 @@ def stage(dataset: Any, *, source: bool = False) -> Stage:
         elements=_elements(dataset),
         bytes=_bytes(dataset.element_spec),
         texts=_texts(dataset.element_spec),
+        function=_function(dataset),
     )
 
 
@@ -89,6 +92,12 @@ def _does(dataset: Any, *, source: bool) -> Doing:
     if any(kind(one) == "shuffle" for one in whole):
         return Doing(**(asdict(found) | {"random": True}))
     return found
+
+
+def _function(dataset: Any) -> str:
+    wrapper = getattr(dataset, "_map_func", None)
+    name = str(getattr(getattr(wrapper, "_func", None), "__name__", ""))
+    return name if name.isidentifier() else ""
 
 
 def _arguments(dataset: Any) -> dict[str, Any]:

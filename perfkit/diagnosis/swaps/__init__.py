@@ -11,12 +11,15 @@ from perfkit.diagnosis.swaps import (
     execution,
     loops,
     observers,
+    padding,
     pipeline,
+    pipeline_order,
     pipeline_python,
     pipeline_reading,
     precision,
     resident,
     retracing,
+    settings,
 )
 
 if TYPE_CHECKING:
@@ -27,16 +30,22 @@ if TYPE_CHECKING:
 # In the order in which they are tried where time is short.
 _KINDS: tuple[Callable[[Facts], Iterator[Swap | Untested]], ...] = (
     resident.swaps,
+    settings.left_off,
     execution.swaps,
     observers.swaps,
     epochs.swaps,
     # In the order in which they can be applied one after another.
     pipeline.untold,
+    precision.wide_data,
+    pipeline_order.per_example,
+    pipeline_order.late_shuffle,
     pipeline.serial_map,
     pipeline_reading.slow_read,
     pipeline_python.python_input,
     pipeline.no_cache,
+    padding.swaps,
     pipeline.no_prefetch,
+    settings.any_order,
     pipeline.host_to_device,
     batch.swaps,
     precision.swaps,

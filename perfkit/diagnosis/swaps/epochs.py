@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
+from perfkit.diagnosis import validation
 from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.swaps.observers import group
 from perfkit.diagnosis.validating import SHORTENED
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 ENDLESS = "one endless iterator"
 _BOUNDARY = "epoch-boundary"
 _BOUNDARY_DEFECT = 1.5
+_WITHOUT = "without validation"
+# Times as many epochs from one validation to the next.
+_SELDOM = 5
 
 
 def swaps(facts: Facts) -> Iterator[Swap | Untested]:
@@ -25,7 +30,7 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
     if facts.loop:
         return
     if facts.validation:
-        yield _validation(facts)
+        yield from _validation(facts)
     why = _no_endless(facts)
     if why:
         yield Untested(_BOUNDARY, why)
@@ -55,20 +60,31 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
     )
 
 
-def _validation(facts: Facts) -> Swap:
+def _validation(facts: Facts) -> Iterator[Swap]:
     steps = f" of {facts.validation_steps} steps" if facts.validation_steps else ""
     often = "epoch" if facts.validated == 1 else f"{facts.validated:g} epochs"
-    return Swap(
-        name="without validation",
+    seldom = round(_SELDOM * facts.validated)
+    yield Swap(
+        name=_WITHOUT,
         cause="validation",
         # It is legitimate work, as long as most of an epoch is training.
         kind="by gain",
         changes=f"No validation{steps} after every {often}.",
-        fix="model.fit(..., validation_freq=5), or fewer validation_steps, or a "
-        "larger batch for the validation data",
+        fix=f"model.fit(..., validation_freq={seldom}), or fewer validation_steps, or "
+        "a larger batch for the validation data",
         apply=without_validation,
         inferred_if=SHORTENED,
         after=group(facts),
+    )
+    yield Swap(
+        name=f"validation every {seldom} epochs",
+        cause="validation",
+        kind="by gain",
+        changes=f"A validation{steps} after {seldom} epochs instead of every {often}.",
+        fix=f"model.fit(..., validation_freq={seldom})",
+        apply=functools.partial(validate_seldom, epochs=seldom),
+        after=_WITHOUT,
+        inferred_if=SHORTENED,
     )
 
 
@@ -80,6 +96,12 @@ def _no_endless(facts: Facts) -> str:
     if not facts.steps:
         return "nobody knows how many steps an epoch has; give steps_per_epoch"
     return ""
+
+
+def validate_seldom(training: Training, *, epochs: int) -> None:
+    """Validate after so many epochs, unless nothing is validated any more."""
+    if validation.epochs_between(training.arguments):
+        training.arguments["validation_freq"] = epochs
 
 
 def without_end(training: Training) -> None:

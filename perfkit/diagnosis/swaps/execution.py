@@ -1,4 +1,4 @@
-"""How a step is run: eager or as a graph, one at a time or many, compiled or not."""
+"""How a step is run: eager or as a graph, unrolled or not, one or many, compiled."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 _MANY = 16
 # The way back to Python takes a few milliseconds at most.
 _LONG_S = 0.2
+_MOST_NAMES = 3
 
 
 def swaps(facts: Facts) -> Iterator[Swap | Untested]:
     """What ``compile`` offers and the training does not use."""
     if facts.loop:
         return
+    if facts.unrolled:
+        yield _rolled(facts)
     if facts.eager:
         yield Swap(
             name="graph",
@@ -55,6 +58,19 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
         )
 
 
+def _rolled(facts: Facts) -> Swap:
+    named = " and ".join(f"`{name}`" for name in facts.unrolled[:_MOST_NAMES])
+    return Swap(
+        name="not unrolled",
+        cause="unrolled",
+        kind="defect",
+        changes=f"{named} loops over the steps of a sequence, instead of one graph "
+        "that holds each of them.",
+        fix=f"Leave unroll=True out of {named}; on a GPU that also lets cuDNN run it.",
+        apply=rolled,
+    )
+
+
 def _many(facts: Facts, many: int) -> Swap:
     seen = "; callbacks still see every step" if facts.callbacks else ""
     seldom = f"; callbacks are then called once in {many} steps"
@@ -69,6 +85,15 @@ def _many(facts: Facts, many: int) -> Swap:
         apply=functools.partial(many_steps, steps=many, epoch=facts.steps),
         steps=many,
     )
+
+
+def rolled(training: Training) -> None:
+    """Let recurrent layers loop; what they compute stays the same."""
+    from perfkit.diagnosis.facts import unrolled
+
+    for layer in unrolled(training.model):
+        layer.unroll = False
+    training.trace_anew()
 
 
 def as_graph(training: Training) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.swap import Swap, Untested, nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,5 +25,12 @@ def without_fit(
     if not facts.loop:
         yield from found
         return
-    yield from (one for one in found if one.cause not in NEED_FIT)
-    yield from (Untested(cause, _WHY) for cause in NEED_FIT)
+    kept = [one for one in found if one.cause not in NEED_FIT or _comes_first(one)]
+    yield from kept
+    known = {one.cause for one in kept}
+    yield from (Untested(cause, _WHY) for cause in NEED_FIT if cause not in known)
+
+
+def _comes_first(one: Swap | Untested) -> bool:
+    """Whether it sets something before the loop runs, and so needs no ``fit``."""
+    return isinstance(one, Swap) and one.before is not nothing

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.training import Training
 
-_CAUSES = ("serial-map", "slow-read", "python-input", "no-cache", "no-prefetch")
+_CAUSES = (
+    *("serial-map", "slow-read", "python-input", "no-cache", "no-prefetch"),
+    *("per-example-map", "late-shuffle", "padding"),
+)
 _SERIAL = ("map", "interleave")
 # A cache may take this share of the memory that is free.
 _ROOM = 0.5

@@ -18,7 +18,7 @@ from perfkit.diagnosis.swaps.retracing import reshaped
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.training import Training
@@ -31,8 +31,11 @@ _FIXES = {
     ".map(..., num_parallel_calls=tf.data.AUTOTUNE), instead of from_generator",
     "generator": "A tf.data.Dataset of TensorFlow's own operations instead of the "
     "generator, or a PyDataset with workers={cores}",
-    "numpy_function": "TensorFlow's own operations instead of numpy_function",
-    "py_function": "TensorFlow's own operations instead of py_function",
+    **{
+        way: f"TensorFlow's own operations instead of {way}{{where}}, or .cache() "
+        "behind it where its result is the same in each epoch"
+        for way in ("numpy_function", "py_function")
+    },
 }
 
 
@@ -44,13 +47,17 @@ def python_input(facts: Facts) -> Iterator[Swap | Untested]:
     if reshaped(facts):
         yield Untested(_CAUSE, "the few results that are kept would end retracing, too")
         return
-    fixes = [_FIXES[way].format(cores=_cores()) for way in ways]
+    if any("debug_mode" in line for line in facts.settings.get("debugging", ())):
+        yield Untested(_CAUSE, "debug mode runs all maps in Python, and is measured")
+        return
+    where = _where(facts.pipeline.get("stages", ()))
+    fixes = [_FIXES[way].format(cores=_cores(), where=where) for way in ways]
     yield Swap(
         name="without Python",
         cause=_CAUSE,
         kind="defect",
-        changes=f"What Python makes ({', '.join(ways)}) was made beforehand and is "
-        "given again from memory; the gain is the share spent in Python.",
+        changes=f"What Python makes ({', '.join(ways)}{where}) was made beforehand and "
+        "is given again from memory; the gain is the share spent in Python.",
         fix=" and ".join(fixes),
         apply=functools.partial(made_beforehand, worth=worth_of(facts)),
         after=CEILING,
@@ -66,6 +73,16 @@ def python_input(facts: Facts) -> Iterator[Swap | Untested]:
             apply=functools.partial(more_workers, workers=_cores()),
             after=CEILING,
         )
+
+
+def _where(stages: Sequence[dict[str, Any]]) -> str:
+    """Which stages call Python, such as " in the map of `load`"."""
+    named = [
+        f"the {one['kind']} of `{one['function']}`"
+        for one in stages
+        if one["python"] and one["function"]
+    ]
+    return f" in {' and '.join(named)}" if named else ""
 
 
 def made_beforehand(training: Training, *, worth: Worth) -> None:

@@ -1,11 +1,13 @@
-"""Fewer bits: half precision where this machine has something for it."""
+"""Fewer bits: float32 instead of float64, half precision where it may pay."""
 
 from __future__ import annotations
 
 import functools
 from typing import TYPE_CHECKING
 
+from perfkit.diagnosis.pipeline.narrowing import narrowed
 from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.swaps.resident import NAME as CEILING
 from perfkit.workloads.precisions import hardware
 from perfkit.workloads.precisions.expectations import expected
 from perfkit.workloads.precisions.precision import (
@@ -47,6 +49,28 @@ def swaps(facts: Facts, machine: Hardware | None = None) -> Iterator[Swap | Unte
     yield from (_swap(name) for name in trying)
     if not trying:
         yield Untested(_CAUSE, expectations[BFLOAT16].because)
+
+
+def wide_data(facts: Facts) -> Iterator[Swap]:
+    """Numbers that lie in memory as float64, where the model computes in float32."""
+    # Nobody knows what a loop of one's own computes in.
+    if facts.loop or facts.policy != FLOAT32 or not facts.pipeline.get("float64"):
+        return
+    yield Swap(
+        name="float32 data",
+        cause="float64",
+        kind="defect",
+        changes="The data lie in memory as float32, and are cast in no step.",
+        fix='data.astype("float32") before from_tensor_slices: NumPy makes float64 '
+        "unless it is told otherwise",
+        apply=cast_once,
+        after=CEILING,
+    )
+
+
+def cast_once(training: Training) -> None:
+    """Hold the slices that a pipeline begins with as float32."""
+    training.data = narrowed(training.data)
 
 
 def _swap(policy: str) -> Swap:

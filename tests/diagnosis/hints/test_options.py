@@ -28,6 +28,26 @@ KNOWN = [
         "tf.random.set_seed(1)",
     ),
     (
+        "tf.debugging.experimental.enable_dump_debug_info(folder) # here",
+        "to files",
+        "tf.debugging.disable_dump_debug_info()",
+    ),
+    (
+        "tf.config.threading.set_intra_op_parallelism_threads(1) # here",
+        "without work",
+        "tf.config.threading.set_intra_op_parallelism_threads(cores)",
+    ),
+    (
+        "os.environ['TF_NUM_INTRAOP_THREADS'] = '1' # here",
+        "without work",
+        "os.environ['TF_NUM_INTRAOP_THREADS'] = '8'",
+    ),
+    (
+        "options.threading.private_threadpool_size = 1 # here",
+        "without work",
+        "options.threading.private_threadpool_size = 16",
+    ),
+    (
         "keras.config.set_floatx('float64') # here",
         "float64",
         "keras.config.set_floatx('float32')",

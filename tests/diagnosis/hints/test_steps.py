@@ -77,6 +77,21 @@ KNOWN = [
         SIGNATURE + "for n in range(9):\n    step(x, n)",
     ),
     (
+        METHOD + "            tf.print(loss) # here",
+        "a line at each step",
+        METHOD + "            if self.n % 100 == 0:\n                tf.print(loss)",
+    ),
+    (
+        STEP.replace("return model(x)", "tf.print(x) # here") + LOOP + "step(x)",
+        "a line at each step",
+        STEP.replace("return model(x)", "tf.print(x)") + "step(x)",
+    ),
+    (
+        METHOD + "            self.kept.append(loss.numpy()) # here",
+        "has to run eagerly",
+        METHOD.replace("train_step", "show") + "            loss.numpy()",
+    ),
+    (
         STEP + LOOP + "loss = step(x)\n    kept.append(loss.numpy()) # here",
         "waits for the device at each step",
         STEP + LOOP + "loss = step(x)\n    kept.append(loss)",

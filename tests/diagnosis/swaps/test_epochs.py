@@ -93,3 +93,16 @@ def test_how_seldom_validation_comes_is_known():
 
     assert between(3) == 3
     assert between([2, 4, 6]) == 2
+
+
+def test_validation_may_come_more_seldom_by_as_much_as_it_came():
+    swap = named(validation=True, validated=2)["validation every 10 epochs"]
+    assert swap.fix == "model.fit(..., validation_freq=10)"
+    assert swap.after == "without validation"
+    made = training(rows(2), validation_data=rows(1), validation_freq=2)
+    swap.apply(made)
+    assert facts_of(made).validated == 10
+    # Where all of it was left out before, there is none to come seldom.
+    epochs.without_validation(made)
+    swap.apply(made)
+    assert facts_of(made).validated == 0

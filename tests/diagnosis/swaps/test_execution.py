@@ -6,6 +6,7 @@ from perfkit.diagnosis.epochs import Epochs
 from perfkit.diagnosis.facts import Facts, facts_of
 from perfkit.diagnosis.swap import Swap
 from perfkit.diagnosis.swaps import execution
+from perfkit.diagnosis.training import Training
 from tests.diagnosis.fits import BATCH, Clock, batches, training, trial
 
 
@@ -75,3 +76,26 @@ def test_a_step_that_is_traced_already_is_traced_anew():
     execution.compiled(made)
     assert made.model.jit_compile
     assert made.model.train_function is None
+
+
+def recurrent(**options):
+    network = keras.Sequential(
+        [
+            keras.Input((5, 2)),
+            keras.layers.Bidirectional(keras.layers.GRU(3, unroll=True)),
+            keras.layers.Dense(1),
+        ]
+    )
+    network.compile("sgd", "mse", **options)
+    return network
+
+
+def test_unrolled_layers_are_seen_and_loop_with_the_same_result():
+    data = tf.data.Dataset.from_tensors((tf.ones((4, 5, 2)), tf.ones(4)))
+    made = Training(recurrent(), data)
+    assert len(facts_of(made).unrolled) == 2
+    before = made.model.predict(data, verbose=0)
+    swap = named(unrolled=facts_of(made).unrolled)["not unrolled"]
+    swap.apply(made)
+    assert facts_of(made).unrolled == ()
+    assert abs(made.model(tf.ones((4, 5, 2))) - before).numpy().max() < 1e-6

@@ -132,7 +132,13 @@ def test_each_way_to_call_python_is_named_with_what_to_write_instead(counted):
     function, _ = counted
     (swap,) = found(DATA.range(3).map(function))
     assert "numpy_function" in swap.changes
-    assert "instead of numpy_function" in swap.fix
+    assert "instead of numpy_function, or .cache() behind it" in swap.fix
+
+    def load(number):
+        return function(number)
+
+    (swap,) = found(DATA.range(3).map(load))
+    assert "instead of numpy_function in the map of `load`" in swap.fix
     (swap,) = found(lambda: iter([1]))
     assert "generator" in swap.fix
 
@@ -148,3 +154,10 @@ def test_what_python_makes_in_many_shapes_is_not_kept():
     (said,) = pipeline_python.python_input(facts)
     assert isinstance(said, Untested)
     assert "retracing" in said.why
+
+
+def test_in_debug_mode_every_map_is_python_and_another_swap_says_so():
+    known = {"debugging": ["tf.data.experimental.enable_debug_mode()"]}
+    facts = Facts(data="tf.data", settings=known, pipeline={"python": ["py_function"]})
+    (said,) = pipeline_python.python_input(facts)
+    assert "debug mode" in said.why

@@ -1,9 +1,13 @@
 import keras
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.swap import Untested
 from perfkit.diagnosis.swaps import precision
+from perfkit.diagnosis.training import Training
 from perfkit.workloads.precisions.hardware import Hardware
 
 
@@ -51,3 +55,29 @@ def test_the_policy_is_set_before_the_model_is_made(usual_policy):
     (swap,) = found(Hardware(instructions=("amx_bf16",)))
     swap.before()
     assert keras.layers.Dense(1).compute_dtype == "bfloat16"
+
+
+def pipeline(dataset):
+    made = Training(None, dataset)
+    facts = Facts(data="tf.data", pipeline=pipeline_facts(made))
+    return made, list(precision.wide_data(facts))
+
+
+def test_slices_of_float64_are_cast_once():
+    rows = np.random.default_rng(0).normal(size=(8, 3))
+    data = tf.data.Dataset.from_tensor_slices((rows, np.arange(8)))
+    made, (swap,) = pipeline(data.map(lambda x, y: (x * 2, y)).batch(4))
+    assert (swap.cause, swap.after) == ("float64", "without input")
+    swap.apply(made)
+    assert [str(part.dtype.name) for part in made.data.element_spec] == [
+        "float32",
+        "int64",
+    ]
+    seen = np.concatenate([x for x, _ in made.data.as_numpy_iterator()])
+    assert np.allclose(seen, rows * 2, 1e-5)
+
+
+def test_where_a_function_asks_for_float64_it_stays():
+    data = tf.data.Dataset.from_tensor_slices(np.ones((8, 3)))
+    assert pipeline(data.map(lambda x: x * tf.ones((3,), tf.float64)).batch(4))[1] == []
+    assert pipeline(tf.data.Dataset.from_tensor_slices(np.ones(3, "float32")))[1] == []

@@ -1,0 +1,251 @@
+"""Settings of TensorFlow that slow a training: which are on, and how one is left off.
+
+Some are for debugging, some were copied from another machine, some buy what nobody
+asked for. Those of TensorFlow's own that are kept for each thread apart are read in the
+thread that trains.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting.
+
+    Attributes:
+        cause: What a gain without it proves, such as ``"threads"``.
+        line: As it is typed, ``{}`` standing for its value: a call, or a variable of
+            the environment.
+        value: What it is set to here; anything false where it is not set.
+        aliases: Other names of the function that is called.
+    """
+
+    cause: str
+    line: str
+    value: Callable[[], object]
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment that it is; "" for a call."""
+        return self.line.split('"')[1] if self.line.startswith("os.environ") else ""
+
+    @property
+    def setters(self) -> tuple[str, ...]:
+        """Every name of the function that sets it; none for a variable."""
+        return () if self.variable else (self.line.partition("(")[0], *self.aliases)
+
+
+def here() -> dict[str, list[str]]:
+    """The lines that set something in this process, by cause.
+
+    Reads TensorFlow's state in this thread, and starts no device.
+    """
+    found: dict[str, list[str]] = {}
+    for one in SETTINGS:
+        value: object = None
+        # What is private to TensorFlow may be gone in another version.
+        with contextlib.suppress(ImportError, AttributeError):
+            value = one.value()
+        if value:
+            found.setdefault(one.cause, []).append(one.line.format(value))
+    return found
+
+
+def leave_off(cause: str) -> None:
+    """Keep this process from setting what such a gain would prove, from now on."""
+    for one in SETTINGS:
+        if one.cause != cause:
+            continue
+        if one.variable:
+            _ignored().add(one.variable)
+            os.environ.pop(one.variable, None)
+        for name in one.setters:
+            _silence(name)
+
+
+def _silence(name: str) -> None:
+    """Let a public function do nothing; one that this release lacks sets nothing."""
+    module, *inner, function = name.split(".")
+    holder: Any = import_module({"tf": "tensorflow"}.get(module, module))
+    for part in inner:
+        holder = getattr(holder, part, None)
+    if hasattr(holder, function):
+        setattr(holder, function, lambda *args, **named: None)
+
+
+@cache
+def _ignored() -> set[str]:
+    """The variables that libraries of this process see no more, whoever sets them."""
+    names: set[str] = set()
+    environment: Any = type(os.environ)
+    setting = environment.__setitem__
+
+    def for_python_alone(self: Any, key: str, value: str) -> None:
+        setting(self, key, value)
+        if key in names:
+            os.unsetenv(key)
+
+    environment.__setitem__ = for_python_alone
+    return names
+
+
+def other_than_cores(given: str | int | None) -> str:
+    """A number of threads that is not what TensorFlow would take by itself."""
+    text = str(given or "").strip()
+    known = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
+    return text if text.isdecimal() and int(text) not in (0, cores) else ""
+
+
+def _threads(which: str) -> Callable[[], str]:
+    def value() -> str:
+        import tensorflow as tf
+
+        asked = getattr(tf.config.threading, f"get_{which}_op_parallelism_threads")
+        return other_than_cores(asked())
+
+    return value
+
+
+def _thread_variable(name: str) -> Callable[[], str]:
+    return lambda: other_than_cores(os.environ.get(name))
+
+
+def _watching(observer: str) -> Callable[[], bool]:
+    """Whether an observer of this class sees every operation of this thread."""
+
+    def value() -> bool:
+        # Kept for each thread apart, and told by nothing public.
+        from tensorflow.python.eager import context
+
+        watching = getattr(context.context(), "op_callbacks", ())
+        owners = (getattr(one, "__self__", None) for one in watching)
+        return any(type(owner).__name__ == observer for owner in owners)
+
+    return value
+
+
+def _eager_functions() -> bool:
+    import tensorflow as tf
+
+    return bool(tf.config.functions_run_eagerly())
+
+
+def _data_in_debug_mode() -> bool:
+    from tensorflow.python.data.ops import debug_mode
+
+    return bool(debug_mode.DEBUG_MODE)
+
+
+def _logs_placement() -> bool:
+    import tensorflow as tf
+
+    return bool(tf.debugging.get_log_device_placement())
+
+
+def _deterministic() -> bool:
+    from tensorflow.python.framework import config
+
+    return bool(config.is_op_determinism_enabled()) and not _asks_for_determinism()
+
+
+def _asks_for_determinism() -> str:
+    asked = os.environ.get("TF_DETERMINISTIC_OPS", "")
+    return asked if asked.lower() in ("1", "true") else ""
+
+
+def _floatx() -> str:
+    import keras
+
+    return "float64" if keras.config.floatx() == "float64" else ""
+
+
+def _policy() -> str:
+    import keras
+
+    named = keras.config.dtype_policy().name
+    return "float64" if named == "float64" and not _floatx() else ""
+
+
+# ``eager`` is what fit is told by ``model.run_eagerly``, too; the rest stands alone.
+SETTINGS = (
+    Setting(
+        "eager",
+        "tf.config.run_functions_eagerly(True)",
+        _eager_functions,
+        ("tf.config.experimental_run_functions_eagerly",),
+    ),
+    Setting(
+        "debugging",
+        "tf.debugging.enable_check_numerics()",
+        _watching("CheckNumericsCallback"),
+    ),
+    Setting(
+        "debugging",
+        "tf.debugging.experimental.enable_dump_debug_info(...)",
+        _watching("_DumpingCallback"),
+    ),
+    Setting(
+        "debugging",
+        "tf.data.experimental.enable_debug_mode()",
+        _data_in_debug_mode,
+    ),
+    Setting(
+        "debugging",
+        "tf.debugging.set_log_device_placement(True)",
+        _logs_placement,
+    ),
+    Setting(
+        "threads",
+        "tf.config.threading.set_intra_op_parallelism_threads({})",
+        _threads("intra"),
+    ),
+    Setting(
+        "threads",
+        "tf.config.threading.set_inter_op_parallelism_threads({})",
+        _threads("inter"),
+    ),
+    *(
+        Setting("threads", f'os.environ["{name}"] = "{{}}"', _thread_variable(name))
+        for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+    ),
+    Setting(
+        "determinism",
+        "tf.config.experimental.enable_op_determinism()",
+        _deterministic,
+    ),
+    Setting(
+        "determinism",
+        'os.environ["TF_DETERMINISTIC_OPS"] = "{}"',
+        _asks_for_determinism,
+    ),
+    Setting(
+        "float64",
+        'tf.keras.backend.set_floatx("{}")',
+        _floatx,
+        ("keras.backend.set_floatx", "keras.config.set_floatx"),
+    ),
+    Setting(
+        "float64",
+        'keras.config.set_dtype_policy("{}")',
+        _policy,
+        (
+            "keras.mixed_precision.set_global_policy",
+            "keras.mixed_precision.set_dtype_policy",
+            "tf.keras.mixed_precision.set_global_policy",
+            "tf.keras.config.set_dtype_policy",
+            "tf.keras.config.set_floatx",
+        ),
+    ),
+)

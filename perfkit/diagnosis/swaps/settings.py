@@ -1,0 +1,137 @@
+"""Settings that slow a training, left off: what is for debugging, threads, repeats."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perfkit.diagnosis import settings
+from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.swaps.resident import NAME as CEILING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.diagnosis.swap import Judged
+    from perfkit.diagnosis.training import Training
+
+
+@dataclass(frozen=True)
+class _Left:
+    """What leaving settings of one cause off means."""
+
+    name: str
+    kind: Judged
+    changes: str
+    also: str = ""
+
+
+_LEFT = {
+    "debugging": _Left(
+        "without debugging",
+        "defect",
+        "What is for debugging stays off: {}.",
+    ),
+    "threads": _Left(
+        "default threads",
+        "defect",
+        "TensorFlow takes as many threads as it finds cores, without {}.",
+    ),
+    "determinism": _Left(
+        "without determinism",
+        "opportunity",
+        "Operations need not give the same bits in each run: without {}.",
+        " Two runs then differ by rounding, and more where that adds up.",
+    ),
+    "float64": _Left(
+        "float32",
+        "by gain",
+        "Layers compute and keep their weights in float32: without {}.",
+        " Keep float64 where the result needs more than 7 digits.",
+    ),
+    # In fit this is swapped together with what the model was compiled with.
+    "eager": _Left(
+        "graph",
+        "defect",
+        "What is under @tf.function is traced once and run as a graph: without {}.",
+    ),
+}
+_ORDERED = ("map", "interleave")
+
+
+def left_off(facts: Facts) -> Iterator[Swap]:
+    """Every setting that is on and slows, those of a cause together."""
+    for cause, left in _LEFT.items():
+        lines = [*facts.settings.get(cause, ()), *_options(facts, cause)]
+        if not lines or (cause == "eager" and not facts.loop):
+            continue
+        listed = " and ".join(f"`{line}`" for line in lines)
+        yield Swap(
+            name=left.name,
+            cause=cause,
+            kind=left.kind,
+            changes=left.changes.format(listed),
+            fix=f"Delete {listed}.{left.also}",
+            apply=own_threads if _options(facts, cause) else _nothing_more,
+            before=functools.partial(settings.leave_off, cause),
+            # What is about the pipeline alone explains an input that is slow.
+            after=CEILING if all(map(_is_of_input, lines)) else "",
+        )
+
+
+def any_order(facts: Facts) -> Iterator[Swap | Untested]:
+    """Elements that are ready first given first, where several are made at a time."""
+    stages = facts.pipeline.get("stages", [])
+    if not any(one["kind"] in _ORDERED and one["parallel"] for one in stages):
+        return
+    if facts.pipeline.get("deterministic") is False:
+        yield Untested("determinism", "the pipeline gives its elements in any order")
+        return
+    yield Swap(
+        name="any order",
+        cause="determinism",
+        kind="opportunity",
+        changes="Parallel stages give what is ready first, and wait for none.",
+        fix="options = tf.data.Options(); options.deterministic = False; dataset = "
+        "dataset.with_options(options). The order then differs from run to run.",
+        apply=in_any_order,
+        after=CEILING,
+    )
+
+
+def own_threads(training: Training) -> None:
+    """Let a pipeline take as many threads as there are cores."""
+    import tensorflow as tf
+
+    if training.kind == "tf.data":
+        options = tf.data.Options()
+        # 0 stands for as many as there are cores.
+        options.threading.private_threadpool_size = 0
+        training.data = training.data.with_options(options)
+
+
+def in_any_order(training: Training) -> None:
+    """Let no parallel stage wait for an element that is late."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.deterministic = False
+    training.data = training.data.with_options(options)
+
+
+def _options(facts: Facts, cause: str) -> list[str]:
+    """The options of the pipeline that have the same effect, as they are typed."""
+    size = facts.pipeline.get("threads")
+    if cause != "threads" or not size:
+        return []
+    return [f"options.threading.private_threadpool_size = {size}"]
+
+
+def _is_of_input(line: str) -> bool:
+    return line.startswith(("tf.data.", "options."))
+
+
+def _nothing_more(training: Training) -> None:
+    """All was done before the training was made."""

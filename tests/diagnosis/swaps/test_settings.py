@@ -1,0 +1,167 @@
+import keras
+import pytest
+import tensorflow as tf
+
+import perfkit
+from perfkit.diagnosis import settings
+from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.pipeline.facts import pipeline_facts
+from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.swaps import loops
+from perfkit.diagnosis.swaps import settings as swaps
+from perfkit.diagnosis.training import Training
+
+DATA = tf.data.Dataset
+
+
+def left_off(**known):
+    return {one.cause: one for one in swaps.left_off(Facts(**known))}
+
+
+def set_wrong(tf):
+    """Set what slows, with what others would have taken: all that can be set."""
+    import os
+
+    import keras
+
+    tf.config.threading.set_intra_op_parallelism_threads(77)
+    os.environ["TF_NUM_INTEROP_THREADS"] = "78"
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "79")
+    tf.config.run_functions_eagerly(True)
+    tf.debugging.enable_check_numerics()
+    tf.data.experimental.enable_debug_mode()
+    tf.config.experimental.enable_op_determinism()
+    keras.backend.set_floatx("float64")
+
+
+def seen_and_left_off(tf):
+    from perfkit.diagnosis import settings
+
+    before = settings.here()
+    set_wrong(tf)
+    return before, settings.here()
+
+
+def left_off_before(tf):
+    import ctypes
+    import os
+
+    from perfkit.diagnosis import settings
+
+    for cause in {one.cause for one in settings.SETTINGS}:
+        settings.leave_off(cause)
+    set_wrong(tf)
+    variables = [
+        one.variable
+        for one in settings.SETTINGS
+        if one.variable and one.cause == "threads"
+    ]
+    read = ctypes.CDLL(None).getenv
+    told = [(os.environ.pop(name), read(name.encode())) for name in variables]
+    return settings.here(), told
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return perfkit.fresh(seen_and_left_off)
+
+
+def test_nothing_is_seen_where_nothing_is_set(seen):
+    assert seen[0] == {}
+
+
+def test_what_is_set_is_seen_as_it_is_typed(seen):
+    assert seen[1] == {
+        "eager": ["tf.config.run_functions_eagerly(True)"],
+        "debugging": [
+            "tf.debugging.enable_check_numerics()",
+            "tf.data.experimental.enable_debug_mode()",
+        ],
+        "threads": [
+            "tf.config.threading.set_intra_op_parallelism_threads(77)",
+            'os.environ["TF_NUM_INTRAOP_THREADS"] = "79"',
+            'os.environ["TF_NUM_INTEROP_THREADS"] = "78"',
+        ],
+        "determinism": ["tf.config.experimental.enable_op_determinism()"],
+        "float64": ['tf.keras.backend.set_floatx("float64")'],
+    }
+
+
+def test_what_is_left_off_cannot_be_set():
+    here, variables = perfkit.fresh(left_off_before)
+    assert here == {}
+    # Whoever reads them back in Python finds them, and TensorFlow does not.
+    assert variables == [("79", 0), ("78", 0)]
+
+
+def test_every_setter_has_a_name_that_this_tensorflow_has():
+    roots = {"tf": tf, "keras": keras}
+    for one in settings.SETTINGS:
+        for name in one.setters:
+            found, *parts = name.split(".")
+            holder = roots[found]
+            for part in parts:
+                holder = getattr(holder, part)
+            assert callable(holder), name
+
+
+def test_the_lines_to_delete_stand_in_the_fix():
+    lines = ["tf.debugging.enable_check_numerics()", "f()"]
+    found = left_off(settings={"debugging": lines})
+    assert list(found) == ["debugging"]
+    assert found["debugging"].kind == "defect"
+    assert found["debugging"].fix == f"Delete `{lines[0]}` and `f()`."
+
+
+def test_what_is_about_the_pipeline_alone_explains_a_slow_input():
+    def after(*lines):
+        return left_off(settings={"debugging": lines})["debugging"].after
+
+    data = "tf.data.experimental.enable_debug_mode()"
+    assert after(data) == "without input"
+    assert after(data, "tf.debugging.enable_check_numerics()") == ""
+
+
+def test_what_changes_a_result_is_no_defect():
+    known = {"determinism": ["f()"], "float64": ["g()"]}
+    kinds = {one.cause: one.kind for one in left_off(settings=known).values()}
+    assert kinds == {"determinism": "opportunity", "float64": "by gain"}
+
+
+def test_eager_functions_are_left_off_in_a_loop_alone():
+    known = {"eager": ["tf.config.run_functions_eagerly(True)"]}
+    # In fit the swap of that name undoes both ways to be eager.
+    assert left_off(settings=known) == {}
+    facts = Facts(settings=known, loop=True)
+    found = list(loops.without_fit(swaps.left_off(facts), facts))
+    assert [one.name for one in found if isinstance(one, Swap)] == ["graph"]
+    assert "eager" not in {one.cause for one in found if isinstance(one, Untested)}
+
+
+def piped(dataset):
+    training = Training(None, dataset)
+    return training, Facts(pipeline=pipeline_facts(training))
+
+
+def test_threads_of_a_pipeline_are_as_many_as_cores():
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 77
+    made, facts = piped(DATA.range(9).batch(3).with_options(options))
+    (swap,) = swaps.left_off(facts)
+    assert "private_threadpool_size = 77" in swap.fix
+    swap.apply(made)
+    assert made.data.options().threading.private_threadpool_size == 0
+    assert len(list(made.data)) == 3
+    assert list(swaps.left_off(piped(DATA.range(9))[1])) == []
+
+
+def test_only_what_is_parallel_may_come_in_any_order():
+    parallel = DATA.range(9).map(lambda x: x, num_parallel_calls=2)
+    made, facts = piped(parallel)
+    (swap,) = swaps.any_order(facts)
+    assert (swap.kind, swap.after) == ("opportunity", "without input")
+    swap.apply(made)
+    assert made.data.options().deterministic is False
+    (said,) = swaps.any_order(piped(made.data)[1])
+    assert "any order" in said.why
+    assert list(swaps.any_order(piped(DATA.range(9))[1])) == []
