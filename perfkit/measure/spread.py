@@ -51,7 +51,8 @@ _LARGEST = 1e6
 class Spread:
     """What is known of the variance of a round's log ratio before it is seen.
 
-    Without arguments it is that of a machine of which nothing is known.
+    Without arguments it is that of a machine of which nothing is known: one round on it
+    never shows that there is no difference.
 
     Attributes:
         scale: The variance, in units of what is expected of it.
@@ -59,7 +60,7 @@ class Spread:
         turn: The variance that the log ratio of a single turn usually has.
     """
 
-    scale: float = 2.0
+    scale: float = 2.25
     freedom: float = 3.0
     turn: float = 0.0
 
