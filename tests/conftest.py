@@ -51,6 +51,10 @@ def is_worker(config):
 
 
 def pytest_configure(config):
+    # What runs of tests see is nothing that the machine's own runs should know.
+    state = tempfile.mkdtemp(prefix="perfkit-state-")
+    config.add_cleanup(functools.partial(shutil.rmtree, state, ignore_errors=True))
+    os.environ["XDG_STATE_HOME"] = state
     if is_worker(config):
         # It ignores interrupts, and so would all that tests start.
         signal.signal(signal.SIGINT, signal.default_int_handler)

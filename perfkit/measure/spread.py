@@ -15,14 +15,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
 # A variance in the units above, and its degrees of freedom.
 Seen = tuple[float, int]
@@ -48,7 +51,8 @@ _LARGEST = 1e6
 class Spread:
     """What is known of the variance of a round's log ratio before it is seen.
 
-    Without arguments it is that of a machine of which nothing is known.
+    Without arguments it is that of a machine of which nothing is known: one round on it
+    never shows that there is no difference.
 
     Attributes:
         scale: The variance, in units of what is expected of it.
@@ -56,7 +60,7 @@ class Spread:
         turn: The variance that the log ratio of a single turn usually has.
     """
 
-    scale: float = 2.0
+    scale: float = 2.25
     freedom: float = 3.0
     turn: float = 0.0
 
@@ -66,32 +70,23 @@ class Spread:
         seen = [one for run in runs for one in run]
         if len(seen) < _FEW:
             return cls()
-        from scipy import optimize, special
+        # Not with the module, which every trial imports: it takes most of a second.
+        from scipy import special
 
-        logs = _centred_logs(seen)
-        middle = math.fsum(logs) / len(logs)
-        spread = math.fsum((log - middle) ** 2 for log in logs) / (len(logs) - 1)
-        chance = math.fsum(float(special.polygamma(1, own / 2)) for _, own in seen)
-        least, most = _FREEDOM
-        left = spread - chance / len(seen)
-        # Trigamma falls: what is left to explain is small where freedom is large.
-        if left <= special.polygamma(1, most / 2):
-            freedom = most
-        elif left >= special.polygamma(1, least / 2):
-            freedom = least
-        else:
-            freedom = optimize.brentq(
-                lambda freedom: special.polygamma(1, freedom / 2) - left, least, most
-            )
-        shift = float(special.digamma(freedom / 2)) - math.log(freedom / 2)
-        return cls(scale=max(1.0, math.exp(middle + shift)), freedom=freedom)
+        logs, own = _centred_logs(seen), np.array([own for _, own in seen])
+        left = logs.var(ddof=1) - special.polygamma(1, own / 2).mean()
+        known = np.linspace(*_FREEDOM, 81)
+        freedom = known[np.abs(special.polygamma(1, known / 2) - left).argmin()]
+        shift = special.digamma(freedom / 2) - np.log(freedom / 2)
+        scale = max(1.0, float(np.exp(logs.mean() + shift)))
+        return cls(scale=round(scale, 3), freedom=round(float(freedom), 1))
 
     def updated(self, run: Sequence[Seen], turn: float) -> Spread:
         """What the rounds of a run that is under way make of it."""
         weight = _WEIGHT * sum(own for _, own in run)
         if not weight:
             return Spread(self.scale, self.freedom, turn)
-        own = math.exp(math.fsum(_centred_logs(run)) / len(run))
+        own = float(np.exp(_centred_logs(run).mean()))
         scale = (self.freedom * self.scale + weight * own) / (self.freedom + weight)
         return Spread(scale, self.freedom, turn)
 
@@ -152,11 +147,10 @@ def _read() -> list[list[Seen]]:
     return runs[-_RUNS:] if sound else []
 
 
-def _centred_logs(seen: Sequence[Seen]) -> list[float]:
+def _centred_logs(seen: Sequence[Seen]) -> NDArray[np.float64]:
     """Logarithms of variances, less what they lie below that of the true one."""
     from scipy import special
 
-    return [
-        math.log(max(one, _LUCK)) - float(special.digamma(own / 2)) + math.log(own / 2)
-        for one, own in seen
-    ]
+    ratios, own = np.array(seen, dtype=np.float64).T
+    logs = np.log(np.maximum(ratios, _LUCK))
+    return np.asarray(logs - special.digamma(own / 2) + np.log(own / 2))

@@ -289,12 +289,12 @@ def comparison(of: Rounds, usual: Spread, floor: float | None) -> Comparison:
 def _moderated(of: Rounds, usual: Spread) -> tuple[float, float, float]:
     """Mean log ratio, its standard error, and the degrees of freedom of that."""
     # Not with the module, which every trial imports: it takes most of a second.
-    from scipy import stats
+    from scipy import special
 
     middle, expected, varied = of.summed_up(usual.turn)
     own, borrowed = of.freedom, usual.freedom
     scale, freedom = usual.scale, own + borrowed
-    if own and varied > scale * stats.f.ppf(_APART, own, borrowed):
+    if own and varied > scale * special.fdtri(own, borrowed, _APART):
         scale, freedom = varied, own + _BORROWED
     scale = (own * varied + (freedom - own) * scale) / freedom
     return middle, float(np.sqrt(scale * expected + of.shared)), freedom
@@ -354,6 +354,6 @@ def _variance(shares: _Floats) -> float:
 
 def _student(freedom: float) -> float:
     """How many standard errors an interval reaches."""
-    from scipy import stats
+    from scipy import special
 
-    return float(stats.t.ppf(_LEVEL, freedom))
+    return float(special.stdtrit(freedom, _LEVEL))

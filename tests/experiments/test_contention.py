@@ -241,7 +241,7 @@ def test_the_dearest_load_is_named_with_its_cost_its_sign_and_a_remedy():
 
 
 def test_loads_that_may_cost_as_much_are_named_beside_the_dearest():
-    noisy = {"cpu burners": {"step": 0.060}, "disk reader": {"step": 0.046}}
+    noisy = {"cpu burners": {"step": 0.060}, "disk reader": {"step": 0.053}}
     names = ("quiet", "cpu burners", "disk reader")
     found = verdict(run(names, shows=noisy, noise=0.15))
     assert '"cpu burners" costs this training most, and "disk reader" may cost as' in (

@@ -267,8 +267,8 @@ def test_a_share_has_its_interval_and_says_of_which_limit_it_is():
     assert "Winograd and FFT need fewer operations than are counted" in above
 
 
-def test_one_round_says_nothing_of_what_holds_a_way_up():
-    rates = {"conv2d": 90, "arithmetic limit": 100, "memory limit": 900}
+def test_one_round_that_leaves_it_open_says_nothing_of_what_holds_a_way_up():
+    rates = {"conv2d": 97, "arithmetic limit": 100, "memory limit": 103}
     (found,) = speeds(measured(rates, rounds=1), Convolution().problem)
     assert (found.compute, found.memory) == (None, None)
     assert "bound" not in because(rates, rounds=1)
@@ -414,10 +414,6 @@ def test_a_ratio_at_equal_work_is_judged_anew(factor, floor, said):
         rounds=3,
     )
     assert at_equal_work(seen, factor, floor).verdict == said
-    one = at_equal_work(
-        Comparison(**{**vars(seen), "rounds": 1}), factor, floor
-    ).verdict
-    assert one == "too noisy to say"
 
 
 # Whole runs.

@@ -1,4 +1,3 @@
-import dataclasses
 import itertools
 import math
 import pickle
@@ -280,8 +279,7 @@ def test_the_dearest_retracing_is_named_with_its_count_and_its_remedy():
 
 
 def test_retracing_of_which_noise_hides_the_price_is_not_called_free():
-    once = [t for t in measured(NUMBERS, notes=TOLD).trials if t.round == 1]
-    found = verdict(dataclasses.replace(measured(NUMBERS, notes=TOLD), trials=once))
+    found = verdict(measured(NUMBERS, notes=TOLD, noise=3.0, rounds=2))
     assert found.headline.endswith('; of "Python number" it is too noisy to say.')
     assert found.next.startswith("End what else runs on this machine")
 

@@ -120,7 +120,7 @@ def test_what_the_machine_does_to_both_at_once_leaves_their_ratio_alone():
 def test_the_noise_floor_is_what_the_twin_reached_and_a_standard_error():
     of = rounds([0.02, 0.06])
     # One degree of freedom of its own, three of a usual machine.
-    error = np.sqrt((of.logs.var(ddof=1) + 3 * 2 * LEAST**2) / 4 / 2)
+    error = np.sqrt((of.logs.var(ddof=1) + 3 * 2.25 * LEAST**2) / 4 / 2)
     assert statistics.noise_floor(of, KNOWN) == pytest.approx(np.exp(0.04 + error))
 
 
