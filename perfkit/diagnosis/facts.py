@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,7 @@ def facts_of(training: Training, **seen: Any) -> Facts:
     batch = _first_batch(training)
     return Facts(
         model=model.name,
-        parameters=int(model.count_params()) if model.built else 0,
+        parameters=sum(math.prod(weight.shape) for weight in model.weights),
         layers=tuple(type(layer).__name__ for layer in model.layers),
         data=training.kind,
         batch=examples_in(batch),
@@ -149,9 +150,9 @@ def examples_in(batch: Any) -> int:
     """Count the examples of a batch; 1 where it does not tell."""
     import tensorflow as tf
 
-    shapes = [getattr(part, "shape", ()) for part in tf.nest.flatten(batch)]
-    first: Any = shapes[0] if shapes else ()
-    return int(first[0]) if len(first) else 1
+    shapes: Any = (getattr(part, "shape", ()) for part in tf.nest.flatten(batch))
+    # A number that comes with a batch, such as that of the step, has no examples.
+    return next((int(shape[0]) for shape in shapes if len(shape)), 1)
 
 
 def steps_of(training: Training) -> int | None:
