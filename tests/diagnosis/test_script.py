@@ -155,6 +155,17 @@ def test_what_trains_nothing_is_refused_before_it_runs(script, text, said):
     assert not (path.parent / "ran.txt").exists()
 
 
+def test_a_refusal_waits_for_nothing_that_measures(script):
+    code = (
+        "import sys; from perfkit.cli import main; main(['diagnose', sys.argv[1]]); "
+        "print({'numpy', 'keras', 'tensorflow', 'IPython'} & set(sys.modules))"
+    )
+    run = [sys.executable, "-c", code, str(script("import tensorflow"))]
+    ended = subprocess.run(run, capture_output=True, text=True)
+    assert "trains nothing with TensorFlow" in ended.stderr
+    assert ended.stdout == "set()\n"
+
+
 @pytest.mark.parametrize("fit", [-1, "two"])
 def test_a_call_of_fit_that_is_no_number_is_refused(script, fit):
     with pytest.raises(BadParameterError, match="from 1"):
