@@ -315,6 +315,37 @@ def test_who_lets_a_script_write_says_so_beforehand(script, monkeypatch):
     assert not maker(script(FIT)).apart
 
 
+@pytest.mark.skipif(not LAYERS, reason="this system has no layers for users")
+def test_a_folder_with_another_disk_in_it_is_closed_and_what_is_beside_covered(
+    tmp_path,
+):
+    code = """
+import os, sys, tempfile
+from pathlib import Path
+from perfkit.diagnosis import contained
+
+home, tempfile.tempdir = Path(sys.argv[1]), sys.argv[2]
+os.environ["HOME"] = str(home)
+contained._own_view()
+contained._mount("tmpfs", home / "disk")
+contained.contain([home / "project"])
+for name in ("project/a", "beside/a", "disk/a", "a"):
+    try:
+        (home / name).write_text("written")
+        print("written")
+    except OSError as error:
+        print(error.strerror)
+"""
+    home, trial = tmp_path / "ada", tmp_path / "trial"
+    for folder in (home / "project", home / "beside", home / "disk", trial):
+        folder.mkdir(parents=True)
+    run = [sys.executable, "-c", code, str(home), str(trial)]
+    ended = subprocess.run(run, capture_output=True, text=True, cwd=home)
+    said = ended.stdout.splitlines()
+    assert said == [*["written"] * 3, "Read-only file system"], ended.stderr
+    assert [path for path in home.rglob("*") if path.is_file()] == []
+
+
 def test_the_outermost_of_several_folders_is_covered(tmp_path):
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
