@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -142,7 +143,18 @@ def _first_batch(training: Training) -> Any:
     if training.kind == "arrays":
         size = training.arguments["batch_size"]
         return rows.first(training.data, size)
-    # A generator would be used up by looking at it: its first batch is seen in fit.
+    return _next_of(training.data())
+
+
+def _next_of(generator: Any) -> Any:
+    """Another batch of a generator; nothing where it gives none that can be counted."""
+    import tensorflow as tf
+
+    # The thread that trained may be at it still, or it was closed.
+    with contextlib.suppress(ValueError, StopIteration):
+        batch = next(iter(generator))
+        if all(hasattr(part, "dtype") for part in tf.nest.flatten(batch)):
+            return batch
     return ()
 
 
