@@ -104,17 +104,14 @@ def _run(asked: Namespace) -> int:
 
 
 def _diagnose(asked: Namespace) -> int:
-    from perfkit.diagnosing import open_diagnosis
+    from perfkit.diagnosis.maker import maker
 
     _check_writable(asked.json)
-    session = open_diagnosis(
-        asked.training,
-        asked.budget,
-        asked.seed,
-        asked.out,
-        arguments=asked.arguments,
-        fit=asked.fit,
-    )
+    # Before all that measures is imported, so that a refusal comes at once.
+    made = maker(asked.training, asked.arguments, asked.fit)
+    from perfkit.diagnosing import open_diagnosis
+
+    session = open_diagnosis(made, asked.budget, asked.seed, asked.out)
     return _watched(session, asked)
 
 

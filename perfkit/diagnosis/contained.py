@@ -8,8 +8,10 @@ libraries in other languages are held as well.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -20,33 +22,89 @@ if TYPE_CHECKING:
 
 # From <linux/sched.h> and <sys/mount.h>.
 _NEW_USERS, _NEW_MOUNTS = 0x10000000, 0x00020000
-_NO_SETUID, _NO_DEVICES = 2, 4
+_READ_ONLY, _NO_SETUID, _NO_DEVICES = 1, 2, 4
+_AGAIN, _BIND, _ALL_BELOW = 32, 4096, 16384
+# Of <sys/statvfs.h>: set-user-ID, devices, programs, times of access.
+_STAYS = 2 | 4 | 8 | 1024 | 2048
+# What the system keeps there is no user's, or is what programs speak to each other by.
+_OF_THE_SYSTEM = frozenset(
+    {
+        *("proc", "sys", "dev", "run", "var", "snap", "lost+found"),
+        *("bin", "boot", "etc", "lib", "lib32", "lib64", "libx32", "sbin", "usr"),
+    }
+)
 
 
-def contain(folders: Iterable[Path], also: Iterable[Path] = ()) -> None:
-    """Cover these folders, for this process and all that it starts.
+def contain(folders: Iterable[Path], keep: Iterable[str] = ()) -> None:
+    """Cover these folders, and all others that users may write to.
 
-    To be called before the process has a second thread.
+    It holds for this process and all that it starts. To be called before the process
+    has a second thread. A folder that cannot be covered can be read and not written.
 
     Args:
         folders: To be covered in any case.
-        also: To be covered where that is possible.
+        keep: Folders to leave as they are: somebody else reads what is written there.
 
     Raises:
         OSError: This system does not allow it.
     """
     where = os.getcwd()
+    needed, disks = covered(folders), _disks()
+    # What is temporary lies in a folder that goes with the trial.
+    kept = [Path(os.path.realpath(one)) for one in (tempfile.gettempdir(), *keep)]
     _own_view()
-    for folder in covered([*folders, *(one for one in also if not _hinders(one))]):
-        _cover(folder)
+    for folder in covered([*needed, *_places_of_users(), *disks]):
+        if folder in needed or not _of_the_system(folder):
+            _shield(folder, needed, kept, disks)
     # A process stays in the folder that it was in, below the layer.
     os.chdir(where)
 
 
 def covered(folders: Iterable[Path]) -> list[Path]:
-    """The outermost of these folders, links followed."""
+    """The outermost of these folders, links followed, and other disks among them."""
     real = sorted({Path(os.path.realpath(folder)) for folder in folders})
-    return [one for one in real if not any(p in one.parents for p in real)]
+    disks = _disks()
+    return [
+        one for one in real if one in disks or not any(p in one.parents for p in real)
+    ]
+
+
+def _places_of_users() -> Iterator[Path]:
+    """Folders that users may write to."""
+    yield Path.home()
+    yield from (place for place in Path("/").iterdir() if not place.is_symlink())
+
+
+def _of_the_system(place: Path) -> bool:
+    """Whether it is no place of users, or one that this user cannot enter."""
+    if place == Path("/") or place.parts[1] in _OF_THE_SYSTEM:
+        return place != Path.home()
+    return not place.is_dir() or not os.access(place, os.X_OK)
+
+
+def _shield(
+    folder: Path, needed: list[Path], kept: list[Path], disks: list[Path]
+) -> None:
+    """Cover a folder, or of one with another disk in it all that is beside that."""
+    if folder in kept:
+        return
+    parted = any(folder in disk.parents for disk in disks)
+    try:
+        if parted:
+            raise OSError(f"another disk is mounted in {folder.name}")
+        _cover(folder, kept)
+    except OSError:
+        if folder in needed or (not parted and _holds_any(folder, needed)):
+            raise
+        _close(folder, kept)
+    if parted:
+        for child in folder.iterdir():
+            if child not in disks and not child.is_symlink() and child.is_dir():
+                _shield(child, needed, kept, disks)
+
+
+def _holds_any(folder: Path, places: list[Path]) -> bool:
+    return any(folder in place.parents for place in places)
 
 
 def _own_view() -> None:
@@ -57,41 +115,84 @@ def _own_view() -> None:
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
 
 
-def _cover(folder: Path) -> None:
-    if why := _hinders(folder):
-        raise OSError(why)
-    layer = Path(tempfile.mkdtemp(prefix="perfkit-layer-"))
-    (layer / "new").mkdir()
-    (layer / "work").mkdir()
-    options = f"lowerdir={folder},upperdir={layer}/new,workdir={layer}/work,userxattr"
+def _cover(folder: Path, kept: list[Path]) -> None:
+    """Lay a layer of this process over a folder."""
+    if any(sign in str(folder) for sign in ",:\\"):
+        raise OSError(f"{folder.name} has a comma, a colon or a backslash in its name")
+    with _kept_within(folder, kept):
+        layer = Path(tempfile.mkdtemp(prefix="perfkit-layer-"))
+        try:
+            # A layer may not lie in what it covers.
+            _lay(folder, layer, in_memory=folder in layer.parents)
+        except OSError:
+            # Not every disk can hold a layer.
+            _lay(folder, layer, in_memory=True)
+
+
+def _lay(folder: Path, layer: Path, *, in_memory: bool) -> None:
+    if in_memory:
+        _mount("tmpfs", layer, "mode=700")
+    (layer / "new").mkdir(exist_ok=True)
+    (layer / "work").mkdir(exist_ok=True)
+    above = f"upperdir={layer}/new,workdir={layer}/work,userxattr"
+    _mount("overlay", folder, f"lowerdir={folder},{above}")
+    if not in_memory:
+        # The kernel's own folder, which whoever removes the layer has to look into.
+        (layer / "work" / "work").chmod(0o700)
+
+
+def _close(folder: Path, kept: list[Path]) -> None:
+    """Let nothing be written in a folder that cannot be covered."""
+    with _kept_within(folder, kept):
+        _bind(folder, folder)
+        # What is set for a disk has to be said again.
+        flags = os.statvfs(folder).f_flag & _STAYS
+        _mount("", folder, flags=_AGAIN | _BIND | _READ_ONLY | flags)
+
+
+@contextlib.contextmanager
+def _kept_within(folder: Path, kept: list[Path]) -> Iterator[None]:
+    """Put back what is kept in a folder once that is covered."""
+    with contextlib.ExitStack() as stack:
+        opened = []
+        for place in covered(one for one in kept if folder in one.parents):
+            number = os.open(place, os.O_PATH)
+            stack.callback(os.close, number)
+            opened.append((Path(f"/proc/self/fd/{number}"), place))
+        yield
+        for before, place in opened:
+            _bind(before, place)
+
+
+def _disks() -> list[Path]:
+    """Where file systems are mounted, but for the one that holds all others."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return [
+        Path(re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), place))
+        for place in (line.split(" ")[4] for line in lines)
+        if place != "/"
+    ]
+
+
+def _bind(source: Path, place: Path) -> None:
+    _mount("", place, source=source, flags=_BIND | _ALL_BELOW)
+
+
+def _mount(
+    kind: str,
+    place: Path,
+    options: str = "",
+    source: Path | None = None,
+    flags: int = _NO_SETUID | _NO_DEVICES,
+) -> None:
     _call(
         "mount",
-        b"overlay",
-        os.fsencode(folder),
-        b"overlay",
-        ctypes.c_ulong(_NO_SETUID | _NO_DEVICES),
+        os.fsencode(source or kind),
+        os.fsencode(place),
+        kind.encode(),
+        ctypes.c_ulong(flags),
         os.fsencode(options),
     )
-    # The kernel's own folder, which whoever removes the layer has to look into.
-    (layer / "work" / "work").chmod(0o700)
-
-
-def _hinders(folder: Path) -> str:
-    """Why a folder cannot be covered; "" where it can."""
-    if any(_mounted_below(folder)):
-        return f"another disk is mounted in {folder.name}"
-    if folder in Path(tempfile.gettempdir()).resolve().parents:
-        return f"the temporary folder lies in {folder.name}"
-    if any(sign in str(folder) for sign in ",:\\"):
-        return f"{folder.name} has a comma, a colon or a backslash in its name"
-    return ""
-
-
-def _mounted_below(folder: Path) -> Iterator[str]:
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        place = line.split(" ")[4]
-        if place.startswith(f"{folder}/".replace("//", "/")):
-            yield place
 
 
 def _call(name: str, *arguments: object) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +100,7 @@ def facts_of(training: Training, **seen: Any) -> Facts:
     batch = _first_batch(training)
     return Facts(
         model=model.name,
-        parameters=int(model.count_params()) if model.built else 0,
+        parameters=sum(math.prod(weight.shape) for weight in model.weights),
         layers=tuple(type(layer).__name__ for layer in model.layers),
         data=training.kind,
         batch=examples_in(batch),
@@ -147,7 +149,18 @@ def _first_batch(training: Training) -> Any:
     if training.kind == "arrays":
         size = training.arguments["batch_size"]
         return rows.first(training.data, size)
-    # A generator would be used up by looking at it: its first batch is seen in fit.
+    return _next_of(training.data())
+
+
+def _next_of(generator: Any) -> Any:
+    """Another batch of a generator; nothing where it gives none that can be counted."""
+    import tensorflow as tf
+
+    # The thread that trained may be at it still, or it was closed.
+    with contextlib.suppress(ValueError, StopIteration):
+        batch = next(iter(generator))
+        if all(hasattr(part, "dtype") for part in tf.nest.flatten(batch)):
+            return batch
     return ()
 
 
@@ -155,9 +168,9 @@ def examples_in(batch: Any) -> int:
     """Count the examples of a batch; 1 where it does not tell."""
     import tensorflow as tf
 
-    shapes = [getattr(part, "shape", ()) for part in tf.nest.flatten(batch)]
-    first: Any = shapes[0] if shapes else ()
-    return int(first[0]) if len(first) else 1
+    shapes: Any = (getattr(part, "shape", ()) for part in tf.nest.flatten(batch))
+    # A number that comes with a batch, such as that of the step, has no examples.
+    return next((int(shape[0]) for shape in shapes if len(shape)), 1)
 
 
 def steps_of(training: Training) -> int | None:

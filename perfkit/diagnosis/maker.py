@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis.script import Script, parsed, script
+from perfkit.diagnosis.script import Script, script
+from perfkit.diagnosis.script_code import parsed
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
@@ -81,10 +82,15 @@ def maker(given: Any, arguments: Sequence[str] = (), fit: int = 0) -> Callable[[
     return function
 
 
-def contain(maker: Callable[[], Any]) -> None:
-    """Keep what a script writes within this process, which has no other thread yet."""
+def contain(maker: Callable[[], Any], *keep: str) -> None:
+    """Keep what a script writes within this process, which has no other thread yet.
+
+    Args:
+        maker: Of the training.
+        *keep: Folders that may be written to all the same.
+    """
     if isinstance(maker, Script):
-        maker.contain()
+        maker.contain(keep)
 
 
 def name_of(maker: Callable[[], Any]) -> str:

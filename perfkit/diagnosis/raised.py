@@ -15,6 +15,8 @@ _RUNNERS = (
 )
 _MOST_FRAMES = 30
 _LONGEST = 4000
+# What TensorFlow says of where in a graph it was, before and behind what is wrong.
+_PLACES = ("Graph execution error", "Detected at node", "File ", "<stack", "[[")
 
 
 def note_of(error: BaseException) -> dict[str, Any]:
@@ -29,7 +31,11 @@ def note_of(error: BaseException) -> dict[str, Any]:
         if not frame.filename.startswith(_RUNNERS)
     ]
     said = "".join(traceback.format_exception_only(error)).strip()
-    return {"frames": frames[-_MOST_FRAMES:], "said": said[:_LONGEST]}
+    if len(said) > _LONGEST:
+        # What is wrong stands first or last, never in the middle.
+        half = _LONGEST // 2 - 1
+        said = f"{said[:half]}…{said[-half:]}"
+    return {"frames": frames[-_MOST_FRAMES:], "said": said}
 
 
 def in_short(error: BaseException) -> str:
@@ -39,7 +45,13 @@ def in_short(error: BaseException) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Exception encountered when calling"):
         lines.pop(0)
+    if lines and lines[0].startswith(_PLACES):
+        lines = [line for line in lines if not line.startswith(_PLACES)] or lines
     name = type(error).__name__
+    if lines and lines[0] == "in user code:":
+        # The steps that led there come first, each with a line of code.
+        own = [line for line in lines if line.startswith(f"{name}: ")]
+        lines = [line.removeprefix(f"{name}: ") for line in own[-1:]] or lines
     return f"{name}: {lines[0][:300]}" if lines else f"{name}."
 
 

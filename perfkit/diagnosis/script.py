@@ -2,46 +2,38 @@
 
 The script runs as ``__main__``, with its own arguments. Its call of ``fit`` hands over
 the model and whatever it was given, and nothing behind it runs; a loop of its own has
-its steps found by reading the code, as if ``perfkit.steps`` stood there. What the
-script writes lands in a folder of the trial (``contained``).
+its steps found by reading the code, as if ``perfkit.steps`` stood there (``marks``).
+What the script writes lands in a folder of the trial (``contained``).
 """
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
-import json
 import os
-import re
 import sys
-import tokenize
 import types
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import contained
+from perfkit.diagnosis import contained, script_code
 from perfkit.diagnosis.holding import Held
+from perfkit.diagnosis.marks import MARK, STEPS, MarkSteps
+from perfkit.diagnosis.script_code import FITS, fit_calls, parsed
+from perfkit.diagnosis.validation import epochs_between
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import ast
+    from collections.abc import Callable, Iterable
 
-# Whose call trains a model, and what stands in each step of a loop of one's own.
-_FITS = frozenset({"fit", "fit_generator"})
-_STEPS = frozenset({"GradientTape", "train_on_batch", "apply_gradients", "train_step"})
-# What wraps the data of a loop without being them.
-_WRAPPERS = frozenset({"enumerate", "tqdm"})
 _LIBRARIES = frozenset({"keras", "tensorflow"})
-# A command of IPython or of the shell.
-_MAGIC = re.compile(r"^([ \t]*)[%!?].*", re.MULTILINE)
-_MARK = "__perfkit_steps__"
+# Their search calls fit, somewhere within.
+_TUNERS = frozenset({"keras_tuner", "kerastuner"})
 # Set by whoever lets a script write where it wants.
 UNCONTAINED = "PERFKIT_UNCONTAINED"
-# More files than this are no script's own.
-_MOST_FILES = 50
 
 
 @dataclass(frozen=True)
@@ -62,8 +54,11 @@ class Script:
     apart: bool = True
     folder: str = "."
 
-    def contain(self) -> None:
+    def contain(self, keep: Iterable[str] = ()) -> None:
         """Go to its folder, and keep this process from writing there: ``contained``.
+
+        Args:
+            keep: Folders that may be written to all the same.
 
         Raises:
             BadParameterError: This system does not allow it.
@@ -72,7 +67,7 @@ class Script:
         if not self.apart:
             return
         try:
-            contained.contain([Path.cwd(), Path(self.path).parent], [Path.home()])
+            contained.contain([Path.cwd(), Path(self.path).parent], keep)
         except OSError as error:
             raise BadParameterError(
                 f"What {Path(self.path).name} writes cannot be kept apart from your "
@@ -92,28 +87,22 @@ class Script:
         """
         import keras
 
-        from perfkit.diagnosis.steps import steps
-
         tree = parsed(self.path)
-        calls = fit_calls(tree)
-        line = self._chosen(calls)
-        marked = None if calls else MarkSteps(tree)
+        line = self.line_of_fit(tree)
+        marked = None if script_code.trains_by_fit(tree) else MarkSteps(tree)
         code = compile(tree, self.path, "exec")
-        main = types.ModuleType("__main__")
-        main.__dict__.update({"__file__": self.path, _MARK: steps})
-        sys.modules["__main__"] = main
-        sys.argv = [self.path, *self.arguments]
-        sys.path.insert(0, str(Path(self.path).parent))
+        main = self._main()
         real = keras.Model.fit
         held = Held()
         keras.Model.fit = _taking(real, self.path, line, held)
         try:
             taken = held.run(lambda: exec(code, main.__dict__))
         except SystemExit as ended:
-            raise BadParameterError(
-                f"{Path(self.path).name} ended itself with {ended.code!r} before it "
-                "trained; if it needs arguments, give them behind `--`."
-            ) from None
+            if ended.code or not (marked and marked.count):
+                raise BadParameterError(
+                    f"{Path(self.path).name} ended itself with {ended.code!r} before "
+                    "it trained; if it needs arguments, give them behind `--`."
+                ) from None
         finally:
             keras.Model.fit = real
         if taken is None and not (marked and marked.count):
@@ -122,8 +111,13 @@ class Script:
             )
         return taken
 
-    def _chosen(self, calls: list[ast.Call]) -> int:
-        """The line of the call to take; 0 for whichever comes first."""
+    def line_of_fit(self, tree: ast.Module) -> int:
+        """The line of the call to take; 0 for whichever comes first.
+
+        Raises:
+            BadParameterError: It has no call of the number that is asked for.
+        """
+        calls = fit_calls(tree)
         if self.fit > len(calls):
             raise BadParameterError(
                 f"{Path(self.path).name} calls fit {len(calls)} times; there is no "
@@ -131,9 +125,26 @@ class Script:
             )
         if self.fit:
             return calls[self.fit - 1].lineno
-        if len(calls) < 2:
-            return 0
-        return max(calls, key=_epochs).lineno
+        return script_code.longest(calls, tree).lineno if len(calls) > 1 else 0
+
+    def _main(self) -> types.ModuleType:
+        """Be what runs a script: its module, its arguments, its folder, no windows."""
+        from perfkit.diagnosis.steps import steps
+
+        main = types.ModuleType("__main__")
+        main.__dict__[MARK] = steps
+        if self.path.endswith(".ipynb"):
+            script_code.keep_for_autograph(self.path)
+            main.__dict__.update({"display": _nothing, "get_ipython": _Shell})
+        else:
+            # Of a module with a file TensorFlow reads the file, whatever its code is.
+            main.__dict__["__file__"] = self.path
+        sys.modules["__main__"] = main
+        sys.argv = [self.path, *self.arguments]
+        sys.path.insert(0, str(Path(self.path).parent))
+        # A window would wait for somebody to close it.
+        os.environ["MPLBACKEND"] = "Agg"
+        return main
 
 
 def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
@@ -147,116 +158,61 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
             f"fit is {fit!r}; give the number of a call of fit, from 1."
         )
     try:
-        names = set(_named(path, set()))
+        names = set(script_code.names_in(path, set()))
     except (SyntaxError, ValueError, RecursionError) as error:
         raise BadParameterError(
             f"{path.name} cannot be read as Python: {error}."
         ) from None
-    if not (names & _LIBRARIES and names & (_FITS | _STEPS)):
+    fits = bool(names & FITS) or ("search" in names and bool(names & _TUNERS))
+    if not (names & _LIBRARIES and (fits or names & STEPS)):
         raise BadParameterError(
             f"{path.name} trains nothing with TensorFlow: neither it nor a file beside "
             "it calls fit, train_on_batch or GradientTape. Nothing of it was run."
         )
     tree = parsed(str(path))
-    calls = fit_calls(tree)
-    if not names & _FITS and not MarkSteps(tree).count:
+    # Asked here: trials have the environment and the folder of their launcher.
+    apart = not os.environ.get(UNCONTAINED)
+    found = Script(str(path), arguments, fit, apart, os.getcwd())
+    found.line_of_fit(tree)
+    if not fits and not MarkSteps(tree).count:
         raise BadParameterError(
             f"The loop that trains is not found in {path.name}: mark its steps, "
             "`for batch in perfkit.steps(data):`, or diagnose the file that it lies "
             "in. Nothing of it was run."
         )
-    # Asked here: trials have the environment and the folder of their launcher.
-    apart = not os.environ.get(UNCONTAINED)
-    found = Script(str(path), arguments, fit, apart, os.getcwd())
-    found._chosen(calls)
     return found
 
 
-def source(path: str) -> str:
-    """Read a script, or the code of a notebook without what only IPython understands.
+class _Shell:
+    """Stands for IPython in the code of a notebook: its commands do nothing."""
 
-    Raises:
-        SyntaxError: The file has no encoding that it says, or that Python reads.
-        ValueError: It is no notebook.
-    """
-    with tokenize.open(path) as file:
-        text = file.read()
-    if not path.endswith(".ipynb"):
-        return text
-    cells = json.loads(text).get("cells", [])
-    code = ["".join(c["source"]) for c in cells if c.get("cell_type") == "code"]
-    # A line stays a line, so that its number does not change.
-    return _MAGIC.sub(r"\1pass", "\n".join(code))
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return _no_lines if name == "getoutput" else _nothing
 
 
-def parsed(path: str) -> ast.Module:
-    """Parse a file, in whatever encoding it says it has."""
-    return ast.parse(source(path), path)
+def _nothing(*args: object, **kwargs: object) -> None:
+    """Show nothing and do nothing."""
 
 
-def fit_calls(tree: ast.AST) -> list[ast.Call]:
-    """Every call of ``fit`` that stands there, in the order of its lines."""
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    found = (c for c in calls if _name(c) in _FITS and _is_training(c))
-    return sorted(found, key=lambda call: call.lineno)
-
-
-def _is_training(call: ast.Call) -> bool:
-    """Whether it may be a model's: scalers and tokenizers are fitted to one thing."""
-    return len(call.args) + len(call.keywords) > 1
-
-
-def _named(path: Path, seen: set[Path]) -> Iterator[str]:
-    """Every name that a file and those beside it that it imports speak of."""
-    if path in seen or len(seen) >= _MOST_FILES:
-        return
-    seen.add(path)
-    for node in ast.walk(parsed(str(path))):
-        if isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.FunctionDef):
-            yield node.name
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name.partition(".")[0]
-                yield from _beside(path, alias.name, seen)
-        elif isinstance(node, ast.ImportFrom):
-            yield (node.module or "").partition(".")[0]
-            yield from (alias.name for alias in node.names)
-            yield from _beside(path, node.module or "", seen)
-            for alias in node.names:
-                yield from _beside(path, f"{node.module or ''}.{alias.name}", seen)
-
-
-def _beside(path: Path, module: str, seen: set[Path]) -> Iterator[str]:
-    place = path.parent.joinpath(*module.strip(".").split("."))
-    for file in (place.with_suffix(".py"), place / "__init__.py"):
-        if module.strip(".") and file.is_file():
-            yield from _named(file, seen)
-
-
-def _name(call: ast.Call) -> str:
-    function = call.func
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
-
-
-def _epochs(call: ast.Call) -> int:
-    """The epochs that are written in a call; 1 where none are."""
-    given = [k.value for k in call.keywords if k.arg == "epochs"]
-    value = given[0].value if given and isinstance(given[0], ast.Constant) else 1
-    return value if isinstance(value, int) else 1
+def _no_lines(command: str) -> list[str]:
+    return []
 
 
 class _NotTrained:
     """Stands for the history of a training that was passed over."""
 
-    def __init__(self) -> None:
-        self.history: dict[str, list[float]] = defaultdict(lambda: [0.0])
-        self.epoch: list[int] = []
+    def __init__(self, given: dict[str, Any]) -> None:
+        model = given["self"]
+        compiled = (model.get_compile_config() or {}) if model.compiled else {}
+        metrics = compiled.get("metrics") or ()
+        names = ["loss", *(m for m in metrics if isinstance(m, str))]
+        if epochs_between(given):
+            names += [f"val_{name}" for name in names]
+        self.model = model
+        self.epoch = list(range(int(given.get("epochs") or 1)))
+        nothing = [0.0] * len(self.epoch)
+        self.history: dict[str, list[float]] = defaultdict(nothing.copy)
+        self.history.update({name: nothing.copy() for name in names})
 
 
 def _taking(real: Any, path: str, line: int, held: Held) -> Any:
@@ -274,10 +230,10 @@ def _taking(real: Any, path: str, line: int, held: Held) -> Any:
     def taking(*args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(1)
         here = frame.f_code.co_filename == path
-        if line and here and not _stands_at(frame.f_lineno, line, path):
-            return _NotTrained()
         given = dict(signature.bind(*args, **kwargs).arguments)
         given |= given.pop("kwargs", {})
+        if line and here and not _stands_at(frame.f_lineno, line, path):
+            return _passed_over(real, given)
         model, x = given.pop("self"), given.pop("x", None)
         y, weight = given.pop("y", None), given.pop("sample_weight", None)
         parts = [x, y, weight] if weight is not None else [x, y]
@@ -285,6 +241,16 @@ def _taking(real: Any, path: str, line: int, held: Held) -> Any:
         held.hand_over((model, _as_data(data, y), given))
 
     return taking
+
+
+def _passed_over(real: Any, given: dict[str, Any]) -> _NotTrained:
+    """Train no more than a step, and only where the script may need what that makes."""
+    model = given["self"]
+    if not model.built:
+        short = {"epochs": 1, "steps_per_epoch": 1, "verbose": 0}
+        data = {n: given[n] for n in ("x", "y", "batch_size") if n in given}
+        real(model, **data, **short)
+    return _NotTrained(given)
 
 
 def _as_data(data: Any, y: Any) -> Any:
@@ -300,70 +266,3 @@ def _stands_at(now: int, line: int, path: str) -> bool:
     """Whether a call that began in ``line`` is the one that runs ``now``."""
     call = next(c for c in fit_calls(parsed(path)) if c.lineno == line)
     return line <= now <= (call.end_lineno or line)
-
-
-class MarkSteps(ast.NodeTransformer):
-    """Marks the steps of the loops of a script, as ``perfkit.steps`` does by hand.
-
-    A loop is marked where its body takes gradients, itself or through functions of the
-    same file, and no loop within it does.
-
-    Args:
-        tree: The script; it is changed.
-
-    Attributes:
-        count: Loops that are marked, by their author or here.
-    """
-
-    def __init__(self, tree: ast.Module) -> None:
-        self._functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
-        self._training, self._looping = set(_STEPS), set[str]()
-        # Who calls what trains does so as well, however many calls lie between.
-        for _ in self._functions:
-            self._training.update(f.name for f in self._functions if self._trains(f))
-        self._looping = {f.name for f in self._functions if any(self._loops_in(f))}
-        self.count = sum(_is_mark(node) for node in ast.walk(tree))
-        if not self.count:
-            self.visit(tree)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """Leave alone what becomes a graph: its loops are no steps."""
-        if any("function" in ast.unparse(by) for by in node.decorator_list):
-            return node
-        return self.generic_visit(node)
-
-    def visit_For(self, node: ast.For) -> ast.AST:
-        """Mark the innermost loop that trains."""
-        inner = any(self._loops_in(*node.body)) or _called(*node.body) & self._looping
-        if inner or not self._trains(*node.body):
-            return self.generic_visit(node)
-        node.iter = self._marked(node.iter)
-        return ast.fix_missing_locations(node)
-
-    def _marked(self, data: ast.expr) -> ast.expr:
-        if isinstance(data, ast.Call) and _name(data) in _WRAPPERS and data.args:
-            data.args[0] = self._marked(data.args[0])
-            return data
-        self.count += 1
-        return ast.copy_location(
-            ast.Call(ast.Name(_MARK, ast.Load()), [data], []), data
-        )
-
-    def _loops_in(self, *nodes: ast.AST) -> Iterator[ast.For]:
-        for part in nodes:
-            for node in ast.walk(part):
-                if isinstance(node, ast.For) and self._trains(*node.body):
-                    yield node
-
-    def _trains(self, *nodes: ast.AST) -> bool:
-        return bool(_called(*nodes) & self._training)
-
-
-def _called(*nodes: ast.AST) -> set[str]:
-    inner = (node for part in nodes for node in ast.walk(part))
-    return {_name(node) for node in inner if isinstance(node, ast.Call)}
-
-
-def _is_mark(node: ast.AST) -> bool:
-    """Whether this is ``perfkit.steps(...)``."""
-    return isinstance(node, ast.Call) and ast.unparse(node.func) == "perfkit.steps"

@@ -51,8 +51,8 @@ def _batches(arguments: dict[str, Any], data: Any) -> int | None:
     if held is None:
         share = float(arguments["validation_split"])
         examples = rows.count(data) - int(rows.count(data) * (1 - share))
-    elif isinstance(held, tuple | list) and hasattr(held[0], "shape"):
-        examples = len(held[0])
+    elif rows.are_arrays(held):
+        examples = rows.count(held)
     else:
         return None
     size = arguments.get("validation_batch_size") or arguments.get("batch_size")

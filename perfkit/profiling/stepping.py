@@ -51,7 +51,7 @@ def stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note]
 def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Note:
     import tensorflow as tf
 
-    contain(maker)
+    contain(maker, folder)
     marks = Marks(folder)
     course = Course(steps, marks, wait)
     at_a_time = _run(maker, course)

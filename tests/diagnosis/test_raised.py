@@ -55,3 +55,28 @@ def test_an_endless_message_is_cut():
         raise ValueError("a" * 10**6)
 
     assert len(caught(shout)["said"]) <= 4000
+
+
+def test_of_an_endless_message_the_end_stays():
+    def shout():
+        raise ValueError("a" * 10**6 + "what is wrong")
+
+    assert caught(shout)["said"].endswith("what is wrong")
+
+
+def test_what_is_wrong_in_a_graph_is_said_and_not_where_it_was():
+    error = ValueError(
+        "Graph execution error:\n\nDetected at node Gather defined at (most recent "
+        'call last):\n  File "train.py", line 4, in <module>\n\nindices[0] = 9 is not '
+        "in [0, 4)\n\t [[{{node Gather}}]] [Op:__inference_1]"
+    )
+    assert raised.in_short(error) == "ValueError: indices[0] = 9 is not in [0, 4)"
+
+
+def test_what_is_wrong_in_code_that_becomes_a_graph_is_said():
+    error = ValueError(
+        'in user code:\n\n    File "train.py", line 4, in step  *\n        go(x)\n\n'
+        "    ValueError: No gradients provided for any variable.\n"
+    )
+    said = "ValueError: No gradients provided for any variable."
+    assert raised.in_short(error) == said

@@ -129,7 +129,7 @@ TRAINED = {
     odd.prints_a_lot: ("tf.data", 16, 16),
     odd.has_a_generator: ("generator", None, None),
     odd.has_a_generator_that_ends: ("generator", None, None),
-    odd.has_a_factory: ("generator", None, 20),
+    odd.has_a_factory: ("generator", 16, 20),
     odd.takes_dicts: ("tf.data", 16, 16),
     odd.takes_several_arrays: ("arrays", 16, 16),
     odd.takes_dicts_of_arrays: ("arrays", 16, 16),

@@ -14,7 +14,9 @@ from perfkit.diagnosis import contained, look
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.maker import InFile, maker, name_of
-from perfkit.diagnosis.script import MarkSteps, Script, fit_calls
+from perfkit.diagnosis.marks import MarkSteps
+from perfkit.diagnosis.script import Script
+from perfkit.diagnosis.script_code import fit_calls, longest, source, trains_by_fit
 from perfkit.errors import BadParameterError
 from perfkit.measure.processes import in_process
 from perfkit.profiling.stepping import STEPPED, stepped
@@ -30,8 +32,15 @@ model = keras.Sequential([keras.layers.Dense(1)])
 model.compile("sgd", "mse")
 """
 FIT = f"""{MODEL}
+import os
+import shutil
+
 assert open("train.py").read()
 open("log.txt", "w").write("begun")
+if len(sys.argv) > 2:
+    shutil.rmtree(sys.argv[2])
+    os.makedirs(os.path.join(sys.argv[2], "runs"))
+    np.save(os.path.join(sys.argv[2], "runs", "x"), x)
 model.fit(x, y, batch_size=int(sys.argv[1]), epochs=3, validation_split=0.5)
 raise RuntimeError("what stands behind the training ran")
 """
@@ -97,18 +106,24 @@ def looked(made, longest=60):
 def test_a_script_is_taken_over_at_its_fit_and_writes_nothing_of_the_users(script):
     path = script(FIT)
     (path.parent / "log.txt").write_text("mine")
-    notes = looked(maker(path, ["16"]))
+    elsewhere = path.parents[1] / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "model.keras").write_text("mine")
+    notes = looked(maker(path, ["16", str(elsewhere)]))
     facts = Facts(**notes[look.FACTS])
     assert (facts.batch, facts.steps) == (16, 20)
     if LAYERS:
         assert (path.parent / "log.txt").read_text() == "mine"
+        assert [f.read_text() for f in elsewhere.iterdir()] == ["mine"]
     assert sorted(os.listdir(path.parent)) == ["log.txt", "train.py"]
 
 
 def test_a_profile_of_a_script_writes_nothing_of_the_users_either(script, tmp_path):
-    path = script(FIT)
-    work = functools.partial(stepped, maker(path, ["16"]), 2, str(tmp_path))
+    path, traces = script(FIT), tmp_path / "traces"
+    traces.mkdir()
+    work = functools.partial(stepped, maker(path, ["16"]), 2, str(traces))
     assert STEPPED in in_process(work, 60).notes
+    assert os.listdir(traces)
     if LAYERS:
         assert os.listdir(path.parent) == ["train.py"]
 
@@ -138,6 +153,17 @@ def test_what_trains_nothing_is_refused_before_it_runs(script, text, said):
     with pytest.raises(BadParameterError, match=said):
         maker(path, fit=3 if "number 3" in said else 0)
     assert not (path.parent / "ran.txt").exists()
+
+
+def test_a_refusal_waits_for_nothing_that_measures(script):
+    code = (
+        "import sys; from perfkit.cli import main; main(['diagnose', sys.argv[1]]); "
+        "print({'numpy', 'keras', 'tensorflow', 'IPython'} & set(sys.modules))"
+    )
+    run = [sys.executable, "-c", code, str(script("import tensorflow"))]
+    ended = subprocess.run(run, capture_output=True, text=True)
+    assert "trains nothing with TensorFlow" in ended.stderr
+    assert ended.stdout == "set()\n"
 
 
 @pytest.mark.parametrize("fit", [-1, "two"])
@@ -170,11 +196,14 @@ def test_a_script_that_comes_to_no_training_says_why(script, text, said):
 
 def test_of_several_fits_the_longest_is_taken_or_the_one_that_is_asked_for(script):
     text = f"""{MODEL}
-before = model.fit(x, y, batch_size=8, epochs=1)
-print(before.history["loss"][-1])
+LONG = 9
+before = model.fit(x, y, batch_size=8, epochs=2, validation_split=0.1)
+assert list(before.history) == ["loss", "val_loss"]
+assert len(before.epoch) == len(before.history["loss"]) == 2
+assert len(model.get_weights()) == 2, "the first fit builds the model"
 model.fit(
     x, y,
-    batch_size=64, epochs=9,
+    batch_size=64, epochs=LONG,
 )
 """
     path = script(text)
@@ -207,17 +236,59 @@ def test_fits_of_other_things_are_no_trainings():
         ("for i, b in enumerate(data):\n    step(b)", "in enumerate(STEPS(data))"),
         ("for e in range(3):\n    epoch()", "for e in range(3)"),
         ("for b in data:\n    print(b)", "for b in data"),
+        ("for b in data:\n    strategy.run(step, args=(b,))", "for b in STEPS(data)"),
+        ("while True:\n    step(next(it))", "for _ in STEPS(iter(int, 1))"),
+        ("while going():\n    step(next(it))", "while going()"),
+        ("for b in data:\n    critics(b)\n    step(b)", "for b in STEPS(data)"),
+        ("for fold in folds:\n    epoch()", "for fold in folds"),
     ],
 )
-def test_the_innermost_loop_that_trains_is_marked(loop, marked):
+def test_the_loop_whose_turns_are_steps_is_marked(loop, marked):
     functions = (
         "def step(b):\n    tf.GradientTape()\n"
         "def epoch():\n    for b in data:\n        step(b)\n"
+        "def critics(b):\n    for _ in range(5):\n        step(b)\n"
     )
     tree = ast.parse(functions + loop)
     MarkSteps(tree)
-    text = ast.unparse(tree).replace("__perfkit_steps__", "STEPS")
-    assert marked in text.partition("STEPS(data):\n        step(b)")[2]
+    said = ast.unparse(tree.body[-1]).replace("__perfkit_steps__", "STEPS")
+    assert marked in said.partition("\n")[0]
+
+
+def test_a_loop_within_a_step_is_not_marked():
+    text = """
+def step(b):
+    for _ in range(critic_steps):
+        critic.train_on_batch(b)
+    generator.train_on_batch(b)
+
+for epoch in range(9):
+    for b in data:
+        step(b)
+"""
+    tree = ast.parse(text)
+    assert MarkSteps(tree).count == 1
+    assert "for b in __perfkit_steps__(data)" in ast.unparse(tree)
+
+
+def test_the_longest_fit_is_known_by_names_of_numbers():
+    text = (
+        "LONG = 9\na.fit(x, y, epochs=5)\nb.fit(x, y, epochs=LONG)\nc.fit(x, y, 8, 7)"
+    )
+    tree = ast.parse(text)
+    assert longest(fit_calls(tree), tree).lineno == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "sure"),
+    [
+        ("model.fit(x, epochs=2)", True),
+        ("forest.fit(x, y)", False),
+        ("def fit(data, epochs): ...\nfit(data, epochs=2)", False),
+    ],
+)
+def test_a_fit_that_may_be_another_hides_no_loop(text, sure):
+    assert trains_by_fit(ast.parse(text)) == sure
 
 
 def test_steps_that_are_marked_by_hand_are_left_as_they_are():
@@ -244,6 +315,37 @@ def test_who_lets_a_script_write_says_so_beforehand(script, monkeypatch):
     assert not maker(script(FIT)).apart
 
 
+@pytest.mark.skipif(not LAYERS, reason="this system has no layers for users")
+def test_a_folder_with_another_disk_in_it_is_closed_and_what_is_beside_covered(
+    tmp_path,
+):
+    code = """
+import os, sys, tempfile
+from pathlib import Path
+from perfkit.diagnosis import contained
+
+home, tempfile.tempdir = Path(sys.argv[1]), sys.argv[2]
+os.environ["HOME"] = str(home)
+contained._own_view()
+contained._mount("tmpfs", home / "disk")
+contained.contain([home / "project"])
+for name in ("project/a", "beside/a", "disk/a", "a"):
+    try:
+        (home / name).write_text("written")
+        print("written")
+    except OSError as error:
+        print(error.strerror)
+"""
+    home, trial = tmp_path / "ada", tmp_path / "trial"
+    for folder in (home / "project", home / "beside", home / "disk", trial):
+        folder.mkdir(parents=True)
+    run = [sys.executable, "-c", code, str(home), str(trial)]
+    ended = subprocess.run(run, capture_output=True, text=True, cwd=home)
+    said = ended.stdout.splitlines()
+    assert said == [*["written"] * 3, "Read-only file system"], ended.stderr
+    assert [path for path in home.rglob("*") if path.is_file()] == []
+
+
 def test_the_outermost_of_several_folders_is_covered(tmp_path):
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
@@ -255,10 +357,43 @@ def test_the_outermost_of_several_folders_is_covered(tmp_path):
 
 
 def test_the_code_of_a_notebook_is_a_script(script):
+    loop = """
+@tf.function
+def train_step(x, y):
+    if tf.reduce_sum(x) > 1e9:  # Autograph, which reads the code, allows this.
+        x = x * 0.0
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    model.optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+
+for step, (a, b) in tf.data.Dataset.zip(data, data).repeat().enumerate():
+    train_step(a, b)
+"""
     cells = [
         {"cell_type": "markdown", "source": ["# model.fit(x)"]},
         {"cell_type": "code", "source": ["%pip install keras\n", "!ls\n", MODEL]},
-        {"cell_type": "code", "source": ["model.fit(x, y, batch_size=64)"]},
+        {"cell_type": "code", "source": ["data = tf.data.Dataset.from_tensors(x)\n"]},
+        {"cell_type": "code", "source": ["display(data)\n", "files = !ls"]},
+        {"cell_type": "code", "source": [loop]},
     ]
     path = script(json.dumps({"cells": cells}), "train.ipynb")
-    assert Facts(**looked(maker(path))[look.FACTS]).batch == 64
+    notes = looked(maker(path))
+    assert look.PROBLEM not in notes
+    facts = Facts(**notes[look.FACTS])
+    assert (facts.loop, facts.batch) == (True, 640)
+
+
+def test_what_only_ipython_understands_is_no_code_and_lines_stay(tmp_path):
+    code = [
+        "!pip install \\\n  keras\n",
+        "%%bash\nfor x in y; do :; done",
+        "%%time\nsay = (\n    'a'\n    % b\n)",
+        "last = 1",
+    ]
+    cells = [{"cell_type": "code", "source": [cell]} for cell in code]
+    path = tmp_path / "n.ipynb"
+    path.write_text(json.dumps({"cells": cells}))
+    tree = ast.parse(source(str(path)))
+    lines = [n.lineno for n in tree.body if isinstance(n, ast.Assign)]
+    assert lines == [6, 10]

@@ -8,7 +8,7 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import script
+from perfkit.diagnosis import script, script_code
 from perfkit.diagnosis.maker import InFile
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def digest(maker: Callable[[], Any]) -> str:
 def _read(path: str) -> str:
     if Path(path).stat().st_size > _LONGEST:
         raise OSError("The file is too long to be read for hints.")
-    return script.source(path)
+    return script_code.source(path)
 
 
 def _fitting(source: str) -> str:

@@ -1,0 +1,167 @@
+"""The code of a script or a notebook, read and never run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import linecache
+import tokenize
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# Whose call trains a model.
+FITS = frozenset({"fit", "fit_generator"})
+# What only the training of a network is given.
+_TRAINING_ONLY = frozenset(
+    {
+        *("epochs", "batch_size", "validation_data", "validation_split", "callbacks"),
+        *("steps_per_epoch", "class_weight", "verbose"),
+    }
+)
+# Where they stand in a call that names none.
+_EPOCHS_AT = 3
+# More files than this are no script's own.
+_MOST_FILES = 50
+
+
+def source(path: str) -> str:
+    """Read a script, or the code of a notebook as Python.
+
+    Raises:
+        SyntaxError: The file has no encoding that it says, or that Python reads.
+        ValueError: It is no notebook.
+    """
+    with tokenize.open(path) as file:
+        text = file.read()
+    return text if not path.endswith(".ipynb") else _code_cells(text)
+
+
+def parsed(path: str) -> ast.Module:
+    """Parse a file, in whatever encoding it says it has."""
+    return ast.parse(source(path), path)
+
+
+def keep_for_autograph(path: str) -> None:
+    """Let who asks for lines of a notebook get those of its code, not of the file.
+
+    TensorFlow reads the source of what it makes a graph of.
+    """
+    if path.endswith(".ipynb"):
+        text = source(path)
+        linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+
+
+def name_of_call(call: ast.Call) -> str:
+    """The last word of what is called; "" where it has none."""
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def fit_calls(tree: ast.AST) -> list[ast.Call]:
+    """Every call of ``fit`` that stands there, in the order of its lines."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    found = (c for c in calls if name_of_call(c) in FITS and _may_train(c))
+    return sorted(found, key=lambda call: call.lineno)
+
+
+def trains_by_fit(tree: ast.AST) -> bool:
+    """Whether it is sure that a call of ``fit`` here is one of Keras's own."""
+    own = any(getattr(n, "name", "") in FITS for n in ast.walk(tree))
+    given = (k.arg for call in fit_calls(tree) for k in call.keywords)
+    return not own and any(name in _TRAINING_ONLY for name in given)
+
+
+def longest(calls: list[ast.Call], tree: ast.AST) -> ast.Call:
+    """The call of ``fit`` with most epochs, as far as they can be read."""
+    numbers = {
+        name: node.value.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, int)
+        for name in _assigned(node)
+    }
+    return max(calls, key=lambda call: _epochs(call, numbers))
+
+
+def names_in(path: Path, seen: set[Path]) -> Iterator[str]:
+    """Every name that a file and those beside it that it imports speak of."""
+    if path in seen or len(seen) >= _MOST_FILES:
+        return
+    seen.add(path)
+    for node in ast.walk(parsed(str(path))):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name.partition(".")[0]
+                yield from _beside(path, alias.name, seen)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+            yield from (alias.name for alias in node.names)
+            yield from _beside(path, node.module or "", seen)
+            for alias in node.names:
+                yield from _beside(path, f"{node.module or ''}.{alias.name}", seen)
+
+
+def _code_cells(text: str) -> str:
+    # Imported here: only notebooks need it.
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    manager: Any = TransformerManager()  # type: ignore[no-untyped-call]
+    cells = []
+    for cell in json.loads(text).get("cells", []):
+        if cell.get("cell_type") != "code":
+            continue
+        code = "".join(cell["source"])
+        lines = manager.transform_cell(_timed_alone(code)).rstrip("\n")
+        # A line stays where it is, so that its number does not change.
+        missing = code.rstrip("\n").count("\n") - lines.count("\n")
+        cells.append(lines + "\n" * max(0, missing))
+    return "\n".join(cells)
+
+
+def _timed_alone(code: str) -> str:
+    """A cell that is only timed is code like any other."""
+    first, end, rest = code.partition("\n")
+    timed = first.strip() in ("%%time", "%%timeit", "%%capture")
+    return f"pass{end}{rest}" if timed else code
+
+
+def _may_train(call: ast.Call) -> bool:
+    """Whether it may be a model's: scalers and tokenizers are fitted to one thing."""
+    return len(call.args) + len(call.keywords) > 1
+
+
+def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    for target in targets:
+        name = getattr(target, "id", None) or getattr(target, "attr", None)
+        if name:
+            yield name
+
+
+def _epochs(call: ast.Call, numbers: dict[str, int]) -> int:
+    """The epochs that are written in a call, or behind a name; 1 where none are."""
+    given = [k.value for k in call.keywords if k.arg == "epochs"]
+    value = [*given, *call.args[_EPOCHS_AT : _EPOCHS_AT + 1], None][0]
+    if isinstance(value, ast.Constant):
+        return value.value if isinstance(value.value, int) else 1
+    name = getattr(value, "id", "") or getattr(value, "attr", "")
+    return numbers.get(str(name), 1)
+
+
+def _beside(path: Path, module: str, seen: set[Path]) -> Iterator[str]:
+    place = path.parent.joinpath(*module.strip(".").split("."))
+    for file in (place.with_suffix(".py"), place / "__init__.py"):
+        if module.strip(".") and file.is_file():
+            yield from names_in(file, seen)
