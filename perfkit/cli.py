@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from perfkit.displays import Display
+    from perfkit.findings.diagnosis import Diagnosis
     from perfkit.findings.store import Recorded
     from perfkit.running import Watched
 
@@ -107,6 +108,10 @@ def _diagnose(asked: Namespace) -> int:
     from perfkit.diagnosing import open_diagnosis
 
     _check_writable(asked.json)
+    if asked.diff and asked.json == "-":
+        raise BadParameterError(
+            "--diff and --json - both write to stdout; give --json a file."
+        )
     session = open_diagnosis(
         asked.training,
         asked.budget,
@@ -115,7 +120,21 @@ def _diagnose(asked: Namespace) -> int:
         arguments=asked.arguments,
         fit=asked.fit,
     )
-    return _watched(session, asked)
+    code = _watched(session, asked)
+    if asked.diff and session.finding:
+        _write_patch(session.finding, asked)
+    return code
+
+
+def _write_patch(found: Diagnosis, asked: Namespace) -> None:
+    from perfkit.diagnosis.edits.patch import patch
+    from perfkit.diagnosis.maker import maker
+
+    made = patch(found, maker(asked.training, asked.arguments, asked.fit), Path.cwd())
+    # In the file's own encoding and with its ends of lines.
+    sys.stdout.buffer.write(made.text)
+    for sentence in made.says:
+        print(f"perfkit: {sentence}", file=sys.stderr)
 
 
 def _profile(asked: Namespace) -> int:
@@ -154,7 +173,8 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
             raise
         told = f"interrupted; what was measured by then is in {kept}."
         raise KeyboardInterrupt(told) from None
-    _report(finding, _console(stderr=asked.json == "-"))
+    piped = asked.json == "-" or getattr(asked, "diff", False)
+    _report(finding, _console(stderr=piped))
     if asked.json:
         _write_json(finding, asked.json)
     if session.unsaved:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import itertools
 import json
 import os
 import re
@@ -183,10 +184,26 @@ def source(path: str) -> str:
         text = file.read()
     if not path.endswith(".ipynb"):
         return text
-    cells = json.loads(text).get("cells", [])
-    code = ["".join(c["source"]) for c in cells if c.get("cell_type") == "code"]
     # A line stays a line, so that its number does not change.
-    return _MAGIC.sub(r"\1pass", "\n".join(code))
+    return _MAGIC.sub(r"\1pass", "\n".join(_cells(text)))
+
+
+def cells(path: str) -> tuple[int, ...]:
+    """The lines in which a notebook's cells of code begin; none for all other files.
+
+    Raises:
+        ValueError: It is no notebook.
+    """
+    if not path.endswith(".ipynb"):
+        return ()
+    code = _cells(Path(path).read_text(encoding="utf-8"))
+    counts = (cell.count("\n") + 1 for cell in code[:-1])
+    return tuple(itertools.accumulate(counts, initial=1))
+
+
+def _cells(notebook: str) -> list[str]:
+    found = json.loads(notebook).get("cells", [])
+    return ["".join(c["source"]) for c in found if c.get("cell_type") == "code"]
 
 
 def parsed(path: str) -> ast.Module:

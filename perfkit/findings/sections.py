@@ -85,7 +85,7 @@ def _causes(found: Diagnosis) -> Section:
             _KINDS[cause.kind],
             f'"{plain(cause.swap, _NAME)}"' if cause.swap else "no swap",
             cause.grade,
-            plain_lines(cause.fix),
+            plain_lines(cause.to_type),
         )
         for number, cause in enumerate(found.causes, 1)
     )
@@ -209,9 +209,12 @@ def _untested(found: Diagnosis) -> Section:
 
 
 def _hints(found: Diagnosis) -> Section:
+    # What a cause names was measured, and stands with it.
+    measured = {line for cause in found.causes for e in cause.edits for line in e.lines}
     rows = tuple(
         (f"line {hint.line}", plain(hint.code, 120), plain(hint.says, _SENTENCE))
         for hint in found.hints
+        if hint.line not in measured
     )
     return Section(
         "Seen in the code, not measured", ("where", "what stands there", "hint"), rows

@@ -71,14 +71,14 @@ def hints_in(source: str, function: str = "", line: int = 0) -> tuple[Hint, ...]
     code = Code(source, function, line)
     # Python's own lines: others are broken by a form feed as well.
     lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    found = {(_line(node), says) for kind in _KINDS for node, says in kind(code)}
+    found = {(line_of(node), says) for kind in _KINDS for node, says in kind(code)}
     return tuple(
         Hint(line=line, code=lines[line - 1].strip()[:_WIDEST], says=says)
         for line, says in sorted(found)[:_MOST]
     )
 
 
-def _line(node: ast.AST) -> int:
+def line_of(node: ast.AST) -> int:
     """Where a reader looks for it: of a call, the line with what is called."""
     line: int | None = getattr(getattr(node, "func", None), "end_lineno", None)
     own: int = getattr(node, "lineno", 1)
