@@ -5,9 +5,11 @@ import json
 import shutil
 import subprocess
 import textwrap
+from types import SimpleNamespace
 
 import pytest
 
+from perfkit.cli import main
 from perfkit.diagnosis.edits import located
 from perfkit.diagnosis.edits.patch import patch
 from perfkit.diagnosis.maker import maker
@@ -33,6 +35,11 @@ CAUSES = {
     "copied ahead": "host-to-device",
     "one endless iterator": "epoch-boundary",
     "mixed_bfloat16": "precision",
+    "validation every 5 epochs": "validation",
+    "default threads": "threads",
+    "not unrolled": "unrolled",
+    "batch before map": "per-example-map",
+    "shuffle before map": "late-shuffle",
     "fixed signature": "retracing",
     "read from memory": "slow-read",
     "without input": "input-bound",
@@ -124,7 +131,6 @@ def test_an_argument_of_compile_is_set_however_the_call_is_written(tmp_path, bef
 @pytest.mark.parametrize(
     "unsure",
     [
-        "model.compile(**options)\n",
         "if small:\n    model.compile('adam')\nelse:\n    model.compile('sgd')\n",
         "for rate in rates:\n    model.compile(rate)\n    model.compile('sgd')\n",
         "import re\nre.compile('a')\n",
@@ -136,6 +142,12 @@ def test_no_line_is_told_where_another_may_be_meant(tmp_path, unsure):
     path = written(tmp_path, HEAD + unsure + FIT)
     (one,) = located(found("XLA"), maker(str(path))).causes
     assert one.edits == ()
+
+
+def test_a_call_that_is_given_more_than_is_written_is_shown_alone(tmp_path):
+    path = written(tmp_path, HEAD + "model.compile(**options)\n" + FIT)
+    (one,) = located(found("XLA"), maker(str(path))).causes
+    assert str(one.edits[0]) == "train.py, line 4\n  now: model.compile(**options)"
 
 
 def test_a_model_with_a_compile_of_its_own_is_told_where_that_calls_keras(tmp_path):
@@ -340,6 +352,38 @@ def test_what_is_not_seen_of_the_data_is_changed_where_fit_is_given_them(tmp_pat
     )
 
 
+def test_settings_that_were_seen_are_deleted(tmp_path):
+    threads = "tf.config.threading.set_{}_op_parallelism_threads(N)\n"
+    lines = [threads.format("intra"), threads.format("inter")]
+    seen = {"threads": ["tf.config.threading.set_intra_op_parallelism_threads(1)"]}
+    lines.append("os.environ['OMP_NUM_THREADS'] = '1'\n")
+    seen["threads"].append('os.environ["OMP_NUM_THREADS"] = "1"')
+    before, after = "".join([*lines, FIT]), "".join([lines[1], FIT])
+    check(tmp_path, before, after, "default threads", settings=seen)
+    assert changed(tmp_path, HEAD + FIT, "default threads", settings=seen) == ""
+
+
+def test_layers_are_no_longer_unrolled(tmp_path):
+    lstm = "model.add(keras.layers.LSTM(8, {}return_sequences=True))\n"
+    before, after = lstm.format("unroll=True, "), lstm.format("")
+    check(tmp_path, before + FIT, after + FIT, "not unrolled")
+
+
+@pytest.mark.parametrize("sep", ["", "\ndata = data"])
+def test_a_stage_is_moved_in_front_of_maps(tmp_path, sep):
+    chain = "data = tf.data.Dataset.range(9){}\n" + FIT
+    maps = f".map(f){sep}.map(g)"
+    facts = pipeline("range", "map", "map", "batch", "shuffle")
+    facts["pipeline"]["for batches"] = ["g"]
+    before = chain.format(f"{sep}{maps}{sep}.batch(8){sep}.shuffle(9)")
+    after = chain.format(f"{sep}.map(f).batch(8){sep}.map(g){sep}.shuffle(9)")
+    check(tmp_path, before, after, "batch before map", **facts)
+    facts = pipeline("range", "map", "map", "shuffle", "batch")
+    before = chain.format(f"{sep}{maps}{sep}.shuffle(9){sep}.batch(8)")
+    after = chain.format(f"{sep}.shuffle(9).map(f){sep}.map(g){sep}.batch(8)")
+    check(tmp_path, before, after, "shuffle before map", **facts)
+
+
 def test_without_a_name_for_tensorflow_no_constant_of_it_is_written(tmp_path):
     source = "import keras\nmodel = keras.Sequential()\nmodel.fit(data, epochs=2)\n"
     assert changed(tmp_path, source, "prefetch", **pipeline("whatever")) == ""
@@ -388,6 +432,8 @@ def test_the_workers_of_a_dataset_of_ones_own_are_told_to_its_base(tmp_path):
     [
         ("without Python", pipeline(python=["numpy_function"]), 5),
         ("fixed signature", {"retraced": {"Trainer.step": {}}}, 7),
+        ("without input", {}, 9),
+        ("parallel maps", pipeline("whatever", "map", "map"), None),
     ],
 )
 def test_what_is_more_than_a_line_has_its_place_shown(tmp_path, swap, facts, line):
@@ -397,8 +443,8 @@ def test_what_is_more_than_a_line_has_its_place_shown(tmp_path, swap, facts, lin
     )
     path = written(tmp_path, HEAD + source + FIT)
     (one,) = located(found(swap, **facts), maker(str(path))).causes
-    (edit,) = one.edits
-    assert (edit.line, edit.new) == (line, None)
+    assert [edit.new for edit in one.edits] == [None] * bool(line)
+    assert [edit.line for edit in one.edits] == [line] * bool(line)
 
 
 MAKER = """
@@ -551,3 +597,31 @@ def test_a_saved_diagnosis_without_lines_is_read(tmp_path):
         one.pop("edits", None)
     (one,) = parsed(json.dumps(data).encode(), "old.json").causes
     assert one.edits == ()
+
+
+def diagnosed_by(monkeypatch, diagnosed):
+    """Let the command line have diagnosed this."""
+    session = SimpleNamespace(finding=diagnosed)
+    monkeypatch.setattr("perfkit.diagnosing.open_diagnosis", lambda *_, **__: session)
+    monkeypatch.setattr("perfkit.cli._watched", lambda *_: 0)
+
+
+def test_the_command_writes_the_patch_alone_to_stdout(tmp_path, monkeypatch, capsys):
+    path = written(tmp_path, HEAD + FIT)
+    monkeypatch.chdir(tmp_path)
+    diagnosed_by(monkeypatch, found("without progress bar"))
+    assert main(["diagnose", str(path), "--diff"]) == 0
+    out, said = capsys.readouterr()
+    assert out.startswith("--- a/train.py\n+++ b/train.py\n@@ ")
+    assert said.startswith('perfkit: The patch makes "without progress bar".')
+    diagnosed_by(monkeypatch, found())
+    assert main(["diagnose", str(path), "--diff"]) == 0
+    assert capsys.readouterr() == (
+        "",
+        "perfkit: There is no patch: no cause was found.\n",
+    )
+
+
+def test_two_things_for_stdout_are_refused(capsys):
+    assert main(["diagnose", "train.py", "--diff", "--json", "-"]) == 2
+    assert "--diff and --json - both write to stdout" in capsys.readouterr().err

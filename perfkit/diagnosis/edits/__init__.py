@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perfkit.findings.diagnosis import Cause, Diagnosis
 
 # Of these one change excludes another, however many were measured.
-_EXCLUSIVE = ("small-batch", "precision", "epoch-boundary")
+_EXCLUSIVE = ("small-batch", "precision", "epoch-boundary", "validation")
 
 
 @dataclass(frozen=True)

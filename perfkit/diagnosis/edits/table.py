@@ -7,9 +7,10 @@ A function yields what it does to the text. Where it is not sure of the place it
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from perfkit.diagnosis.edits.places import (
     FIT_ARGUMENTS,
@@ -37,6 +38,13 @@ _SERIAL = {
 }
 # As many arguments of compile stand in front of those that are set here.
 _COMPILED_BY_PLACE = 5
+# The causes of the settings that are left off, by the names of the swaps.
+_SETTINGS = {
+    "without debugging": "debugging",
+    "default threads": "threads",
+    "without determinism": "determinism",
+    "float32": "float64",
+}
 _DATASETS = ("PyDataset", "Sequence")
 # Where Keras has its policies, by the module that was imported.
 _POLICIES = {
@@ -96,6 +104,24 @@ def quiet(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     yield from _fitted(places, "verbose", "2")
 
 
+def left_off(places: Places, match: re.Match[str]) -> Iterator[Splice]:
+    """Delete the lines that set what slows it, as the first look has seen them."""
+    cause = _SETTINGS[match[0]]
+    listed = list(places.facts.get("settings", {}).get(cause) or ())
+    if cause == "threads" and places.facts.get("pipeline", {}).get("threads"):
+        listed.append("private_threadpool_size")
+    for line in _some(listed):
+        (one,) = _only([n for n in places.code.nodes if _sets(n, line)])
+        yield from _deleted(places, one)
+
+
+def rolled(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+    """Leave ``unroll=True`` out of the layers that have it."""
+    given = [place_of(call, "unroll") for call in places.code.calls]
+    for at in _some([at for at in given if at and _is_on(places, value_at(*at))]):
+        yield from places.text.remove(*at)
+
+
 def validate_seldom(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Validate after every fifth epoch, or after the last one."""
     often = places.value("validation_freq")
@@ -135,7 +161,7 @@ def without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
 def parallel_maps(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Let every stage that works on one element at a time work on several."""
     for place, stage in enumerate(_stages(places)):
-        if stage["kind"] not in _SERIAL or stage["parallel"]:
+        if not _is_serial(stage):
             continue
         call = _sure(places.stages.get(place))
         autotune = f"{_sure(places.tensorflow(call))}.data.AUTOTUNE"
@@ -187,6 +213,21 @@ def cache(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     yield from places.text.call_on(_made_by(places, point["after"]), *methods)
 
 
+def batch_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+    """Put the batch in front of the maps that do the same to a batch."""
+    maps = len(_some(places.facts["pipeline"].get("for batches") or []))
+    batch = [one["kind"] for one in _stages(places)].index("batch")
+    yield from _moved(places, batch, maps)
+
+
+def shuffle_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+    """Put the first shuffle behind maps in front of them."""
+    kinds = [one["kind"] for one in _stages(places)]
+    shuffle = kinds.index("shuffle", kinds.index("map"))
+    maps = len(list(itertools.takewhile("map".__eq__, kinds[:shuffle][::-1])))
+    yield from _moved(places, shuffle, maps)
+
+
 def prefetch(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Make batches ahead, as the last stage."""
     last = places.chain[-1] if places.chain else UNSEEN
@@ -236,11 +277,15 @@ _TABLE: tuple[tuple[str, Row], ...] = (
     ("XLA", xla),
     (r"(\d+) steps at a time", many_steps),
     ("without progress bar", quiet),
-    ("without validation", validate_seldom),
+    ("without debugging|default threads|without determinism|float32", left_off),
+    ("not unrolled", rolled),
+    (r"without validation|validation every \d+ epochs", validate_seldom),
     (r"without (\w+)(?: \((\d+)\))?", without_callback),
     ("parallel maps", parallel_maps),
     (r"batch ×(\d+)", larger_batch),
     (r"(\d+) workers", more_workers),
+    ("shuffle before map", shuffle_first),
+    ("batch before map", batch_first),
     ("cache", cache),
     ("prefetch", prefetch),
     ("one endless iterator", endless),
@@ -289,11 +334,38 @@ def _reader(places: Places, _: Cause) -> ast.AST:
     return _sure(places.stages.get(reads[0] if reads else -1))
 
 
-_SHOWN: dict[str, Callable[[Places, Cause], ast.AST]] = {
+def _data(places: Places, _: Cause) -> ast.AST | None:
+    return places.fit.data if places.fit else None
+
+
+def _fit(places: Places, _: Cause) -> ast.AST | None:
+    return places.fit.within if places.fit else None
+
+
+def _serial(places: Places, _: Cause) -> ast.AST | None:
+    """The first stage that works on one element at a time."""
+    serial = [at for at, one in enumerate(_stages(places)) if _is_serial(one)]
+    return places.stages.get(serial[0] if serial else -1)
+
+
+def _kept(places: Places, _: Cause) -> ast.AST | None:
+    """What makes that which could be kept."""
+    return _made_by(places, _sure(places.facts["pipeline"].get("cache"))["after"])
+
+
+_SHOWN: dict[str, Callable[[Places, Cause], ast.AST | None]] = {
+    "callback": _callback,
+    "epoch-boundary": _data,
+    "input-bound": _data,
+    "no-cache": _kept,
+    "no-prefetch": _data,
     "python-input": _python,
     "retracing": _retraced,
-    "callback": _callback,
+    "serial-map": _serial,
     "slow-read": _reader,
+    "step-overhead": lambda places, _: places.compile,
+    "validation": _fit,
+    "xla": lambda places, _: places.compile,
 }
 
 
@@ -341,6 +413,19 @@ def _deleted(places: Places, node: ast.Call | ast.Assign) -> Iterator[Splice]:
     if not splices:
         raise Unsure
     yield from splices
+
+
+def _is_serial(stage: dict[str, Any]) -> bool:
+    return stage["kind"] in _SERIAL and not stage["parallel"]
+
+
+def _sets(node: ast.AST, line: str) -> TypeGuard[ast.Call | ast.Assign]:
+    """Whether code sets what a line sets, its value being written in whatever way."""
+    name = line.partition("(")[0].split(".")[-1]
+    if isinstance(node, ast.Assign):
+        target = ast.unparse(node.targets[0]).replace("'", '"')
+        return called(node.targets[0]) == name or line.startswith(f"{target} = ")
+    return isinstance(node, ast.Call) and called(node) == name
 
 
 def _unappended(
@@ -407,6 +492,15 @@ def _taken_out(places: Places, call: ast.Call) -> tuple[str, list[Splice]]:
     return method, [(start, end, "")]
 
 
+def _moved(places: Places, stage: int, over: int) -> Iterator[Splice]:
+    """Put a stage in front of so many stages."""
+    if not 0 < over < stage:
+        raise Unsure
+    method, splices = _taken_out(places, _sure(places.stages.get(stage)))
+    yield from splices
+    yield from places.text.call_on(_made_by(places, stage - over - 1), method)
+
+
 def _datasets(places: Places) -> list[ast.ClassDef]:
     return [
         one
@@ -445,6 +539,12 @@ def _is_on(places: Places, node: ast.expr) -> bool:
 
 def _sure(found: T | None) -> T:
     if found is None or found == "":
+        raise Unsure
+    return found
+
+
+def _some(found: list[T]) -> list[T]:
+    if not found:
         raise Unsure
     return found
 
