@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from perfkit.findings.diagnosis import Cause, Diagnosis
 
+# What does not change while a diagnosis runs.
+_FACTS = ("batch", "callbacks", "data", "pipeline", "retraced", "settings", "steps")
 # Of these one change excludes another, however many were measured.
 _EXCLUSIVE = ("small-batch", "precision", "epoch-boundary", "validation")
 
@@ -60,7 +62,7 @@ def located(found: Diagnosis, maker: Callable[[], Any]) -> Diagnosis:
         source = code_of(maker)
     except UNREADABLE:
         return found
-    facts = json.dumps(found.facts, default=str)
+    facts = _known(found)
     edits = [tuple(_edits(source, cause, facts)) for cause in found.causes]
     pairs = zip(found.causes, edits, strict=True)
     return replace(found, causes=tuple(replace(c, edits=e) for c, e in pairs))
@@ -74,7 +76,7 @@ def rewritten(found: Diagnosis, source: Source) -> tuple[str, tuple[Cause, ...]]
     """
     text = source.text
     applied: list[Cause] = []
-    facts = json.dumps(found.facts, default=str)
+    facts = _known(found)
     rows = {cause.swap: row(cause.swap) for cause in found.causes}
     typed = [cause for cause in found.causes if rows[cause.swap]]
     for cause in sorted(typed, key=lambda one: (rows[one.swap] or (0,))[0]):
@@ -122,6 +124,11 @@ def lines_between(source: Source, new: str) -> Iterator[Edit]:
         yield _edit(source, start + 1, old, "\n".join(new_lines[first:last]))
 
 
+def _known(found: Diagnosis) -> str:
+    """The facts that say what to change; as text, so that answers can be kept."""
+    return json.dumps({name: found.facts.get(name) for name in _FACTS}, default=str)
+
+
 def _edits(source: Source, cause: Cause, facts: str) -> Iterator[Edit]:
     changed = _changed(source, cause.swap, facts)
     if changed is not None:
@@ -154,7 +161,7 @@ def _changed(source: Source, swap: str, facts: str) -> str | None:
     try:
         changed = places.text.applied(list(function(places, match)))
         ast.parse(changed)
-    except (Unsure, *UNREADABLE):
+    except (Unsure, LookupError, *UNREADABLE):
         return None
     return changed if changed != source.text else None
 

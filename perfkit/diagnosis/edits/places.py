@@ -136,7 +136,7 @@ class Places:
         As many of the last stages as are sure; none where code and pipeline differ.
         """
         kinds = [
-            one["kind"] for one in self.facts.get("pipeline", {}).get("stages", ())
+            one["kind"] for one in (self.facts.get("pipeline") or {}).get("stages", ())
         ]
         found: dict[int, ast.Call] = {}
         for place, stage in zip(

@@ -107,8 +107,8 @@ def quiet(places: Places, _: re.Match[str]) -> Iterator[Splice]:
 def left_off(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     """Delete the lines that set what slows it, as the first look has seen them."""
     cause = _SETTINGS[match[0]]
-    listed = list(places.facts.get("settings", {}).get(cause) or ())
-    if cause == "threads" and places.facts.get("pipeline", {}).get("threads"):
+    listed = list((places.facts.get("settings") or {}).get(cause) or ())
+    if cause == "threads" and _pipeline(places).get("threads"):
         listed.append("private_threadpool_size")
     for line in _some(listed):
         (one,) = _only([n for n in places.code.nodes if _sets(n, line)])
@@ -203,7 +203,7 @@ def more_workers(places: Places, match: re.Match[str]) -> Iterator[Splice]:
 
 def cache(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Keep what a stage makes; a shuffle in front of it goes behind."""
-    point = _sure(places.facts["pipeline"].get("cache"))
+    point = _sure(_pipeline(places).get("cache"))
     methods = [".cache()"]
     for place in point["moved"]:
         call = _sure(places.stages.get(place))
@@ -215,7 +215,7 @@ def cache(places: Places, _: re.Match[str]) -> Iterator[Splice]:
 
 def batch_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Put the batch in front of the maps that do the same to a batch."""
-    maps = len(_some(places.facts["pipeline"].get("for batches") or []))
+    maps = len(_some(_pipeline(places).get("for batches") or []))
     batch = [one["kind"] for one in _stages(places)].index("batch")
     yield from _moved(places, batch, maps)
 
@@ -298,13 +298,13 @@ def shown(places: Places, cause: Cause) -> ast.AST | None:
     """The one place that a cause is about, where what to write there is open."""
     try:
         return _SHOWN[cause.cause](places, cause) if cause.cause in _SHOWN else None
-    except Unsure:
+    except (Unsure, LookupError):
         return None
 
 
 def _python(places: Places, _: Cause) -> ast.AST:
     """What runs Python for each element."""
-    ways = places.facts.get("pipeline", {}).get("python", ())
+    ways = _pipeline(places).get("python", ())
     calls = [c for c in places.code.calls if called(c) in ways]
     own = _datasets(places) if "PyDataset" in ways else []
     found: list[ast.AST] = [*calls, *own]
@@ -350,7 +350,7 @@ def _serial(places: Places, _: Cause) -> ast.AST | None:
 
 def _kept(places: Places, _: Cause) -> ast.AST | None:
     """What makes that which could be kept."""
-    return _made_by(places, _sure(places.facts["pipeline"].get("cache"))["after"])
+    return _made_by(places, _sure(_pipeline(places).get("cache"))["after"])
 
 
 _SHOWN: dict[str, Callable[[Places, Cause], ast.AST | None]] = {
@@ -509,8 +509,12 @@ def _datasets(places: Places) -> list[ast.ClassDef]:
     ]
 
 
+def _pipeline(places: Places) -> dict[str, Any]:
+    return places.facts.get("pipeline") or {}
+
+
 def _stages(places: Places) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = places.facts.get("pipeline", {}).get("stages", [])
+    found: list[dict[str, Any]] = _pipeline(places).get("stages", [])
     return found
 
 
