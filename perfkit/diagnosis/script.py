@@ -201,6 +201,17 @@ def cells(path: str) -> tuple[int, ...]:
     return tuple(itertools.accumulate(counts, initial=1))
 
 
+def in_cell(line: int, starts: tuple[int, ...]) -> tuple[int, int]:
+    """Which cell a line of all the code stands in, from 1, and which line it is there.
+
+    Args:
+        line: From 1.
+        starts: As ``cells`` has them; without any, the cell is 0.
+    """
+    before = [start for start in starts if start <= line]
+    return len(before), line - before[-1] + 1 if before else line
+
+
 def _cells(notebook: str) -> list[str]:
     found = json.loads(notebook).get("cells", [])
     return ["".join(c["source"]) for c in found if c.get("cell_type") == "code"]

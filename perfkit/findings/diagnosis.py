@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 # Not for type checkers alone: files are held against these types.
-from perfkit.findings.edits import Edit  # noqa: TC001
+from perfkit.findings.edits import Edit, cell_in_words
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.record import Machine  # noqa: TC001
 from perfkit.measure.statistics import Comparison, Timing  # noqa: TC001
@@ -111,12 +111,20 @@ class Hint:
         line: Of the file or the cell, from 1.
         code: That line.
         says: What is often wrong with it, in a sentence.
+        cell: Of a notebook: which of its cells of code, from 1; 0 for all else.
     """
 
     line: int
     code: str
     says: str
     grade: Literal["not tested"] = "not tested"
+    cell: int = 0
+
+    @property
+    def where(self) -> str:
+        """The place in words: ``"line 12"``."""
+        cell = cell_in_words(self.cell)
+        return ", ".join(filter(None, [cell, f"line {self.line}"]))
 
 
 @dataclass(frozen=True, kw_only=True)

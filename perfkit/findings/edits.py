@@ -28,14 +28,13 @@ class Edit:
 
     @property
     def lines(self) -> range:
-        """The numbers of the old lines; none of a notebook, whose cells count anew."""
-        count = 0 if self.cell else self.old.count("\n") + 1
-        return range(self.line, self.line + count)
+        """The numbers of the old lines."""
+        return range(self.line, self.line + self.old.count("\n") + 1)
 
     @property
     def where(self) -> str:
         """The place in words: ``"train.py, line 12"``."""
-        cell = f"code cell {self.cell}" if self.cell else "" if self.file else "cell"
+        cell = cell_in_words(self.cell) or ("" if self.file else "cell")
         last = self.line + self.old.count("\n")
         lines = (
             f"line {self.line}" if last == self.line else f"lines {self.line}-{last}"
@@ -53,3 +52,8 @@ class Edit:
             rows += [f"  new: {line}" for line in shown[len(old) :]]
         deleted = ", delete" if self.new == "" else ""
         return "\n".join([f"{self.where}{deleted}", *rows])
+
+
+def cell_in_words(cell: int) -> str:
+    """Which cell of a notebook it is; "" for what is none."""
+    return f"code cell {cell}" if cell else ""

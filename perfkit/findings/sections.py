@@ -210,11 +210,12 @@ def _untested(found: Diagnosis) -> Section:
 
 def _hints(found: Diagnosis) -> Section:
     # What a cause names was measured, and stands with it.
-    measured = {line for cause in found.causes for e in cause.edits for line in e.lines}
+    edits = [edit for cause in found.causes for edit in cause.edits]
+    measured = {(edit.cell, line) for edit in edits for line in edit.lines}
     rows = tuple(
-        (f"line {hint.line}", plain(hint.code, 120), plain(hint.says, _SENTENCE))
+        (hint.where, plain(hint.code, 120), plain(hint.says, _SENTENCE))
         for hint in found.hints
-        if hint.line not in measured
+        if (hint.cell, hint.line) not in measured
     )
     return Section(
         "Seen in the code, not measured", ("where", "what stands there", "hint"), rows

@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import textwrap
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from perfkit.cli import main
 from perfkit.diagnosis.edits import located
 from perfkit.diagnosis.edits.patch import patch
+from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.maker import maker
 from tests.diagnosis.diagnosed import cause, diagnosis
 
@@ -541,6 +543,18 @@ def test_a_notebook_is_told_by_cell_and_line(tmp_path):
         "  new: model.fit(data, epochs=9, verbose=2)",
     ]
     assert any("notebook" in sentence for sentence in said.says)
+
+
+def test_a_hint_in_a_notebook_is_told_by_cell_and_line(tmp_path):
+    cells = [HEAD, "# eager\nmodel.run_eagerly = True\n", FIT]
+    listed = [{"cell_type": "code", "source": [source]} for source in cells]
+    path = tmp_path / "train.ipynb"
+    path.write_text(json.dumps({"cells": listed}))
+    (hint,) = hints(maker(str(path)))
+    assert hint.where == "code cell 2, line 2"
+    seen = replace(found("graph"), hints=(hint,))
+    assert "code cell 2, line 2: model.run_eagerly = True" in repr(seen)
+    assert "line 2: model" not in repr(located(seen, maker(str(path))))
 
 
 def test_nothing_to_change_is_an_empty_patch_and_a_sentence(tmp_path):

@@ -19,7 +19,7 @@ from perfkit.diagnosis.edits.table import Unsure, row, shown
 from perfkit.diagnosis.hints import line_of
 from perfkit.diagnosis.hints.source import UNREADABLE, source_of
 from perfkit.diagnosis.maker import InFile
-from perfkit.diagnosis.script import Script, cells, fit_calls
+from perfkit.diagnosis.script import Script, cells, fit_calls, in_cell
 from perfkit.findings.edits import Edit
 
 if TYPE_CHECKING:
@@ -142,12 +142,8 @@ def _edits(source: Source, cause: Cause, facts: str) -> Iterator[Edit]:
 
 
 def _edit(source: Source, line: int, old: str, new: str | None) -> Edit:
-    before = [at for at in source.cells if at <= line]
-    if before:
-        line -= before[-1] - 1
-    return Edit(
-        file=Path(source.path).name, cell=len(before), line=line, old=old, new=new
-    )
+    cell, line = in_cell(line, source.cells)
+    return Edit(file=Path(source.path).name, cell=cell, line=line, old=old, new=new)
 
 
 # Asked for again after each trial, while the machine is being measured.
