@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.edits.places import Places
-from perfkit.diagnosis.edits.table import Unsure, row, shown
+from perfkit.diagnosis.edits.shown import shown
+from perfkit.diagnosis.edits.table import Unsure, row
 from perfkit.diagnosis.hints import line_of
 from perfkit.diagnosis.hints.source import UNREADABLE, source_of
 from perfkit.diagnosis.maker import InFile

@@ -10,7 +10,7 @@ import ast
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from perfkit.diagnosis.edits.places import (
     FIT_ARGUMENTS,
@@ -24,9 +24,6 @@ from perfkit.diagnosis.edits.places import (
 from perfkit.diagnosis.edits.text import Splice
 from perfkit.diagnosis.hints.known import UNSEEN
 from perfkit.diagnosis.hints.names import called, dotted, keyword
-
-if TYPE_CHECKING:
-    from perfkit.findings.diagnosis import Cause
 
 T = TypeVar("T")
 Row = Callable[[Places, re.Match[str]], Iterator[Splice]]
@@ -108,10 +105,10 @@ def left_off(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     """Delete the lines that set what slows it, as the first look has seen them."""
     cause = _SETTINGS[match[0]]
     listed = list((places.facts.get("settings") or {}).get(cause) or ())
-    if cause == "threads" and _pipeline(places).get("threads"):
+    if cause == "threads" and pipeline_of(places).get("threads"):
         listed.append("private_threadpool_size")
     for line in _some(listed):
-        (one,) = _only([n for n in places.code.nodes if _sets(n, line)])
+        (one,) = only([n for n in places.code.nodes if _sets(n, line)])
         yield from _deleted(places, one)
 
 
@@ -143,7 +140,7 @@ def without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     if name not in listed or given is None:
         raise Unsure
     if isinstance(found, ast.Call) and called(found) == name:
-        within, place = _sure(places.argument("callbacks"))
+        within, place = sure(places.argument("callbacks"))
         yield from places.text.remove(within, place)
         return
     if not isinstance(found, ast.List | ast.Tuple):
@@ -160,11 +157,11 @@ def without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
 
 def parallel_maps(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Let every stage that works on one element at a time work on several."""
-    for place, stage in enumerate(_stages(places)):
-        if not _is_serial(stage):
+    for place, stage in enumerate(stages_of(places)):
+        if not is_serial(stage):
             continue
-        call = _sure(places.stages.get(place))
-        autotune = f"{_sure(places.tensorflow(call))}.data.AUTOTUNE"
+        call = sure(places.stages.get(place))
+        autotune = f"{sure(places.tensorflow(call))}.data.AUTOTUNE"
         by_place = _SERIAL[stage["kind"]]
         yield from _set(places, call, "num_parallel_calls", autotune, by_place)
 
@@ -181,48 +178,48 @@ def larger_batch(places: Places, match: re.Match[str]) -> Iterator[Splice]:
             size = _times(places, given, times)
         yield from _fitted(places, "batch_size", size)
         return
-    kinds = [one["kind"] for one in _stages(places)]
+    kinds = [one["kind"] for one in stages_of(places)]
     at = [place for place, kind in enumerate(kinds) if kind == "batch"]
-    call = _sure(places.stages.get(at[-1] if at else -1))
-    given = _sure(keyword(call, "batch_size", 0))
+    call = sure(places.stages.get(at[-1] if at else -1))
+    given = sure(keyword(call, "batch_size", 0))
     size = _times(places, given, times)
     yield from _set(places, call, "batch_size", size, ("batch_size",))
 
 
 def more_workers(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     """Tell a PyDataset how many threads make its batches."""
-    (one,) = _only(_datasets(places))
+    (one,) = only(datasets(places))
     own = [f for f in one.body if getattr(f, "name", "") == "__init__"]
     calls = [c for c in places.code.calls if called(c) == one.name]
     if own:
         inner = (c for c in ast.walk(own[0]) if isinstance(c, ast.Call))
         calls = [c for c in inner if ast.unparse(c.func) == "super().__init__"]
-    (call,) = _only(calls)
+    (call,) = only(calls)
     yield from _set(places, call, "workers", match[1])
 
 
 def cache(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Keep what a stage makes; a shuffle in front of it goes behind."""
-    point = _sure(_pipeline(places).get("cache"))
+    point = sure(pipeline_of(places).get("cache"))
     methods = [".cache()"]
     for place in point["moved"]:
-        call = _sure(places.stages.get(place))
+        call = sure(places.stages.get(place))
         method, splices = _taken_out(places, call)
         methods.append(method)
         yield from splices
-    yield from places.text.call_on(_made_by(places, point["after"]), *methods)
+    yield from places.text.call_on(made_by(places, point["after"]), *methods)
 
 
 def batch_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Put the batch in front of the maps that do the same to a batch."""
-    maps = len(_some(_pipeline(places).get("for batches") or []))
-    batch = [one["kind"] for one in _stages(places)].index("batch")
+    maps = len(_some(pipeline_of(places).get("for batches") or []))
+    batch = [one["kind"] for one in stages_of(places)].index("batch")
     yield from _moved(places, batch, maps)
 
 
 def shuffle_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Put the first shuffle behind maps in front of them."""
-    kinds = [one["kind"] for one in _stages(places)]
+    kinds = [one["kind"] for one in stages_of(places)]
     shuffle = kinds.index("shuffle", kinds.index("map"))
     maps = len(list(itertools.takewhile("map".__eq__, kinds[:shuffle][::-1])))
     yield from _moved(places, shuffle, maps)
@@ -231,25 +228,25 @@ def shuffle_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
 def prefetch(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Make batches ahead, as the last stage."""
     last = places.chain[-1] if places.chain else UNSEEN
-    ran = [one["kind"] for one in _stages(places)][-1:]
+    ran = [one["kind"] for one in stages_of(places)][-1:]
     same = ran == [KINDS.get(last.name, last.name)] and last.call
-    data = _sure(same or (places.fit.data if places.fit else None))
-    autotune = f"{_sure(places.tensorflow(data))}.data.AUTOTUNE"
+    data = sure(same or (places.fit.data if places.fit else None))
+    autotune = f"{sure(places.tensorflow(data))}.data.AUTOTUNE"
     yield from places.text.call_on(data, f".prefetch({autotune})")
 
 
 def copied_ahead(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Copy batches to the GPU ahead, as the very last stage."""
-    data = _sure(places.fit.data if places.fit else None)
-    tf = _sure(places.tensorflow(data))
+    data = sure(places.fit.data if places.fit else None)
+    tf = sure(places.tensorflow(data))
     ahead = f'{tf}.data.experimental.prefetch_to_device("/GPU:0")'
     yield from places.text.call_on(data, f".apply({ahead})")
 
 
 def endless(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Give data without an end, and say how many steps an epoch has."""
-    data = _sure(places.fit.data if places.fit else None)
-    steps = _sure(places.facts.get("steps"))
+    data = sure(places.fit.data if places.fit else None)
+    steps = sure(places.facts.get("steps"))
     yield from places.text.call_on(data, ".repeat()")
     yield from _fitted(places, "steps_per_epoch", f"{steps}")
 
@@ -259,7 +256,7 @@ def policy(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     model = _model(places)
     for module, where in _POLICIES.items():
         for name, statement in places.imports(model, module):
-            _, body = _sure(places.statement(statement))
+            _, body = sure(places.statement(statement))
             later = body[body.index(statement) :]
             run = [at for at, one in enumerate(later) if not is_import(one)]
             last = later[run[0] - 1 if run else -1]
@@ -294,83 +291,8 @@ _TABLE: tuple[tuple[str, Row], ...] = (
 )
 
 
-def shown(places: Places, cause: Cause) -> ast.AST | None:
-    """The one place that a cause is about, where what to write there is open."""
-    try:
-        return _SHOWN[cause.cause](places, cause) if cause.cause in _SHOWN else None
-    except (Unsure, LookupError):
-        return None
-
-
-def _python(places: Places, _: Cause) -> ast.AST:
-    """What runs Python for each element."""
-    ways = _pipeline(places).get("python", ())
-    calls = [c for c in places.code.calls if called(c) in ways]
-    own = _datasets(places) if "PyDataset" in ways else []
-    found: list[ast.AST] = [*calls, *own]
-    (one,) = _only(found)
-    return one
-
-
-def _retraced(places: Places, _: Cause) -> ast.AST:
-    """The function that is traced anew."""
-    names = {name.split(".")[-1] for name in places.facts.get("retraced") or ()}
-    defined = [f for f in places.code.functions if getattr(f, "name", "") in names]
-    (one,) = _only(defined)
-    return one
-
-
-def _callback(places: Places, cause: Cause) -> ast.AST:
-    """The class of a callback."""
-    (one,) = _only(
-        [c for c in places.code.classes if cause.swap == f"without {c.name}"]
-    )
-    return one
-
-
-def _reader(places: Places, _: Cause) -> ast.AST:
-    """What reads records out of files."""
-    reads = [at for at, one in enumerate(_stages(places)) if one["records"]]
-    return _sure(places.stages.get(reads[0] if reads else -1))
-
-
-def _data(places: Places, _: Cause) -> ast.AST | None:
-    return places.fit.data if places.fit else None
-
-
-def _fit(places: Places, _: Cause) -> ast.AST | None:
-    return places.fit.within if places.fit else None
-
-
-def _serial(places: Places, _: Cause) -> ast.AST | None:
-    """The first stage that works on one element at a time."""
-    serial = [at for at, one in enumerate(_stages(places)) if _is_serial(one)]
-    return places.stages.get(serial[0] if serial else -1)
-
-
-def _kept(places: Places, _: Cause) -> ast.AST | None:
-    """What makes that which could be kept."""
-    return _made_by(places, _sure(_pipeline(places).get("cache"))["after"])
-
-
-_SHOWN: dict[str, Callable[[Places, Cause], ast.AST | None]] = {
-    "callback": _callback,
-    "epoch-boundary": _data,
-    "input-bound": _data,
-    "no-cache": _kept,
-    "no-prefetch": _data,
-    "python-input": _python,
-    "retracing": _retraced,
-    "serial-map": _serial,
-    "slow-read": _reader,
-    "step-overhead": lambda places, _: places.compile,
-    "validation": _fit,
-    "xla": lambda places, _: places.compile,
-}
-
-
 def _compiled(places: Places, name: str, value: str) -> Iterator[Splice]:
-    call = _sure(places.compile)
+    call = sure(places.compile)
     if len(call.args) > _COMPILED_BY_PLACE:
         raise Unsure
     yield from _set(places, call, name, value)
@@ -378,7 +300,7 @@ def _compiled(places: Places, name: str, value: str) -> Iterator[Splice]:
 
 def _fitted(places: Places, name: str, value: str) -> Iterator[Splice]:
     """Give fit an argument: in its call, or in the dict that a maker returns."""
-    fit = _sure(places.fit)
+    fit = sure(places.fit)
     if fit.options is None:
         yield from places.text.add(fit.within, f'{{"{name}": {value}}}')
         return
@@ -406,7 +328,7 @@ def _set(
 
 
 def _deleted(places: Places, node: ast.Call | ast.Assign) -> Iterator[Splice]:
-    statement, body = _sure(places.statement(node))
+    statement, body = sure(places.statement(node))
     if statement is not node and getattr(statement, "value", None) is not node:
         raise Unsure
     splices = list(places.text.delete(statement, body))
@@ -415,7 +337,8 @@ def _deleted(places: Places, node: ast.Call | ast.Assign) -> Iterator[Splice]:
     yield from splices
 
 
-def _is_serial(stage: dict[str, Any]) -> bool:
+def is_serial(stage: dict[str, Any]) -> bool:
+    """Whether a stage that may work on several elements works on one at a time."""
     return stage["kind"] in _SERIAL and not stage["parallel"]
 
 
@@ -461,16 +384,16 @@ def _times(places: Places, given: ast.expr, times: int) -> str:
     return f"{times} * {written}" if dotted(given) else f"{times} * ({written})"
 
 
-def _made_by(places: Places, stage: int) -> ast.expr:
+def made_by(places: Places, stage: int) -> ast.expr:
     """The expression that gives what a stage of the pipeline makes."""
     if stage in places.stages:
         return places.stages[stage]
     after = places.stages.get(stage + 1)
     if after is not None and isinstance(after.func, ast.Attribute):
         return after.func.value
-    if stage != len(_stages(places)) - 1 or places.fit is None:
+    if stage != len(stages_of(places)) - 1 or places.fit is None:
         raise Unsure
-    return _sure(places.fit.data)
+    return sure(places.fit.data)
 
 
 def _taken_out(places: Places, call: ast.Call) -> tuple[str, list[Splice]]:
@@ -483,7 +406,7 @@ def _taken_out(places: Places, call: ast.Call) -> tuple[str, list[Splice]]:
     method = text.source[start:end].strip()
     if not method.startswith("."):
         raise Unsure
-    statement, _ = _sure(places.statement(call))
+    statement, _ = sure(places.statement(call))
     targets = getattr(statement, "targets", [])
     whole = isinstance(statement, ast.Assign) and statement.value is call
     name = dotted(before)
@@ -496,12 +419,13 @@ def _moved(places: Places, stage: int, over: int) -> Iterator[Splice]:
     """Put a stage in front of so many stages."""
     if not 0 < over < stage:
         raise Unsure
-    method, splices = _taken_out(places, _sure(places.stages.get(stage)))
+    method, splices = _taken_out(places, sure(places.stages.get(stage)))
     yield from splices
-    yield from places.text.call_on(_made_by(places, stage - over - 1), method)
+    yield from places.text.call_on(made_by(places, stage - over - 1), method)
 
 
-def _datasets(places: Places) -> list[ast.ClassDef]:
+def datasets(places: Places) -> list[ast.ClassDef]:
+    """The classes of PyDatasets that the code defines."""
     return [
         one
         for one in places.code.classes
@@ -509,21 +433,23 @@ def _datasets(places: Places) -> list[ast.ClassDef]:
     ]
 
 
-def _pipeline(places: Places) -> dict[str, Any]:
+def pipeline_of(places: Places) -> dict[str, Any]:
+    """What is known of the pipeline; nothing where there is none."""
     return places.facts.get("pipeline") or {}
 
 
-def _stages(places: Places) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = _pipeline(places).get("stages", [])
+def stages_of(places: Places) -> list[dict[str, Any]]:
+    """The stages of the pipeline that was looked at, as facts."""
+    found: list[dict[str, Any]] = pipeline_of(places).get("stages", [])
     return found
 
 
 def _model(places: Places) -> ast.AST:
     """What makes the model that is trained; of several that give its name the first."""
-    given = _sure(places.fit).model
+    given = sure(places.fit).model
     bound = places.code.bound(given)
     if len(bound) < 2:
-        return _sure(places.code.resolve(given))
+        return sure(places.code.resolve(given))
     if any(isinstance(one, ast.arg) for one in bound):
         raise Unsure
     return min(bound, key=lambda one: getattr(one, "lineno", 0))
@@ -541,7 +467,8 @@ def _is_on(places: Places, node: ast.expr) -> bool:
     return _is_true(node)
 
 
-def _sure(found: T | None) -> T:
+def sure(found: T | None) -> T:
+    """What was found; ``Unsure`` is raised where nothing was."""
     if found is None or found == "":
         raise Unsure
     return found
@@ -553,7 +480,8 @@ def _some(found: list[T]) -> list[T]:
     return found
 
 
-def _only(found: list[T]) -> list[T]:
+def only(found: list[T]) -> list[T]:
+    """A list of one; ``Unsure`` is raised for all others."""
     if len(found) != 1:
         raise Unsure
     return found
