@@ -14,11 +14,12 @@ from perfkit.errors import BadFileError, BadParameterError, PerfkitError, RunErr
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
 
     from perfkit.displays import Display
+    from perfkit.findings.diagnosis import Diagnosis
     from perfkit.findings.store import Recorded
     from perfkit.running import Watched
 
@@ -107,12 +108,29 @@ def _diagnose(asked: Namespace) -> int:
     from perfkit.diagnosis.maker import maker
 
     _check_writable(asked.json)
+    if asked.diff and asked.json == "-":
+        raise BadParameterError(
+            "--diff and --json - both write to stdout; give --json a file."
+        )
     # Before all that measures is imported, so that a refusal comes at once.
     made = maker(asked.training, asked.arguments, asked.fit)
     from perfkit.diagnosing import open_diagnosis
 
     session = open_diagnosis(made, asked.budget, asked.seed, asked.out)
-    return _watched(session, asked)
+    code = _watched(session, asked)
+    if asked.diff and session.finding:
+        _write_patch(session.finding, made)
+    return code
+
+
+def _write_patch(found: Diagnosis, made: Callable[[], object]) -> None:
+    from perfkit.diagnosis.edits.patch import patch
+
+    written = patch(found, made, Path.cwd())
+    # In the file's own encoding and with its ends of lines.
+    sys.stdout.buffer.write(written.text)
+    for sentence in written.says:
+        print(f"perfkit: {sentence}", file=sys.stderr)
 
 
 def _profile(asked: Namespace) -> int:
@@ -151,7 +169,8 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
             raise
         told = f"interrupted; what was measured by then is in {kept}."
         raise KeyboardInterrupt(told) from None
-    _report(finding, _console(stderr=asked.json == "-"))
+    piped = asked.json == "-" or getattr(asked, "diff", False)
+    _report(finding, _console(stderr=piped))
     if asked.json:
         _write_json(finding, asked.json)
     if session.unsaved:

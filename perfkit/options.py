@@ -162,6 +162,11 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
         default=0,
         help="which of the script's calls of fit to take, from 1 (that of most epochs)",
     )
+    parser.add_argument(
+        "--diff",
+        action="store_true",
+        help="write changes as a patch for `git apply` to stdout, all else to stderr",
+    )
     _add_run_options(
         parser, "seconds for all of it, or auto: what it needs, at most 600 (auto)"
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import linecache
 import tokenize
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 # Whose call trains a model.
 FITS = frozenset({"fit", "fit_generator"})
@@ -36,7 +37,31 @@ def source(path: str) -> str:
     """
     with tokenize.open(path) as file:
         text = file.read()
-    return text if not path.endswith(".ipynb") else _code_cells(text)
+    return text if not path.endswith(".ipynb") else "\n".join(_code_cells(text))
+
+
+def cells(path: str) -> tuple[int, ...]:
+    """The lines in which a notebook's cells of code begin; none for all other files.
+
+    Raises:
+        ValueError: It is no notebook.
+    """
+    if not path.endswith(".ipynb"):
+        return ()
+    code = _code_cells(Path(path).read_text(encoding="utf-8"))
+    counts = (cell.count("\n") + 1 for cell in code[:-1])
+    return tuple(itertools.accumulate(counts, initial=1))
+
+
+def in_cell(line: int, starts: tuple[int, ...]) -> tuple[int, int]:
+    """Which cell a line of all the code stands in, from 1, and which line it is there.
+
+    Args:
+        line: From 1.
+        starts: As ``cells`` has them; without any, the cell is 0.
+    """
+    before = [start for start in starts if start <= line]
+    return len(before), line - before[-1] + 1 if before else line
 
 
 def parsed(path: str) -> ast.Module:
@@ -113,12 +138,12 @@ def names_in(path: Path, seen: set[Path]) -> Iterator[str]:
                 yield from _beside(path, f"{node.module or ''}.{alias.name}", seen)
 
 
-def _code_cells(text: str) -> str:
+def _code_cells(text: str) -> list[str]:
     # Imported here: only notebooks need it.
     from IPython.core.inputtransformer2 import TransformerManager
 
     manager: Any = TransformerManager()  # type: ignore[no-untyped-call]
-    cells = []
+    found = []
     for cell in json.loads(text).get("cells", []):
         if cell.get("cell_type") != "code":
             continue
@@ -126,8 +151,8 @@ def _code_cells(text: str) -> str:
         lines = manager.transform_cell(_timed_alone(code)).rstrip("\n")
         # A line stays where it is, so that its number does not change.
         missing = code.rstrip("\n").count("\n") - lines.count("\n")
-        cells.append(lines + "\n" * max(0, missing))
-    return "\n".join(cells)
+        found.append(lines + "\n" * max(0, missing))
+    return found
 
 
 def _timed_alone(code: str) -> str:

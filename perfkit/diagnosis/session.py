@@ -28,6 +28,7 @@ from perfkit.diagnosis.choosing import (
     Choosing,
     unmeasured,
 )
+from perfkit.diagnosis.edits import located
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.hints.source import digest
@@ -357,6 +358,7 @@ class DiagnosisSession:
             stopped=stopped,
             unfinished=unfinished,
         )
+        found = located(found, self._maker)
         told = telling.told(found)
         return replace(
             found, verdict=told.headline, because=told.because, next=told.next

@@ -148,12 +148,11 @@ def _is_compute_bound(found: Diagnosis) -> bool:
 
 
 def _next(found: Diagnosis) -> Iterator[str]:
-    wrong, chances = defects(found), opportunities(found)
-    for number, cause in enumerate(wrong[:_MOST_FIXES]):
-        yield cause.fix if number == 0 else f"Then, for {cause.cause}: {cause.fix}"
-    for cause in chances[: max(0, _MOST_FIXES - len(wrong))]:
-        before = "Nothing has to be mended. For more speed" if not wrong else "For more"
-        yield f"{before}, {cause.cause}: {cause.fix}"
+    healthy = bool(found.causes) and not defects(found)
+    first = "Nothing has to be mended. For more speed, {}: " if healthy else ""
+    for number, cause in enumerate(found.causes[:_MOST_FIXES]):
+        before = "Then, for {}: " if number else first
+        yield before.format(cause.cause) + cause.to_type
     if not found.causes and statements.left_open(found):
         yield f"Diagnose again with a budget of {units.seconds(2 * found.budget_s)}."
 

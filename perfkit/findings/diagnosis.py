@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from perfkit.findings.record import Finding, Verdict
-
 # Not for type checkers alone: files are held against these types.
+from perfkit.findings.edits import Edit, cell_in_words
+from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.record import Machine  # noqa: TC001
 from perfkit.measure.statistics import Comparison, Timing  # noqa: TC001
 from perfkit.measure.trial import Trial  # noqa: TC001
@@ -52,6 +52,8 @@ class Cause:
         evidence: What was seen, in a sentence.
         fix: The line to change.
         grade: How it is known.
+        edits: Where that line stands in the user's code, and what to write there; empty
+            where reading the code does not make that certain.
     """
 
     cause: str
@@ -61,6 +63,12 @@ class Cause:
     evidence: str
     fix: str
     grade: Grade = "measured here"
+    edits: tuple[Edit, ...] = ()
+
+    @property
+    def to_type(self) -> str:
+        """The fix, and under it each place with what stands there and what to write."""
+        return "\n".join([self.fix, *map(str, self.edits)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +111,20 @@ class Hint:
         line: Of the file or the cell, from 1.
         code: That line.
         says: What is often wrong with it, in a sentence.
+        cell: Of a notebook: which of its cells of code, from 1; 0 for all else.
     """
 
     line: int
     code: str
     says: str
     grade: Literal["not tested"] = "not tested"
+    cell: int = 0
+
+    @property
+    def where(self) -> str:
+        """The place in words: ``"line 12"``."""
+        cell = cell_in_words(self.cell)
+        return ", ".join(filter(None, [cell, f"line {self.line}"]))
 
 
 @dataclass(frozen=True, kw_only=True)

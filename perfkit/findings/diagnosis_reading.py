@@ -54,6 +54,8 @@ def faults(found: Diagnosis) -> Iterator[str]:
         yield from _faults_of_gain(
             f"the gain of {plain(cause.swap, 80)}", cause.speedup
         )
+        if len(cause.edits) > _MOST:
+            yield f"it has more than {_MOST} places to change for one cause"
     if found.together:
         yield from _faults_of_gain("the gain of all together", found.together.speedup)
     if found.ceiling:

@@ -85,7 +85,7 @@ def _causes(found: Diagnosis) -> Section:
             _KINDS[cause.kind],
             f'"{plain(cause.swap, _NAME)}"' if cause.swap else "no swap",
             cause.grade,
-            plain_lines(cause.fix),
+            plain_lines(cause.to_type),
         )
         for number, cause in enumerate(found.causes, 1)
     )
@@ -209,9 +209,13 @@ def _untested(found: Diagnosis) -> Section:
 
 
 def _hints(found: Diagnosis) -> Section:
+    # What a cause names was measured, and stands with it.
+    edits = [edit for cause in found.causes for edit in cause.edits]
+    measured = {(edit.cell, line) for edit in edits for line in edit.lines}
     rows = tuple(
-        (f"line {hint.line}", plain(hint.code, 120), plain(hint.says, _SENTENCE))
+        (hint.where, plain(hint.code, 120), plain(hint.says, _SENTENCE))
         for hint in found.hints
+        if (hint.cell, hint.line) not in measured
     )
     return Section(
         "Seen in the code, not measured", ("where", "what stands there", "hint"), rows

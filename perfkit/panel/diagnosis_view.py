@@ -109,4 +109,4 @@ def _choice(cause: Cause) -> Any:
 
 
 def _line(cause: Cause) -> Any:
-    return widgets.HTML(f"<pre>{escape(plain_lines(cause.fix))}</pre>")
+    return widgets.HTML(f"<pre>{escape(plain_lines(cause.to_type))}</pre>")

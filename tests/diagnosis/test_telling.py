@@ -50,11 +50,11 @@ def test_what_may_be_as_bad_is_named_with_the_worst():
     assert "may bring as much" not in told(diagnosis()).headline
 
 
-def test_a_defect_is_told_before_a_larger_chance():
+def test_a_defect_is_told_before_a_larger_chance_that_is_done_first():
     large = cause("precision", "bfloat16", 3.4, "opportunity")
     said = told(diagnosis(causes=(large, LOGGER)))
     assert said.headline.startswith("callback slows this training most")
-    assert said.next.splitlines()[0] == LOGGER.fix
+    assert said.next.splitlines() == [large.fix, f"Then, for callback: {LOGGER.fix}"]
     assert any(
         "precision, an opportunity, nothing is wrong there" in reason
         for reason in said.because

@@ -7,8 +7,10 @@ is silent: whoever gets one wrong hint reads no other.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis import script, script_code
 from perfkit.diagnosis.hints import (
     callbacks,
     loops,
@@ -50,9 +52,13 @@ _MOST, _WIDEST = 30, 160
 def hints(maker: Callable[[], Any]) -> tuple[Hint, ...]:
     """Read the file or the cell whose function makes a training."""
     try:
-        return hints_in(*source_of(maker))
+        found = hints_in(*source_of(maker))
+        starts = (
+            script_code.cells(maker.path) if isinstance(maker, script.Script) else ()
+        )
     except UNREADABLE:
         return ()
+    return tuple(_in_cell(hint, starts) for hint in found)
 
 
 @functools.lru_cache(maxsize=4)
@@ -71,14 +77,20 @@ def hints_in(source: str, function: str = "", line: int = 0) -> tuple[Hint, ...]
     code = Code(source, function, line)
     # Python's own lines: others are broken by a form feed as well.
     lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    found = {(_line(node), says) for kind in _KINDS for node, says in kind(code)}
+    found = {(line_of(node), says) for kind in _KINDS for node, says in kind(code)}
     return tuple(
         Hint(line=line, code=lines[line - 1].strip()[:_WIDEST], says=says)
         for line, says in sorted(found)[:_MOST]
     )
 
 
-def _line(node: ast.AST) -> int:
+def _in_cell(hint: Hint, starts: tuple[int, ...]) -> Hint:
+    """The same hint, its line counted in the cell of the notebook that it stands in."""
+    cell, line = script_code.in_cell(hint.line, starts)
+    return replace(hint, cell=cell, line=line)
+
+
+def line_of(node: ast.AST) -> int:
     """Where a reader looks for it: of a call, the line with what is called."""
     line: int | None = getattr(getattr(node, "func", None), "end_lineno", None)
     own: int = getattr(node, "lineno", 1)

@@ -53,6 +53,9 @@ class Chains:
         made: Each of them as far as it gets; none is the beginning of another.
         trained: Those that ``fit`` is given, a loop goes through, or the function asked
             for returns.
+        fitted: The pipeline that each call of ``fit`` is given, as far as that is the
+            same whenever it runs.
+        returned: What the function asked for returns.
         listed: Calls of ``list`` with the pipeline that each is given.
     """
 
@@ -63,11 +66,14 @@ class Chains:
         self._run: set[ast.AST] = set()
         self._begun: set[Chain] = set()
         self._stages: dict[ast.Call, Stage] = {}
+        self.fitted: dict[ast.Call, Value] = {}
+        self.returned: Value = None
         self.listed: dict[ast.Call, Chain] = {}
         known: Known = {}
         self._block(code.tree.body, known)
         if isinstance(code.asked, Function):
-            self._use(self._called(code.asked, None, known))
+            self.returned = self._called(code.asked, None, known)
+            self._use(self.returned)
         for function in code.functions:
             if function not in self._run:
                 self._called(function, None, known)
@@ -157,8 +163,7 @@ class Chains:
     def _call(self, node: ast.Call, known: Known) -> Value:
         name, function = called(node), node.func
         given = [self._value(one, known) for one in node.args]
-        for one in node.keywords:
-            self._value(one.value, known)
+        named = {one.arg: self._value(one.value, known) for one in node.keywords}
         if name in SOURCES and _is_source(function):
             return self._made((), name, node)
         if isinstance(function, ast.Attribute):
@@ -168,8 +173,10 @@ class Chains:
                 return self._made(start, name, node)
             if name == "as_numpy_iterator":
                 return before
-        if name == "fit" and given:
-            self._use(given[0])
+        if name == "fit" and (given or "x" in named):
+            data = given[0] if given else named["x"]
+            self._use(data)
+            self.fitted[node] = common(self.fitted.get(node, data), data)
         if name in _THROUGH and given:
             if name == "list" and isinstance(given[0], tuple):
                 self.listed[node] = given[0]
