@@ -8,7 +8,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import raised, variables
+from perfkit.diagnosis import hints, raised, variables
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import facts_of
 from perfkit.diagnosis.loop_facts import facts_of_loop, some_epochs
@@ -60,7 +60,7 @@ def look(
         where the user's own code raised, ``"traceback"``; then what the turns tell.
     """
     try:
-        following = Following() if screens else None
+        following = Following(hints.causes(maker)) if screens else None
         yield from _looked(maker, following, budget, began)
     except BadParameterError as error:
         yield Note(PROBLEM, str(error))

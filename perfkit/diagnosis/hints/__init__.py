@@ -33,18 +33,19 @@ if TYPE_CHECKING:
 
     from perfkit.diagnosis.hints.code import Hinted
 
-_KINDS: tuple[Callable[[Code], Iterator[Hinted]], ...] = (
-    stages.hinted,
-    mapping.hinted,
-    python_input.hinted,
-    options.hinted,
-    callbacks.hinted,
-    loops.hinted,
-    steps.hinted,
-    sweeps.hinted,
-    settings.hinted,
-    timing.hinted,
-)
+# What each kind of hint is about: the causes that are tried first where it found some.
+_KINDS: dict[Callable[[Code], Iterator[Hinted]], tuple[str, ...]] = {
+    stages.hinted: ("serial-map", "no-cache", "no-prefetch", "late-shuffle"),
+    mapping.hinted: ("python-input", "per-example-map"),
+    python_input.hinted: ("python-input",),
+    options.hinted: ("eager", "debugging", "threads", "determinism"),
+    callbacks.hinted: ("callback",),
+    loops.hinted: ("retracing",),
+    steps.hinted: ("eager", "retracing"),
+    sweeps.hinted: (),
+    settings.hinted: (),
+    timing.hinted: (),
+}
 # More than a reader reads, and more of a line than a report shows.
 _MOST, _WIDEST = 30, 160
 
@@ -59,6 +60,18 @@ def hints(maker: Callable[[], Any]) -> tuple[Hint, ...]:
     except UNREADABLE:
         return ()
     return tuple(_in_cell(hint, starts) for hint in found)
+
+
+def causes(maker: Callable[[], Any]) -> frozenset[str]:
+    """Causes of which something stands in the code."""
+    try:
+        code = Code(*source_of(maker))
+        kinds = [
+            about for kind, about in _KINDS.items() if any(True for _ in kind(code))
+        ]
+    except UNREADABLE:
+        return frozenset()
+    return frozenset(cause for about in kinds for cause in about)
 
 
 @functools.lru_cache(maxsize=4)
