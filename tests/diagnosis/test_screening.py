@@ -1,0 +1,147 @@
+"""Changes of a training take turns in the process that looked at it."""
+
+import contextlib
+
+import keras
+import pytest
+
+from perfkit.diagnosis.choosing import AS_GIVEN, Screening
+from perfkit.diagnosis.epochs import Epochs, fitted
+from perfkit.diagnosis.facts import facts_of
+from perfkit.diagnosis.screening import Following
+from perfkit.measure.one_process import FAILED
+from perfkit.measure.tick import READY, Note, Tick
+from tests.diagnosis import fits
+from tests.diagnosis.measurements import measured, swap
+
+STEPS = 6
+
+
+def turns_of(training, wanted, hinted=frozenset(), **known):
+    """Run so many turns: whose they were, what each told, and what went wrong."""
+    following, turns, wrong = Following(hinted), [], {}
+    making = fitted(lambda: training, Epochs(batch=fits.BATCH), None, following)
+    with contextlib.closing(making) as running:
+        for number, told in enumerate(running):
+            following.heard(told)
+            if number == 3:
+                pipeline = known.pop("pipeline", {})
+                facts = facts_of(training, pipeline=pipeline, **known)
+                following.go_on(facts, 1e6)
+            elif isinstance(told, Note) and told.name == FAILED:
+                wrong[told.value[0]] = told.value[1]
+            elif getattr(told, "label", "").startswith("turn "):
+                if len(turns) == wanted:
+                    break
+                turns.append((told.label.partition(": ")[2], []))
+            elif turns:
+                turns[-1][1].append(told)
+    return turns, wrong
+
+
+@pytest.fixture(autouse=True)
+def _short_turns(monkeypatch):
+    monkeypatch.setattr("perfkit.diagnosis.planning.turn_s", lambda step_s: 0.05)
+
+
+def test_the_training_and_its_groups_take_turns_and_each_is_ready_before_it_counts():
+    training = fits.training(fits.batches(STEPS), metrics=["mae"], verbose=2)
+    turns, wrong = turns_of(training, 5, step_s=0.001)
+    names = [name for name, _ in turns]
+    assert names[0] == AS_GIVEN
+    assert {"without input", "without observers"} <= set(names)
+    for _, told in turns[:-1]:
+        assert READY in told
+        counted = told[told.index(READY) :]
+        assert sum(isinstance(one, Tick) for one in counted) > 1
+    assert wrong == {}
+
+
+def test_callbacks_of_one_variant_are_not_those_of_another():
+    seen = []
+
+    class Mine(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            seen.append(self)
+
+    mine = Mine()
+    training = fits.training(fits.batches(STEPS), callbacks=[mine, Mine()])
+    turns_of(training, 4, step_s=0.001)
+    assert mine not in seen
+    assert training.arguments["callbacks"][0] is mine
+    assert "on_epoch_end" not in vars(mine)
+
+
+def test_how_the_model_is_run_is_that_of_the_variant_at_work():
+    eager = {AS_GIVEN: set(), "graph": set()}
+    now = []
+
+    class Look(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if now:
+                eager.setdefault(now[-1], set()).add(self.model.run_eagerly)
+
+    training = fits.training(fits.batches(STEPS), callbacks=[Look()])
+    training.model.run_eagerly = True
+    following, count = Following(), 0
+    with contextlib.closing(
+        fitted(lambda: training, Epochs(batch=fits.BATCH), None, following)
+    ) as running:
+        for number, told in enumerate(running):
+            following.heard(told)
+            if number == 3:
+                following.go_on(facts_of(training, step_s=0.001, pipeline={}), 1e6)
+            if getattr(told, "label", "").startswith("turn "):
+                now.append(told.label.partition(": ")[2])
+                count += 1
+            if count == 9:
+                break
+    assert eager[AS_GIVEN] == {True}
+    assert eager["graph"] == {False}
+
+
+def test_what_a_change_raises_ends_its_turns_and_what_the_training_raises_ends_all():
+    following = Following()
+    following._now = "XLA"
+    following.failed(ValueError("no such kernel"))
+    assert following._failed == {"XLA": "raised ValueError: no such kernel"}
+    following._now = AS_GIVEN
+    with pytest.raises(ValueError, match="the disk"):
+        following.failed(ValueError("the disk went away"))
+
+
+# Whose turn it is.
+
+CEILING = swap("without input", "input-bound", ceiling=True)
+WATCHING = swap("without observers", "callback", ceiling=True)
+MAP = swap("parallel maps", "serial-map", after="without input")
+CACHE = swap("cache", "no-cache", after="without input")
+LOGGER = swap("without CSVLogger", "callback", after="without observers")
+XLA = swap("XLA", "xla", "opportunity")
+ALL = (XLA, LOGGER, CACHE, MAP, WATCHING, CEILING)
+
+
+def test_groups_come_first():
+    assert Screening(ALL)(measured(rounds=0)) == [WATCHING.name, CEILING.name]
+
+
+def test_a_group_that_brings_nothing_is_not_split():
+    choosing = Screening(ALL)
+    choosing(measured(rounds=0))
+    found = measured(rounds=1, without_input=1.0, without_observers=3.0)
+    later = {name for _ in range(4) for name in choosing(found)}
+    assert LOGGER.name in later
+    assert not later & {MAP.name, CACHE.name}
+
+
+def test_what_the_code_hints_at_comes_first_in_its_group():
+    choosing = Screening(ALL, {"serial-map"})
+    choosing(measured(rounds=0))
+    found = measured(rounds=1, without_input=5.0, without_observers=1.0)
+    names = choosing(found)
+    assert names.index(MAP.name) < names.index(CACHE.name)
+
+
+def test_what_failed_has_no_other_turn():
+    choosing = Screening(ALL)
+    assert choosing(measured(rounds=0), {CEILING.name}) == [WATCHING.name]
