@@ -27,7 +27,10 @@ class Script:
 
 
 @pytest.fixture
-def scripted(monkeypatch):
+def scripted(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    fits = "model.fit(x, epochs=2)\nmodel.fit(x, epochs=2)\n"
+    (tmp_path / "train.py").write_text(f"import keras\n{fits}")
     asked = []
 
     def script(found=None, error=None):
@@ -92,13 +95,21 @@ def test_the_command_takes_what_the_function_takes():
     assert (asked.json, asked.out) == ("-", "there")
 
 
-def test_the_command_writes_the_diagnosis_and_nothing_else_to_stdout(scripted, capsys):
+def test_the_command_writes_the_diagnosis_and_nothing_else_to_stdout(
+    scripted, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(
+        "import keras\n" + "model.fit(x, epochs=2)\n" * 2
+    )
     asked = scripted(diagnosis())
     line = ["diagnose", "train.py", "--budget", "90", "--json", "-", "--fit", "2"]
     code = cli.main([*line, "--", "--epochs", "3"])
     said = capsys.readouterr()
     assert code == 0
-    assert asked == [("train.py", 90.0, None, None, ["--epochs", "3"], 2)]
+    [(made, *rest)] = asked
+    assert (made.arguments, made.fit) == (("--epochs", "3"), 2)
+    assert rest == [90.0, None, None]
     written = json.loads(said.out)
     assert written["kind"] == "diagnosis"
     assert [cause["cause"] for cause in written["causes"]] == ["serial-map", "callback"]
