@@ -48,6 +48,7 @@ from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis, Together
 from perfkit.machine.collect import machine
+from perfkit.measure import spread
 from perfkit.measure.alone import Alone
 from perfkit.measure.events import Event, Finished, Preparing, TrialEnded
 from perfkit.measure.launcher import launcher
@@ -276,6 +277,7 @@ class DiagnosisSession:
                 choose=self._choosing,
                 tries=self._peak,
                 opening=self._opening,
+                spread=spread.of_this_machine(),
             ),
             launcher(),
             Monitor(),
@@ -284,6 +286,8 @@ class DiagnosisSession:
         for event in run.events():
             if isinstance(event, TrialEnded | Finished):
                 self._keep(event)
+            if isinstance(event, Finished):
+                spread.remember(event.measurement.seen)
             yield event
 
     def _peak(self, _: Measurement) -> Tries:
@@ -352,6 +356,7 @@ class DiagnosisSession:
             timings=measured.timings,
             comparisons=measured.comparisons,
             noise_floor=measured.noise_floor,
+            notes=measured.notes,
             baseline=measured.baseline,
             budget_s=self._budget,
             seed=self._seed,
