@@ -229,9 +229,9 @@ class Explanation:
 
     def table(self) -> DataFrame:
         """One row per job and part: seconds on both, their change and its share."""
-        from perfkit.comparing.tables import frame
+        from perfkit.comparing.tables import table
 
-        return frame(self)
+        return table(self)
 
     def to_json(self) -> str:
         """All of it as JSON, the samples of both machines included."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit import units
 from perfkit.comparing import words
 from perfkit.export.numbers import Table
+from perfkit.findings.frames import frame
 from perfkit.findings.reading import adapter
 from perfkit.findings.text import plain
 
@@ -26,12 +27,10 @@ _COLUMNS = (
 _DIGITS = 6
 
 
-def frame(found: Explanation) -> DataFrame:
+def table(found: Explanation) -> DataFrame:
     """One row per job and part; the part ``"all"`` is the whole."""
-    from pandas import DataFrame
-
     rows = [row for work in found.works for row in _rows(work)]
-    return DataFrame(rows, columns=list(_COLUMNS))
+    return frame(rows, _COLUMNS)
 
 
 def to_json(found: Explanation) -> str:

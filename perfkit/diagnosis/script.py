@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib.util
 import inspect
 import json
 import os
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import contained
+from perfkit.diagnosis.training import KERAS_2
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
@@ -152,6 +154,8 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
         raise BadParameterError(
             f"{path.name} cannot be read as Python: {error}."
         ) from None
+    if "tf_keras" in names and importlib.util.find_spec("tf_keras"):
+        raise BadParameterError(f"{path.name} trains with {KERAS_2}")
     if not (names & _LIBRARIES and names & (_FITS | _STEPS)):
         raise BadParameterError(
             f"{path.name} trains nothing with TensorFlow: neither it nor a file beside "

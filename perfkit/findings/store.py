@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import diagnosis_reading
 from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.frames import frame
 from perfkit.findings.reading import (
     LARGEST_BYTES,
     adapter,
@@ -111,13 +112,11 @@ def findings(folder: str | Path | None = None) -> DataFrame:
         One row per file. A file that is no finding has its row too; the last column
         says what is wrong with it.
     """
-    from pandas import DataFrame
-
     paths = sorted(Path(os.path.expanduser(folder or FOLDER)).glob("*.json"))
     rows = [_row(path) for path in paths]
     rows.sort(key=lambda row: row["recorded"], reverse=True)
     columns = ("recorded", "experiment", "headline", "winner", "machine")
-    return DataFrame(rows, columns=[*columns, "path", "problem"])
+    return frame(rows, (*columns, "path", "problem"))
 
 
 def to_json(finding: Recorded) -> str:
