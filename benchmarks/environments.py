@@ -1,6 +1,6 @@
 """Does perfkit work in an environment that has another TensorFlow, and leave it alone?
 
-    python benchmarks/environments.py [--tensorflow 2.16 2.18] [--python 3.11] [--newest]
+    python benchmarks/environments.py [--tensorflow 2.16] [--python 3.11] [--newest]
 
 This needs a checkout, uv, the network, a GB of disk and some minutes for each
 environment. Each gets that TensorFlow and what came with it in its day (``--newest``:
@@ -62,7 +62,7 @@ def asked():
         "--newest", action="store_true", help="what comes with it today"
     )
     parser.add_argument("--training", default="metrics", help="of tests/guilty")
-    parser.add_argument("--budget", type=float, default=40.0, help="seconds each")
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds each")
     options = parser.parse_args()
     if shutil.which("uv") is None:
         parser.error("uv is not installed: pip install uv")

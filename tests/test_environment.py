@@ -29,7 +29,6 @@ COMES_WITH = {
     "IPython": "ipykernel",
     "jupyter_client": "ipykernel",
     "traitlets": "ipykernel",
-    "pydantic_core": "pydantic",
     "keras": "tensorflow",
     "dask": "distributed",
 }

@@ -10,7 +10,7 @@ import perfkit
 from perfkit import _verbs
 
 ROOT = Path(__file__).parent.parent
-HEAVY = ("tensorflow", "keras", "numpy", "pandas", "pydantic", "scipy", "matplotlib")
+HEAVY = ("tensorflow", "keras", "numpy", "pandas", "scipy", "matplotlib")
 
 
 def modules_after(statement):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 # Not for type checkers alone: what is written is held against these types.
 from perfkit.comparing.differing import (  # noqa: TC001
@@ -259,6 +259,3 @@ class Explanation:
         from perfkit.comparing.page import in_notebook
 
         return in_notebook(self)
-
-    # Records are held against these types where they are written.
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"ser_json_inf_nan": "null"}

@@ -9,7 +9,7 @@ from perfkit import units
 from perfkit.comparing import words
 from perfkit.export.numbers import Table
 from perfkit.findings.frames import frame
-from perfkit.findings.reading import adapter
+from perfkit.findings.reading import written
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def table(found: Explanation) -> DataFrame:
 
 def to_json(found: Explanation) -> str:
     """Write it as JSON; numbers are short, and what is not known is null."""
-    kind: Any = type(found)
-    told = adapter(kind).dump_python(found, mode="json")
-    return json.dumps(_short(told), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(
+        _short(json.loads(written(found))), ensure_ascii=False, separators=(",", ":")
+    )
 
 
 def tables(found: Explanation) -> Iterator[Table]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.findings.record import Finding, Verdict
 
@@ -178,8 +178,6 @@ class Diagnosis:
     unfinished: bool = False
     replayed: bool = False
     seed: int = 0
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = Finding.__pydantic_config__
 
     @property
     def path(self) -> Path | None:
