@@ -130,7 +130,7 @@ def _of_module(built: Built) -> str:
     """The version in TensorFlow's own headers; "" where they do not say it."""
     public = (built.folder or Path()) / "tensorflow/include/tensorflow/core/public"
     text = "".join(text_of(public / f"{kind}version.h") for kind in ("release_", ""))
-    found = dict(re.findall(r"#define TF_(\w+)_VERSION (\d+)\s", text))
+    found = dict(re.findall(r"#define TF_(\w+)_VERSION (\d+)\b", text))
     parts = [found.get(part, "") for part in ("MAJOR", "MINOR", "PATCH")]
     return ".".join(parts) if all(parts) else ""
 

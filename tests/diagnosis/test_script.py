@@ -262,3 +262,12 @@ def test_the_code_of_a_notebook_is_a_script(script):
     ]
     path = script(json.dumps({"cells": cells}), "train.ipynb")
     assert Facts(**looked(maker(path))[look.FACTS]).batch == 64
+
+
+def test_a_script_on_keras_2_is_refused_before_it_runs(script):
+    path = script("import tf_keras as keras\nkeras.Model().fit(1, 2)\n")
+    script("", "tf_keras.py")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(path.parent)
+        with pytest.raises(BadParameterError, match="Keras 2, and perfkit measures"):
+            maker(path)
