@@ -117,9 +117,10 @@ _HOME = {
     "variant": "experiments.base",
 }
 
-_PACKAGES = ("doctor", "experiments", "export", "findings", "machine", "panel")
-for _name in ("classroom", *_PACKAGES):
+_PACKAGES = ("classroom", "doctor", "experiments", "export", "findings", "machine")
+for _name in _PACKAGES:
     _verbs.make_callable(f"perfkit.{_name}", f"perfkit.{_HOME[_name]}")
+_verbs.make_callable("perfkit.panel", "perfkit.panel.panel", needs="anywidget")
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,8 @@ import inspect
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from perfkit.errors import need
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -19,9 +21,12 @@ class Verb(ModuleType):
     """A package that does what its name says when it is called."""
 
     _home: str
+    _needs: str
 
     @property
     def _function(self) -> Callable[..., Any]:
+        if self._needs:
+            need(self._needs, f"{self.__name__}()", "lab")
         home = importlib.import_module(self._home)
         function: Callable[..., Any] = getattr(home, self.__name__.rpartition(".")[2])
         return function
@@ -39,8 +44,14 @@ class Verb(ModuleType):
         return importlib.import_module, (self.__name__,)
 
 
-def make_callable(package: str, home: str) -> None:
-    """Let calling ``package`` call the function of its name in the module ``home``."""
+def make_callable(package: str, home: str, needs: str = "") -> None:
+    """Let calling ``package`` call the function of its name in the module ``home``.
+
+    Args:
+        package: By its whole name.
+        home: Imported when it is first called.
+        needs: A module of the extra "lab" without which ``home`` cannot be imported.
+    """
     module = importlib.import_module(package)
     module.__class__ = Verb
-    module._home = home  # type: ignore[attr-defined]
+    module._home, module._needs = home, needs  # type: ignore[attr-defined]

@@ -56,7 +56,7 @@ def diagnose(
 
     Raises:
         BadParameterError: What was given is no training, or the budget holds none.
-        MissingPartError: There is no such recording.
+        MissingPartError: There is no such recording, or no Keras 3 on TensorFlow.
         RunError: The training cannot be run; the sentence says why, and a note holds
             the traceback of your own code.
     """

@@ -12,6 +12,8 @@ recorded in the finding.
 
 from __future__ import annotations
 
+import importlib.util
+
 
 class PerfkitError(Exception):
     """The root: one sentence that says what happened and what to do."""
@@ -38,3 +40,21 @@ class BadFileError(PerfkitError):
 
 class RunError(PerfkitError):
     """A run that could not give a finding at all."""
+
+
+def need(module: str, what: str, extra: str) -> None:
+    """Refuse what takes a module that an extra of perfkit brings, where there is none.
+
+    Args:
+        module: By the name that it is imported by, whichever distribution brings it.
+        what: What takes it; the beginning of a sentence.
+        extra: Of perfkit.
+
+    Raises:
+        MissingPartError: It is not installed.
+    """
+    if importlib.util.find_spec(module) is None:
+        raise MissingPartError(
+            f"{what} needs {module}, which is not installed in this environment: "
+            f'`pip install "perfkit[{extra}]"` brings it.'
+        )

@@ -21,6 +21,7 @@ import start
 ROOT = Path(start.__file__).parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
+EXTRAS = PROJECT["optional-dependencies"]
 GROUPS = PYPROJECT["dependency-groups"]
 LOCKS = ("cpu", "gpu", "test", "uv")
 # Imported by name, and always there with the declared package that they belong to.
@@ -28,7 +29,6 @@ COMES_WITH = {
     "IPython": "ipykernel",
     "jupyter_client": "ipykernel",
     "traitlets": "ipykernel",
-    "pydantic_core": "pydantic",
     "keras": "tensorflow",
     "dask": "distributed",
 }
@@ -77,7 +77,8 @@ def test_a_lock_names_no_place_to_download_from(lock):
     [
         ("cpu", PROJECT["dependencies"] + GROUPS["build"]),
         ("gpu", PROJECT["dependencies"] + GROUPS["build"]),
-        ("gpu", PROJECT["optional-dependencies"]["gpu"]),
+        *(("cpu", EXTRAS[extra]) for extra in ("lab", "tables", "tensorflow")),
+        *(("gpu", EXTRAS[extra]) for extra in ("lab", "tables", "gpu")),
         ("test", GROUPS["test"]),
     ],
 )
@@ -109,7 +110,7 @@ def test_the_tests_need_no_other_version_than_the_lab():
 
 @pytest.mark.parametrize("extra", ["fleet", "profile"])
 def test_an_extra_of_our_own_is_tested(extra):
-    assert set(PROJECT["optional-dependencies"][extra]) <= set(GROUPS["test"])
+    assert set(EXTRAS[extra]) <= set(GROUPS["test"])
 
 
 def test_the_private_uv_is_one_that_set_up_can_use():
@@ -198,8 +199,7 @@ def distributions(module):
 
 
 def test_perfkit_imports_only_what_it_declares():
-    extras = PROJECT["optional-dependencies"]
-    have = declared(PROJECT["dependencies"], extras["fleet"], extras["profile"])
+    have = declared(PROJECT["dependencies"], *EXTRAS.values())
     missing = {m for m in imported("perfkit") if not distributions(m) & have}
     assert missing == set()
 
@@ -207,7 +207,15 @@ def test_perfkit_imports_only_what_it_declares():
 def test_perfkit_declares_only_what_it_needs():
     used = {d for module in imported("perfkit") for d in distributions(module)}
     run = {"jupyterlab", "ipykernel"}  # run, not imported
-    assert declared(PROJECT["dependencies"]) - used - run == set()
+    assert declared(PROJECT["dependencies"], *EXTRAS.values()) - used - run == set()
+
+
+def test_who_has_a_tensorflow_keeps_it_and_what_lies_beside_it():
+    needed = declared(PROJECT["dependencies"])
+    # pandas takes a newer NumPy than the oldest TensorFlow allows, and pip follows.
+    assert not needed & {"tensorflow", "keras", "jupyterlab", "pandas", "protobuf"}
+    bounded = (s for r in requirements(PROJECT["dependencies"]) for s in r.specifier)
+    assert {bound.operator for bound in bounded} == {">="}
 
 
 @pytest.mark.parametrize("module", COMES_WITH)
@@ -259,7 +267,7 @@ def test_the_wheel_requires_what_the_project_declares(wheel):
     }
     extras = {(named(r), *r.extras, str(r.marker)) for r in found if r.marker}
     assert extras == {
-        ("tensorflow", "and-cuda", 'extra == "gpu"'),
-        ("distributed", 'extra == "fleet"'),
-        ("xprof", 'extra == "profile"'),
+        (named(r), *r.extras, f'extra == "{extra}"')
+        for extra, lines in EXTRAS.items()
+        for r in requirements(lines)
     }

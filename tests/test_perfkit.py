@@ -10,7 +10,7 @@ import perfkit
 from perfkit import _verbs
 
 ROOT = Path(__file__).parent.parent
-HEAVY = ("tensorflow", "keras", "numpy", "pandas", "pydantic", "scipy", "matplotlib")
+HEAVY = ("tensorflow", "keras", "numpy", "pandas", "scipy", "matplotlib")
 
 
 def modules_after(statement):
@@ -110,3 +110,27 @@ def test_the_changelog_begins_with_this_version():
         if line.startswith("## ")
     ]
     assert headings[0].split()[1] == perfkit.__version__
+
+
+@pytest.mark.parametrize(
+    ("call", "module", "extra"),
+    [
+        ("perfkit.panel('data-pipeline')", "anywidget", "lab"),
+        ("perfkit.findings()", "pandas", "tables"),
+        ("open_lab(perfkit.lab.launch.Path())", "jupyterlab", "lab"),
+    ],
+)
+def test_what_needs_an_extra_says_which_in_one_sentence(call, module, extra):
+    code = (
+        f"import sys; sys.modules[{module!r}] = None; import importlib.util as u; "
+        f"find = u.find_spec; "
+        f"u.find_spec = lambda name: None if name == {module!r} else find(name); "
+        "import perfkit.lab.launch; from perfkit.lab import open_lab\n"
+        f"try: {call}\n"
+        "except perfkit.PerfkitError as error: print(error)"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    sentence = f'`pip install "perfkit[{extra}]"` brings it.\n'
+    assert done.stdout.endswith(sentence), done.stderr
+    assert f"needs {module}, which is not installed" in done.stdout

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import seaborn as sns
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from perfkit import units
@@ -133,7 +132,7 @@ def _draw(axes: Axes, course: _Course, finding: Finding, batch: float) -> None:
     steps = [most ** (number / _POINTS) for number in range(_POINTS + 1)]
     seconds = [course.seconds(count, batch) for count in steps]
     colour, style = _look(course.variant, finding)
-    sns.lineplot(x=steps, y=seconds, ax=axes, color=colour, linestyle=style, lw=1.8)
+    axes.plot(steps, seconds, color=colour, linestyle=style, lw=1.8)
     paid = course.paid
     if paid and paid.paying == "pays back" and paid.examples:
         crossing = paid.examples / batch

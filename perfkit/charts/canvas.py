@@ -10,7 +10,6 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
-import seaborn as sns
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Drawing
 
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-_COLOURS = sns.color_palette("colorblind").as_hex()
-# Those of the palette that stand out, 3 to 1, from white and from black alike.
-BLUE, GREEN, RED, GREY = _COLOURS[0], _COLOURS[2], _COLOURS[3], _COLOURS[7]
+# Readers with any colour vision tell them apart, and they stand out, 3 to 1, from white
+# and from black alike.
+BLUE, GREEN, RED, GREY = "#0173b2", "#029e73", "#d55e00", "#949494"
 
 WIDTH = 760
 ROW = 32
@@ -36,6 +35,15 @@ _TOP, _CAPTION_LINE = 34, 16
 # Matplotlib reads some of its settings from one table for all threads.
 _lock = threading.Lock()
 _SETTINGS: dict[str, Any] = {
+    # A reader's own style changes none of these.
+    **dict.fromkeys(("xtick.direction", "ytick.direction"), "out"),
+    **dict.fromkeys(("xtick.top", "ytick.right", "axes.grid"), False),
+    "font.family": "sans-serif",
+    "font.sans-serif": ["Arial", "DejaVu Sans", "Liberation Sans", "sans-serif"],
+    "lines.solid_capstyle": "round",
+    "patch.edgecolor": "white",
+    "patch.force_edgecolor": True,
+    "grid.linestyle": "-",
     "svg.fonttype": "none",
     # Names come from files: a dollar sign in them is no formula.
     "text.parse_math": False,
@@ -60,7 +68,7 @@ def drawn(height: float, alt: str, draw: Callable[[Drawing], None]) -> Figure:
         draw: Fills the drawing; one pixel is one point.
     """
     salt = hashlib.sha256(alt.encode()).hexdigest()
-    settings = {**sns.axes_style("ticks"), **_SETTINGS, "svg.hashsalt": salt}
+    settings: Any = _SETTINGS | {"svg.hashsalt": salt}
     raw = io.StringIO()
     with _lock, mpl.rc_context(settings), warnings.catch_warnings():
         # The reader's browser has glyphs that the font measured with does not have.
@@ -90,7 +98,7 @@ def place(
     wide, high = (72 * inches for inches in drawing.get_size_inches())
     box = (left / wide, 1 - (top + height) / high, width / wide, height / high)
     axes = drawing.add_axes(box)
-    sns.despine(ax=axes, left=True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", length=4, width=0.8)
     axes.spines["bottom"].set_linewidth(0.8)

@@ -11,8 +11,6 @@ import functools
 import itertools
 from typing import TYPE_CHECKING
 
-import seaborn as sns
-
 from perfkit import units
 from perfkit.charts import canvas, rows, scales
 from perfkit.charts.canvas import BLUE, SMALL
@@ -76,7 +74,7 @@ def _set_scale(axes: Axes, stood: tuple[Standing, ...]) -> None:
     axes.set_xlim(0, 1)
     if not any(s.timing and s.limit for s in stood):
         axes.xaxis.set_visible(False)
-        sns.despine(ax=axes, left=True, bottom=True)
+        axes.spines["bottom"].set_visible(False)
         return
     scales.put(axes, [0.0, 0.25, 0.5, 0.75, 1.0], units.percent)
     axes.set_xlabel("share of what is possible in theory")

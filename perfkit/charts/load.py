@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import seaborn as sns
-
 from perfkit import units
 from perfkit.charts import canvas, scales
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL
@@ -93,9 +91,7 @@ def _draw_speeds(axes: Axes, finding: Finding) -> None:
     lines, throttled = _speeds(finding), _throttled(finding)
     for place, (words, points, colour, dashes) in enumerate(lines):
         x, y = _thinned(*zip(*points, strict=True))
-        sns.lineplot(
-            x=x, y=y, ax=axes, color=colour, lw=1.6, estimator=None, linestyle=dashes
-        )
+        axes.plot(x, y, color=colour, lw=1.6, linestyle=dashes)
         _name(axes, place, words, colour)
     for number in throttled:
         masks = _known(finding, f"gpu{number}_throttle")

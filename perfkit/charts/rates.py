@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import seaborn as sns
-
 from perfkit import units
 from perfkit.charts import canvas, rows, scales
 from perfkit.charts.canvas import BLUE, GREEN, GREY
@@ -61,7 +59,7 @@ def _set_scale(axes: Axes, finding: Finding, stood: tuple[Standing, ...]) -> Non
     timings = [s.timing for s in stood if s.timing]
     if not timings:
         axes.xaxis.set_visible(False)
-        sns.despine(ax=axes, left=True, bottom=True)
+        axes.spines["bottom"].set_visible(False)
         return
     values = [t.rate for t in timings]
     ends = [end for t in timings for end in (t.low, t.high)]
@@ -157,10 +155,7 @@ def _dot_trials(axes: Axes, finding: Finding, stood: tuple[Standing, ...]) -> No
     dots = [(rate, place) for rate, place in rates if low <= rate <= high]
     if dots:
         x, y = zip(*dots, strict=True)
-        sns.scatterplot(
-            x=x, y=y, ax=axes, s=13, color=INK, alpha=0.55, lw=0, legend=False
-        )
-        axes.set_ylabel("")
+        axes.scatter(x, y, s=13, color=INK, alpha=0.55, lw=0)
 
 
 def _rate(timing: Timing) -> str:

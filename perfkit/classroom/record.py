@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit import units
 from perfkit.classroom.able import held_back, unable
 from perfkit.classroom.measures import Measure, measures
+from perfkit.findings.frames import frame
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -57,11 +58,9 @@ class Classroom:
 
         A file that is no passport has a row too; the last column says what is wrong.
         """
-        from pandas import DataFrame
-
         rows = [self._row(place) for place in range(len(self.passports))]
         rows += [{"path": p, "problem": why} for p, why in self.problems.items()]
-        return DataFrame(rows, columns=list(COLUMNS))
+        return frame(rows, COLUMNS)
 
     def export(self, path: str | Path) -> Path:
         """Write all of it as one HTML page that needs no network.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 # Not for type checkers alone: what is written is held against these types.
 from perfkit.comparing.differing import (  # noqa: TC001
@@ -229,9 +229,9 @@ class Explanation:
 
     def table(self) -> DataFrame:
         """One row per job and part: seconds on both, their change and its share."""
-        from perfkit.comparing.tables import frame
+        from perfkit.comparing.tables import table
 
-        return frame(self)
+        return table(self)
 
     def to_json(self) -> str:
         """All of it as JSON, the samples of both machines included."""
@@ -259,6 +259,3 @@ class Explanation:
         from perfkit.comparing.page import in_notebook
 
         return in_notebook(self)
-
-    # Records are held against these types where they are written.
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"ser_json_inf_nan": "null"}

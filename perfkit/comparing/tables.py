@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from perfkit import units
 from perfkit.comparing import words
 from perfkit.export.numbers import Table
-from perfkit.findings.reading import adapter
+from perfkit.findings.frames import frame
+from perfkit.findings.reading import written
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -26,19 +27,17 @@ _COLUMNS = (
 _DIGITS = 6
 
 
-def frame(found: Explanation) -> DataFrame:
+def table(found: Explanation) -> DataFrame:
     """One row per job and part; the part ``"all"`` is the whole."""
-    from pandas import DataFrame
-
     rows = [row for work in found.works for row in _rows(work)]
-    return DataFrame(rows, columns=list(_COLUMNS))
+    return frame(rows, _COLUMNS)
 
 
 def to_json(found: Explanation) -> str:
     """Write it as JSON; numbers are short, and what is not known is null."""
-    kind: Any = type(found)
-    told = adapter(kind).dump_python(found, mode="json")
-    return json.dumps(_short(told), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(
+        _short(json.loads(written(found))), ensure_ascii=False, separators=(",", ":")
+    )
 
 
 def tables(found: Explanation) -> Iterator[Table]:

@@ -12,7 +12,8 @@ def tell_datasets() -> None:
     Keras breaks an epoch off for good where a training is stopped, and refuses to begin
     another then. What the end does belongs to the end of an epoch, as in a real one.
     """
-    with contextlib.suppress(ImportError):
+    # Keras before 3.7 takes an epoch as it comes, and has no such method.
+    with contextlib.suppress(ImportError, AttributeError):
         from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
         begin = PyDatasetAdapter.on_epoch_begin

@@ -9,6 +9,7 @@ What the script writes lands in a folder of the trial (``contained``).
 from __future__ import annotations
 
 import functools
+import importlib.util
 import inspect
 import os
 import sys
@@ -22,6 +23,7 @@ from perfkit.diagnosis import contained, script_code
 from perfkit.diagnosis.holding import Held
 from perfkit.diagnosis.marks import MARK, STEPS, MarkSteps
 from perfkit.diagnosis.script_code import FITS, fit_calls, parsed
+from perfkit.diagnosis.training import KERAS_2
 from perfkit.diagnosis.validation import epochs_between
 from perfkit.errors import BadParameterError
 
@@ -163,6 +165,8 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
         raise BadParameterError(
             f"{path.name} cannot be read as Python: {error}."
         ) from None
+    if "tf_keras" in names and importlib.util.find_spec("tf_keras"):
+        raise BadParameterError(f"{path.name} trains with {KERAS_2}")
     fits = bool(names & FITS) or ("search" in names and bool(names & _TUNERS))
     if not (names & _LIBRARIES and (fits or names & STEPS)):
         raise BadParameterError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import importlib.metadata
+import os
 import random
 import threading
 import time
@@ -48,6 +49,7 @@ from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis, Together
 from perfkit.machine.collect import machine
+from perfkit.machine.software import check_trains
 from perfkit.measure import spread
 from perfkit.measure.alone import Alone
 from perfkit.measure.events import Event, Finished, Preparing, TrialEnded
@@ -98,6 +100,7 @@ class DiagnosisSession:
 
     Raises:
         BadParameterError: What was given is no training, or the budget holds none.
+        MissingPartError: There is no Keras 3 on TensorFlow here.
     """
 
     def __init__(
@@ -132,6 +135,7 @@ class DiagnosisSession:
         self._choosing: Choosing | None = None
         self._others: Others | None = None
         self._variables = variables.assigned(self._maker)
+        check_trains(os.environ | self._variables)
         if not self._variables:
             launcher().warm()
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _CONTRACT = "return model, dataset (or model, dataset, {arguments of fit})"
 _LOOP = "a loop of its own, marked by `for batch in perfkit.steps(data)`"
 _BATCH = 32
+KERAS_2 = (
+    "tf_keras, which is Keras 2, and perfkit measures Keras 3: import keras in its "
+    "place, if the training runs with it."
+)
 
 
 @dataclass
@@ -131,6 +135,8 @@ def _parts(returned: Any) -> Any:
 def _check_model(model: Any) -> None:
     import keras
 
+    if type(model).__module__.startswith("tf_keras."):
+        raise BadParameterError(f"The model is one of {KERAS_2}")
     if not isinstance(model, keras.Model):
         raise BadParameterError(
             f"The first thing returned is {_described(model)}, no Keras model; "

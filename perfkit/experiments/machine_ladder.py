@@ -203,7 +203,9 @@ def _without_tensorflow() -> bool:
 
 def _why_not(probe: Probe) -> str:
     if probe.tensorflow and _without_tensorflow():
-        return "TensorFlow is not installed; `pip install tensorflow` brings it"
+        return (
+            'TensorFlow is not installed; `pip install "perfkit[tensorflow]"` brings it'
+        )
     if probe.one_core and not can_keep_to_one_core():
         return "this system does not let a process keep to one core"
     return ""

@@ -17,6 +17,7 @@ from perfkit.experiments.parameters import Folder, parameters_of
 from perfkit.findings import store
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.collect import machine
+from perfkit.machine.software import check_trains
 from perfkit.measure import spread
 from perfkit.measure.alone import Alone
 from perfkit.measure.events import Event, Finished, Preparing, TrialEnded
@@ -50,7 +51,8 @@ class Session:
 
     Raises:
         BadParameterError: A budget that holds no measurement.
-        MissingPartError: The experiment needs a library that is not installed.
+        MissingPartError: The experiment needs a library that is not installed, or
+            another Keras.
     """
 
     def __init__(
@@ -67,7 +69,9 @@ class Session:
                 f"The budget is {budget!r}; give seconds from 1 to 86400."
             )
         for library in experiment.needs:
-            if importlib.util.find_spec(library) is None:
+            if library == "tensorflow":
+                check_trains()
+            elif importlib.util.find_spec(library) is None:
                 raise MissingPartError(
                     f"{library} is not installed in this environment; "
                     f"install it with `pip install {library}`."

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from perfkit.errors import BadParameterError
+from perfkit.errors import BadParameterError, need
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,6 +46,7 @@ def export(
             be written.
         BadParameterError: The sources do not go together, or ``path`` is no place for
             a page.
+        MissingPartError: The extra "lab", which a notebook takes, is not installed.
     """
     from perfkit.export import sources as given
     from perfkit.export import writing
@@ -83,6 +84,7 @@ def _page(sources: Sequence[Recorded | Notebook], code: str) -> str:
         return findings_page(findings)
     if len(sources) > 1:
         raise BadParameterError("A page holds findings, or one notebook and no more.")
+    need("nbconvert", "A notebook as a page", "lab")
     from perfkit.export.notebook import notebook_page
 
     (notebook,) = (source for source in sources if isinstance(source, Notebook))

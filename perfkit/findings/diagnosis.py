@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 # Not for type checkers alone: files are held against these types.
 from perfkit.findings.edits import Edit, cell_in_words
@@ -195,8 +195,6 @@ class Diagnosis:
     unfinished: bool = False
     replayed: bool = False
     seed: int = 0
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = Finding.__pydantic_config__
 
     @property
     def path(self) -> Path | None:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
-
-from perfkit.findings.record import Finding
+from typing import TYPE_CHECKING, Literal
 
 # Not for type checkers alone: files are held against these types.
 from perfkit.machine.record import Machine  # noqa: TC001
@@ -161,8 +159,6 @@ class Profile:
     held: tuple[Held, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
     trace_bytes: int = 0
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = Finding.__pydantic_config__
 
     @property
     def traced_step_s(self) -> float:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from pandas import DataFrame
-
+from perfkit.findings.frames import frame
 from perfkit.findings.profile import Held, Kernel, Op, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pandas import DataFrame
 
     from perfkit.findings.profile import Profile
 
@@ -31,7 +32,7 @@ def steps(profile: Profile) -> DataFrame:
         | {name: step.parts.get(name, 0.0) for name in names}
         for step in profile.steps
     ]
-    return DataFrame(rows, columns=["step", "seconds", *names])
+    return frame(rows, ("step", "seconds", *names))
 
 
 def stages(profile: Profile) -> DataFrame:
@@ -53,5 +54,5 @@ def memory(profile: Profile) -> DataFrame:
 
 
 def _table(of: type[Any], rows: Sequence[Any]) -> DataFrame:
-    columns = [field.name for field in fields(of)]
-    return DataFrame([asdict(row) for row in rows], columns=columns)
+    columns = (field.name for field in fields(of))
+    return frame([asdict(row) for row in rows], columns)

@@ -7,7 +7,6 @@ writes is read here: a record whose fields ``schema`` and ``kind`` are literals.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,8 +16,6 @@ from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from pydantic import TypeAdapter
 
 # A run of a minute takes about 0.2 MB. What a value costs in memory is many times what
 # it costs in the file, so values are limited besides.
@@ -36,12 +33,19 @@ _READ_BY = dict.fromkeys(
 Document = TypeVar("Document")
 
 
-@functools.cache
-def adapter(of: type[Any]) -> TypeAdapter[Any]:
-    """What turns a record into JSON and JSON into a record."""
-    from pydantic import TypeAdapter
+def written(record: object) -> bytes:
+    """Write a record as JSON; what is no number there (NaN, infinite) is null.
 
-    return TypeAdapter(of)
+    A note may hold more than JSON knows: NumPy's numbers and arrays are written as
+    what they hold, anything else as its text.
+    """
+    import msgspec
+
+    return msgspec.json.encode(record, enc_hook=_as_plain)
+
+
+def _as_plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def parsed(data: bytes, name: str) -> Finding:
@@ -75,18 +79,17 @@ def parsed_as(
     Raises:
         BadFileError: It is anything else; the sentence says what.
     """
-    from pydantic import ValidationError
+    import msgspec
 
     noun = _default(of, "kind")
     document = _document(data, name, noun)
     _refuse_other_documents(document, name, noun, _default(of, "schema"))
     try:
-        record: Document = adapter(of).validate_json(data)  # type: ignore[arg-type]
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = plain(".".join(map(str, first["loc"])), 80)
+        # What the type does not name is left out: a later perfkit may add to a file.
+        record = msgspec.json.decode(data, type=of)
+    except msgspec.ValidationError as error:
         raise BadFileError(
-            f"{name} is not a sound {noun}: at {where}: {first['msg']}."
+            f"{name} is not a sound {noun}: {plain(str(error), 200)}."
         ) from None
     fault = next(faults(record), None) if faults else None
     if fault:
@@ -112,16 +115,16 @@ def _default(of: type[Any], field: str) -> Any:
 
 
 def _document(data: bytes, name: str, noun: str) -> Any:
-    from pydantic_core import from_json
+    import msgspec
 
     if not data.strip():
         raise BadFileError(f"{name} is empty.")
     if len(data) > LARGEST_BYTES or _values(data) > _MOST_VALUES:
         raise BadFileError(f"{name} is too large to be a {noun}.")
     try:
-        document = from_json(data, allow_inf_nan=False)
-    except ValueError as error:
-        raise BadFileError(f"{name} is {_broken(str(error), noun)}.") from None
+        document = msgspec.json.decode(data)
+    except (ValueError, RecursionError) as error:
+        raise BadFileError(f"{name} is {_broken(str(error), data, noun)}.") from None
     problem = next(_excesses(document), None)
     if problem:
         raise BadFileError(f"{name} is not a sound {noun}: it holds {problem}.")
@@ -133,11 +136,14 @@ def _values(data: bytes) -> int:
     return data.count(b",") + 2 * (data.count(b"[") + data.count(b"{"))
 
 
-def _broken(reason: str, noun: str) -> str:
-    if "EOF" in reason:
+def _broken(reason: str, data: bytes, noun: str) -> str:
+    # Half a surrogate, too, is called truncated.
+    if "truncated" in reason and not data.rstrip().endswith(b"}"):
         return "cut off: its end is missing"
     if "recursion" in reason:
         return f"not a {noun}: its lists are nested too deeply"
+    if "out of range" in reason:
+        return f"not a sound {noun}: it holds a number beyond measure"
     return f"not JSON: {reason}"
 
 

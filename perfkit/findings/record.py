@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 # Not for type checkers alone: files are held against these types.
 from perfkit.machine.record import Machine  # noqa: TC001
@@ -92,15 +92,6 @@ class Finding:
     unfinished: bool = False
     replayed: bool = False
     seed: int = 0
-
-    # How files are read: no text where a number belongs, no number without an end.
-    # What is not known is ignored, so that a later perfkit may add to a file.
-    __pydantic_config__: ClassVar[dict[str, Any]] = {
-        "strict": True,
-        "allow_inf_nan": False,
-        "ser_json_inf_nan": "null",
-        "extra": "ignore",
-    }
 
     # A finding is worked out once however many tables and charts ask about it.
     __hash__ = object.__hash__

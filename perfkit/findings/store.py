@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import diagnosis_reading
 from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.frames import frame
 from perfkit.findings.reading import (
     LARGEST_BYTES,
-    adapter,
     kind_of,
     parsed,
     parsed_as,
+    written,
 )
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
@@ -111,13 +112,11 @@ def findings(folder: str | Path | None = None) -> DataFrame:
         One row per file. A file that is no finding has its row too; the last column
         says what is wrong with it.
     """
-    from pandas import DataFrame
-
     paths = sorted(Path(os.path.expanduser(folder or FOLDER)).glob("*.json"))
     rows = [_row(path) for path in paths]
     rows.sort(key=lambda row: row["recorded"], reverse=True)
     columns = ("recorded", "experiment", "headline", "winner", "machine")
-    return DataFrame(rows, columns=[*columns, "path", "problem"])
+    return frame(rows, (*columns, "path", "problem"))
 
 
 def to_json(finding: Recorded) -> str:
@@ -131,10 +130,7 @@ def to_json(finding: Recorded) -> str:
         name: tuple(None if value is None else _digits(name, value) for value in values)
         for name, values in finding.samples.items()
     }
-    kind: Any = type(finding)
-    small = replace(finding, trials=trials, samples=samples)
-    # Numbers of NumPy are warned about, and written as the numbers that they are.
-    return adapter(kind).dump_json(small, fallback=_as_plain, warnings=False).decode()
+    return written(replace(finding, trials=trials, samples=samples)).decode()
 
 
 def _rounded(trial: Trial) -> Trial:
@@ -153,17 +149,12 @@ def _digits(name: str, value: float) -> float:
     return round(value, 3) if name == "t" else float(f"{value:.4g}")
 
 
-def _as_plain(value: Any) -> Any:
-    """What a note may hold besides JSON: NumPy's numbers and arrays; else its text."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
-
-
 def _readable(finding: Recorded) -> bytes:
     """The file's bytes, read once on trial: later nobody could mend them."""
     try:
         data = to_json(finding).encode()
         parsed_as(type(finding), data, "what this run measured")
-    except (BadFileError, ValueError) as error:
+    except (BadFileError, ValueError, RecursionError) as error:
         raise PerfkitError(f"The finding cannot be kept as a file: {error}") from error
     return data
 

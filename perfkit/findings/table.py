@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
+from perfkit.findings.frames import frame
 from perfkit.findings.rungs import is_ladder
 from perfkit.findings.standing import Standing, standings
 
@@ -30,11 +31,9 @@ def table(finding: Finding) -> DataFrame:
     A ladder's rungs count something else each: two more columns say what, and the
     limit in theory.
     """
-    from pandas import DataFrame
-
     rows = [_row(standing) for standing in standings(finding)]
     more = _RUNG if is_ladder(finding) else ()
-    return DataFrame(rows, columns=[*COLUMNS, *more])
+    return frame(rows, (*COLUMNS, *more))
 
 
 def _row(standing: Standing) -> dict[str, Any]:

@@ -57,6 +57,4 @@ def tensorflow_here() -> str:
     """The version of TensorFlow that Python would import here; "" if there is none."""
     from perfkit.machine import packages
 
-    built = packages.tensorflow(sys.path)
-    versions = packages.versions(sys.path)
-    return next((versions[name] for name in built.packages if name in versions), "")
+    return packages.versions(sys.path).get("tensorflow", "")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import quote
 
-from perfkit.errors import BadFileError
+from perfkit.errors import BadFileError, need
 from perfkit.lab import copies
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def open_lab(
 
     Raises:
         BadFileError: ``root`` is no folder, or something cannot be written.
+        MissingPartError: JupyterLab is not installed.
     """
+    need("jupyterlab", "The lab", "lab")
     root = root.expanduser().resolve()
     if not root.is_dir():
         raise BadFileError(f"{root} is no folder; give the one with the notebooks.")

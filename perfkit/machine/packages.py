@@ -57,6 +57,8 @@ class Built:
 def versions(folders: Sequence[str]) -> dict[str, str]:
     """The distributions that matter, as Python would find them.
 
+    Under ``"tensorflow"`` stands the module of this name, whichever brought it.
+
     Args:
         folders: Where Python looks for packages, such as ``sys.path``.
     """
@@ -65,7 +67,21 @@ def versions(folders: Sequence[str]) -> dict[str, str]:
         for name, version, _ in _distributions(Path(folder)):
             if _NAMED.fullmatch(name):
                 found.setdefault(name, version)
+    built = tensorflow(folders)
+    by = [found[name] for name in built.packages if name in found]
+    if built.folder and (version := by[0] if len(by) == 1 else _of_module(built)):
+        found["tensorflow"] = version
     return dict(sorted(found.items()))
+
+
+def keras_version(folders: Sequence[str]) -> str:
+    """Of the Keras that Python would import; "" where there is none that says so."""
+    for folder in map(Path, folders):
+        for file in ("keras/src/version.py", "keras/__init__.py"):
+            told = re.search(r'^__version__ = "([\d.]+)', text_of(folder / file), re.M)
+            if told:
+                return told[1]
+    return ""
 
 
 def installed(name: str, folder: Path) -> str | None:
@@ -108,6 +124,15 @@ def _distributions(folder: Path) -> Iterator[tuple[str, str, Path]]:
         if found := _DISTRIBUTION.fullmatch(name):
             plain = re.sub(r"[-_.]+", "-", found[1]).lower()
             yield plain, found[2], folder / name
+
+
+def _of_module(built: Built) -> str:
+    """The version in TensorFlow's own headers; "" where they do not say it."""
+    public = (built.folder or Path()) / "tensorflow/include/tensorflow/core/public"
+    text = "".join(text_of(public / f"{kind}version.h") for kind in ("release_", ""))
+    found = dict(re.findall(r"#define TF_(\w+)_VERSION (\d+)\b", text))
+    parts = [found.get(part, "") for part in ("MAJOR", "MINOR", "PATCH")]
+    return ".".join(parts) if all(parts) else ""
 
 
 def _bringing(folder: Path) -> Iterator[str]:

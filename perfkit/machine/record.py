@@ -235,7 +235,8 @@ class Machine:
         memory_present: Bytes of RAM the system has; None if unknown.
         system: Operating system and release, such as ``"Linux 6.1"``.
         python: Version.
-        versions: Of the libraries that matter, by distribution name.
+        versions: Of the libraries that matter, by distribution name; ``"tensorflow"``
+            is the module, whichever distribution brought it.
         environment: The TF_*, CUDA_*, XLA_*, OMP_* variables that are set.
         gpus: One record each.
         no_gpu: Why ``gpus`` is empty, in one sentence; "" where it is not.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfkit.errors import MissingPartError, need
 from perfkit.machine import packages
 from perfkit.machine.files import text_of
 
@@ -23,6 +25,8 @@ _CONTAINER_VARIABLES = (
     "SINGULARITY_CONTAINER",
     "KUBERNETES_SERVICE_HOST",
 )
+# As TensorFlow reads it.
+_LEGACY, _YES = "TF_USE_LEGACY_KERAS", ("1", "true", "True")
 _CONTAINER_GROUPS = re.compile(r"docker|kubepods|containerd|libpod|podman|/lxc")
 
 
@@ -89,6 +93,35 @@ def keras_backend(variables: Mapping[str, str], folders: Sequence[str]) -> str |
         if isinstance(chosen, str) and re.fullmatch(r"\w{1,30}", chosen, re.ASCII):
             return chosen
     return "tensorflow"
+
+
+def check_trains(variables: Mapping[str, str] = os.environ) -> None:
+    """Refuse to train where there is no Keras 3 on TensorFlow; nothing is imported.
+
+    Args:
+        variables: The environment that a training will have.
+
+    Raises:
+        MissingPartError: What is here instead, and the remedy.
+    """
+    need("tensorflow", "A training", "tensorflow")
+    version = packages.keras_version(sys.path) or "3"
+    if version.startswith(("0.", "1.", "2.")):
+        raise MissingPartError(
+            f"This environment has Keras {version}, and perfkit measures Keras 3: "
+            "install TensorFlow 2.16 or later, which brings it."
+        )
+    if variables.get(_LEGACY) in _YES:
+        raise MissingPartError(
+            f"{_LEGACY}={variables[_LEGACY]} makes tf.keras Keras 2, and perfkit "
+            "measures Keras 3: unset it, if the training runs without."
+        )
+    backend = keras_backend(variables, sys.path)
+    if backend not in (None, "tensorflow"):
+        raise MissingPartError(
+            f"Keras trains with {backend} here, and perfkit measures TensorFlow: set "
+            "KERAS_BACKEND=tensorflow, if the training runs on it."
+        )
 
 
 def elsewhere(prefix: str, variables: Mapping[str, str]) -> str:

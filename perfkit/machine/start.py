@@ -97,8 +97,8 @@ def _problem(
     """Why TensorFlow could not be started, or not be tried to the end."""
     if facts.get("missing") == "tensorflow":
         return (
-            "tensorflow is not installed in this environment; install it with "
-            "`pip install tensorflow`."
+            "TensorFlow is not installed in this environment; install it with "
+            '`pip install "perfkit[tensorflow]"`.'
         )
     doing = facts.get("doing", "starting Python")
     if "error" in facts:

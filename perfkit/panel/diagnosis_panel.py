@@ -15,6 +15,7 @@ from perfkit.errors import PerfkitError, RunError
 from perfkit.machine.collect import machine
 from perfkit.measure.events import TrialStarted
 from perfkit.panel.diagnosis_view import DiagnosisView
+from perfkit.panel.page import no_run
 from perfkit.panel.points import Points
 from perfkit.panel.watching import NOTHING
 from perfkit.panel.working import Measuring
@@ -137,10 +138,7 @@ class DiagnosisPanel(Measuring):
         return "\n".join((told, *getattr(error, "__notes__", ()))).strip()
 
 
-_STATIC = (
-    f"<p><b>{_QUESTION}</b></p><p>No run yet. Run this notebook in "
-    "JupyterLab to use the panel.</p>"
-)
+_STATIC = f"<p><b>{_QUESTION}</b></p><p>{no_run('perfkit.diagnose')}</p>"
 
 
 def _watch(session: DiagnosisSession | Replay, chart: LiveChart) -> None:

@@ -37,6 +37,19 @@ def twin(
         for label, text in settings
     )
     return (
-        f"<p><b>{escape(question)}</b></p><p>No run yet. Run this notebook in "
-        f"JupyterLab to use the panel, which is set to:</p><table>{rows}</table>"
+        f"<p><b>{escape(question)}</b></p><p>{no_run('perfkit.run')} "
+        f"The panel is set to:</p><table>{rows}</table>"
+    )
+
+
+def no_run(verb: str) -> str:
+    """What to do where no panel is seen: on a page, or on a server without widgets.
+
+    Args:
+        verb: What does the same without a panel, such as ``"perfkit.run"``.
+    """
+    return (
+        "No run yet. Run this notebook in JupyterLab, Jupyter Notebook or VS Code to "
+        f"use the panel; where it does not appear, <code>{verb}(...)</code> does the "
+        "same."
     )

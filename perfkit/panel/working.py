@@ -150,7 +150,7 @@ class Working:
         """What stands for the panel where there is no kernel, as HTML."""
         return (
             f"<p><b>{escape(self._question)}</b></p><p>Nothing is shown yet. Run this "
-            "notebook in JupyterLab to use the panel.</p>"
+            "notebook in JupyterLab, Jupyter Notebook or VS Code to use the panel.</p>"
         )
 
     def _sentence(self, error: Exception) -> str:

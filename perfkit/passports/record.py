@@ -8,7 +8,7 @@ a reference training is chosen by the machine.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 # Not for type checkers alone: files are held against these types.
 from perfkit.machine.check import Check  # noqa: TC001
@@ -189,15 +189,6 @@ class Passport:
     unfinished: bool = False
     host: str = ""
     user: str = ""
-
-    # How files are read: no text where a number belongs, no number without an end.
-    # What is not known is ignored, so that a later perfkit may add to a file.
-    __pydantic_config__: ClassVar[dict[str, Any]] = {
-        "strict": True,
-        "allow_inf_nan": False,
-        "ser_json_inf_nan": "null",
-        "extra": "ignore",
-    }
 
     @property
     def whole(self) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import store
-from perfkit.findings.reading import adapter
+from perfkit.findings.reading import written
 from perfkit.passports import reading
-from perfkit.passports.record import Passport
+
+if TYPE_CHECKING:
+    from perfkit.passports.record import Passport
 
 # No reading has more of them.
 _DIGITS = 6
@@ -19,8 +21,9 @@ _DIGITS = 6
 
 def to_json(passport: Passport) -> str:
     """Write a passport as JSON: what is not known is left out, numbers are short."""
-    plain = adapter(Passport).dump_python(passport, mode="json", exclude_none=True)
-    return json.dumps(_short(plain), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(
+        _short(json.loads(written(passport))), ensure_ascii=False, separators=(",", ":")
+    )
 
 
 def save(passport: Passport, path: str | Path) -> Path:
@@ -44,7 +47,7 @@ def save(passport: Passport, path: str | Path) -> Path:
 
 def _short(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _short(item) for name, item in value.items()}
+        return {n: _short(item) for n, item in value.items() if item is not None}
     if isinstance(value, list):
         return [_short(item) for item in value]
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

@@ -14,6 +14,7 @@ from perfkit.diagnosis.look import PROBLEM, TRACEBACK
 from perfkit.diagnosis.maker import maker, name_of
 from perfkit.errors import BadParameterError, RunError
 from perfkit.machine.collect import machine
+from perfkit.machine.software import check_trains
 from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import launcher
 from perfkit.measure.processes import in_process
@@ -53,7 +54,8 @@ def profile(
 
     Raises:
         BadParameterError: What was given is no training, or a value is not accepted.
-        MissingPartError: xprof, which reads the trace, is not installed.
+        MissingPartError: xprof, which reads the trace, is not installed, or there is no
+            Keras 3 on TensorFlow.
         RunError: The training cannot be run; the sentence says why, and a note holds
             the traceback of your own code.
         BadFileError: A file that is no profile.
@@ -62,6 +64,7 @@ def profile(
         return saving.load(make_training)
     _check(steps, timeout)
     made, xprof = maker(make_training), tools.version()
+    check_trains()
     launcher().warm()
     recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
     # One after the other: two measurements at once would measure each other.

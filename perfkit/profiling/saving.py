@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from perfkit.findings import store
 from perfkit.findings.profile import Profile
-from perfkit.findings.reading import adapter, parsed_as
+from perfkit.findings.reading import parsed_as, written
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ _LISTS = ("traced_s", "untraced_s", "steps", "table", "stages", "launched", "hel
 
 def to_json(profile: Profile) -> str:
     """Write a profile as JSON."""
-    written: bytes = adapter(Profile).dump_json(profile)
-    return written.decode()
+    return written(profile).decode()
 
 
 def save(profile: Profile, path: str | Path) -> Path:

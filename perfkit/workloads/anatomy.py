@@ -59,8 +59,11 @@ def plan(iterator: Any) -> dict[str, Any]:
 
     if not isinstance(iterator, tf.data.Iterator):
         return {"missing": "Only a tf.data pipeline has a plan; this is plain Python."}
+    read = getattr(tf.data.experimental, "get_model_proto", None)
+    if read is None:
+        return {"missing": f"TensorFlow {tf.__version__} tells nobody its plan."}
     try:
-        model = tf.data.experimental.get_model_proto(iterator)
+        model = read(iterator)
     except (tf.errors.NotFoundError, tf.errors.UnimplementedError):
         return {"missing": "AUTOTUNE is off here, and TensorFlow keeps no plan then."}
     nodes = [node for node in _in_order(model) if node.name != "Root"]

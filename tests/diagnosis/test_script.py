@@ -397,3 +397,12 @@ def test_what_only_ipython_understands_is_no_code_and_lines_stay(tmp_path):
     tree = ast.parse(source(str(path)))
     lines = [n.lineno for n in tree.body if isinstance(n, ast.Assign)]
     assert lines == [6, 10]
+
+
+def test_a_script_on_keras_2_is_refused_before_it_runs(script):
+    path = script("import tf_keras as keras\nkeras.Model().fit(1, 2)\n")
+    script("", "tf_keras.py")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(path.parent)
+        with pytest.raises(BadParameterError, match="Keras 2, and perfkit measures"):
+            maker(path)

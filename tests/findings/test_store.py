@@ -116,7 +116,7 @@ def test_notes_may_hold_numpy_and_what_is_not_a_number():
 def test_a_rate_that_is_no_number_is_refused_before_it_is_a_file(value):
     sound = finding()
     odd = replace(sound, timings=(replace(sound.timings[0], high=value),))
-    with pytest.raises(PerfkitError, match=r"cannot be kept.*timings\.0\.high"):
+    with pytest.raises(PerfkitError, match=r"cannot be kept.*timings\[0\]\.high"):
         store.save(odd)
     assert not Path(store.FOLDER).exists()
 

@@ -1,6 +1,6 @@
 """Machines with drivers that do not exist; drivers.py serves other folders too."""
 
-import pydantic
+import msgspec
 import pytest
 
 from perfkit.machine.gpu import Driver, Gpu
@@ -52,9 +52,11 @@ def scripted():
 def described(driver):
     """Every scripted machine as perfkit describes it: driver, GPUs and why none."""
     answers = drivers.answer_of(DESCRIBE, driver, "").items()
-    of_driver = pydantic.TypeAdapter(Driver | None)
-    of_gpus = pydantic.TypeAdapter(tuple[Gpu, ...])
     return {
-        name: (of_driver.validate_python(d), of_gpus.validate_python(g), why)
+        name: (
+            msgspec.convert(d, Driver | None),
+            msgspec.convert(g, tuple[Gpu, ...]),
+            why,
+        )
         for name, (d, g, why) in answers
     }

@@ -107,3 +107,38 @@ def test_the_tensorflow_here_is_read_without_being_imported():
     assert (found.build == "cuda") == told["build_info"]["is_cuda_build"]
     assert found.cuda == told["build_info"].get("cuda_version")
     assert "tensorflow" in " ".join(found.packages)
+
+
+PUBLIC = "tensorflow/include/tensorflow/core/public"
+HEADER = """
+#define TF_MAJOR_VERSION 2
+#define TF_MINOR_VERSION 18
+#define TF_PATCH_VERSION 1
+"""
+
+
+@pytest.mark.parametrize("name", ["release_version.h", "version.h"])
+def test_a_tensorflow_that_nothing_known_brought_says_its_version_itself(
+    tmp_path, name
+):
+    files = tensorflow(name="a-containers-own") | {f"{PUBLIC}/{name}": HEADER}
+    found = packages.versions([str(grow(tmp_path, files))])
+    assert found == {"keras": "3.15.1", "tensorflow": "2.18.1"}
+
+
+def test_whichever_distribution_brings_the_module_it_is_tensorflow(tmp_path):
+    files = tensorflow(CPU, "2.20.0.dev1", "tf-nightly-cpu")
+    found = packages.versions([str(grow(tmp_path, files))])
+    assert found["tensorflow"] == found["tf-nightly-cpu"] == "2.20.0.dev1"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "version"),
+    [
+        ("keras/src/version.py", '__version__ = "3.11.3"\n', "3.11.3"),
+        ("keras/__init__.py", 'import x\n__version__ = "2.15.0"\n', "2.15.0"),
+        ("keras/__init__.py", "raise RuntimeError('imported')\n", ""),
+    ],
+)
+def test_keras_says_its_version_without_being_imported(tmp_path, file, text, version):
+    assert packages.keras_version([str(grow(tmp_path, {file: text}))]) == version

@@ -1,7 +1,9 @@
 import json
+import sys
 
 import pytest
 
+from perfkit.errors import MissingPartError
 from perfkit.machine import environment, software
 from tests.machine.trees import WSL1, WSL2, computer, container, grow, package
 
@@ -113,3 +115,29 @@ def test_variables_that_this_process_set_are_found():
 
 def test_where_nothing_tells_how_it_began_nothing_is_claimed():
     assert environment.set_inside({"XLA_FLAGS": "x"}, "") == ()
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"TF_USE_LEGACY_KERAS": "1"}, "makes tf.keras Keras 2"),
+        ({"KERAS_BACKEND": "jax"}, "set KERAS_BACKEND=tensorflow"),
+        ({"KERAS_BACKEND": "torch"}, "Keras trains with torch here"),
+    ],
+)
+def test_a_training_on_something_else_is_refused_in_one_sentence(variables, words):
+    with pytest.raises(MissingPartError, match=words):
+        software.check_trains({"HOME": "/nowhere"} | variables)
+
+
+@pytest.mark.parametrize("off", ["0", "", "yes"])
+def test_keras_3_on_tensorflow_is_not_refused(off):
+    variables = {"TF_USE_LEGACY_KERAS": off, "KERAS_BACKEND": "tensorflow"}
+    software.check_trains(variables)
+
+
+def test_keras_2_is_refused_with_the_tensorflow_that_brings_3(tmp_path, monkeypatch):
+    old = grow(tmp_path, {"keras/__init__.py": '__version__ = "2.15.0"\n'})
+    monkeypatch.setattr(sys, "path", [str(old), *sys.path])
+    with pytest.raises(MissingPartError, match=r"Keras 2\.15\.0.*TensorFlow 2\.16"):
+        software.check_trains({})

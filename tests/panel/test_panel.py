@@ -257,6 +257,7 @@ def test_viewers_without_widgets_are_shown_the_settings_then_the_finding(panel):
     static, text = panel._static()
     assert "Does a longer loop take longer?" in static
     assert "20000" in static
+    assert "where it does not appear, <code>perfkit.run(...)</code>" in static
     assert "<the panel of" in text
     finding = panel.result()
     static, text = panel._static()

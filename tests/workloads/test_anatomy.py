@@ -111,3 +111,9 @@ def test_plain_python_has_no_plan(task):
 
 def test_an_iterator_that_has_given_nothing_yet_has_a_plan(task):
     assert anatomy.plan(iter(WAYS["prefetch"].build(task))).keys()
+
+
+def test_a_tensorflow_that_tells_no_plan_has_the_absence_said(monkeypatch):
+    monkeypatch.delattr(tf.data.experimental, "get_model_proto")
+    plan = anatomy.plan(iter(tf.data.Dataset.range(3)))
+    assert plan == {"missing": f"TensorFlow {tf.__version__} tells nobody its plan."}
