@@ -61,7 +61,9 @@ def asked():
     parser.add_argument(
         "--newest", action="store_true", help="what comes with it today"
     )
-    parser.add_argument("--training", default="callback_per_batch", help="of tests/guilty")
+    parser.add_argument(
+        "--training", default="callback_per_batch", help="of tests/guilty"
+    )
     parser.add_argument("--budget", type=float, default=60.0, help="seconds each")
     options = parser.parse_args()
     if shutil.which("uv") is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.charts import canvas, curves, scales
@@ -45,7 +45,7 @@ def learning(finding: Finding) -> Figure:
         by_seconds = curves.axes(drawing, "", left=_MIDDLE + 20, right=120)
         high = max(loss for curve in found for loss in curve.losses)
         for curve, (colour, dashes) in zip(found, _LOOKS, strict=False):
-            style = {"color": colour, "ls": dashes, "lw": 1.8}
+            style: Any = {"color": colour, "ls": dashes, "lw": 1.8}
             by_samples.plot(curve.samples[1:], curve.losses[1:], **style)
             by_seconds.plot(curve.seconds, curve.losses, **style)
         for axes in (by_samples, by_seconds):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.charts import canvas, rows, scales
@@ -73,7 +73,7 @@ def _draw_stair(axes: Axes, parts: list[Part], whole: float) -> None:
         at += sure
         high = max(high, at)
         if part.seconds is None and part.high is not None:
-            most = {"facecolor": GREY, "hatch": "xxxx", "edgecolor": INK}
+            most: Any = {"facecolor": GREY, "hatch": "xxxx", "edgecolor": INK}
             axes.barh(row, part.high - sure, 0.5, at, lw=0, alpha=0.75, **most)
             high = max(high, at + part.high - sure)
     axes.axvline(whole, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.charts import canvas, rows, scales
@@ -76,7 +76,7 @@ def _expected(one: Sum) -> float:
 def _draw_row(axes: Axes, row: int, one: Sum, high: float) -> None:
     expected, seen = _expected(one), max(one.seen.value, 0.0)
     axes.barh(row, expected, 0.5, facecolor=BLUE, alpha=0.75, lw=0)
-    rest = {"facecolor": GREY, "hatch": "xxxx", "edgecolor": INK}
+    rest: Any = {"facecolor": GREY, "hatch": "xxxx", "edgecolor": INK}
     axes.barh(row, max(seen - expected, 0.0), 0.5, expected, alpha=0.75, lw=0, **rest)
     low, top = max(one.seen.low, 0.0), min(one.seen.high, high)
     axes.hlines(row, low, max(low, top), colors=INK, lw=2.2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.charts import canvas, rows, scales
@@ -114,7 +114,7 @@ def _seconds(value: float) -> str:
 def _draw(axes: Axes, row: int, bar: _Bar) -> None:
     colour, hatch = _LOOKS[bar.kind]
     left, width = min(bar.start, bar.end), abs(bar.end - bar.start)
-    look = {"facecolor": colour, "hatch": hatch, "edgecolor": INK}
+    look: Any = {"facecolor": colour, "hatch": hatch, "edgecolor": INK}
     axes.barh(row, width, 0.5, left, lw=0, alpha=0.75, **look)
     if bar.low < bar.high:
         first, last = axes.get_xlim()
