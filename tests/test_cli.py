@@ -319,7 +319,7 @@ def test_without_tensorflow_a_run_that_needs_it_says_how_to_install_it(tmp_path)
     assert run.returncode == 1
     assert out == ""
     assert err.count("\n") == 1
-    assert "tensorflow is not installed" in err
+    assert "tensorflow, which is not installed" in err
     assert 'pip install "perfkit[tensorflow]"' in err
 
 

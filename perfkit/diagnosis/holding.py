@@ -1,66 +1,43 @@
 """A script that stands still at its training call, with all that it holds open.
 
 Were it ended there, it would close its files and remove its temporary folders, and the
-training reads them still. So it runs in a thread of its own, which hands over what it
-trains and never goes on.
+training reads them still. In another thread it would leave behind what TensorFlow and
+Keras keep for each thread apart. So it runs in a greenlet of the thread that trains,
+which hands over what it trains and is never gone back to.
 """
 
 from __future__ import annotations
 
-import contextlib
-import queue
-import threading
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
+
+from greenlet import getcurrent, greenlet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+# One that nobody holds would be ended, and clean up behind it.
+_held: list[greenlet] = []
 
 
 class Held:
     """Runs work until that hands something over."""
 
-    def __init__(self) -> None:
-        self._told: queue.SimpleQueue[tuple[Any, BaseException | None]] = (
-            queue.SimpleQueue()
-        )
-        self._settings: dict[str, Any] = {}
-
     def run(self, work: Callable[[], object]) -> Any:
-        """Wait until work hands over, and give that; None where it came to its end.
+        """Run work until it hands over, and give that; None where it came to its end.
 
         Raises:
             BaseException: What work raised.
         """
-        threading.Thread(target=self._run, args=(work,), daemon=True).start()
-        found, error = self._told.get()
-        # Keras keeps settings for each thread apart.
-        _settings().update(self._settings)
-        if error is not None:
-            raise error
-        return found
 
-    def hand_over(self, found: Any) -> NoReturn:
-        """Hand over from within the work, and stand still for ever."""
-        self._settings = dict(_settings())
-        self._told.put((found, None))
-        while True:
-            threading.Event().wait()
-
-    def _run(self, work: Callable[[], object]) -> None:
-        try:
+        def to_its_end() -> None:
             work()
-        except BaseException as error:
-            self._told.put((None, error))
-        else:
-            self._settings = dict(_settings())
-            self._told.put((None, None))
 
+        script = greenlet(to_its_end)
+        _held.append(script)
+        return script.switch()
 
-def _settings() -> dict[str, Any]:
-    """Keras's settings of this thread; where this version has them elsewhere, none."""
-    with contextlib.suppress(ImportError, AttributeError):
-        from keras.src.backend.common import global_state
-
-        settings: dict[str, Any] = vars(global_state.GLOBAL_STATE_TRACKER)
-        return settings
-    return {}
+    def hand_over(self, found: Any) -> None:
+        """Hand over from within the work, which then stands still for ever."""
+        above = getcurrent().parent
+        assert above is not None
+        above.switch(found)

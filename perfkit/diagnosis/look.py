@@ -20,7 +20,7 @@ from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.pipeline.live import kinds, live_plan
 from perfkit.diagnosis.pipeline.private import leave_files_alone
 from perfkit.diagnosis.planning import planned
-from perfkit.diagnosis.screening import Following
+from perfkit.diagnosis.screening import Turns
 from perfkit.diagnosis.tracing import Tracing
 from perfkit.diagnosis.training import Training, handed_over
 from perfkit.errors import BadParameterError
@@ -60,7 +60,7 @@ def look(
         where the user's own code raised, ``"traceback"``; then what the turns tell.
     """
     try:
-        following = Following(hints.causes(maker)) if screens else None
+        following = Turns(hints.causes(maker)) if screens else None
         yield from _looked(maker, following, budget, began)
     except BadParameterError as error:
         yield Note(PROBLEM, str(error))
@@ -71,7 +71,7 @@ def look(
 
 def _looked(
     maker: Callable[[], Any],
-    following: Following | None,
+    following: Turns | None,
     budget: float | None,
     asked: float,
 ) -> Iterator[Yielded]:

@@ -61,7 +61,7 @@ class _Variant:
     eager: bool = False
 
 
-class Following:
+class Turns:
     """The turns of a training and of its changes, in the process that looked at it.
 
     Args:

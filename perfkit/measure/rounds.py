@@ -136,6 +136,8 @@ class Run:
     # Before the budget starts.
 
     def _wait_for_launcher(self) -> Iterator[Event]:
+        if self.plan.opening:
+            return
         yield Preparing("Loading TensorFlow, once")
         while not self.stopped.is_set() and not self.starter.wait(_SLICE_S):
             yield Preparing("Loading TensorFlow, once")

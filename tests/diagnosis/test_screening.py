@@ -8,7 +8,7 @@ import pytest
 from perfkit.diagnosis.choosing import AS_GIVEN, Screening
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import facts_of
-from perfkit.diagnosis.screening import Following
+from perfkit.diagnosis.screening import Turns
 from perfkit.measure.one_process import FAILED
 from perfkit.measure.tick import READY, Note, Tick
 from tests.diagnosis import fits
@@ -19,7 +19,7 @@ STEPS = 6
 
 def turns_of(training, wanted, hinted=frozenset(), **known):
     """Run so many turns: whose they were, what each told, and what went wrong."""
-    following, turns, wrong = Following(hinted), [], {}
+    following, turns, wrong = Turns(hinted), [], {}
     making = fitted(lambda: training, Epochs(batch=fits.BATCH), None, following)
     with contextlib.closing(making) as running:
         for number, told in enumerate(running):
@@ -83,7 +83,7 @@ def test_how_the_model_is_run_is_that_of_the_variant_at_work():
 
     training = fits.training(fits.batches(STEPS), callbacks=[Look()])
     training.model.run_eagerly = True
-    following, count = Following(), 0
+    following, count = Turns(), 0
     with contextlib.closing(
         fitted(lambda: training, Epochs(batch=fits.BATCH), None, following)
     ) as running:
@@ -101,7 +101,7 @@ def test_how_the_model_is_run_is_that_of_the_variant_at_work():
 
 
 def test_what_a_change_raises_ends_its_turns_and_what_the_training_raises_ends_all():
-    following = Following()
+    following = Turns()
     following._now = "XLA"
     following.failed(ValueError("no such kernel"))
     assert following._failed == {"XLA": "raised ValueError: no such kernel"}

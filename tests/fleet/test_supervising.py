@@ -81,7 +81,7 @@ def test_stop_keeps_what_was_measured():
     ("fields", "said"),
     [
         ({"experiment": "conting"}, "'conting' is no experiment"),
-        ({"experiment": "data-pipeline"}, "tensorflow is not installed"),
+        ({"experiment": "data-pipeline"}, "tensorflow, which is not installed"),
     ],
 )
 def test_what_a_host_lacks_is_said_in_a_sentence(fields, said):

@@ -2,10 +2,12 @@
 
 import pytest
 
+from perfkit.measure.events import Ticked, TrialEnded
 from perfkit.measure.measurement import Arm, Measurement
-from perfkit.measure.one_process import OneProcess, failed, turn
+from perfkit.measure.one_process import OneProcess, Opening, failed, turn
 from perfkit.measure.steady import steady
 from perfkit.measure.tick import READY
+from tests.measure.scripted import Script, play
 
 MS = 1_000_000
 
@@ -83,3 +85,86 @@ def test_a_variant_that_cannot_run_says_why_and_the_others_go_on():
     outcomes = {t.variant: (t.outcome, t.message) for t in found.heard.trials()}
     assert outcomes["b"] == ("crashed", "raised ValueError: no")
     assert outcomes["a"][0] == "completed"
+
+
+# As the first round of a run.
+
+
+class Shared:
+    """A process of which is known what it tells, a message each time it is asked."""
+
+    pid, started_ns, message, outcome = 1, 0, "", None
+
+    def __init__(self, told, outcome="completed"):
+        self.told, self.ends, self.killed = list(told), outcome, False
+
+    def poll(self, timeout):
+        if self.told:
+            return [self.told.pop(0)]
+        self.outcome = self.ends
+        return []
+
+    def kill(self, outcome, message):
+        self.killed = True
+
+
+def messages(turns):
+    """What a process tells whose variants b and a take turns, b twice as fast."""
+    now = 0
+    for number in range(1, turns + 1):
+        for variant, rate in (("base", 100), ("other", 200)):
+            label = turn(variant, number).label
+            now += 10 * MS
+            yield ("ticks", [(now, 0, {}, label), (now + 1, 0, {}, READY.label)])
+            for _ in range(5):
+                now += round(10 / rate * 1e9)
+                yield ("ticks", [(now, 10, {}, "")])
+
+
+def opened(shared, choose=lambda measured: ()):
+    arms = {name: Arm(name, Script(), "", "base") for name in ("base", "other")}
+    run, starter = play(
+        {"base": Script()},
+        opening=Opening(shared, (), tuple(arms.values())),
+        choose=choose,
+    )
+    return run, starter, list(run.events()), arms
+
+
+def test_a_process_in_which_variants_take_turns_is_the_first_round():
+    run, starter, events, _ = opened(Shared(messages(4)))
+    found = run.measurement
+    assert [(t.variant, t.round) for t in found.trials] == [("base", 1), ("other", 1)]
+    assert found.compare("other", "base").ratio == pytest.approx(2, rel=0.05)
+    assert starter.started == []
+    assert {e.variant for e in events if isinstance(e, Ticked)} == {"base", "other"}
+
+
+def test_fresh_processes_come_after_it_and_its_variants_are_among_them():
+    def choose(measured):
+        rounds = {trial.round for trial in measured.trials}
+        return tuple(arms.values()) if rounds == {1} else ()
+
+    arms = {name: Arm(name, Script(), "", "base") for name in ("base", "other")}
+    run, _, _, _ = opened(Shared(messages(4)), choose)
+    rounds = [(trial.variant, trial.round) for trial in run.measurement.trials]
+    assert sorted(rounds[2:]) == [("base", 2), ("other", 2)]
+
+
+def test_what_a_process_told_before_it_broke_stays():
+    shared = Shared(messages(3), outcome="crashed")
+    run, *_ = opened(shared)
+    assert len(run.measurement.trials) == 2
+    assert run.measurement.compare("other", "base") is not None
+
+
+def test_stop_ends_it_and_keeps_what_it_told():
+    shared = Shared(messages(9))
+    arms = (Arm("base", Script()), Arm("other", Script(), "", "base"))
+    opening = Opening(shared, (), arms)
+    run, _ = play({"base": Script()}, opening=opening, choose=lambda measured: ())
+    for event in run.events():
+        if isinstance(event, TrialEnded):
+            run.stopped.set()
+    assert shared.killed
+    assert run.measurement.trials
