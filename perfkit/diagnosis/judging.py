@@ -151,17 +151,11 @@ def _cause(swap: Swap, compared: Comparison, measured: Measurement) -> Cause:
 
 def _how_fast(compared: Comparison) -> str:
     if not is_known(compared.low, compared.high):
-        return f"faster, by how much is not known yet ({_where(compared)})"
+        return f"faster, by how much is not known yet ({rounds(compared)})"
     return (
         f"at {compared.ratio:.2f}× the rate (95 % interval {compared.low:.2f} to "
-        f"{compared.high:.2f}, {_where(compared)})"
+        f"{compared.high:.2f}, {rounds(compared)})"
     )
-
-
-def _where(compared: Comparison) -> str:
-    if compared.rounds == 1:
-        return "in turns, not confirmed by a second round"
-    return rounds(compared)
 
 
 def _kind(swap: Swap, compared: Comparison) -> Kind:

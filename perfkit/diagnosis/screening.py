@@ -114,6 +114,8 @@ class Turns:
         """Name one turn after the other, until nothing is left to learn."""
         assert self._facts is not None
         choosing = Screening(tuple(self._swaps.values()), self._hinted)
+        # All variants begin where the training as given is now.
+        self._variants[AS_GIVEN] = self._made(AS_GIVEN)
         number = 0
         if self._facts.step_s < _LONG_S:
             # The first turn warms up what all variants share.
@@ -166,7 +168,6 @@ class Turns:
         swapped = () if name in (AS_GIVEN, TWIN) else (self._swaps[name],)
         variant = _Variant(Block.of(training, epochs_for(facts, swapped)))
         if name != AS_GIVEN:
-            # The training as given has had the first turn: all begin where it began.
             variant.state = dict(self._variants[AS_GIVEN].state)
             variant.eager = self._variants[AS_GIVEN].eager
             _restore(variant)

@@ -57,6 +57,14 @@ def test_the_training_and_its_groups_take_turns_and_each_is_ready_before_it_coun
     assert wrong == {}
 
 
+def test_long_steps_need_no_turn_to_warm_up_and_any_variant_may_be_first():
+    for _ in range(4):
+        training = fits.training(fits.batches(STEPS), metrics=["mae"])
+        turns, wrong = turns_of(training, 2, step_s=0.5)
+        assert len({name for name, _ in turns}) == 2
+        assert wrong == {}
+
+
 def test_callbacks_of_one_variant_are_not_those_of_another():
     seen = []
 
