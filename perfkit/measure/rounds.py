@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 # Once it has shown its pace, a trial without news for so long hangs.
 _SILENCE_S = 10.0
 _SILENT_TICKS = 30
+# A variant that takes turns in one process may be compiled for as long.
+_OPENING_SILENCE_S = 90.0
 # Trials that stand still keep their memory; together they may take this share of it.
 _MEMORY_SHARE = 0.6
 _SLICE_S = 0.1
@@ -184,6 +186,7 @@ class Run:
     def _open_with(self, opening: Opening) -> Iterator[Event]:
         """Hear a process whose variants take turns in it: the first round."""
         running, self._round = opening.running, 1
+        running.silence = min(running.silence, _OPENING_SILENCE_S)
         heard = OneProcess(
             running.pid,
             running.started_ns,

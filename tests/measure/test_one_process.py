@@ -93,7 +93,7 @@ def test_a_variant_that_cannot_run_says_why_and_the_others_go_on():
 class Shared:
     """A process of which is known what it tells, a message each time it is asked."""
 
-    pid, started_ns, message, outcome = 1, 0, "", None
+    pid, started_ns, message, outcome, silence = 1, 0, "", None, 60.0
 
     def __init__(self, told, outcome="completed"):
         self.told, self.ends, self.killed = list(told), outcome, False
