@@ -209,7 +209,7 @@ class _Counter:
         last: Any = LambdaCallback(
             on_train_batch_end=lambda batch, logs: self._reach(batch + 1, last),
             on_epoch_end=lambda epoch, logs: self._end_epoch(last),
-            on_test_batch_end=lambda batch, logs: self._validating.reach(
+            on_test_batch_end=lambda batch, logs: self._reach_validation(
                 batch + 1, last
             ),
             on_test_end=lambda logs: self._end_validation(),
@@ -296,9 +296,17 @@ class _Counter:
         self._steps_are_over(callback)
         self._validating.begin()
 
-    def _end_validation(self) -> None:
+    def _reach_validation(self, done: int, callback: Any) -> None:
+        if self._validating.reach(done, callback) and self._ready:
+            self._tell(self._validating.start(self._validated()))
+
+    def _validated(self) -> float:
+        """Examples trained on for each validation of the real training."""
         epoch = self._epochs.examples or self._upto(self._reached)
-        told = self._validating.end(epoch * self._epochs.validated)
+        return epoch * self._epochs.validated
+
+    def _end_validation(self) -> None:
+        told = self._validating.end(self._validated())
         for what in told:
             if self._ready or isinstance(what, Note):
                 self._tell(what)

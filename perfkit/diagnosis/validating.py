@@ -2,7 +2,8 @@
 
 A trial lasts seconds. Where validating takes longer than a moment, the first validation
 of a trial shows how many of its batches fill one, and the later ones end there; what
-they take is scaled up to all batches.
+they take is scaled up to all batches. What comes before their first batch is done (an
+iterator is made, files are opened) comes once in each validation, and is not scaled.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 from perfkit.measure.tick import Note, Pause
 
 VALIDATION = "validation"
+# What comes before the first batch of a validation that is shortened.
+START = "validation start"
 # The note of a trial whose validations were shortened: the share of them that was run.
 SHORTENED = "validation shortened to"
 # The note where nobody knows how long a validation is, and it is not over soon.
@@ -32,23 +35,40 @@ class Validating:
         self._limit: int | None = None
         self._done = self._validations = 0
         self._began = 0.0
+        # Batches of the first execution, and whether its time was told by itself.
+        self._first, self._apart = 0, False
 
     def begin(self) -> None:
         """Begin a validation."""
-        self._done, self._began = 0, 0.0
+        self._done, self._began, self._first, self._apart = 0, 0.0, 0, False
 
-    def reach(self, done: int, callback: Any) -> None:
-        """Count batches, and end the validation where it took a moment."""
+    def reach(self, done: int, callback: Any) -> bool:
+        """Count batches, and end the validation where it took a moment.
+
+        Returns:
+            Whether what came by now is to be told by itself: see ``start``.
+        """
         self._done = min(done, self._steps or done)
-        if not self._began:
+        first = not self._began
+        if first:
             # The first batch of all traces what the others run.
-            self._began = time.perf_counter()
+            self._began, self._first = time.perf_counter(), self._done
         elif self._limit is None and self._validations == 0:
             long = time.perf_counter() - self._began > _MOMENT_S
             if long and self._done != self._steps:
                 self._limit = self._done
         if self._limit is not None and self._done >= self._limit:
             callback.model.stop_evaluating = True
+        return first and self._steps is not None and self._done < (self._limit or 0)
+
+    def start(self, examples: float) -> Pause:
+        """Give what a trial is to tell once the first batch is done.
+
+        Args:
+            examples: Trained on for each validation of the real training.
+        """
+        self._apart = True
+        return Pause(START, every=examples)
 
     def end(self, examples: float) -> tuple[Note | Pause, ...]:
         """End it, and give what a trial is to tell of it.
@@ -65,4 +85,6 @@ class Validating:
             return *told, Pause(VALIDATION)
         share = self._limit / self._steps
         told = (Note(SHORTENED, share),) if first else ()
+        if self._apart:
+            share = (self._limit - self._first) / (self._steps - self._first)
         return *told, Pause(VALIDATION, every=examples * share)

@@ -31,15 +31,19 @@ class Clock:
 class Costs(keras.callbacks.Callback):
     """Lets a known time pass for each step, epoch's end and step of validation."""
 
-    def __init__(self, clock, step=0.01, end=0.0, validation=0.0):
+    def __init__(self, clock, step=0.01, end=0.0, validation=0.0, begin=0.0):
         super().__init__()
         self.clock, self.step, self.end, self.validation = clock, step, end, validation
+        self.begin = begin
 
     def on_train_batch_end(self, batch, logs=None):
         self.clock.now += self.step
 
     def on_epoch_end(self, epoch, logs=None):
         self.clock.now += self.end
+
+    def on_test_begin(self, logs=None):
+        self.clock.now += self.begin
 
     def on_test_batch_end(self, batch, logs=None):
         self.clock.now += self.validation

@@ -10,10 +10,12 @@ from tests.diagnosis.fits import BATCH, Clock, Costs, batches, training, trial
 STEP_S, END_S, VALIDATION_S = 0.01, 0.2, 0.02
 
 
-def measured(monkeypatch, epochs, steps, validation=0, data=None, **arguments):
+def measured(
+    monkeypatch, epochs, steps, validation=0, data=None, begin=0.0, **arguments
+):
     clock = Clock()
     clock.install(monkeypatch)
-    costs = Costs(clock, STEP_S, END_S, VALIDATION_S)
+    costs = Costs(clock, STEP_S, END_S, VALIDATION_S, begin)
     if validation:
         arguments["validation_data"] = batches(validation)
 
@@ -56,13 +58,15 @@ def test_a_validation_has_its_share_however_long_epochs_are(monkeypatch, steps):
     assert SHORTENED not in found.notes
 
 
-def test_a_long_validation_is_shortened_and_its_cost_scaled_up(monkeypatch):
+@pytest.mark.parametrize("begin", [0.0, 0.5])
+def test_a_long_validation_is_shortened_and_its_cost_scaled_up(monkeypatch, begin):
     facts = Facts(
         batch=BATCH, steps=40, step_s=STEP_S, validation_steps=100, validated=1
     )
-    found = measured(monkeypatch, epochs_for(facts), 40, validation=100)
+    found = measured(monkeypatch, epochs_for(facts), 40, validation=100, begin=begin)
     assert 0 < found.notes[SHORTENED] < 0.3
-    epoch_s = 40 * STEP_S + END_S + 100 * VALIDATION_S
+    # What comes before its first batch comes once, however many batches there are.
+    epoch_s = 40 * STEP_S + END_S + 100 * VALIDATION_S + begin
     assert rate(found) == pytest.approx(40 * BATCH / epoch_s, rel=0.02)
     assert max(found.pauses["validation"]) < 100 * VALIDATION_S / 2
 
