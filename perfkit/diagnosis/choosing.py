@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from perfkit.measure import spending
+from perfkit.diagnosis import planning
 from perfkit.measure.measurement import TWIN, Arm
 
 if TYPE_CHECKING:
@@ -33,10 +33,8 @@ CLAIMED = 1.05
 _HOPELESS, _LIKELY = 0.97, 0.85
 # Of the budget, after which what was found is measured together.
 _TOGETHER_AFTER = 0.55
-# Making the trials of a round ready may take this share of the budget; what a trial
-# takes besides its first step until it is steady.
+# Making the trials of a round ready may take this share of the budget.
 _SET_UP_SHARE = 0.3
-_WARM_UP_S = 1.0
 # The training as given and its twin are in every round.
 _ALWAYS = 2
 _NARROW = 0.03
@@ -182,8 +180,8 @@ class Choosing:
         self._swaps, self._work, self._budget = swaps, work, budget
         self._screened = screened
         self._always = 1 if screened else _ALWAYS
-        until_s = ready_s + _WARM_UP_S
-        self._each_s = until_s + spending.chosen_s(step_s)
+        until_s = ready_s + planning.WARM_UP_S
+        self._each_s = planning.trial_s(ready_s, step_s)
         # One round leaves much in doubt: no more are begun than two rounds can hold.
         twice = budget / _FEWEST_ROUNDS / self._each_s
         most = int(min(_SET_UP_SHARE * budget / until_s, twice))
@@ -300,7 +298,7 @@ def may_help(measured: Measurement, name: str, hopeless: float = _HOPELESS) -> b
         name: Of the swap.
         hopeless: The ratio below which a single round settles it.
     """
-    compared = measured.compare(name, AS_GIVEN)
+    compared = _given(measured, name)
     if compared is None:
         return False
     if not compared.is_judged:
@@ -312,7 +310,7 @@ def combined(swaps: Sequence[Swap], measured: Measurement) -> tuple[Swap, ...]:
     """What is worth applying together: the best of each cause that helps."""
     best: dict[str, tuple[float, Swap]] = {}
     for swap in swaps:
-        compared = measured.compare(swap.name, AS_GIVEN)
+        compared = _given(measured, swap.name)
         if compared is None or swap.ceiling or not swap.combines:
             continue
         # Each callback is a thing of its own; of two ways to read one is taken.
@@ -392,12 +390,12 @@ def _cannot_run(measured: Measurement) -> bool:
 
 
 def _rounds(measured: Measurement, name: str) -> int:
-    compared = measured.compare(name, AS_GIVEN)
+    compared = _given(measured, name)
     return compared.rounds if compared else 0
 
 
 def _clear(measured: Measurement, name: str) -> bool:
-    compared = measured.compare(name, AS_GIVEN)
+    compared = _given(measured, name)
     if compared is None:
         return False
     return compared.rounds >= _ENOUGH_ROUNDS and compared.half_width < _NARROW

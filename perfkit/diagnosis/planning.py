@@ -19,7 +19,8 @@ _AROUND = 1.6
 _TURNS = 24
 # Variants of a round in fresh processes: as given, and the two best.
 _CONFIRMED = 3
-_WARM_UP_S = 1.0
+# What a trial takes besides its first step until it is steady.
+WARM_UP_S = 1.0
 # Rounds that a loop of the user's own needs, all of them in fresh processes.
 _LOOP_ROUNDS = 5
 # Confirming may take this share of what is left after the first look.
@@ -49,10 +50,19 @@ def turn_s(step_s: float) -> float:
     return max(_TURN_S, _STEPS * step_s)
 
 
+def trial_s(ready_s: float, step_s: float) -> float:
+    """Seconds of a trial in a fresh process, which is set up anew.
+
+    Args:
+        ready_s: Until it is ready, about.
+        step_s: Of a step, about.
+    """
+    return ready_s + WARM_UP_S + spending.chosen_s(step_s)
+
+
 def round_s(facts: Facts) -> float:
-    """Seconds of a round in fresh processes, each of which is set up anew."""
-    each = facts.ready_s + _WARM_UP_S + spending.chosen_s(facts.step_s)
-    return _CONFIRMED * each
+    """Seconds of a round in fresh processes."""
+    return _CONFIRMED * trial_s(facts.ready_s, facts.step_s)
 
 
 def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:

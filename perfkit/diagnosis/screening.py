@@ -13,18 +13,17 @@ import gc
 import os
 import random
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import own_callbacks, planning, raised, swaps, validation
 from perfkit.diagnosis.choosing import AS_GIVEN, Screening, arms
 from perfkit.diagnosis.epochs import EPOCH_END, Block
-from perfkit.diagnosis.pipeline.keeping import Worth
-from perfkit.diagnosis.pipeline.private import fill_caches
-from perfkit.diagnosis.trial import MANY, epochs_for
+from perfkit.diagnosis.trial import epochs_for, swap_in
 from perfkit.measure.measurement import TWIN, Measurement
 from perfkit.measure.one_process import OneProcess, failed, turn
-from perfkit.measure.tick import READY, Note, Pause, Tick
+from perfkit.measure.tick import READY, Note, Pause
+from perfkit.measure.worker import stamped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,9 +34,10 @@ if TYPE_CHECKING:
     from perfkit.workloads.execution.inside_fit import Told
 
 # What of a model says how its steps are run, or is made for that.
-_STATE = (
+_VALIDATED = "_eval_epoch_iterator"
+_ATTRIBUTES = (
     *("steps_per_execution", "jit_compile", "run_eagerly", "_compile_metrics"),
-    *("train_function", "test_function", "_eval_epoch_iterator"),
+    *("train_function", "test_function", _VALIDATED),
 )
 _TICKS = 3
 # Steps that take longer were warm after the first look.
@@ -46,19 +46,50 @@ _LONG_S = 0.2
 _PATIENCE = 4
 
 
+@dataclass(frozen=True)
+class _State:
+    """How a model is run.
+
+    Attributes:
+        model: Its attributes that say so, by name.
+        eager: Whether functions run eagerly.
+    """
+
+    model: dict[str, Any]
+    eager: bool
+
+    @classmethod
+    def of(cls, model: Any) -> _State:
+        """Take it from a model that nothing trains at the moment."""
+        import tensorflow as tf
+
+        found = {n: getattr(model, n) for n in _ATTRIBUTES if hasattr(model, n)}
+        # A validation that was broken off does not go on in another variant's turn.
+        if _VALIDATED in found:
+            found[_VALIDATED] = None
+        return cls(found, tf.config.functions_run_eagerly())
+
+    def put(self, model: Any) -> None:
+        """Let a model be run so."""
+        import tensorflow as tf
+
+        if tf.config.functions_run_eagerly() != self.eager:
+            tf.config.run_functions_eagerly(self.eager)
+        for name, value in self.model.items():
+            setattr(model, name, value)
+
+
 @dataclass
 class _Variant:
     """The training with something swapped, between its turns.
 
     Attributes:
         block: What a turn of it runs.
-        state: Of the model, while others have their turn.
-        eager: Whether functions run eagerly.
+        state: How its model is run, while others have their turn.
     """
 
     block: Block
-    state: dict[str, Any] = field(default_factory=dict)
-    eager: bool = False
+    state: _State
 
 
 class Turns:
@@ -146,11 +177,12 @@ class Turns:
             tell(failed(name, self._failed[name]))
             return
         self._variants[name] = variant
-        _restore(variant)
+        model = variant.block.training.model
+        variant.state.put(model)
         variant.block.over = self._enough
         self._ready_s, self._ticks, self._seen = 0.0, 0, set()
         yield variant.block
-        _keep(variant)
+        variant.state = _State.of(model)
         variant.block.at_once = True
         if name in self._failed:
             tell(failed(name, self._failed[name]))
@@ -165,44 +197,29 @@ class Turns:
         assert self._training is not None
         assert self._facts is not None
         training, facts = _copied(self._training), self._facts
-        swapped = () if name in (AS_GIVEN, TWIN) else (self._swaps[name],)
-        variant = _Variant(Block.of(training, epochs_for(facts, swapped)))
-        if name != AS_GIVEN:
-            variant.state = dict(self._variants[AS_GIVEN].state)
-            variant.eager = self._variants[AS_GIVEN].eager
-            _restore(variant)
-        else:
-            _keep(variant)
-        for swap in swapped:
-            swap.apply(training)
+        if AS_GIVEN in self._variants:
+            self._variants[AS_GIVEN].state.put(training.model)
+        swapped = [self._swaps[name]] if name in self._swaps else []
         epochs = epochs_for(facts, swapped)
-        if facts.pipeline.get("cached"):
-            steps = epochs.trial_steps or facts.steps or MANY
-            fill_caches(training, Worth(steps, facts.steps))
-        variant.block = Block.of(training, epochs)
+        swap_in(training, facts, swapped, epochs)
+        block = Block.of(training, epochs)
         # Validating traces a function of its own, which is no part of any epoch.
         validates = validation.epochs_between(training.arguments) > 0
-        variant.block.at_once = not validates and not epochs.whole
-        _keep(variant)
-        return variant
+        block.at_once = not validates and not epochs.whole
+        return _Variant(block, _State.of(training.model))
 
     # What they tell.
 
     def heard(self, told: Told) -> None:
         """Take what is told, when it is."""
-        now = time.perf_counter_ns()
         if isinstance(told, Note):
             self._record.take(("note", told.name, told.value))
             return
         if isinstance(told, Pause):
-            every = ((told.every, told.within),) if told.every else ()
-            stamped: tuple[Any, ...] = (now, 0, {}, told.label, *every)
             self._seen_pause(told)
         else:
-            tick = told if isinstance(told, Tick) else Tick(told)
-            stamped = (now, tick.examples, {}, "")
             self._ticks += 1
-        self._record.take(("ticks", [stamped]))
+        self._record.take(("ticks", [stamped(told, time.perf_counter_ns())]))
 
     def _seen_pause(self, told: Pause) -> None:
         if told == READY:
@@ -237,24 +254,3 @@ def _copied(training: Training) -> Training:
     given = own_callbacks.listed(arguments.get("callbacks"))
     arguments["callbacks"] = [copy.copy(one) for one in given]
     return replace(training, arguments=arguments)
-
-
-def _keep(variant: _Variant) -> None:
-    """Keep how the model is run, for the next turn."""
-    import tensorflow as tf
-
-    model = variant.block.training.model
-    variant.state = {n: getattr(model, n) for n in _STATE if hasattr(model, n)}
-    # A validation that was broken off does not go on in another variant's turn.
-    if "_eval_epoch_iterator" in variant.state:
-        variant.state["_eval_epoch_iterator"] = None
-    variant.eager = tf.config.functions_run_eagerly()
-
-
-def _restore(variant: _Variant) -> None:
-    import tensorflow as tf
-
-    if tf.config.functions_run_eagerly() != variant.eager:
-        tf.config.run_functions_eagerly(variant.eager)
-    for name, value in variant.state.items():
-        setattr(variant.block.training.model, name, value)

@@ -29,7 +29,7 @@ _FEWEST = 4
 _LONG_S, _FEWEST_LONG = 0.4, 2
 _SHORTER = 1.5
 # Steps for which a cache is filled where nobody knows how many an epoch has.
-MANY = 64
+_MANY = 64
 
 
 def trial(
@@ -53,17 +53,31 @@ def trial(
         if looping.training:
             return None
         training = handed_over(returned)
-        for swap in swaps:
-            swap.apply(training)
-        if facts.pipeline.get("cached"):
-            steps = epochs.trial_steps or facts.steps or MANY
-            fill_caches(training, Worth(steps, facts.steps))
+        swap_in(training, facts, swaps, epochs)
         return training
 
     traces = Tracing()
     traces.look()
     with contextlib.closing(fitted(making, epochs, looping)) as ticks:
         yield from noted(ticks, traces, epochs.batch)
+
+
+def swap_in(
+    training: Training, facts: Facts, swaps: Sequence[Swap], epochs: Epochs
+) -> None:
+    """Swap these things in a training that has been made, and fill its caches.
+
+    Args:
+        training: It is changed.
+        facts: What is known of it.
+        swaps: What to swap.
+        epochs: Of it, with these things swapped.
+    """
+    for swap in swaps:
+        swap.apply(training)
+    if facts.pipeline.get("cached"):
+        steps = epochs.trial_steps or facts.steps or _MANY
+        fill_caches(training, Worth(steps, facts.steps))
 
 
 def loop_epochs(facts: Facts) -> Epochs:

@@ -82,16 +82,20 @@ def _run(payload: bytes, seed: int, sink: Connection) -> None:
         if isinstance(item, Note):
             _send(sink, ("note", item.name, item.value))
             continue
-        if isinstance(item, Pause):
-            every = ((item.every, item.within),) if item.every else ()
-            chunk.append((now, 0, {}, item.label, *every))
-        else:
-            tick = item if isinstance(item, Tick) else Tick(item)
-            chunk.append((now, tick.examples, dict(tick.parts), ""))
+        chunk.append(stamped(item, now))
         if now / 1e9 - sent > _CHUNK_S:
             _send(sink, ("ticks", chunk))
             chunk, sent = [], now / 1e9
     _send(sink, ("ticks", chunk))
+
+
+def stamped(told: int | Tick | Pause, now_ns: int) -> tuple[Any, ...]:
+    """What a variant yielded at a time, as it stands in a message of ticks."""
+    if isinstance(told, Pause):
+        every = ((told.every, told.within),) if told.every else ()
+        return now_ns, 0, {}, told.label, *every
+    tick = told if isinstance(told, Tick) else Tick(told)
+    return now_ns, tick.examples, dict(tick.parts), ""
 
 
 def _send(sink: Connection, message: tuple[Any, ...]) -> None:

@@ -2,8 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from perfkit.diagnosis import statements
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.statements import left_open, recovered
+from perfkit.diagnosis.swaps import observers, resident
 from perfkit.diagnosis.telling import told
 from perfkit.findings.diagnosis import Gain, Part, Seconds
 from tests.diagnosis.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis, gain
@@ -260,3 +262,7 @@ def test_ends_of_epochs_that_differ_by_much_are_said_to_hide_gains(longest, said
     reasons = told(replace(found, trials=(given,))).because
     told_so = [r for r in reasons if r.startswith("An end of an epoch took 30 ms to")]
     assert bool(told_so) == said
+
+
+def test_the_groups_that_are_told_are_those_that_are_left_out():
+    assert set(statements._GROUPS) == {resident.NAME, observers.GROUP}
