@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import rows, validation
 from perfkit.diagnosis.flop import flop_of
+from perfkit.diagnosis.pipeline.trimming import padded
 
 if TYPE_CHECKING:
     from perfkit.diagnosis.training import Training
@@ -48,7 +49,13 @@ class Facts:
         epochs: Of such a loop: how many of its epochs a trial may begin.
         late: Variables of the environment that it set after TensorFlow had been loaded.
         unrolled: Names of its recurrent layers that are unrolled.
+        padded: What is known of texts that were padded beforehand; see
+            ``diagnosis.pipeline.trimming``.
         settings: Lines that set what slows it, by cause; see ``diagnosis.settings``.
+        eager_calls: Functions that such a loop calls in each step and that compute
+            eagerly, as ``"module:function"``.
+        drawn: What a step of such a loop draws itself: how many ``"batches"`` from
+            iterators over ``tf.data``, and how many ``"iterators"`` it makes.
     """
 
     model: str = ""
@@ -80,7 +87,15 @@ class Facts:
     flop: float | None = None
     late: tuple[str, ...] = ()
     unrolled: tuple[str, ...] = ()
+    padded: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, list[str]] = field(default_factory=dict)
+    eager_calls: tuple[str, ...] = ()
+    drawn: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a loop that is given numbers, and no batches."""
+        return self.loop and all(part.endswith("[]") for part in self.element)
 
     def as_note(self) -> dict[str, Any]:
         """What travels from the process that looked, and stands in the file."""
@@ -119,6 +134,7 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         element=tuple(described(part) for part in tf.nest.flatten(batch)),
         open_shapes=open_shapes(training),
         flop=flop_of(model, batch),
+        padded=padded(model, batch),
         unrolled=tuple(layer.name for layer in unrolled(model)),
         settings=training.settings,
         **seen,

@@ -27,6 +27,11 @@ _SHARES = 0.2
 # A larger batch is a remedy for it, too: so it waits only where it is large already.
 _OVERHEAD = "step-overhead"
 _RETRACING = "retracing"
+# Causes that lie in the input, each with a change that takes it away.
+OF_INPUT = (
+    *("serial-map", "no-prefetch", "no-cache", "python-input", "slow-read"),
+    *("per-example-map", "late-shuffle"),
+)
 # They slow all parts of a training, and so may be why a ceiling brings something.
 _ANYWHERE = (_RETRACING, "eager", "debugging", "threads", "determinism", "float64")
 
@@ -96,8 +101,20 @@ def _found(
 
 
 def ranked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
-    """The same causes, the largest gain first."""
-    return tuple(sorted(causes, key=lambda one: -one.speedup.estimate))
+    """The same causes, the largest gain first; what can be done before what cannot.
+
+    The training without its input is nothing that anybody can have: it comes behind the
+    best change of the input, where there is one that brings something plain.
+    """
+    known = [c.speedup.estimate for c in causes if c.cause in OF_INPUT]
+    best = max(known, default=0.0)
+
+    def place(one: Cause) -> tuple[float, bool]:
+        limit = one.cause == "input-bound" and best >= _PLAIN
+        gain = min(best, one.speedup.estimate) if limit else one.speedup.estimate
+        return -gain, limit
+
+    return tuple(sorted(causes, key=place))
 
 
 def claimed(compared: Comparison) -> bool:

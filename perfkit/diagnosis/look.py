@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit.diagnosis import hints, raised, variables
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import facts_of
+from perfkit.diagnosis.loop_calls import LoopCalls
 from perfkit.diagnosis.loop_facts import facts_of_loop, some_epochs
 from perfkit.diagnosis.looping import Looping
 from perfkit.diagnosis.maker import contain
@@ -79,7 +80,7 @@ def _looked(
     contain(maker)
     began, loaded = time.perf_counter(), read_early(os.environ)
 
-    looping = Looping(epochs := Epochs(batch=1))
+    looping = Looping(epochs := Epochs(batch=1), calls=LoopCalls())
     traces = Tracing()
     traces.look()
 

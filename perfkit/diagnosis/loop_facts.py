@@ -48,7 +48,7 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
 
     training = looping.training
     assert training is not None
-    batch = looping.first
+    batch, calls = looping.first, looping.calls
     return Facts(
         model="a loop of your own",
         data=training.kind,
@@ -63,6 +63,8 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
         loop=True,
         open_shapes=open_shapes(training),
         settings=training.settings,
+        eager_calls=calls.eager(looping.all) if calls else (),
+        drawn=calls.drawn(looping.all) if calls else {},
         epochs=min(looping.begun, looping.most) if looping.repeated else 1,
         **seen,
     )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from perfkit.diagnosis.epochs import Epochs
+    from perfkit.diagnosis.loop_calls import LoopCalls
     from perfkit.diagnosis.swap import Swap
     from perfkit.workloads.execution.inside_fit import Turnstile
 
@@ -68,6 +69,8 @@ class Looping:
         repeated: Whether the user's code begins one epoch after another.
         length: Steps of an epoch that ended by itself; None while none has.
         hurry: End the epoch after the next step, and do not end the last.
+        calls: Hears what the steps call; None where nobody wants to know.
+        all: Steps made.
     """
 
     epochs: Epochs
@@ -79,7 +82,9 @@ class Looping:
     repeated: bool = False
     length: int | None = None
     hurry: bool = False
+    calls: LoopCalls | None = None
     counter: Counter | None = None
+    all: int = 0
     _made: int = 0
     _swapped: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
 
@@ -107,6 +112,8 @@ class Looping:
     def batches(self, data: Any) -> Iterator[Any]:
         """Give the batches of an epoch; each that is asked for ends the step before."""
         self.begun += 1
+        if self.calls:
+            self.calls.begin()
         self.training = self.training or in_loop(data)
         self.repeated = _repeated(sys._getframe(1))
         assert self.counter is not None
@@ -120,6 +127,7 @@ class Looping:
                 self.first = batch if self.first is None else self.first
                 yield batch
                 self._made += 1
+                self.all += 1
                 counter.step()
                 if not last and (self.hurry or step == self.epochs.trial_steps):
                     counter.end_epoch()

@@ -11,8 +11,9 @@ from perfkit.measure import spending
 if TYPE_CHECKING:
     from perfkit.diagnosis.facts import Facts
 
-# A turn in the process that looks lasts so long, or so many steps.
-_TURN_S, _STEPS = 0.8, 5
+# A turn in the process that looks lasts so long, or so many steps; of long ones fewer,
+# once a turn is so long.
+_TURN_S, _STEPS, _FEWEST_STEPS, _LONG_TURN_S = 0.8, 5, 3, 1.5
 # Its first step, a new iterator and the ends of epochs come on top of it.
 _AROUND = 1.6
 # Turns that tell which group holds a training up, and which change of it does.
@@ -23,8 +24,9 @@ _CONFIRMED = 3
 WARM_UP_S = 1.0
 # Rounds that a loop of the user's own needs, all of them in fresh processes.
 _LOOP_ROUNDS = 5
-# Confirming may take this share of what is left after the first look.
-_MOST_OF_IT = 0.4
+# Confirming may take this share of what is left after the first look; where a setting
+# was seen that only a fresh process can leave off, so much that one round fits.
+_MOST_OF_IT, _SEEN_SHARE = 0.4, 0.6
 _SHORTEST_S, LONGEST_S = 90.0, 600.0
 # What was planned, among the facts of a diagnosis.
 PLAN = "planned"
@@ -47,7 +49,10 @@ class Planned:
 
 def turn_s(step_s: float) -> float:
     """Seconds of a turn in the process that looks, from when it is ready."""
-    return max(_TURN_S, _STEPS * step_s)
+    if not step_s > 0:
+        return _TURN_S
+    steps = min(_STEPS, max(_FEWEST_STEPS, int(_LONG_TURN_S / step_s)))
+    return max(_TURN_S, steps * step_s)
 
 
 def trial_s(ready_s: float, step_s: float) -> float:
@@ -81,7 +86,8 @@ def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
     kept = min(2 * fresh_s, _MOST_OF_IT * left)
     if kept < fresh_s:
         # Half a round claims nothing that the turns do not show.
-        kept = 0.0
+        pair_s = 2 * trial_s(facts.ready_s, facts.step_s)
+        kept = pair_s if facts.settings and pair_s <= _SEEN_SHARE * left else 0.0
     return Planned(budget, left - kept, kept)
 
 

@@ -8,6 +8,7 @@ from perfkit import units
 from perfkit.diagnosis import peak, planning, variables
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED, TOGETHER
 from perfkit.diagnosis.epochs import EPOCH_END
+from perfkit.diagnosis.judging import OF_INPUT
 from perfkit.measure.measurement import TWIN
 from perfkit.measure.statistics import WORTH_KNOWING
 from perfkit.units import is_known
@@ -47,10 +48,6 @@ MEANINGS = {
     "contention": "other programs take the processor",
     "memory-pressure": "memory is short",
 }
-_INPUT = (
-    *("serial-map", "no-prefetch", "no-cache", "python-input", "slow-read"),
-    *("per-example-map", "late-shuffle"),
-)
 # A gain that may hide in what was left open, and would be worth finding.
 _MUCH = 1.25
 # What showed less than this in its one round may not bring much.
@@ -165,7 +162,7 @@ def _input(found: Diagnosis) -> Iterator[str]:
         yield f"{said}: without any it runs at {gain} {_MEASURED}."
         return
     said = f"Without any input it runs at {gain} {_MEASURED}: no pipeline brings more."
-    best = next((c for c in found.causes if c.cause in _INPUT), None)
+    best = next((c for c in found.causes if c.cause in OF_INPUT), None)
     if best:
         share = recovered(best.speedup, limit)
         said += (

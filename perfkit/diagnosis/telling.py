@@ -96,29 +96,38 @@ def _slowed(wrong: Sequence[Cause]) -> str:
     worst, *others = wrong
     gain = times_as_fast(worst.speedup)
     if worst.cause == "input-bound":
-        said = (
+        return (
             "Its input takes time from its steps: without any, this training would run "
             f"{gain}, and no change that was measured is shown to explain that"
+            f"{_as_bad(worst, others)}."
         )
-    else:
-        means = f" ({MEANINGS[worst.cause]})" if worst.cause in MEANINGS else ""
-        # What no swap takes away was not run without, only worked out.
-        how = (
-            f'with "{worst.swap}" it runs'
-            if worst.swap
-            else "without that it would run"
+    means = f" ({MEANINGS[worst.cause]})" if worst.cause in MEANINGS else ""
+    # What no swap takes away was not run without, only worked out.
+    how = f'with "{worst.swap}" it runs' if worst.swap else "without that it would run"
+    limit = next((one for one in others if one.cause == "input-bound"), None)
+    if limit and limit.speedup.estimate > worst.speedup.estimate:
+        return (
+            f"{worst.cause} slows this training{means}: {how} {gain}. Even then its "
+            "input holds it up: without any it would run "
+            f"{times_as_fast(limit.speedup)}."
         )
-        said = f"{worst.cause} slows this training most{means}: {how} {gain}"
+    return (
+        f"{worst.cause} slows this training most{means}: {how} {gain}"
+        f"{_as_bad(worst, others)}."
+    )
+
+
+def _as_bad(worst: Cause, others: Sequence[Cause]) -> str:
     alike = [one for one in others if one.speedup.high >= worst.speedup.low]
-    if alike:
-        names = [
-            f"{one.cause} ({units.ratio(one.speedup.estimate)})"
-            if is_known(one.speedup.low, one.speedup.high)
-            else one.cause
-            for one in alike
-        ]
-        said += f"; {' and '.join(names)} may bring as much"
-    return f"{said}."
+    if not alike:
+        return ""
+    names = [
+        f"{one.cause} ({units.ratio(one.speedup.estimate)})"
+        if is_known(one.speedup.low, one.speedup.high)
+        else one.cause
+        for one in alike
+    ]
+    return f"; {' and '.join(names)} may bring as much"
 
 
 def _healthy(found: Diagnosis) -> str:

@@ -54,6 +54,19 @@ class Training:
         """What the data are: ``"tf.data"``, ``"PyDataset"``, ..."""
         return kind_of(self.data)
 
+    def replace_data(self, dataset: Any) -> None:
+        """Train on batches of ``tf.data`` instead; validate on the same as before."""
+        arguments = self.arguments
+        size = arguments.get("validation_batch_size") or arguments.get("batch_size")
+        if size:
+            arguments["validation_batch_size"] = size
+        share = arguments.get("validation_split")
+        if share and arguments.get("validation_data") is None:
+            _, arguments["validation_data"] = rows.parted(self.data, float(share))
+        self.data = dataset
+        for name in ("batch_size", "shuffle", "validation_split"):
+            arguments.pop(name, None)
+
     def trace_anew(self) -> None:
         """Forget the step that is traced already, if the maker has trained a little."""
         self.model.train_function = self.model.test_function = None

@@ -485,7 +485,7 @@ class Run:
         return [*names, TWIN] if twice else names
 
     def _turn_s(self, live: LiveTrial) -> float:
-        return max(spending.TURN_S, spending.TICKS_A_TURN * live.tick_s)
+        return spending.turn_s(live.tick_s)
 
     def _turns(self, lives: list[LiveTrial], set_up: float) -> int:
         each = [self._turn_s(live) for live in lives if not live.over]

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 # A turn is long enough for a few ticks and short against what disturbs a machine.
 TURN_S = 0.15
-TICKS_A_TURN = 5
+_TICKS_A_TURN = 5
+# Long ticks waver less: fewer of them do, once a turn is so long.
+_FEWEST_TICKS, _LONG_TURN_S = 3, 1.5
 # Where arms are chosen a trial works about so long in all its turns.
 _CHOSEN_S = 2.0
 # Trials in one go work this long, or up to so long where their ticks take long.
@@ -61,6 +63,18 @@ def turns(budget: float, left: float, set_up: float, a_turn: float) -> int:
     return max(1, min(wanted, fitting))
 
 
+def turn_s(tick_s: float) -> float:
+    """Seconds of a turn.
+
+    Args:
+        tick_s: The usual length of its ticks.
+    """
+    if not tick_s > 0:
+        return TURN_S
+    ticks = min(_TICKS_A_TURN, max(_FEWEST_TICKS, int(_LONG_TURN_S / tick_s)))
+    return max(TURN_S, ticks * tick_s)
+
+
 def turns_of_a_choice(left: float, each: Sequence[float]) -> int:
     """How many turns each trial gets in a round whose arms are chosen, at least 1.
 
@@ -81,7 +95,7 @@ def chosen_s(tick_s: float) -> float:
     Args:
         tick_s: The usual length of its ticks.
     """
-    return max(_CHOSEN_S, _FEWEST_TURNS * TICKS_A_TURN * tick_s)
+    return max(_CHOSEN_S, _FEWEST_TURNS * turn_s(tick_s))
 
 
 def one_go_s(tick_s: float, budget: float = math.inf, arms: int = 1) -> float:
@@ -93,7 +107,7 @@ def one_go_s(tick_s: float, budget: float = math.inf, arms: int = 1) -> float:
         arms: That it has.
     """
     usual = min(ONE_GO_S, max(_SHORTEST_ONE_GO_S, budget / (_VISITS * arms)))
-    return max(usual, min(_LONGEST_ONE_GO_S, 2 * TICKS_A_TURN * tick_s))
+    return max(usual, min(_LONGEST_ONE_GO_S, 2 * _TICKS_A_TURN * tick_s))
 
 
 def longest_warm_up_s(budget: float, arms: int, *, chosen: bool = False) -> float:

@@ -20,6 +20,7 @@ from tests.diagnosis.diagnosed import cause, diagnosis
 pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="it needs git")
 CAUSES = {
     "graph": "eager",
+    "tf.function": "eager",
     "XLA": "xla",
     "16 steps at a time": "step-overhead",
     "without progress bar": "callback",
@@ -196,6 +197,29 @@ EAGER = {
 @pytest.mark.parametrize("before", EAGER, ids=range(len(EAGER)))
 def test_what_asks_for_eager_steps_is_taken_out(tmp_path, before):
     check(tmp_path, before + FIT, EAGER[before] + FIT, "graph")
+
+
+def test_what_a_loop_calls_is_made_a_graph(tmp_path):
+    source = """
+    import tensorflow as tf
+    class Trainer:
+        def step(self, batch):
+            return batch
+    @named
+    def update(batch):
+        with tf.GradientTape() as tape:
+            return batch
+    for batch in data:
+        Trainer().step(update(batch))
+    """
+    made = changed(
+        tmp_path,
+        source,
+        "tf.function",
+        eager_calls=["__main__:Trainer.step", "__main__:update"],
+    )
+    assert "    @tf.function\n    def step(self, batch):" in made
+    assert "@tf.function\n@named\ndef update(batch):" in made
 
 
 def test_a_deleted_line_is_told_with_its_number(tmp_path):

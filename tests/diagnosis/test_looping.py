@@ -1,8 +1,19 @@
+import sys
+import types
+
 import pytest
 
 from perfkit.diagnosis.epochs import EPOCH_END, Epochs
+from perfkit.diagnosis.loop_calls import (
+    LoopCalls,
+    as_graphs,
+    one_batch,
+    one_iterator,
+)
+from perfkit.diagnosis.loop_facts import facts_of_loop
 from perfkit.diagnosis.looping import Looping
 from perfkit.diagnosis.steps import steps
+from perfkit.diagnosis.swaps import applicable
 from perfkit.measure.tick import Pause, Tick
 from perfkit.workloads.execution.inside_fit import Left
 
@@ -129,3 +140,162 @@ def test_a_loop_without_data_is_refused():
 
     with pytest.raises(BadParameterError, match="made no step"):
         looping.made(function, Turnstile(1))
+
+
+SCRIPT = """
+import tensorflow as tf
+
+weight = tf.Variable(1.0)
+traced = []
+
+
+class Trainer:
+    def step(self, batch):
+        traced.append("step")
+        with tf.GradientTape() as tape:
+            loss = self.loss(batch)
+        weight.assign_sub(0.1 * tape.gradient(loss, weight))
+        return loss
+
+    def loss(self, batch):
+        return weight * float(batch)
+
+
+@tf.function
+def in_a_graph(batch):
+    with tf.GradientTape() as tape:
+        loss = weight * 2.0
+    return tape.gradient(loss, weight)
+
+
+def seldom(batch):
+    if batch == 1:
+        with tf.GradientTape() as tape:
+            tape.gradient(weight * 1.0, weight)
+
+
+data = tf.data.Dataset.range(3)
+batches = iter(tf.data.Dataset.range(100))
+seen = []
+
+
+def counting():
+    for _ in steps(range(100)):
+        pass
+
+
+def drawing():
+    for _ in steps(range(100)):
+        seen.append(int(next(batches)))
+
+
+def next_batch():
+    return next(iter(data))
+
+
+def drawing_anew():
+    for _ in steps(range(100)):
+        seen.append(int(next_batch()))
+
+
+def all_of_it():
+    return [int(batch) for batch in data]
+
+
+def train():
+    trainer = Trainer()
+
+    def made_here():
+        with tf.GradientTape() as tape:
+            return tape.gradient(weight * 1.0, weight)
+
+    for batch in steps([1.0, 2.0, 3.0]):
+        [trainer.step(batch) for _ in range(1)]
+        in_a_graph(batch)
+        seldom(batch)
+        made_here()
+        with tf.GradientTape() as tape:
+            tape.gradient(weight * 1.0, weight)
+"""
+
+
+@pytest.fixture
+def script(monkeypatch):
+    import keras
+    import tensorflow as tf
+
+    # What listens is never taken off again: its process ends.
+    iterator = type(iter(tf.data.Dataset.range(1)))
+    for of, name in (
+        (tf.GradientTape, "gradient"),
+        (keras.Layer, "__call__"),
+        (tf.data.Dataset, "__iter__"),
+        (iterator, "__next__"),
+    ):
+        monkeypatch.setattr(of, name, getattr(of, name))
+    module = types.ModuleType("a_script")
+    monkeypatch.setitem(sys.modules, "a_script", module)
+    module.steps = steps
+    exec(SCRIPT, module.__dict__)
+    return module
+
+
+def test_what_each_step_of_a_loop_computes_eagerly_is_named(script):
+    _, looping = looped(script.train, Epochs(batch=1), calls=LoopCalls())
+    facts = facts_of_loop(looping)
+    assert facts.eager_calls == ("a_script:Trainer.step",)
+    (swap,) = [one for one in applicable(facts)[0] if one.cause == "eager"]
+    assert "`Trainer.step`" in swap.fix
+
+
+def test_it_is_made_a_graph_for_the_steps_that_follow(script):
+    as_graphs(None, functions=["a_script:Trainer.step"])
+    as_graphs(None, functions=["a_script:Trainer.step"])
+    # Python runs while it is traced, which the first call of a graph may do twice.
+    looped(script.train, Epochs(batch=1), most_told=9)
+    assert len(script.traced) <= 3 * 2
+    assert float(script.weight) != 1.0
+
+
+def names(facts):
+    return {one.name for one in applicable(facts)[0]}
+
+
+def test_a_loop_that_counts_says_nothing_of_its_input(script):
+    _, looping = looped(script.counting, Epochs(batch=1), calls=LoopCalls())
+    facts = facts_of_loop(looping)
+    assert facts.counts
+    swaps, untested = applicable(facts)
+    assert "without input" not in {one.name for one in swaps}
+    assert "input-bound" in untested
+
+
+def test_what_a_counting_loop_draws_is_its_input(script):
+    _, looping = looped(script.drawing, Epochs(batch=1), calls=LoopCalls())
+    facts = facts_of_loop(looping, pipeline={})
+    assert facts.drawn["batches"] == pytest.approx(1.0, abs=0.2)
+    assert names(facts) == {"without input"}
+
+
+def test_an_iterator_that_each_step_makes_is_named(script):
+    _, looping = looped(script.drawing_anew, Epochs(batch=1), calls=LoopCalls())
+    assert names(facts_of_loop(looping)) == {"without input", "one iterator"}
+
+
+def test_one_iterator_goes_on_and_begins_again_at_its_end(script):
+    one_iterator(None)
+    one_iterator(None)
+    looped(script.drawing_anew, Epochs(batch=1), most_told=6)
+    assert script.seen == [0, 1, 2, 0, 1, 2]
+    assert script.all_of_it() == [0, 1, 2]
+
+
+def test_without_input_one_batch_comes_again(script):
+    one_batch(None)
+    looped(script.drawing_anew, Epochs(batch=1), most_told=6)
+    assert set(script.seen) == {0}
+    assert script.all_of_it() == [0, 0, 0]
+    script.seen.clear()
+    looped(script.drawing, Epochs(batch=1), most_told=6)
+    assert len(script.seen) == 6
+    assert len(set(script.seen)) == 1

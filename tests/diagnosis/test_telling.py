@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.diagnosis import statements
+from perfkit.diagnosis import judging, statements
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.statements import left_open, recovered
 from perfkit.diagnosis.swaps import observers, resident
@@ -50,6 +50,22 @@ def test_what_may_be_as_bad_is_named_with_the_worst():
     said = told(diagnosis(causes=(SLOW_MAP, alike))).headline
     assert said.endswith("; callback (2.40×) may bring as much.")
     assert "may bring as much" not in told(diagnosis()).headline
+
+
+def test_what_can_be_done_comes_before_what_cannot_be_had():
+    limit = cause("input-bound", "without input", 11.0)
+    found = diagnosis(causes=judging.ranked((limit, SLOW_MAP)))
+    said = told(found).headline
+    assert said.startswith("serial-map slows this training (")
+    assert "Even then its input holds it up: without any it would run 11" in said
+
+
+def test_a_change_that_brings_little_leaves_the_input_first():
+    limit = cause("input-bound", "without input", 11.0)
+    little = cause("no-prefetch", "prefetch", 1.08)
+    elsewhere = cause("callback", "without CSVLogger", 2.0)
+    ranked = judging.ranked((little, elsewhere, limit))
+    assert [one.cause for one in ranked] == ["input-bound", "callback", "no-prefetch"]
 
 
 def test_a_defect_is_told_before_a_larger_chance_that_is_done_first():

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from perfkit.findings.diagnosis import Cause, Diagnosis
 
 # What does not change while a diagnosis runs.
-_FACTS = ("batch", "callbacks", "data", "pipeline", "retraced", "settings", "steps")
+_FACTS = (
+    *("batch", "callbacks", "data", "eager_calls", "pipeline", "retraced", "settings"),
+    "steps",
+)
 # Of these one change excludes another, however many were measured.
 _EXCLUSIVE = ("small-batch", "precision", "epoch-boundary", "validation")
 

@@ -86,6 +86,20 @@ def graph(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     yield from found
 
 
+def as_graphs(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+    """Put ``@tf.function`` above each function that the steps of a loop call."""
+    for one in _some(list(places.facts.get("eager_calls") or ())):
+        body = places.code.tree.body
+        *outer, name = one.partition(":")[2].split(".")
+        for part in outer:
+            inside = [n for n in body if isinstance(n, ast.ClassDef) and n.name == part]
+            body = only(inside)[0].body
+        functions = [n for n in body if isinstance(n, ast.FunctionDef)]
+        (function,) = only([n for n in functions if n.name == name])
+        tensorflow = sure(places.tensorflow(function))
+        yield from places.text.above(function, f"@{tensorflow}.function")
+
+
 def xla(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Compile the model with XLA."""
     yield from _compiled(places, "jit_compile", "True")
@@ -271,6 +285,7 @@ def policy(places: Places, match: re.Match[str]) -> Iterator[Splice]:
 # Those that add or move stages come behind those that need to find them.
 _TABLE: tuple[tuple[str, Row], ...] = (
     ("graph", graph),
+    (r"tf\.function", as_graphs),
     ("XLA", xla),
     (r"(\d+) steps at a time", many_steps),
     ("without progress bar", quiet),

@@ -142,6 +142,12 @@ class Text:
         place = self._line_end(end) if self._ends_line(end) else end
         yield place, place, "".join(f"\n{indent}{method}" for method in methods)
 
+    def above(self, function: ast.FunctionDef, line: str) -> Iterator[Splice]:
+        """A line of its own above a function and all that decorates it."""
+        lines = [function.lineno, *(one.lineno for one in function.decorator_list)]
+        place = self._starts[min(lines) - 1]
+        yield place, place, f"{self._indent(self.start(function))}{line}\n"
+
     def below(self, statement: ast.stmt, line: str) -> Iterator[Splice]:
         """A line of its own below a statement, indented as that is."""
         start, end = self.start(statement), self.end(statement)

@@ -73,11 +73,7 @@ def _to_longest(one: Any, before: Any) -> Any:
 def _bucketed(one: Any, before: Any) -> Any:
     size = int(one._batch_size)
     length = functools.partial(_length, before.element_spec)
-    lengths = [int(n) for n in before.map(length).take(_SEEN * size)]
-    parted = np.unique(np.quantile(lengths, np.arange(1, _BUCKETS) / _BUCKETS))
-    boundaries = sorted({int(edge) + 1 for edge in parted if edge < max(lengths)})
-    if not boundaries:
-        raise BadParameterError("All examples have one length: there is no padding.")
+    boundaries = boundaries_of(before.map(length), size)
     return before.bucket_by_sequence_length(
         length,
         bucket_boundaries=boundaries,
@@ -85,6 +81,24 @@ def _bucketed(one: Any, before: Any) -> Any:
         padding_values=one._padding_values,
         drop_remainder=bool(one._drop_remainder),
     )
+
+
+def boundaries_of(every: Any, size: int) -> list[int]:
+    """Where the lengths of examples are parted into buckets.
+
+    Args:
+        every: A dataset of lengths.
+        size: Examples of a batch.
+
+    Raises:
+        BadParameterError: All examples have one length.
+    """
+    lengths = [int(n) for n in every.take(_SEEN * size)]
+    parted = np.unique(np.quantile(lengths, np.arange(1, _BUCKETS) / _BUCKETS))
+    boundaries = sorted({int(edge) + 1 for edge in parted if edge < max(lengths)})
+    if not boundaries:
+        raise BadParameterError("All examples have one length: there is no padding.")
+    return boundaries
 
 
 def _length(spec: Any, *element: Any) -> Any:

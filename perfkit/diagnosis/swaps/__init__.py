@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _KINDS: tuple[Callable[[Facts], Iterator[Swap | Untested]], ...] = (
     resident.swaps,
     settings.left_off,
+    loops.swaps,
     execution.swaps,
     observers.swaps,
     epochs.swaps,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis import rows
+from perfkit.diagnosis.pipeline import trimming
 from perfkit.diagnosis.pipeline.padding import PADS, in_buckets, to_longest
 from perfkit.diagnosis.swap import Swap, Untested
 
@@ -18,6 +21,9 @@ _CAUSE = "padding"
 
 def swaps(facts: Facts) -> Iterator[Swap | Untested]:
     """Batches that are padded no further than their longest, and such of one length."""
+    if facts.padded:
+        yield from _padded_before(facts)
+        return
     stages = facts.pipeline.get("stages", [])
     if not any(one["kind"] == PADS for one in stages):
         return
@@ -44,6 +50,57 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
         apply=by_length,
         combines=False,
     )
+
+
+def _padded_before(facts: Facts) -> Iterator[Swap | Untested]:
+    if facts.pipeline.get("cached") or facts.data not in ("tf.data", "arrays"):
+        yield Untested(_CAUSE, "its padded texts come from where they cannot be cut")
+        return
+    yield Swap(
+        name="cut to the longest",
+        cause=_CAUSE,
+        kind="by gain",
+        changes="Each batch is cut to the longest of its texts.",
+        fix="keras.utils.pad_sequences for each batch instead of for all texts at "
+        "once, or tf.data and padded_batch(...). Without a mask the model then sees "
+        "less padding: watch the validation loss.",
+        apply=functools.partial(cut_to_longest, known=facts.padded),
+        combines=False,
+    )
+    yield Swap(
+        name="buckets of similar length",
+        cause=_CAUSE,
+        kind="by gain",
+        changes="A batch holds texts of similar length, cut to its longest.",
+        fix="dataset.bucket_by_sequence_length(...) of texts that are not padded. This "
+        "changes which examples share a batch: watch the validation loss.",
+        apply=functools.partial(cut_by_length, known=facts.padded),
+        combines=False,
+    )
+
+
+def cut_to_longest(training: Training, *, known: dict[str, Any]) -> None:
+    """Cut each batch to the longest of its texts."""
+    batches, _ = _batches(training)
+    training.replace_data(trimming.to_longest(batches, known))
+
+
+def cut_by_length(training: Training, *, known: dict[str, Any]) -> None:
+    """Put texts of similar length into a batch, and cut it to the longest of them."""
+    batches, size = _batches(training)
+    training.replace_data(trimming.in_buckets(batches, known, size))
+
+
+def _batches(training: Training) -> tuple[Any, int]:
+    """The batches of a training that are not validated on, and examples of each."""
+    from perfkit.diagnosis.facts import examples_in
+
+    if training.kind == "tf.data":
+        return training.data, examples_in(next(iter(training.data)))
+    size = int(training.arguments["batch_size"])
+    share = float(training.arguments.get("validation_split") or 0)
+    trained, _ = rows.parted(training.data, share)
+    return trimming.batches(trained, size), size
 
 
 def pad_to_longest(training: Training) -> None:

@@ -42,7 +42,7 @@ _FIXES = {
 def python_input(facts: Facts) -> Iterator[Swap | Untested]:
     """The results of Python made beforehand; a PyDataset also with more workers."""
     ways = facts.pipeline.get("python", [])
-    if not ways:
+    if not ways or facts.counts:
         return
     if reshaped(facts):
         yield Untested(_CAUSE, "the few results that are kept would end retracing, too")

@@ -6,7 +6,7 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import rows
+from perfkit.diagnosis import loop_calls, rows
 from perfkit.diagnosis.swap import Swap, Untested
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ _DEFECT = 1.5
 
 def swaps(facts: Facts) -> Iterator[Swap | Untested]:
     """The ceiling without input, for every kind of data."""
+    drawn = facts.drawn.get(loop_calls.BATCHES, 0.0) >= loop_calls.OFTEN
+    if facts.counts and not drawn:
+        why = "the loop is given numbers, and no iterator gives it batches"
+        yield Untested("input-bound", why)
+        return
     yield Swap(
         name=NAME,
         cause="input-bound",
@@ -31,7 +36,7 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
         changes="One real batch stays in memory and is trained on again and again.",
         fix="Make the input faster: its slowest stage stands under what TensorFlow "
         "runs for its data.",
-        apply=keep_one_batch,
+        apply=loop_calls.one_batch if facts.counts else keep_one_batch,
         ceiling=True,
     )
 
@@ -46,21 +51,8 @@ def keep_one_batch(training: Training) -> None:
         # The very same objects: a loop may be given anything.
         training.data = functools.partial(itertools.repeat, batch)
         return
-    _validate_as_before(training)
     resident = tf.data.Dataset.from_tensors(batch).repeat(steps)
-    training.data = resident.prefetch(1)
-    for name in ("batch_size", "shuffle", "validation_split"):
-        training.arguments.pop(name, None)
-
-
-def _validate_as_before(training: Training) -> None:
-    """Say by themselves what the data held back are, and how large their batches."""
-    arguments = training.arguments
-    if size := arguments.get("validation_batch_size") or arguments.get("batch_size"):
-        arguments["validation_batch_size"] = size
-    share = arguments.get("validation_split")
-    if share and arguments.get("validation_data") is None:
-        _, arguments["validation_data"] = rows.parted(training.data, float(share))
+    training.replace_data(resident.prefetch(1))
 
 
 def _steps(training: Training) -> int:

@@ -1,9 +1,11 @@
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
+from perfkit.diagnosis.pipeline.trimming import padded
 from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.swaps import padding
 from perfkit.diagnosis.training import Training
@@ -67,3 +69,49 @@ def test_buckets_behind_a_cache_are_not_tried():
     (said,) = offered(texts().cache().padded_batch(8))[1].values()
     assert isinstance(said, Untested)
     assert not isinstance(said, Swap)
+
+
+PADDED = [np.arange(1, n + 1) for n in LENGTHS]
+
+
+def padded_before(where):
+    side = {"padding": where, "truncating": where}
+    return keras.utils.pad_sequences(PADDED, maxlen=90, **side), LENGTHS % 2
+
+
+def as_arrays(where):
+    return Training(None, padded_before(where), {"batch_size": 8, "shuffle": False})
+
+
+def as_batches(where):
+    data = tf.data.Dataset.from_tensor_slices(padded_before(where))
+    return Training(None, data.batch(8))
+
+
+@pytest.mark.parametrize("where", ["pre", "post"])
+@pytest.mark.parametrize("make", [as_arrays, as_batches])
+@pytest.mark.parametrize("swap", ["cut to the longest", "buckets of similar length"])
+def test_texts_that_were_padded_beforehand_are_cut(make, where, swap):
+    made = make(where)
+    batch = tuple(part[:8] for part in padded_before(where))
+    facts = Facts(data=made.kind, padded=padded(None, batch))
+    found = {one.name: one for one in padding.swaps(facts)}
+    found[swap].apply(made)
+    after, wasted = words(made.data)
+    assert after == sorted(map(tuple, PADDED))
+    assert wasted < 0.6 if "longest" in swap else wasted < 0.4
+    assert "batch_size" not in made.arguments
+
+
+def test_texts_that_are_full_or_of_one_length_are_left_alone():
+    full = np.ones((8, 90), np.int64)
+    assert padded(None, (full, full[:, 0])) == {}
+    assert padded(None, (padded_before("pre")[0].astype("float32"),)) == {}
+    fixed = keras.Sequential([keras.Input((90,)), keras.layers.Dense(1)])
+    assert padded(fixed, (padded_before("pre")[0],)) == {}
+    open_length = keras.Sequential([keras.Input((None,)), keras.layers.Embedding(9, 2)])
+    assert padded(open_length, (padded_before("pre")[0],)) == {
+        "part": 0,
+        "front": True,
+        "longest": 40,
+    }

@@ -1,0 +1,226 @@
+"""What the steps of a loop of the user's own call besides what they are given.
+
+Functions that compute gradients or run a model without a ``tf.function`` around them go
+back to Python for every operation. Loops that count draw their batches themselves, and
+many make an iterator for each.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import CodeType, FrameType
+
+    from perfkit.diagnosis.training import Training
+
+ITERATORS, BATCHES = "iterators", "batches"
+# Of the steps, in how many something has to be called to be a part of them.
+OFTEN = 0.5
+_REAL = "_perfkit_real"
+_OF_OTHERS = ("perfkit", "keras", "tensorflow")
+
+
+class LoopCalls:
+    """Hears what is called beneath the function that holds the loop."""
+
+    def __init__(self) -> None:
+        self._loop: set[CodeType] = set()
+        self._eager: Counter[str] = Counter()
+        self._drawn: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        """Listen from now on; called from where the loop asks for its batches."""
+        if not self._loop:
+            import keras
+            import tensorflow as tf
+
+            _before(tf.GradientTape, "gradient", self._hear_eager)
+            _before(keras.Layer, "__call__", self._hear_eager)
+            data = tf.data.Dataset
+            _before(data, "__iter__", lambda frame: self._hear(ITERATORS, frame))
+            _before(_iterator(), "__next__", lambda frame: self._hear(BATCHES, frame))
+        self._loop |= {f.f_code for f in _from(sys._getframe(1)) if _is_own(f)}
+
+    def eager(self, steps: int) -> tuple[str, ...]:
+        """Name the functions that compute eagerly, as ``"module:function"``.
+
+        Args:
+            steps: That the loop has made.
+        """
+        often = (n for n, count in self._eager.items() if count >= OFTEN * steps)
+        return tuple(name for name in often if name)
+
+    def drawn(self, steps: int) -> dict[str, float]:
+        """How many iterators a step makes and how many batches it draws from any."""
+        return {name: count / max(1, steps) for name, count in self._drawn.items()}
+
+    def _hear_eager(self, frame: FrameType) -> None:
+        import tensorflow as tf
+
+        if tf.executing_eagerly() and not tf.config.functions_run_eagerly():
+            # What the loop computes itself no function can hold.
+            self._eager[_name(self._called(frame))] += 1
+
+    def _hear(self, what: str, frame: FrameType) -> None:
+        own = frame.f_code in self._loop or self._called(frame) is not None
+        self._drawn[what] += own
+
+    def _called(self, frame: FrameType) -> FrameType | None:
+        """The user's function that the loop called and that led to a frame."""
+        below = None
+        for one in _from(frame):
+            if one.f_code in self._loop:
+                return below
+            if not one.f_code.co_name.startswith("<"):
+                # A train_step of theirs may be called by Keras, in a graph of its own.
+                below = one if _is_own(one) else None
+        return None
+
+
+def as_graphs(training: Training, *, functions: Iterable[str]) -> None:
+    """Put ``tf.function`` around these functions, for all that look them up by name.
+
+    Args:
+        training: In whose process they lie.
+        functions: As ``LoopCalls.eager`` names them.
+    """
+    import tensorflow as tf
+
+    for one in functions:
+        module, _, path = one.partition(":")
+        *outer, name = path.split(".")
+        holder = functools.reduce(getattr, outer, sys.modules[module])
+        given = getattr(holder, name)
+        # A trial asks for each epoch anew.
+        if not isinstance(given, tf.types.experimental.PolymorphicFunction):
+            setattr(holder, name, tf.function(given))
+
+
+def one_iterator(training: Training) -> None:
+    """Let a dataset that is iterated anew go on where it was left."""
+    _iterate(_GoingOn)
+
+
+def one_batch(training: Training) -> None:
+    """Give the first batch of a dataset, and of an iterator, again and again."""
+    _iterate(_Resident)
+    first = dict[int, Any]()
+
+    def resident(real: Callable[[Any], Any], iterator: Any) -> Any:
+        if id(iterator) not in first:
+            # With the iterator, so that no other gets its number.
+            first[id(iterator)] = iterator, real(iterator)
+        return first[id(iterator)][1]
+
+    _replace(_iterator(), "__next__", resident)
+
+
+class _GoingOn:
+    """The batches of a dataset; who asks anew gets those that follow.
+
+    Args:
+        make: Makes an iterator over all of them.
+    """
+
+    def __init__(self, make: Callable[[], Iterator[Any]]) -> None:
+        self._make, self._batches = make, make()
+
+    def __iter__(self) -> Iterator[Any]:
+        first = next(self._batches, None)
+        if first is None:
+            self._batches = self._make()
+            first = next(self._batches, None)
+        if first is not None:
+            yield first
+            yield from self._batches
+
+
+class _Resident:
+    """The first batch of a dataset, as often as it has batches.
+
+    Args:
+        make: Makes an iterator over all of them.
+    """
+
+    def __init__(self, make: Callable[[], Iterator[Any]]) -> None:
+        self._make, self._first = make, next(make(), None)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._first is not None:
+            yield self._first
+            # A loop over a dataset, such as that of a validation, has to end.
+            yield from (self._first for _ in itertools.islice(self._make(), 1, None))
+
+
+def _iterate(how: Callable[[Callable[[], Iterator[Any]]], Iterable[Any]]) -> None:
+    """Let every dataset that the user's code goes through be gone through like this."""
+    import tensorflow as tf
+
+    known: dict[int, tuple[Any, Iterable[Any]]] = {}
+
+    def iterate(real: Callable[[Any], Iterator[Any]], data: Any) -> Iterator[Any]:
+        if id(data) not in known:
+            known[id(data)] = data, how(functools.partial(real, data))
+        return iter(known[id(data)][1])
+
+    _replace(tf.data.Dataset, "__iter__", iterate)
+
+
+def _replace(holder: Any, name: str, instead: Callable[..., Any]) -> None:
+    """Call something else where the user's code calls a method; once is enough."""
+    real = getattr(holder, name)
+    if hasattr(real, _REAL):
+        return
+
+    @functools.wraps(real)
+    def called(self: Any) -> Any:
+        # Keras needs TensorFlow's own iterators.
+        own = _is_own(sys._getframe(1))
+        return instead(real, self) if own else real(self)
+
+    setattr(called, _REAL, real)
+    setattr(holder, name, called)
+
+
+def _iterator() -> Any:
+    """The class of the iterators over datasets."""
+    import tensorflow as tf
+
+    return type(iter(tf.data.Dataset.range(1)))
+
+
+def _before(holder: Any, name: str, hear: Callable[[FrameType], None]) -> None:
+    """Let a method tell who calls it."""
+    method = getattr(holder, name)
+
+    @functools.wraps(method)
+    def heard(*args: Any, **named: Any) -> Any:
+        hear(sys._getframe(1))
+        return method(*args, **named)
+
+    setattr(holder, name, heard)
+
+
+def _name(function: FrameType | None) -> str:
+    """A function by its module and its place in there; "" for what is made anew."""
+    if function is None or "<" in function.f_code.co_qualname:
+        return ""
+    return f"{function.f_globals.get('__name__')}:{function.f_code.co_qualname}"
+
+
+def _from(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and all that led to it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _is_own(frame: FrameType) -> bool:
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    return package not in _OF_OTHERS
