@@ -37,7 +37,8 @@ FACTS, PROBLEM, TRACEBACK = "facts", "problem", "traceback"
 # Seconds from the beginning of the diagnosis until the facts were known.
 SPENT = "spent"
 ANATOMY = "anatomy"
-_LOOK_S = 1.5
+# The longer one waits for another trace of what was traced anew.
+_LOOK_S, _LONGEST_LOOK_S = 1.5, 12.0
 _ENOUGH_TICKS = 60
 
 
@@ -134,7 +135,8 @@ def _some(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int]]:
             traces.begin()
         steps = tick.examples if isinstance(tick, Tick) else 0
         found.append((time.perf_counter(), steps))
-        if found[-1][0] - found[0][0] > _LOOK_S:
+        looked = found[-1][0] - found[0][0]
+        if looked > (_LONGEST_LOOK_S if traces.undecided else _LOOK_S):
             break
     return found
 

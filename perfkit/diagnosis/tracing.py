@@ -81,6 +81,12 @@ class Tracing:
         """What was traced since the training was ready."""
         return self.seen[self.ready :]
 
+    @property
+    def undecided(self) -> bool:
+        """Whether something was traced anew, and too seldom to say that it goes on."""
+        since = [one.source for one in self.since]
+        return bool(since) and max(map(since.count, since)) < _OFTEN
+
     def note(self) -> dict[str, Any]:
         """What a trial keeps: traces since it was ready, their seconds, by function."""
         names = [one.name for one in self.since]

@@ -3,6 +3,7 @@
 import pytest
 
 import perfkit
+from perfkit.diagnosis.tracing import Traced, Tracing
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +60,11 @@ def test_with_fixed_signatures_little_is_traced_anew(seen):
     # A shape is left open at the second one that comes, and traced for that once more.
     _, _, fixed = seen
     assert fixed == {"shaped": 1}
+
+
+def test_one_trace_more_leaves_open_whether_they_go_on():
+    step = Traced("step", ("train.py", 1), 1, {}, 0.1)
+    seldom = Traced("validate", ("train.py", 9), 2, {}, 0.1)
+    assert not Tracing([step], ready=1).undecided
+    assert Tracing([step, step, seldom], ready=1).undecided
+    assert not Tracing([step, step, seldom, step], ready=1).undecided
