@@ -20,12 +20,12 @@ from pathlib import Path
 
 from perfkit import units
 from perfkit.experiments.data_pipeline import DataPipeline
+from perfkit.experiments.data_pipeline.ways import DECODE_LIMIT, WAYS
 from perfkit.experiments.session import Session
+from perfkit.experiments.shared import cores, decoding
+from perfkit.experiments.shared.images import kept
 from perfkit.measure.events import Finished, TrialStarted
 from perfkit.measure.measurement import Arm
-from perfkit.workloads import cores, decoding
-from perfkit.workloads.images import kept
-from perfkit.workloads.ways import DECODE_LIMIT, WAYS
 
 SIMPLEJPEG = "decode limit, simplejpeg"
 SQUARES = "decode limit, squares"

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfkit import units
-from perfkit.experiments.machine_ladder import MachineLadder
+from perfkit.experiments.microbenchmarks import MachineLadder
 from perfkit.experiments.session import Session
+from perfkit.experiments.shared import probe_products as products
+from perfkit.experiments.shared.probe import side
 from perfkit.measure.events import Finished, TrialStarted
 from perfkit.measure.measurement import Arm
 from perfkit.measure.steady import steady
 from perfkit.measure.tick import READY, Note
-from perfkit.workloads.rungs import products
-from perfkit.workloads.rungs.probe import side
 
 WITHIN = 0.05
 # Cores that others may keep busy before a ratio is to be doubted.

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from perfkit.comparing.compare import compare
 from perfkit.errors import PerfkitError
+from perfkit.experiments.contention.loads import CPU, LOADS, MEMORY, at_work
+from perfkit.experiments.shared import cache
 from perfkit.passports.reading import load
-from perfkit.workloads import cache
-from perfkit.workloads.loads import CPU, LOADS, MEMORY, at_work
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

@@ -16,12 +16,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfkit.experiments.data_pipeline import DataPipeline
+from perfkit.experiments.data_pipeline import DataPipeline, feeding
+from perfkit.experiments.data_pipeline.ways import DECODE_LIMIT, GROUPS, SYNTHETIC, WAYS
 from perfkit.experiments.session import Session
+from perfkit.experiments.shared import augment
 from perfkit.measure.events import Finished
 from perfkit.measure.measurement import Arm
-from perfkit.workloads import augment, feeding
-from perfkit.workloads.ways import DECODE_LIMIT, GROUPS, SYNTHETIC, WAYS
 
 TYPED = ", typed"
 NAMES = [name for name in GROUPS["essential"] if name in WAYS]

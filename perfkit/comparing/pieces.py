@@ -32,8 +32,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from perfkit.workloads.precisions.precision import BFLOAT16, FLOAT16
-from perfkit.workloads.references.jobs import FLOP, FORGOTTEN
+from perfkit.experiments.reference_trainings.jobs import FLOP, FORGOTTEN
+from perfkit.experiments.shared.precision import BFLOAT16, FLOAT16
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,11 +10,11 @@ import time
 from typing import TYPE_CHECKING
 
 from perfkit.diagnosis.epochs import EPOCH_END, Epochs
+from perfkit.experiments.shared.loops import wait
 from perfkit.measure.tick import READY, TICK_S, Pause, Tick
-from perfkit.workloads.execution.loops import wait
 
 if TYPE_CHECKING:
-    from perfkit.workloads.execution.inside_fit import Told, Turnstile
+    from perfkit.experiments.shared.inside_fit import Told, Turnstile
 
 # The data of the last epoch of a trial began anew, which no real epoch does.
 ANEW = "data begin anew"

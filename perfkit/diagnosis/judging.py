@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
 from perfkit.diagnosis.swap import without_input
+from perfkit.experiments.shared.words import rounds
 from perfkit.findings.diagnosis import Cause, Gain, Seconds
 from perfkit.units import is_known
-from perfkit.verdicts.words import rounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +77,8 @@ def set_aside(swaps: Sequence[Swap], measured: Measurement) -> tuple[str, ...]:
     What dwarfs the defects is not set aside.
     """
     found = _found(swaps, measured)
-    defects = [(s, c) for s, c in found if _kind(s, c) == "defect" and not s.ceiling]
+    plain = [(s, c) for s, c in found if s.combines and not s.ceiling]
+    defects = [(s, c) for s, c in plain if _kind(s, c) == "defect"]
     return tuple(
         swap.name
         for swap, compared in found

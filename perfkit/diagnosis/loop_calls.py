@@ -125,48 +125,55 @@ class _GoingOn:
     """The batches of a dataset; who asks anew gets those that follow.
 
     Args:
-        make: Makes an iterator over all of them.
+        data: All of them.
+        real: Makes an iterator over a dataset.
     """
 
-    def __init__(self, make: Callable[[], Iterator[Any]]) -> None:
-        self._make, self._batches = make, make()
+    def __init__(self, data: Any, real: Callable[[Any], Iterator[Any]]) -> None:
+        self._batches, self._count = real(data.repeat()), int(data.cardinality())
 
     def __iter__(self) -> Iterator[Any]:
-        first = next(self._batches, None)
-        if first is None:
-            self._batches = self._make()
-            first = next(self._batches, None)
-        if first is not None:
-            yield first
-            yield from self._batches
+        # A loop over a dataset, such as that of a validation, has to end.
+        return itertools.islice(self._batches, _many(self._count))
 
 
 class _Resident:
     """The first batch of a dataset, as often as it has batches.
 
     Args:
-        make: Makes an iterator over all of them.
+        data: All of them.
+        real: Makes an iterator over a dataset.
     """
 
-    def __init__(self, make: Callable[[], Iterator[Any]]) -> None:
-        self._make, self._first = make, next(make(), None)
+    def __init__(self, data: Any, real: Callable[[Any], Iterator[Any]]) -> None:
+        self._first, self._count = next(real(data), None), int(data.cardinality())
 
     def __iter__(self) -> Iterator[Any]:
-        if self._first is not None:
-            yield self._first
-            # A loop over a dataset, such as that of a validation, has to end.
-            yield from (self._first for _ in itertools.islice(self._make(), 1, None))
+        times = _many(self._count) if self._first is not None else 0
+        return itertools.repeat(self._first, times)
 
 
-def _iterate(how: Callable[[Callable[[], Iterator[Any]]], Iterable[Any]]) -> None:
-    """Let every dataset that the user's code goes through be gone through like this."""
+def _many(count: int) -> int:
+    """How many batches a dataset gives that has so many, or no end."""
+    return count if count >= 0 else sys.maxsize
+
+
+def _iterate(
+    how: Callable[[Any, Callable[[Any], Iterator[Any]]], Iterable[Any]],
+) -> None:
+    """Let every dataset that the user's code goes through be gone through like this.
+
+    One whose length nobody knows is left alone: a loop over it would not end.
+    """
     import tensorflow as tf
 
     known: dict[int, tuple[Any, Iterable[Any]]] = {}
 
     def iterate(real: Callable[[Any], Iterator[Any]], data: Any) -> Iterator[Any]:
+        if int(data.cardinality()) == tf.data.UNKNOWN_CARDINALITY:
+            return real(data)
         if id(data) not in known:
-            known[id(data)] = data, how(functools.partial(real, data))
+            known[id(data)] = data, how(data, real)
         return iter(known[id(data)][1])
 
     _replace(tf.data.Dataset, "__iter__", iterate)

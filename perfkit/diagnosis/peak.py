@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
+from perfkit.experiments.shared import probe_gpu as gpu
+from perfkit.experiments.shared import probe_products as products
 from perfkit.measure.steady import steady
 from perfkit.measure.tries import Try
 from perfkit.units import is_known
-from perfkit.workloads.rungs import gpu, products
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.swap import without_input
+from perfkit.experiments.shared.words import rounds
 from perfkit.findings.diagnosis import Part
 from perfkit.measure.measurement import TWIN
 from perfkit.measure.steady import steady
 from perfkit.units import is_known
-from perfkit.verdicts.words import rounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,7 +1,8 @@
-"""The questions, one file each; ``base`` is the contract.
+"""The questions, a room each: a file, or a folder with its work, verdict and charts.
 
-A new file in this folder with one named ``Experiment`` in it is found by listing the
-folder: nothing else has to know about it.
+A new file or folder here with one named ``Experiment`` in it is found by listing this
+folder: nothing else has to know about it. ``base`` is the contract; what several
+questions train on lies in ``shared``.
 """
 
 from __future__ import annotations
@@ -9,25 +10,29 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import importlib.util
 import inspect
 import logging
-import os
 import pkgutil
+import sys
 import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from types import ModuleType
 
+    from perfkit.charts.kind import Kind
     from perfkit.experiments.base import Experiment
+    from perfkit.findings.record import Finding
 
 __all__ = ["experiment", "experiments"]
 
-# What experiments are made of; importing the last would load the engine for a list.
-_CONTRACT = {"base", "parameters", "session"}
+# What questions are made of, and asked with.
+_NO_ROOMS = {"base", "parameters", "recordings", "replay", "session", "shared"}
 
 
 def experiments() -> dict[str, type[Experiment]]:
@@ -41,8 +46,7 @@ def experiments() -> dict[str, type[Experiment]]:
     found: dict[str, type[Experiment]] = {}
     for kind in _kinds():
         if found.setdefault(kind.name, kind) is not kind:
-            file = kind.__module__.rpartition(".")[2]
-            _tell(file, _line_of(kind), f"another file has the name {kind.name!r}")
+            _tell(*_place_of(kind), f"another one has the name {kind.name!r}")
     return dict(sorted(found.items()))
 
 
@@ -75,6 +79,23 @@ def named(name: str) -> type[Experiment]:
     return known[name]
 
 
+@functools.cache
+def charts_of(name: str) -> Mapping[str, Kind[Finding]]:
+    """The charts that only the findings of one experiment have, by name.
+
+    They are ``KINDS`` of the module ``charts`` in the experiment's folder. None where
+    it has no such module, or where this installation has no such experiment.
+    """
+    kind = experiments().get(name)
+    room = kind.__module__ if kind else ""
+    place = f"{room}.charts"
+    is_folder = hasattr(sys.modules.get(room), "__path__")
+    if not is_folder or importlib.util.find_spec(place) is None:
+        return {}
+    found: Mapping[str, Kind[Finding]] = importlib.import_module(place).KINDS
+    return found
+
+
 def unknown(what: str, given: str, known: Iterable[str]) -> str:
     """Say that nothing has that name, and which name was probably meant."""
     known = list(known)
@@ -88,7 +109,7 @@ def unknown(what: str, given: str, known: Iterable[str]) -> str:
 
 def _kinds() -> Iterator[type[Experiment]]:
     for found in pkgutil.iter_modules(__path__):
-        if found.name in _CONTRACT or found.name.startswith("_"):
+        if found.name in _NO_ROOMS or found.name.startswith("_"):
             continue
         kind: type[Experiment] | None = None
         try:
@@ -96,12 +117,12 @@ def _kinds() -> Iterator[type[Experiment]]:
             for kind in _defined(module):
                 _try(kind)
                 yield kind
-        # Whatever is wrong in one file, the questions of the others can be asked.
+        # Whatever is wrong in one room, the questions of the others can be asked.
         except (Exception, SystemExit) as error:
-            line = _line(error, found.name)
-            if line is None and kind is not None:
-                line = _line_of(kind)
-            _tell(found.name, line, f"{type(error).__name__}: {error}")
+            file, line = _place(error, found.name)
+            if not file and kind is not None:
+                file, line = _place_of(kind)
+            _tell(file or found.name, line, f"{type(error).__name__}: {error}")
 
 
 def _defined(module: ModuleType) -> Iterator[type[Experiment]]:
@@ -120,25 +141,38 @@ def _try(kind: type[Experiment]) -> None:
     _ = kind().question, kind().parameters
 
 
-def _line(error: BaseException, name: str) -> int | None:
-    """The last line of a file that an error came through."""
-    if isinstance(error, SyntaxError):
-        return error.lineno
+def _place(error: BaseException, room: str) -> tuple[str, int | None]:
+    """The last file and line of a room that an error came through; "" for none."""
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [f.lineno for f in frames if os.path.basename(f.filename) == f"{name}.py"]
-    return lines[-1] if lines else None
+    passed = [(frame.filename, frame.lineno) for frame in frames]
+    if isinstance(error, SyntaxError):
+        passed.append((error.filename or "", error.lineno))
+    here = [(_in_room(file, room), line) for file, line in passed]
+    return next((one for one in reversed(here) if one[0]), ("", None))
 
 
-def _line_of(kind: type[Experiment]) -> int:
-    return inspect.getsourcelines(kind)[1]
+def _place_of(kind: type[Experiment]) -> tuple[str, int]:
+    room = kind.__module__.removeprefix(f"{__name__}.").partition(".")[0]
+    file = _in_room(inspect.getfile(kind), room) or room
+    return file, inspect.getsourcelines(kind)[1]
+
+
+def _in_room(file: str, room: str) -> str:
+    """A file of a room, as it is called within this folder; "" for all others."""
+    parts = Path(file).with_suffix("").parts
+    if room not in parts:
+        return ""
+    # The last of that name: a folder above may have it, too.
+    first = len(parts) - 1 - parts[::-1].index(room)
+    return Path(*parts[first:]).as_posix() + ".py"
 
 
 @functools.cache
-def _tell(name: str, line: int | None, why: str) -> None:
-    """Say once which file is left out, and why."""
+def _tell(file: str, line: int | None, why: str) -> None:
+    """Say once which room is left out, and why."""
     logging.getLogger(__name__).warning(
-        "perfkit/experiments/%s.py%s: %s. It is left out: fix it or take it away.",
-        name,
+        "perfkit/experiments/%s%s: %s. It is left out: fix it or take it away.",
+        file,
         f", line {line}" if line else "",
         " ".join(why.split()).rstrip("."),
     )

@@ -15,22 +15,96 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
+from perfkit.experiments.shared.race import judge
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import READY, REFUSED, Note, every
-from perfkit.verdicts.fastest import judge
-from perfkit.workloads import row_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
 
+    Table = NDArray[np.float64]
+
 # Rows of a step of a loop, which would take too long over the whole table.
 _LOOPED = 100
 _CLOSE = 1e-9
 _CHECKED_ROWS = 1100
+
+_CHUNK = 1000
+
+
+def table(rows: int, columns: int, seed: int = 0) -> Table:
+    """A table of normal random numbers, shape (rows, columns)."""
+    import numpy as np
+
+    return np.random.default_rng(seed).standard_normal((rows, columns))
+
+
+def by_number(data: Table) -> Table:
+    """A Python loop over every single number."""
+    import numpy as np
+
+    return np.array([sum(number * number for number in row) for row in data.tolist()])
+
+
+def by_row(data: Table) -> Table:
+    """One call of NumPy for every row."""
+    import numpy as np
+
+    sums = np.empty(len(data))
+    for row in range(len(data)):
+        sums[row] = np.sum(data[row] ** 2)
+    return sums
+
+
+def at_once(data: Table) -> Table:
+    """One call for the whole table, which first makes a table of all squares."""
+    import numpy as np
+
+    return np.asarray(np.sum(data**2, axis=1))
+
+
+def in_chunks(data: Table) -> Table:
+    """The same call for 1000 rows at a time: their squares stay in the cache."""
+    import numpy as np
+
+    parts = [data[at : at + _CHUNK] for at in range(0, len(data), _CHUNK)]
+    return np.concatenate([np.sum(part**2, axis=1) for part in parts])
+
+
+def einsum(data: Table) -> Table:
+    """One call that multiplies and adds without a table in between."""
+    import numpy as np
+
+    return np.asarray(np.einsum("ij,ij->i", data, data))
+
+
+def tensorflow(data: Table) -> Table:
+    """TensorFlow's operations, one by one; the table is copied to its device."""
+    import numpy as np
+    import tensorflow as tf
+
+    return np.asarray(tf.reduce_sum(tf.square(data), axis=1))
+
+
+def graph() -> Callable[[Table], Table]:
+    """The same operations as one tf.function."""
+    import numpy as np
+    import tensorflow as tf
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def sums(data: Any) -> Any:
+        return tf.reduce_sum(tf.square(data), axis=1)
+
+    return lambda data: np.asarray(sums(data))
+
+
 _LINES = {
     "row loop": "for i in range(len(data)): sums[i] = np.sum(data[i] ** 2)",
     "number loop": "[sum(n * n for n in row) for row in data.tolist()]",
@@ -42,13 +116,13 @@ _LINES = {
     "tf.function": "tf.function(lambda data: tf.reduce_sum(tf.square(data), axis=1))",
 }
 _SUMS: dict[str, Callable[..., Any]] = {
-    "row loop": row_sums.by_row,
-    "number loop": row_sums.by_number,
-    "at once": row_sums.at_once,
-    "in chunks": row_sums.in_chunks,
-    "einsum": row_sums.einsum,
-    "tf": row_sums.tensorflow,
-    "tf.function": row_sums.graph,
+    "row loop": by_row,
+    "number loop": by_number,
+    "at once": at_once,
+    "in chunks": in_chunks,
+    "einsum": einsum,
+    "tf": tensorflow,
+    "tf.function": graph,
 }
 
 
@@ -85,7 +159,7 @@ class Vectorised(Experiment):
 
         # Preparing needs no GPU, and one that is taken here is missed by a trial.
         tf.config.set_visible_devices([], "GPU")
-        data = row_sums.table(_CHECKED_ROWS, self.columns)
+        data = table(_CHECKED_ROWS, self.columns)
         exact = [math.fsum(x * x for x in row) for row in data.tolist()]
         wrong = {
             name: "gives other sums than exact arithmetic"
@@ -99,7 +173,7 @@ class Vectorised(Experiment):
         return judge(measured, _LINES, "rows")
 
     def _run(self, name: str) -> Iterator[Yielded]:
-        data = row_sums.table(self.rows, self.columns)
+        data = table(self.rows, self.columns)
         part = _LOOPED if name.endswith("loop") else self.rows
         parts = [data[at : at + part] for at in range(0, self.rows, part)]
         sums = _way(name)
@@ -109,7 +183,7 @@ class Vectorised(Experiment):
 
 def _way(name: str) -> Callable[[Any], Any]:
     # The graph is made where it is run; the others are plain functions.
-    return row_sums.graph() if name == "tf.function" else _SUMS[name]
+    return graph() if name == "tf.function" else _SUMS[name]
 
 
 def _steps(sums: Callable[[Any], Any], parts: list[Any]) -> Iterator[int]:

@@ -150,7 +150,7 @@ class Diagnosis:
         aside: Swaps that bring something, but change what is learnt: to be judged once
             the defects are mended.
         hints: What stands in the code.
-        anatomy: The plan of its pipeline; see ``perfkit.workloads.anatomy``.
+        anatomy: The plan of its pipeline; see ``perfkit.experiments.shared.anatomy``.
         facts: What is known of the training; see ``perfkit.diagnosis.facts``.
         outcome: How the training as given ended: ``"completed"``, or what kept it
             from being measured.

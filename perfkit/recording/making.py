@@ -112,10 +112,10 @@ class Making:
 
     def passport(self) -> Passport:
         """What there is by now."""
+        from perfkit.experiments.reference_trainings.numbers import trainings_of
         from perfkit.machine import environment
         from perfkit.machine.checks import checks
         from perfkit.machine.observed import observed
-        from perfkit.verdicts.references.numbers import trainings_of
 
         hidden = (*environment.own_names(), *environment.named_in(os.environ))
         findings = self.findings

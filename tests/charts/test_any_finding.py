@@ -9,12 +9,13 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from perfkit import charts
 from perfkit.errors import BadFileError, BadParameterError
+from perfkit.experiments import charts_of, experiments
 from perfkit.findings.reading import parsed
 from tests.findings.made import failed, finding, samples, trial
 from tests.findings.spoiled import spoiled
 
-KINDS = ["ladder", "rates", "ratios", "timeline", "waits", "plan"]
-KINDS += ["crossover", "plane"]
+EVERY = [("data-pipeline", kind) for kind in charts.COMMON]
+OWN = [(name, kind) for name in experiments() for kind in charts_of(name)]
 ATTACK = '"><script>alert(1)</script>&\x1b\x00\u202e]]>-->$\\frac$'
 
 
@@ -41,7 +42,7 @@ def check(figure):
     return figure
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("experiment", "kind"), [*EVERY, *OWN])
 @pytest.mark.parametrize(
     "made",
     [
@@ -63,23 +64,23 @@ def check(figure):
         finding(guess="0 times"),
     ],
 )
-def test_every_chart_of_every_kind_of_run_is_a_picture(kind, made):
-    figure = check(charts.chart(made, kind))
-    assert len(figure.svg) < 60_000
+def test_every_chart_of_every_kind_of_run_is_a_picture(experiment, kind, made):
+    figure = check(charts.chart(replace(made, experiment=experiment), kind))
+    assert len(figure.svg) < 90_000
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize(("experiment", "kind"), [*EVERY, *OWN])
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=spoiled(alike=True))
-def test_every_finding_that_can_be_read_can_be_drawn(kind, data):
+def test_every_finding_that_can_be_read_can_be_drawn(experiment, kind, data):
     try:
         found = parsed(data, "x")
     except BadFileError:
         assume(False)
-    check(charts.chart(found, kind))
+    check(charts.chart(replace(found, experiment=experiment), kind))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", charts.COMMON)
 def test_nothing_from_a_file_becomes_markup(kind):
     notes = {"plan": {"stages": [{"name": ATTACK, "share": 1.0}], "missing": ATTACK}}
     made = finding(
@@ -110,7 +111,7 @@ def test_a_missing_plan_says_why():
 
 
 def test_what_cannot_be_drawn_is_a_sentence():
-    with pytest.raises(BadParameterError, match="no chart; there are ladder, "):
+    with pytest.raises(BadParameterError, match="no chart of this; there are rates, "):
         charts.chart(finding(), "pie")
     with pytest.raises(BadParameterError, match="'best' is no variant"):
         charts.plan(finding(), "best")

@@ -23,8 +23,12 @@ NOTE = {
 }
 
 
+def of(note):
+    return finding(RATES, notes={"channels": note}, experiment="convolution")
+
+
 def drawn(note=NOTE):
-    return charts.chart(finding(RATES, notes={"channels": note}), "channels")
+    return charts.chart(of(note), "channels")
 
 
 def words(figure):
@@ -62,7 +66,7 @@ def test_more_arithmetic_is_darker():
 
 
 def test_it_is_offered_only_where_counts_are_known():
-    assert "channels" in charts.kinds(finding(RATES, notes={"channels": NOTE}))
+    assert "channels" in charts.kinds(of(NOTE))
     assert "channels" not in charts.kinds(finding())
     assert "No variant tells its channel counts" in drawn(7).alt
 

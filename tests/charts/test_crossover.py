@@ -92,6 +92,6 @@ def test_whatever_a_file_holds_it_is_a_picture(kind, parameters, notes):
 
 @pytest.mark.parametrize("kind", ["crossover", "plane"])
 def test_too_little_is_a_picture_that_says_so(kind):
-    check(charts.chart(made(), kind))
+    check(charts.chart(made(experiment="cpu-or-gpu"), kind))
     check(charts.chart(finding(measured(steps(ONE, TWO, SIZES[:1]))), kind))
     check(charts.chart(finding(measured(steps(ONE, TWO), rounds=1)), kind))

@@ -1,8 +1,11 @@
 """What the charts of precisions say, whatever the finding holds."""
 
+from dataclasses import replace
+
 import pytest
 
 from perfkit import charts
+from perfkit.experiments.mixed_precision import losses_chart, scale_chart
 from tests.charts.test_any_finding import ATTACK, check
 from tests.charts.test_kinds import marks, texts, words
 from tests.experiments.test_mixed_precision import learnt, scaled
@@ -45,6 +48,7 @@ def test_a_finding_over_precisions_has_its_own_charts_and_no_other_has():
     ],
 )
 def test_every_chart_of_every_finding_is_a_picture(kind, made):
+    made = replace(made, experiment="mixed-precision")
     assert len(check(charts.chart(made, kind)).svg) < 40_000
 
 
@@ -58,7 +62,7 @@ def test_no_note_breaks_a_chart(kind, note):
 
 
 def test_losses_are_told_pair_by_pair():
-    figure = charts.losses(precise())
+    figure = losses_chart.losses(precise())
     assert "mixed_bfloat16 in 2 pairs: too noisy to say" in figure.alt
     assert "by step 18 the loss is 1.2 in the mean, and 1.2 in float32" in figure.alt
     assert {"float32", "mixed_bfloat16", "added to the loss of float32"} <= set(
@@ -67,7 +71,7 @@ def test_losses_are_told_pair_by_pair():
 
 
 def test_skipped_steps_stand_at_their_step_and_scale():
-    figure = charts.loss_scale(precise())
+    figure = scale_chart.loss_scale(precise())
     assert figure.alt.endswith(
         "In 4 steps it began at 1,024, reached 2,048 and ended at 1,024; 1 step was "
         "skipped."

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from perfkit import charts
+from perfkit.experiments.scaling.devices import LOGICAL
+from perfkit.experiments.scaling.names import SHARED
 from perfkit.findings import store
-from perfkit.verdicts.scaling.names import SHARED
-from perfkit.workloads.scaling.devices import LOGICAL
 from tests.charts.test_any_finding import check
 from tests.experiments.scalings import linked, measured, steps
 from tests.findings.made import finding as made
@@ -77,6 +77,12 @@ def test_however_noisy_it_is_a_picture(kind, rounds, noise, more):
 
 
 def test_too_little_is_a_picture_that_says_so():
-    assert "Fewer than two" in check(charts.chart(made(), "scaling")).alt
-    assert "No sum was timed" in check(charts.chart(made(), "sums")).alt
+    assert (
+        "Fewer than two"
+        in check(charts.chart(made(experiment="scaling"), "scaling")).alt
+    )
+    assert (
+        "No sum was timed"
+        in check(charts.chart(made(experiment="scaling"), "sums")).alt
+    )
     check(charts.chart(finding(measured(steps((1,)))), "scaling"))

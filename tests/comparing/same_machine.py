@@ -4,11 +4,11 @@ import math
 import random
 
 from perfkit.experiments import experiment
+from perfkit.experiments.reference_trainings.jobs import REFERENCES
+from perfkit.experiments.reference_trainings.numbers import trainings_of
 from perfkit.findings.standing import measurement
 from perfkit.passports.levels import Levels
 from perfkit.passports.visits import together
-from perfkit.verdicts.references.numbers import trainings_of
-from perfkit.workloads.references.jobs import REFERENCES
 from tests.comparing import pairs
 from tests.experiments.references import ALONE, CALL, FED
 from tests.findings import made

@@ -52,6 +52,17 @@ def test_what_changes_the_learning_waits_for_a_defect():
     assert named(batch=1.7) == ["small-batch"]
 
 
+def test_what_changes_the_learning_does_not_wait_for_itself():
+    buckets = swap("buckets", "padding", "by gain", combines=False)
+    shorter = swap("shorter", "padding", "by gain", combines=False)
+    run = measured(buckets=3.5, shorter=2.4)
+    found = judging.causes((buckets, shorter), run)
+    assert [(one.swap, one.kind) for one in found] == [
+        ("buckets", "defect"),
+        ("shorter", "defect"),
+    ]
+
+
 def test_only_a_large_batch_waits_for_another_way_to_make_fewer_steps():
     several = swap("16 steps", "step-overhead", "by gain")
     large = replace(BATCH, spares="step-overhead")

@@ -1,8 +1,8 @@
 """Runs on two devices whose costs are known."""
 
+from perfkit.experiments.cpu_or_gpu import numbers
+from perfkit.experiments.cpu_or_gpu.jobs import Size
 from perfkit.measure.measurement import TWIN, Arm, Measurement
-from perfkit.verdicts.crossover import numbers
-from perfkit.workloads.crossover.jobs import Size
 from tests.experiments.batches import trial
 
 WIDTHS = (32, 128, 512, 2048)

@@ -120,7 +120,7 @@ def fed_batches(folder):
     def look(tf):
         import os
 
-        from perfkit.workloads import disturbed_training as training
+        from perfkit.experiments.contention import disturbed_training as training
 
         os.environ["PERFKIT_CACHE"] = folder
         training._RECORDS = 40
@@ -140,8 +140,8 @@ def decoded_batches():
     """What a pipeline that decodes hands on, and how it fails, in a process apart."""
 
     def look(tf):
-        from perfkit.workloads import disturbed_training as training
-        from perfkit.workloads import photographs
+        from perfkit.experiments.contention import disturbed_training as training
+        from perfkit.experiments.shared import photographs
 
         training._seconds_of_one = lambda work: 1e-4
         pace = training.Pace()

@@ -4,10 +4,10 @@ import math
 import random
 
 from perfkit.experiments import experiment
+from perfkit.experiments.reference_trainings import work
+from perfkit.experiments.reference_trainings.jobs import REFERENCES, RESIDENTS
 from perfkit.measure.measurement import Arm, Measurement
 from perfkit.measure.trial import Trial
-from perfkit.workloads.references import work
-from perfkit.workloads.references.jobs import REFERENCES, RESIDENTS
 
 # How much faster than usual the rounds are, in standard deviations; zero on average.
 ROUNDS = (-1.2, 1.2, -0.4, 0.4)

@@ -1,9 +1,9 @@
 """Runs on several devices whose costs are known."""
 
+from perfkit.experiments.scaling import names
+from perfkit.experiments.scaling.devices import GPU
+from perfkit.experiments.scaling.names import FED, LINK, OWN, STRATEGY
 from perfkit.measure.measurement import TWIN, Arm, Measurement
-from perfkit.verdicts.scaling import names
-from perfkit.verdicts.scaling.names import FED, LINK, OWN, STRATEGY
-from perfkit.workloads.scaling.devices import GPU
 from tests.experiments.batches import trial
 
 WEIGHTS = 1_000_000

@@ -9,13 +9,12 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments.batch_size import BatchSize
+from perfkit.experiments.batch_size import BatchSize, told
+from perfkit.experiments.shared.models import MODELS
 from perfkit.findings import store
 from perfkit.measure.measurement import TWIN
 from perfkit.measure.tick import Tick
 from perfkit.running import run
-from perfkit.verdicts.batch import told
-from perfkit.workloads.models import MODELS
 from tests.experiments.batches import by_cost, learnt, measured, name, tried
 
 MB = 10**6

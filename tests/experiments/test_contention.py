@@ -7,16 +7,15 @@ import pytest
 from perfkit.elsewhere import fresh
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments.contention import Contention, opened
+from perfkit.experiments.contention import Contention, opened, signs
+from perfkit.experiments.contention import disturbed_training as training
+from perfkit.experiments.contention.loads import LOADS
+from perfkit.experiments.contention.suspects import suspects
 from perfkit.findings import store
 from perfkit.measure.launcher import launcher
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED
 from perfkit.measure.trial import Limits, Trial
-from perfkit.verdicts.contention import signs
-from perfkit.verdicts.contention.suspects import suspects
-from perfkit.workloads import disturbed_training as training
-from perfkit.workloads.loads import LOADS
 from tests.experiments.disturbed import (
     ALL,
     SHOWS,
@@ -72,8 +71,10 @@ def test_no_trial_takes_turns_so_that_a_load_shows_in_the_samples():
 def test_loads_that_this_machine_cannot_have_are_refused_with_a_sentence(monkeypatch):
     config = SimpleNamespace(list_physical_devices=lambda kind: [])
     monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
-    monkeypatch.setattr("perfkit.workloads.rungs.disk.made", _nothing_made)
-    monkeypatch.setattr("perfkit.workloads.rungs.disk.forgets", lambda files: False)
+    monkeypatch.setattr("perfkit.experiments.shared.probe_disk.made", _nothing_made)
+    monkeypatch.setattr(
+        "perfkit.experiments.shared.probe_disk.forgets", lambda files: False
+    )
     (note,) = list(Contention().prepare())
     assert note.name == REFUSED
     assert set(note.value) == {"gpu product", "disk reader"}

@@ -13,14 +13,14 @@ import pytest
 from perfkit import charts
 from perfkit.errors import BadParameterError
 from perfkit.experiments.convolution import Convolution, convolution_with
+from perfkit.experiments.convolution.numbers import at_equal_work, speeds, widened
+from perfkit.experiments.convolution.ways import GROUPS, WAYS
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.statistics import Comparison
 from perfkit.measure.steady import steady
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.measure.trial import Trial
 from perfkit.running import run
-from perfkit.verdicts.convolution.numbers import at_equal_work, speeds, widened
-from perfkit.workloads.convolutions.ways import GROUPS, WAYS
 
 LIMITS = ["arithmetic limit", "memory limit"]
 

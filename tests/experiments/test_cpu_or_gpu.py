@@ -8,12 +8,10 @@ import pytest
 import perfkit
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import cpu_or_gpu, experiment
-from perfkit.experiments.cpu_or_gpu import CpuOrGpu
+from perfkit.experiments.cpu_or_gpu import CpuOrGpu, devices, numbers
 from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Arm, Measurement
 from perfkit.running import run
-from perfkit.verdicts.crossover import numbers
-from perfkit.workloads.crossover import devices
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 from tests.findings.made import failed
 

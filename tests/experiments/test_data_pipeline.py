@@ -8,15 +8,15 @@ import pytest
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
 from perfkit.experiments.data_pipeline import DataPipeline, claims
+from perfkit.experiments.data_pipeline.feeding import DROPPED, RESTARTED
+from perfkit.experiments.data_pipeline.numbers import waiting
+from perfkit.experiments.data_pipeline.ways import WAYS
+from perfkit.experiments.shared import photographs
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.record import Machine
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.trial import Trial
 from perfkit.running import run
-from perfkit.verdicts.feeding.numbers import waiting
-from perfkit.workloads import photographs
-from perfkit.workloads.feeding import DROPPED, RESTARTED
-from perfkit.workloads.ways import WAYS
 
 IMAGES = {
     "count": 256,

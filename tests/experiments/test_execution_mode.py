@@ -7,15 +7,14 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments.execution_mode import ExecutionMode
+from perfkit.experiments.execution_mode import ExecutionMode, agreement, fits
+from perfkit.experiments.execution_mode.fits import BY_DEFAULT
+from perfkit.experiments.execution_mode.ways import GROUPS, WAYS
+from perfkit.experiments.shared.traces import NOTE
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.measure.trial import Trial
 from perfkit.running import run
-from perfkit.workloads.execution import agreement, fits
-from perfkit.workloads.execution.fits import BY_DEFAULT
-from perfkit.workloads.execution.traces import NOTE
-from perfkit.workloads.execution.ways import GROUPS, WAYS
 
 BATCH = 32
 # How much faster than usual the rounds are, in standard deviations; zero on average.
@@ -139,7 +138,7 @@ def test_arms_travel_to_their_trials():
 
 
 def test_what_is_not_there_is_not_run_and_says_why(monkeypatch):
-    from perfkit.workloads.execution import observers
+    from perfkit.experiments.execution_mode import observers
 
     monkeypatch.setattr(observers.importlib.util, "find_spec", lambda name: None)
     arm = ExecutionMode(arms="observers").variants()["histograms"]

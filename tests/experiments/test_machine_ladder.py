@@ -6,15 +6,17 @@ import cloudpickle
 import pytest
 
 from perfkit.errors import BadParameterError, RunError
-from perfkit.experiments import experiment, machine_ladder
+from perfkit.experiments import experiment, microbenchmarks
+from perfkit.experiments.microbenchmarks import images
+from perfkit.experiments.microbenchmarks.verdict import judge
 from perfkit.experiments.session import Session
+from perfkit.experiments.shared import probe_disk as disk
+from perfkit.experiments.shared import probe_products as products
 from perfkit.findings import store
 from perfkit.findings.rungs import rungs
 from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.tick import REFUSED, Note
-from perfkit.verdicts.ladder import judge
-from perfkit.workloads.rungs import disk, images, products
 from tests.findings import ladders
 
 TENSORFLOW = (2.2e11, "FLOP", "TensorFlow", 5e11)
@@ -23,20 +25,20 @@ TENSORFLOW = (2.2e11, "FLOP", "TensorFlow", 5e11)
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch):
     none = ((), "No NVIDIA driver is installed.")
-    monkeypatch.setattr(machine_ladder, "gpus_here", lambda: none)
+    monkeypatch.setattr(microbenchmarks, "gpus_here", lambda: none)
 
 
 @pytest.fixture
 def a_gpu(monkeypatch):
     one = ((Gpu(name="NVIDIA A10"),), "")
-    monkeypatch.setattr(machine_ladder, "gpus_here", lambda: one)
+    monkeypatch.setattr(microbenchmarks, "gpus_here", lambda: one)
 
 
 @pytest.fixture
 def prepared(monkeypatch):
     """The notes of preparing, with nothing drawn and no TensorFlow touched."""
-    monkeypatch.setattr(machine_ladder, "without_gpus", lambda: None)
-    monkeypatch.setattr(machine_ladder.clock, "hertz", lambda: 3e9)
+    monkeypatch.setattr(microbenchmarks, "without_gpus", lambda: None)
+    monkeypatch.setattr(microbenchmarks.clock, "hertz", lambda: 3e9)
 
     def notes(**parameters):
         made = experiment("machine-ladder", **parameters).prepare()
@@ -56,7 +58,7 @@ def test_every_part_is_tried_unless_told_otherwise():
 
 
 def test_names_fit_into_a_chart_and_the_notes_of_a_finding(a_gpu):
-    arms = experiment("machine-ladder", rungs=",".join(machine_ladder._GROUPS))
+    arms = experiment("machine-ladder", rungs=",".join(microbenchmarks._GROUPS))
     assert max(map(len, arms.variants())) <= 30
 
 
@@ -92,7 +94,7 @@ def test_work_can_be_sent_to_a_process_of_its_own(a_gpu):
 
 
 def test_without_tensorflow_the_rest_is_still_tried(monkeypatch):
-    monkeypatch.setattr(machine_ladder, "_without_tensorflow", lambda: True)
+    monkeypatch.setattr(microbenchmarks, "_without_tensorflow", lambda: True)
     arms = experiment("machine-ladder").variants()
     missing = {name for name, arm in arms.items() if "TensorFlow" in arm.unavailable}
     assert {"graph call", "JPEG decode"} <= missing
@@ -143,7 +145,7 @@ def test_what_cannot_be_made_takes_no_other_rung_with_it(prepared, monkeypatch):
 
 
 def test_a_gpu_that_tensorflow_cannot_use_is_not_tried(prepared, a_gpu, monkeypatch):
-    monkeypatch.setattr(machine_ladder.gpu, "sees_one", lambda: False)
+    monkeypatch.setattr(microbenchmarks.gpu, "sees_one", lambda: False)
     refused = prepared(rungs="gpu")[REFUSED]
     assert "GPU launch" in refused
     assert products.BASELINE not in refused

@@ -8,18 +8,22 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments.mixed_precision import MixedPrecision, foresee
+from perfkit.experiments.mixed_precision import MixedPrecision, foresee, told
+from perfkit.experiments.mixed_precision.facts import beforehand
+from perfkit.experiments.mixed_precision.foreseen import (
+    computing,
+    expectations,
+    too_slow,
+)
+from perfkit.experiments.mixed_precision.losses import pairs
+from perfkit.experiments.shared import precision_hardware as hardware
+from perfkit.experiments.shared import precision_work as work
+from perfkit.experiments.shared.precision import GROUPS, NO_TF32, PRECISIONS
+from perfkit.experiments.shared.precision_hardware import Hardware
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.tick import REFUSED
 from perfkit.measure.trial import Trial
 from perfkit.running import run
-from perfkit.verdicts.precision import told
-from perfkit.verdicts.precision.facts import beforehand
-from perfkit.verdicts.precision.foreseen import computing, expectations, too_slow
-from perfkit.verdicts.precision.losses import pairs
-from perfkit.workloads.precisions import hardware, work
-from perfkit.workloads.precisions.hardware import Hardware
-from perfkit.workloads.precisions.precision import GROUPS, NO_TF32, PRECISIONS
 
 BATCH = 64
 # How much faster than usual the rounds are, in standard deviations; zero on average.
@@ -444,7 +448,7 @@ def test_all_precisions_begin_with_the_same_weights_and_see_the_same_examples():
 
     def losses(name):
         def look(tf):
-            from perfkit.workloads.precisions import work
+            from perfkit.experiments.shared import precision_work as work
 
             notes = [n.value for n in work.learning("tiny-dense", name, 5) if has(n)]
             return notes[-1]["losses"]

@@ -5,12 +5,15 @@ import pytest
 
 import perfkit
 from perfkit.experiments import experiment
+from perfkit.experiments.reference_trainings import numbers, work
+from perfkit.experiments.reference_trainings.jobs import (
+    REFERENCES,
+    RESIDENTS,
+    not_eligible,
+)
+from perfkit.experiments.shared.precision_hardware import Hardware
 from perfkit.measure.measurement import Arm, Measurement
 from perfkit.passports.record import PARTS
-from perfkit.verdicts.references import numbers
-from perfkit.workloads.precisions.hardware import Hardware
-from perfkit.workloads.references import work
-from perfkit.workloads.references.jobs import REFERENCES, RESIDENTS, not_eligible
 from tests.experiments import references
 from tests.experiments.references import ALONE, CALL, FED, measured
 from tests.findings import made

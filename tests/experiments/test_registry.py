@@ -40,7 +40,7 @@ class Mine(Experiment):
         (f"{MINE}    size: int", 5, "TypeError: "),
         (f"{MINE}    size: 'Nope' = 1", 5, "NameError: name 'Nope' is not defined"),
         (f"{MINE}    name = 3", 5, "TypeError: the name is 3, which is no text"),
-        (f"{MINE}    name = 'scaling'", 5, "another file has the name 'scaling'"),
+        (f"{MINE}    name = 'scaling'", 5, "another one has the name 'scaling'"),
     ],
 )
 def test_a_broken_file_is_told_and_the_others_are_listed(

@@ -10,12 +10,12 @@ import perfkit
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment, scaling
 from perfkit.experiments.scaling import Scaling
+from perfkit.experiments.scaling.agreement import LEARNS_OTHERWISE
+from perfkit.experiments.scaling.devices import LOGICAL
+from perfkit.experiments.scaling.names import LINK, SHARED
 from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Pause, Tick
-from perfkit.verdicts.scaling.names import LINK, SHARED
-from perfkit.workloads.scaling.agreement import LEARNS_OTHERWISE
-from perfkit.workloads.scaling.devices import LOGICAL
 from tests.experiments.scalings import linked, measured, note, steps
 from tests.findings.made import failed
 

@@ -8,9 +8,10 @@ import pytest
 import tensorflow as tf
 
 from perfkit.experiments import embedding_lookup, experiment, vectorised
+from perfkit.experiments import embedding_lookup as lookups
+from perfkit.experiments import vectorised as row_sums
 from perfkit.measure.measurement import Arm, Measurement
 from perfkit.measure.tick import READY, REFUSED, Note, Tick
-from perfkit.workloads import lookups, row_sums
 from tests.findings.made import trial
 
 NAMES = ("vectorised", "embedding-lookup")

@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
+from perfkit.experiments.batch_size import numbers
+from perfkit.experiments.batch_size.load import load
+from perfkit.experiments.batch_size.numbers import StepTime
 from perfkit.measure.trial import Trial
-from perfkit.verdicts.batch import numbers
-from perfkit.verdicts.batch.load import load
-from perfkit.verdicts.batch.numbers import StepTime
 from tests.experiments.batches import by_cost, measured, name, played
 from tests.measure.scripted import Weather
 

@@ -8,14 +8,14 @@ import time
 import cloudpickle
 import pytest
 
+from perfkit.experiments.batch_size import search as searching
+from perfkit.experiments.batch_size.search import found, search, step
+from perfkit.experiments.batch_size.words import why
 from perfkit.measure.launcher import launcher
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.tick import READY
 from perfkit.measure.trial import Limits
 from perfkit.measure.tries import Try
-from perfkit.verdicts.batch import search as searching
-from perfkit.verdicts.batch.search import found, search, step
-from perfkit.verdicts.batch.words import why
 from tests.experiments.batches import tried
 
 MB = 10**6

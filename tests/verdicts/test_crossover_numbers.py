@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from perfkit.verdicts.crossover import numbers, where
-from perfkit.verdicts.crossover.fit import Step, fitted
-from perfkit.workloads.crossover.jobs import Size, cost
+from perfkit.experiments.cpu_or_gpu import numbers, where
+from perfkit.experiments.cpu_or_gpu.fit import Step, fitted
+from perfkit.experiments.cpu_or_gpu.jobs import Size, cost
 from tests.experiments.crossings import (
     CPU,
     GPU,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from perfkit.verdicts.scaling import names, numbers
-from perfkit.verdicts.scaling.limits import limits
-from perfkit.workloads.scaling.devices import GPU, LOGICAL
-from perfkit.workloads.scaling.links import traffic
+from perfkit.experiments.scaling import names, numbers
+from perfkit.experiments.scaling.devices import GPU, LOGICAL
+from perfkit.experiments.scaling.limits import limits
+from perfkit.experiments.scaling.links import traffic
 from tests.experiments.scalings import (
     INPUT_S,
     LINK_RATE,

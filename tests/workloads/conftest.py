@@ -2,9 +2,9 @@
 
 import pytest
 
-from perfkit.workloads import cache, photographs
-from perfkit.workloads.images import look_at
-from perfkit.workloads.reading import Task
+from perfkit.experiments.data_pipeline.reading import Task
+from perfkit.experiments.shared import cache, photographs
+from perfkit.experiments.shared.images import look_at
 
 COUNT = 12
 SIDE = 64

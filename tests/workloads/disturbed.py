@@ -2,8 +2,8 @@
 
 import threading
 
+from perfkit.experiments.contention import loads
 from perfkit.measure.tick import READY, Note
-from perfkit.workloads import loads
 
 
 def beside_burners():

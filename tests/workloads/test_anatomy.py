@@ -1,8 +1,9 @@
 import pytest
 import tensorflow as tf
 
-from perfkit.workloads import anatomy, reading
-from perfkit.workloads.ways import WAYS
+from perfkit.experiments.data_pipeline import reading
+from perfkit.experiments.data_pipeline.ways import WAYS
+from perfkit.experiments.shared import anatomy
 
 
 def plan_of(dataset, batches=3):
@@ -80,7 +81,7 @@ def test_what_autotune_chose_is_told_apart_from_what_was_written(task):
 
 
 def test_files_in_turns_and_other_stages_have_names_for_people(run, task):
-    from perfkit.workloads import records
+    from perfkit.experiments.data_pipeline import records
 
     run(records.make(task.images, "shards"))
     plan = plan_of(WAYS["tfrecord shards"].build(task))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from perfkit.workloads import augment
+from perfkit.experiments.shared import augment
 
 SHAPES = [(64, 64, 3), (65, 64, 3), (375, 500, 3), (500, 375, 3)]
 

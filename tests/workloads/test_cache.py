@@ -7,8 +7,8 @@ import time
 import pytest
 
 from perfkit.errors import MissingPartError
+from perfkit.experiments.shared import cache
 from perfkit.measure.tick import Note
-from perfkit.workloads import cache
 
 
 @pytest.fixture(autouse=True)

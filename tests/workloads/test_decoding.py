@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from perfkit.workloads import cores
+from perfkit.experiments.shared import cores
 
 # In a process of its own: TensorFlow's threads in this one must not meet a fork.
 SCRIPT = """
@@ -11,7 +11,7 @@ import itertools
 from dataclasses import dataclass
 import psutil
 from perfkit.measure.tick import READY, Tick
-from perfkit.workloads import decoding
+from perfkit.experiments.shared import decoding
 
 @dataclass
 class Images:
@@ -53,8 +53,8 @@ def test_a_process_that_ends_early_is_said(tmp_path):
 def test_threads_do_the_same_where_there_is_no_fork(images, monkeypatch):
     import itertools
 
+    from perfkit.experiments.shared import decoding
     from perfkit.measure.tick import READY
-    from perfkit.workloads import decoding
 
     monkeypatch.setattr(sys, "platform", "darwin")
     limit = decoding.limit(images)
@@ -71,7 +71,7 @@ def test_there_is_at_least_one_core():
 def test_a_count_that_is_being_written_does_not_go_back():
     import mmap
 
-    from perfkit.workloads import decoding
+    from perfkit.experiments.shared import decoding
 
     counts = mmap.mmap(-1, 16)
     counts[0:1] = b"\x07"

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from perfkit.experiments.data_pipeline import feeding
+from perfkit.experiments.data_pipeline.ways import WAYS
 from perfkit.measure.tick import READY, Note, Pause, Tick
-from perfkit.workloads import feeding
-from perfkit.workloads.ways import WAYS
 
 
 class Guilty:

@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.workloads import checking
-from perfkit.workloads.images import kept, look_at
+from perfkit.experiments.shared import checking
+from perfkit.experiments.shared.images import kept, look_at
 
 
 def encoded(form, size=(90, 80), mode="RGB", **options):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from perfkit.workloads.learnable import learnable
-from perfkit.workloads.models import MODELS
+from perfkit.experiments.shared.learnable import learnable
+from perfkit.experiments.shared.models import MODELS
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -10,11 +10,11 @@ import psutil
 import pytest
 
 from perfkit.errors import RunError
+from perfkit.experiments.contention import loads
+from perfkit.experiments.contention.loads import CPU, DISK, LOADS, MEMORY, Load
 from perfkit.measure.launcher import launcher
 from perfkit.measure.monitor import Monitor
 from perfkit.measure.trial import Limits
-from perfkit.workloads import loads
-from perfkit.workloads.loads import CPU, DISK, LOADS, MEMORY, Load
 from tests.workloads import disturbed
 
 
@@ -94,7 +94,7 @@ def test_a_load_that_cannot_start_says_so_and_names_nothing():
 
 _TRIAL = """
     import sys, time
-    from perfkit.workloads import loads
+    from perfkit.experiments.contention import loads
     with loads.at_work(loads.LOADS[loads.CPU], 2) as working:
         print(*working.pids, flush=True)
         time.sleep(3600)

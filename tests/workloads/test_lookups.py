@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from perfkit.workloads import lookups
+from perfkit.experiments import embedding_lookup as lookups
 
 WAYS = (
     lookups.one_hot,

@@ -1,8 +1,8 @@
 import pytest
 
+from perfkit.experiments.shared import peaks
+from perfkit.experiments.shared.peaks import Hardware
 from perfkit.machine.gpu import Clocks, Gpu, Link
-from perfkit.workloads import peaks
-from perfkit.workloads.peaks import Hardware
 
 AVX512 = "fpu avx f16c fma avx2 avx512f avx512bw"
 CORE = """\

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from perfkit.workloads import photographs
+from perfkit.experiments.shared import photographs
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import itertools
 import numpy as np
 import pytest
 
-from perfkit.workloads import agreement, records
-from perfkit.workloads.ways import WAYS
+from perfkit.experiments.data_pipeline import agreement, records
+from perfkit.experiments.data_pipeline.ways import WAYS
 
 COMPARABLE = [way.name for way in WAYS.values() if agreement.comparable(way)]
 
@@ -69,8 +69,8 @@ def test_the_trap_gives_the_same_pixels_every_epoch(task):
 def test_a_png_goes_through_the_way_that_decodes_only_a_square(run, tmp_path):
     from PIL import Image
 
-    from perfkit.workloads.images import look_at
-    from perfkit.workloads.reading import Task
+    from perfkit.experiments.data_pipeline.reading import Task
+    from perfkit.experiments.shared.images import look_at
 
     pixels = np.random.default_rng(1).integers(0, 255, (70, 90, 3), "uint8")
     Image.fromarray(pixels).save(tmp_path / "a.png")

@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from perfkit.errors import BadFileError, MissingPartError
-from perfkit.workloads import cache, records
+from perfkit.experiments.data_pipeline import records
+from perfkit.experiments.shared import cache
 
 
 def read(images, form):

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from perfkit.workloads.models import MODELS
-from perfkit.workloads.references.jobs import FLOP
+from perfkit.experiments.reference_trainings.jobs import FLOP
+from perfkit.experiments.shared.models import MODELS
 
 
 @pytest.mark.parametrize("name", FLOP)

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from perfkit.workloads import row_sums
+from perfkit.experiments import vectorised as row_sums
 
 WAYS = {
     "by_number": row_sums.by_number,

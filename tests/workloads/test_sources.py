@@ -3,7 +3,7 @@ import pytest
 from PIL import Image
 
 from perfkit.errors import MissingPartError
-from perfkit.workloads import sources
+from perfkit.experiments.shared import sources
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from perfkit.workloads import augment, training
-from perfkit.workloads.ways import WAYS
+from perfkit.experiments.data_pipeline.ways import WAYS
+from perfkit.experiments.shared import augment, training
 
 
 def test_a_step_learns():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfkit.workloads.usual_loop import loop
+from perfkit.experiments.batch_size.usual_loop import loop
 from tests.measure.scripted import Clock
 
 TRACE, OVERHEAD, COST, COUNT = 0.8, 0.002, 1e-5, 1024

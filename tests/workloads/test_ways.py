@@ -1,6 +1,12 @@
 import pytest
 
-from perfkit.workloads.ways import BASELINE, DECODE_LIMIT, GROUPS, SYNTHETIC, WAYS
+from perfkit.experiments.data_pipeline.ways import (
+    BASELINE,
+    DECODE_LIMIT,
+    GROUPS,
+    SYNTHETIC,
+    WAYS,
+)
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=lambda way: way.name)

@@ -11,7 +11,7 @@ from typing import Any
 
 from perfkit.diagnosis.pipeline.live import limited
 from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
-from perfkit.workloads import anatomy
+from perfkit.experiments.shared import anatomy
 
 _LONGEST_S = 1.0
 _SOURCES_GONE = ("Shuffle", "ShuffleV3", "ShuffleAndRepeat")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from perfkit.workloads import anatomy
+from perfkit.experiments.shared import anatomy
 
 
 def live_plan() -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from perfkit.diagnosis import loop_calls
 from perfkit.diagnosis.swap import Swap, Untested, nothing
+from perfkit.diagnosis.swaps import resident
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,6 +34,7 @@ def swaps(facts: Facts) -> Iterator[Swap]:
             fix="batches = iter(dataset.repeat()) before the loop, and next(batches) "
             "in it instead of next(iter(dataset)).",
             apply=loop_calls.one_iterator,
+            after=resident.NAME,
         )
 
 

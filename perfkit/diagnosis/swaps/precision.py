@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 from perfkit.diagnosis.pipeline.narrowing import narrowed
 from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
-from perfkit.workloads.precisions import hardware
-from perfkit.workloads.precisions.expectations import expected
-from perfkit.workloads.precisions.precision import (
+from perfkit.experiments.shared import precision_hardware as hardware
+from perfkit.experiments.shared.precision import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
     Precision,
 )
+from perfkit.experiments.shared.precision_expectations import expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.training import Training
-    from perfkit.workloads.precisions.hardware import Hardware
+    from perfkit.experiments.shared.precision_hardware import Hardware
 
 _CAUSE = "precision"
 _WORTH_TRYING = ("faster", "open")

@@ -2,7 +2,7 @@ import tensorflow as tf
 
 from perfkit.diagnosis.pipeline.driven import driven_plan, tells_too_little
 from perfkit.diagnosis.pipeline.live import kinds
-from perfkit.workloads import anatomy
+from perfkit.experiments.shared import anatomy
 
 
 def shuffled(examples=20):

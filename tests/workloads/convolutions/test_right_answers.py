@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from perfkit.workloads.convolutions import agreement, mistakes, reference
-from perfkit.workloads.convolutions.problem import Problem
-from perfkit.workloads.convolutions.ways import GROUPS, WAYS, own
+from perfkit.experiments.convolution import agreement, mistakes, reference
+from perfkit.experiments.convolution.problem import Problem
+from perfkit.experiments.convolution.ways import GROUPS, WAYS, own
 
 PROBLEMS = (
     Problem(side=6),

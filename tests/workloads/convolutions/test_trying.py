@@ -3,10 +3,10 @@ import itertools
 import numpy as np
 import pytest
 
+from perfkit.experiments.convolution import ceilings, trying, working
+from perfkit.experiments.convolution.problem import Problem
+from perfkit.experiments.convolution.ways import GROUPS, WAYS, own
 from perfkit.measure.tick import READY, Tick
-from perfkit.workloads.convolutions import ceilings, trying, working
-from perfkit.workloads.convolutions.problem import Problem
-from perfkit.workloads.convolutions.ways import GROUPS, WAYS, own
 
 HUGE = Problem(batch=32, side=112, channels=64, filters=64)
 SMALL = Problem(side=8)

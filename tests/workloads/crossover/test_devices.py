@@ -7,10 +7,10 @@ import pytest
 
 import perfkit
 from perfkit.errors import RunError
+from perfkit.experiments.cpu_or_gpu import devices, jobs, training, wire
+from perfkit.experiments.cpu_or_gpu.devices import ALL_CORES, CPU, GPU, ONE_CORE, Device
+from perfkit.experiments.shared.probe import can_keep_to_one_core
 from perfkit.measure.tick import READY, Tick
-from perfkit.workloads.crossover import devices, jobs, training, wire
-from perfkit.workloads.crossover.devices import ALL_CORES, CPU, GPU, ONE_CORE, Device
-from perfkit.workloads.rungs.probe import can_keep_to_one_core
 
 one_core = pytest.mark.skipif(
     not can_keep_to_one_core(), reason="this system gives no process one core"

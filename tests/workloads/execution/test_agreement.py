@@ -4,11 +4,11 @@ import keras
 import pytest
 import tensorflow as tf
 
+from perfkit.experiments.execution_mode import agreement
+from perfkit.experiments.execution_mode.ways import WAYS
+from perfkit.experiments.shared.loop_job import Job
+from perfkit.experiments.shared.loops import step_of
 from perfkit.measure.tick import READY
-from perfkit.workloads.execution import agreement
-from perfkit.workloads.execution.job import Job
-from perfkit.workloads.execution.loops import step_of
-from perfkit.workloads.execution.ways import WAYS
 
 JOB = Job("tiny-dense", 8, epoch=10)
 

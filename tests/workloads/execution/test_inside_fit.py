@@ -7,10 +7,11 @@ import keras
 import pytest
 import tensorflow as tf
 
+from perfkit.experiments.execution_mode import fits, observers
+from perfkit.experiments.execution_mode.ways import WAYS
+from perfkit.experiments.shared import inside_fit
+from perfkit.experiments.shared.loop_job import Job, loss_function, optimizer_for
 from perfkit.measure.tick import Note, Tick
-from perfkit.workloads.execution import fits, inside_fit, observers
-from perfkit.workloads.execution.job import Job, loss_function, optimizer_for
-from perfkit.workloads.execution.ways import WAYS
 
 JOB = Job("tiny-dense", 8, epoch=10)
 

@@ -1,11 +1,11 @@
 import pytest
 import tensorflow as tf
 
+from perfkit.experiments.execution_mode.fits import prepared
+from perfkit.experiments.execution_mode.ways import REMEDIES, WAYS
+from perfkit.experiments.shared.loop_job import Job
+from perfkit.experiments.shared.traces import ANEW, NOTE, Traces, described, telling
 from perfkit.measure.tick import Note, Tick
-from perfkit.workloads.execution.fits import prepared
-from perfkit.workloads.execution.job import Job
-from perfkit.workloads.execution.traces import ANEW, NOTE, Traces, described, telling
-from perfkit.workloads.execution.ways import REMEDIES, WAYS
 
 JOB = Job("tiny-dense", 8)
 
@@ -22,7 +22,8 @@ def told(name, steps):
 
 @pytest.fixture(autouse=True)
 def _a_tick_for_every_step(monkeypatch):
-    from perfkit.workloads.execution import loops, retracing
+    from perfkit.experiments.execution_mode import retracing
+    from perfkit.experiments.shared import loops
 
     def every(steps, sync):
         yield from (Tick(step) for step in steps)

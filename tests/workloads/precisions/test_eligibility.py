@@ -3,8 +3,8 @@
 import pytest
 
 import perfkit
-from perfkit.workloads.precisions import eligibility
-from perfkit.workloads.precisions.eligibility import Layer
+from perfkit.experiments.mixed_precision import eligibility
+from perfkit.experiments.mixed_precision.eligibility import Layer
 
 
 def layer(**more):
@@ -15,9 +15,9 @@ def layer(**more):
 @pytest.fixture(scope="module")
 def small_cnn():
     def look(tf):
-        from perfkit.workloads.models import MODELS
-        from perfkit.workloads.precisions import eligibility
-        from perfkit.workloads.precisions.precision import PRECISIONS
+        from perfkit.experiments.mixed_precision import eligibility
+        from perfkit.experiments.shared.models import MODELS
+        from perfkit.experiments.shared.precision import PRECISIONS
 
         PRECISIONS["mixed_bfloat16"].choose()
         network = MODELS["small-cnn"].build()

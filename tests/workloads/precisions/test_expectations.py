@@ -4,17 +4,17 @@ import dataclasses
 
 import pytest
 
-from perfkit.machine.gpu import Gpu
-from perfkit.machine.record import Processor
-from perfkit.workloads.precisions import hardware
-from perfkit.workloads.precisions.expectations import expected, unavailable
-from perfkit.workloads.precisions.hardware import Hardware
-from perfkit.workloads.precisions.precision import (
+from perfkit.experiments.shared import precision_hardware as hardware
+from perfkit.experiments.shared.precision import (
     GROUPS,
     INSTRUCTIONS,
     NO_TF32,
     PRECISIONS,
 )
+from perfkit.experiments.shared.precision_expectations import expected, unavailable
+from perfkit.experiments.shared.precision_hardware import Hardware
+from perfkit.machine.gpu import Gpu
+from perfkit.machine.record import Processor
 from tests.findings.made import MACHINE
 
 AVX2 = ("avx", "avx2", "f16c", "fma")

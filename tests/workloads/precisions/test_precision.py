@@ -5,16 +5,16 @@ import re
 import pytest
 
 import perfkit
-from perfkit.workloads.precisions import hardware
-from perfkit.workloads.precisions.precision import GROUPS, PRECISIONS
+from perfkit.experiments.shared import precision_hardware as hardware
+from perfkit.experiments.shared.precision import GROUPS, PRECISIONS
 
 
 def chosen(name, model="small-cnn"):
     """What a network of a precision computes in and keeps, and its optimizer."""
 
     def look(tf):
-        from perfkit.workloads.models import MODELS
-        from perfkit.workloads.precisions.precision import PRECISIONS
+        from perfkit.experiments.shared.models import MODELS
+        from perfkit.experiments.shared.precision import PRECISIONS
 
         PRECISIONS[name].choose()
         network = MODELS[model].build()
@@ -84,7 +84,7 @@ def test_what_is_left_out_reaches_onednn_before_its_first_operation(capfd):
         def product(tf):
             import os
 
-            from perfkit.workloads.precisions.precision import PRECISIONS
+            from perfkit.experiments.shared.precision import PRECISIONS
 
             os.environ["ONEDNN_VERBOSE"] = "1"
             PRECISIONS[name].choose()

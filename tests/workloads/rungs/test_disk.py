@@ -3,9 +3,9 @@ import itertools
 import pytest
 
 from perfkit.errors import RunError
+from perfkit.experiments.shared import probe_disk as disk
 from perfkit.machine import disk as disks
 from perfkit.measure.tick import READY, Pause, Tick
-from perfkit.workloads.rungs import disk
 
 
 @pytest.fixture

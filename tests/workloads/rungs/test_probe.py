@@ -5,13 +5,17 @@ import sys
 
 import pytest
 
+from perfkit.experiments.microbenchmarks import clock
+from perfkit.experiments.shared import probe
+from perfkit.experiments.shared import probe_convolutions as convolutions
+from perfkit.experiments.shared import probe_memory as memory
+from perfkit.experiments.shared import probe_products as products
 from perfkit.measure.tick import READY
-from perfkit.workloads.rungs import clock, convolutions, memory, probe, products
 
 ONE_CORE = """
 import os
 import numpy as np
-from perfkit.workloads.rungs import probe
+from perfkit.experiments.shared import probe
 probe.on_one_core()
 np.ones((600, 600)) @ np.ones((600, 600))
 threads = len(os.listdir("/proc/self/task"))

@@ -2,17 +2,13 @@
 
 import pytest
 
+from perfkit.experiments.microbenchmarks import dispatch, interpreter, pipeline
+from perfkit.experiments.shared import probe_convolutions as convolutions
+from perfkit.experiments.shared import probe_memory as memory
+from perfkit.experiments.shared import probe_products as products
 from perfkit.measure.launcher import launcher
 from perfkit.measure.tick import READY
 from perfkit.measure.trial import Limits
-from perfkit.workloads.rungs import (
-    convolutions,
-    dispatch,
-    interpreter,
-    memory,
-    pipeline,
-    products,
-)
 
 PROBES = (
     *interpreter.PROBES,

@@ -4,8 +4,8 @@ import itertools
 import pytest
 
 from perfkit.errors import RunError
+from perfkit.experiments.microbenchmarks import transfers
 from perfkit.measure.tick import READY, Note
-from perfkit.workloads.rungs import transfers
 
 
 class Cuda:

@@ -6,10 +6,10 @@ import threading
 import pytest
 
 import perfkit
-from perfkit.workloads.scaling import agreement
-from perfkit.workloads.scaling.child import asked
-from perfkit.workloads.scaling.devices import LOGICAL
-from perfkit.workloads.scaling.job import Job
+from perfkit.experiments.scaling import agreement
+from perfkit.experiments.scaling.child import asked
+from perfkit.experiments.scaling.devices import LOGICAL
+from perfkit.experiments.scaling.job import Job
 
 TWO = Job(model="dense", kind=LOGICAL, count=2, batch=8)
 

@@ -6,10 +6,10 @@ import pytest
 
 import perfkit
 from perfkit.errors import RunError
+from perfkit.experiments.scaling import devices, feeding, links
+from perfkit.experiments.scaling.devices import GPU, LOGICAL
+from perfkit.experiments.scaling.job import Job, counts
 from perfkit.measure.tick import Note, Pause, Tick
-from perfkit.workloads.scaling import devices, feeding, links
-from perfkit.workloads.scaling.devices import GPU, LOGICAL
-from perfkit.workloads.scaling.job import Job, counts
 
 JOB = Job(model="tiny-dense", kind=LOGICAL, count=2, batch=6)
 

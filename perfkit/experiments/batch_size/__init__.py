@@ -1,0 +1,136 @@
+"""Which batch size keeps this machine busy, and which is the largest that fits?
+
+The suspect: a step costs something before its first example, and small batches pay it
+often; large ones need more memory than there is.
+The test: train fresh networks of one kind at several batch sizes and compare examples
+per second. A line through the steps' times tells overhead and cost apart. Then batches
+are tried in processes of their own until the largest that fits is known.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from perfkit.errors import BadParameterError
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.batch_size import numbers, search, told
+from perfkit.experiments.batch_size import usual_loop as usual
+from perfkit.experiments.batch_size.facts import Asked
+from perfkit.experiments.batch_size.verdict import judge
+from perfkit.experiments.parameters import Choice, Range
+from perfkit.experiments.shared import batches as work
+from perfkit.experiments.shared.models import MODELS
+from perfkit.measure.measurement import Arm
+from perfkit.measure.tries import Try
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perfkit.findings.record import Verdict
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+    from perfkit.measure.tries import Tries
+
+_MB = 10**6
+# A first guess a little too small costs one try more, one too large a slow failure.
+_CAUTION = 0.8
+# So long each training learns for real.
+_LEARNING_S = 1.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchSize(Experiment):
+    """Which batch size keeps this machine busy, and which is the largest that fits?"""
+
+    model: Annotated[str, Choice(tuple(MODELS), help="The network to train")] = "dense"
+    smallest: Annotated[
+        int, Range(1, 65_536, unit="examples", help="The smallest batch")
+    ] = 4
+    largest: Annotated[
+        int, Range(2, 65_536, unit="examples", help="The largest batch to time")
+    ] = 4096
+    sizes: Annotated[
+        int, Range(2, 12, help="How many sizes to time, smallest and largest included")
+    ] = 6
+    memory: Annotated[
+        int,
+        Range(128, 1_000_000, unit="MB", help="On a CPU, the limit of the search"),
+    ] = 256
+
+    name = "batch-size"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked."""
+        super().__post_init__()
+        if self.smallest >= self.largest:
+            raise BadParameterError(
+                f"smallest is {self.smallest} and largest is {self.largest}; give a "
+                "largest batch above the smallest."
+            )
+
+    @property
+    def baseline(self) -> str:  # type: ignore[override]
+        """The smallest batch."""
+        return numbers.name_of(self.smallest)
+
+    def variants(self) -> Mapping[str, Arm]:
+        """One arm for each size."""
+        arms = (self._arm(size) for size in self.batches)
+        return {arm.name: arm for arm in arms}
+
+    @property
+    def batches(self) -> tuple[int, ...]:
+        """The sizes: the two ends and powers of two evenly between them."""
+        inner = [
+            2**power for power in range(17) if self.smallest < 2**power < self.largest
+        ]
+        count = min(self.sizes - 2, len(inner))
+        # The middles of as many even parts.
+        chosen = [inner[(2 * i + 1) * len(inner) // (2 * count)] for i in range(count)]
+        return (self.smallest, *chosen, self.largest)
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Forecast what a step will hold, from the network's shapes."""
+        return work.prepare(self.model)
+
+    def tries(self, measured: Measurement) -> Tries:
+        """Search for the largest batch; then run the usual loop, and learn for real."""
+        limit = None if measured.notes.get("gpus") else self.memory * _MB
+        yield from search.tries(self.model, self._first(measured), limit)
+        for name, sizes in (
+            (usual.UPWARDS, self.batches),
+            (usual.DOWNWARDS, self.batches[::-1]),
+        ):
+            looped = functools.partial(usual.as_circulated, self.model, sizes)
+            yield Try(name=name, work=looped)
+        for size in self._to_learn(measured):
+            learnt = functools.partial(work.learning, self.model, size)
+            yield Try(name=f"learning by {size:,}", work=learnt, seconds=_LEARNING_S)
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say which batch is large enough, and what else the run has shown."""
+        return judge(measured, Asked(model=self.model, memory=self.memory * _MB))
+
+    def _arm(self, size: int) -> Arm:
+        trained = functools.partial(work.training, self.model, size)
+        changes = f"{size:,} examples in a batch."
+        return Arm(numbers.name_of(size), trained, changes, self.baseline)
+
+    def _first(self, measured: Measurement) -> int:
+        """Where to begin to search: where the network's shapes say that it ends."""
+        held = told.memory(measured.trials, "data")
+        expected = told.forecast(measured.notes)
+        if measured.notes.get("gpus") or not held or expected is None:
+            return self.largest
+        left = self.memory * _MB - min(held.values())
+        # An activation and its gradient are there at the same time.
+        return max(1, int(_CAUTION * left / (2 * expected.activations)))
+
+    def _to_learn(self, measured: Measurement) -> tuple[int, ...]:
+        """The smallest size, the one that is large enough, and the largest."""
+        knee = numbers.knee(measured)
+        middle = [knee.size] if knee else []
+        chosen = {self.smallest, *middle, self.largest}
+        return tuple(sorted(chosen))

@@ -1,0 +1,131 @@
+"""Is the machine busy with something else?
+
+The suspect: another program takes the cores, the way to memory, the disk or the GPU
+that the training needs.
+The test: set a known load beside the same training, one kind after another, and compare
+examples per second; two slow pipelines, one that sleeps and one that decodes, stand
+beside them. What the counters and the steps show meanwhile tells one from another.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.contention import disturbed_training as training
+from perfkit.experiments.contention import mystery as mysteries
+from perfkit.experiments.contention.disturbed_training import Job
+from perfkit.experiments.contention.loads import DISK, GPU, LOADS
+from perfkit.experiments.contention.mystery import (
+    DECODING,
+    MYSTERY,
+    PIPELINES,
+    QUIET,
+    SLEEPING,
+)
+from perfkit.experiments.contention.opened import Opened, opened
+from perfkit.experiments.contention.verdict import judge
+from perfkit.experiments.parameters import Choice, Range
+from perfkit.experiments.shared import probe_disk as disk
+from perfkit.measure.measurement import Arm
+from perfkit.measure.tick import REFUSED, Note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perfkit.findings.record import Verdict
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+
+__all__ = ["Contention", "Opened", "opened"]
+
+_SLOW = {SLEEPING: training.SLEEPS, DECODING: training.DECODES}
+_NO_GPU = "needs a GPU that TensorFlow can use, and there is none here"
+_NO_DISK = "is not run, because this system does not forget files: it would read memory"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contention(Experiment):
+    """Is the machine busy with something else?"""
+
+    arms: Annotated[
+        str,
+        Choice(("all", *LOADS, *PIPELINES), many=True, help="What slows the training"),
+    ] = "all"
+    fed: Annotated[
+        str, Choice(("memory", "disk"), help="Where the training gets its batches")
+    ] = "memory"
+    batch: Annotated[int, Range(8, 1024, unit="images", help="In a batch")] = 32
+    processes: Annotated[
+        int, Range(0, 256, help="Of a CPU or memory load; 0 for one per core")
+    ] = 0
+    mystery: Annotated[
+        int, Range(0, 9999, help="Number of a sealed slow-down; 0 for none")
+    ] = 0
+
+    name = "contention"
+    baseline = QUIET
+    # A load shows in the counters for as long as a trial works in one go.
+    in_turns = False
+
+    def variants(self) -> Mapping[str, Arm]:
+        """The training alone, then with each load that ``arms`` asks for.
+
+        With ``mystery`` there is one other arm, and nothing tells what slows it.
+        """
+        arms = [Arm(QUIET, self._work(QUIET), "The training alone.", QUIET)]
+        if self.mystery:
+            arms.append(Arm(MYSTERY, self._sealed, "Something slows it.", QUIET))
+        else:
+            arms += [
+                Arm(name, self._work(name), _changes(name), QUIET)
+                for name in self._asked
+            ]
+        return {arm.name: arm for arm in arms}
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Write the files to read, and refuse loads that this machine cannot have."""
+        import tensorflow as tf
+
+        refused = {}
+        if GPU in self._asked and not tf.config.list_physical_devices("GPU"):
+            refused[GPU] = _NO_GPU
+        if self.fed == "disk":
+            yield from training.made()
+        if DISK in self._asked:
+            files = yield from disk.made("")
+            if not disk.forgets(files):
+                refused[DISK] = _NO_DISK
+        yield Note(REFUSED, refused)
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say what each load costs this training, and by what it can be told."""
+        return judge(measured)
+
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        """The slow-downs of this run, or those that the mystery may be."""
+        if self.mystery:
+            return mysteries.candidates(self.fed)
+        words = self.arms.split(",")
+        every = (*LOADS, *PIPELINES)
+        return tuple(name for name in every if name in words or "all" in words)
+
+    def _work(self, name: str) -> functools.partial[Iterator[Yielded]]:
+        return functools.partial(self._train, name)
+
+    def _sealed(self) -> Iterator[Yielded]:
+        return self._train(mysteries.sealed(self.mystery, self.fed))
+
+    def _train(self, name: str) -> Iterator[Yielded]:
+        load, slow = LOADS.get(name), _SLOW.get(name, "")
+        return training.train(Job(self.batch, self.fed, load, self.processes, slow))
+
+
+def _changes(name: str) -> str:
+    if name in LOADS:
+        return LOADS[name].what
+    how = "sleeps for twice a step" if name == SLEEPING else "decodes on every core"
+    return f"The pipeline {how} to make a batch; no other program works."

@@ -1,0 +1,219 @@
+"""Which way of computing a convolution is fastest here, and what holds it up?
+
+The suspect: a convolution is slow because of how it is called or written, not because
+of its arithmetic.
+The test: convolve the same images in many ways. Each answer is held against float64
+first, and a way that computes something else is shown and not timed. The speed of a
+matrix product and of the memory, measured in the same run, say what is possible.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from perfkit import units
+from perfkit.errors import BadParameterError
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.convolution import ceilings, trying, working
+from perfkit.experiments.convolution import channels as counts
+from perfkit.experiments.convolution.ceilings import ARITHMETIC, BFLOAT16, MEMORY
+from perfkit.experiments.convolution.problem import FLOAT, Problem
+from perfkit.experiments.convolution.verdict import judge
+from perfkit.experiments.convolution.ways import BASELINE, GROUPS, WAYS, own
+from perfkit.experiments.parameters import Choice, Range
+from perfkit.measure.measurement import Arm
+from perfkit.measure.tick import REFUSED, Note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perfkit.experiments.convolution.ways import Way
+    from perfkit.findings.record import Verdict
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+
+__all__ = ["Convolution", "convolution_with"]
+
+# Of images, kernel, stride and padding.
+Function = Callable[[Any, Any, int, str], Any]
+# Images, kernel and answer of one call; some ways hold them twice over.
+_MOST_BYTES = 1_000_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convolution(Experiment):
+    """Which way of computing a convolution is fastest here, and what holds it up?"""
+
+    batch: Annotated[int, Range(1, 64, unit="images", help="Images in a call")] = 8
+    side: Annotated[int, Range(4, 256, unit="px", help="Side of an image")] = 56
+    channels: Annotated[int, Range(1, 512, help="Numbers in a pixel that goes in")] = 64
+    filters: Annotated[int, Range(1, 512, help="Numbers of a pixel that comes out")] = (
+        64
+    )
+    kernel: Annotated[int, Range(1, 11, unit="px", help="Side of the kernel")] = 3
+    stride: Annotated[int, Range(1, 4, unit="px", help="Pixels between windows")] = 1
+    padding: Annotated[
+        str, Choice(("same", "valid"), help="Zeros around the image, or none")
+    ] = "same"
+    arms: Annotated[
+        str, Choice((*GROUPS, *WAYS), many=True, help="Groups of ways, or single ways")
+    ] = "essential"
+    compare: Annotated[
+        str, Choice(("ways", "channels"), help="Ways, or channel counts of conv2d")
+    ] = "ways"
+
+    name = "convolution"
+    baseline = BASELINE
+    function: ClassVar[Function | None] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be convolved, before anything is made."""
+        super().__post_init__()
+        if self.kernel > self.side:
+            raise BadParameterError(
+                f"kernel is {self.kernel} and side is {self.side}; choose a kernel "
+                "that is no larger than the image."
+            )
+        largest = self.batch * max(
+            self.side**2 * self.channels, self.problem.out**2 * self.filters
+        )
+        if FLOAT * largest > _MOST_BYTES:
+            raise BadParameterError(
+                f"images or answer would take {units.size(FLOAT * largest)}; choose a "
+                "smaller batch, side or number of channels."
+            )
+        if self.compare == "channels":
+            # Which counts there are is known only now, and the first is the baseline.
+            first = counts.baseline(self.problem)
+            object.__setattr__(self, "baseline", first)
+
+    @property
+    def problem(self) -> Problem:
+        """What is convolved."""
+        return Problem(
+            batch=self.batch,
+            side=self.side,
+            channels=self.channels,
+            filters=self.filters,
+            kernel=self.kernel,
+            stride=self.stride,
+            padding=self.padding,
+        )
+
+    def variants(self) -> Mapping[str, Arm]:
+        """The ways that are asked for, or the channel counts, the baseline first."""
+        if self.compare == "channels":
+            return counts.arms(self.problem)
+        arms = [self._arm(way) for way in self._ways.values()]
+        arms += [
+            Arm(name, functools.partial(self._limit, name), changes)
+            for name, changes in self._limits.items()
+        ]
+        return {arm.name: arm for arm in arms}
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Hold every answer against float64, and refuse what is wrong or too slow."""
+        if self.compare == "channels":
+            yield from counts.prepare(self.problem)
+            return
+        yield Note("roofline", self._roofline())
+        refused, overhead = {}, {}
+        # The baseline is timed however long it takes.
+        longest = math.inf
+        for name, way in self._ways.items():
+            yield Note("progress", f"Checking the answer of {name}")
+            tried = trying.tried(way, self.problem, longest)
+            if tried.why_not:
+                refused[name] = tried.why_not
+            else:
+                overhead[name] = tried.overhead
+            if name == BASELINE:
+                longest = trying.longest_s(tried.call_s)
+        yield Note("overhead", overhead)
+        yield Note(REFUSED, refused)
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say which way is fastest, how near to the limits, and what holds it up."""
+        if self.compare == "channels":
+            return counts.judge(measured, self.problem)
+        return judge(measured, self.problem)
+
+    @property
+    def _ways(self) -> dict[str, Way]:
+        asked = (BASELINE, *self.arms.split(","))
+        names = (name for word in asked for name in GROUPS.get(word, (word,)))
+        ways = {name: WAYS[name] for name in names}
+        function = type(self).function
+        if function is None:
+            return ways
+        mine = own(function)
+        return {BASELINE: ways.pop(BASELINE), mine.name: mine, **ways}
+
+    @property
+    def _limits(self) -> dict[str, str]:
+        limits = {
+            ARITHMETIC: "A large matrix product: as fast as direct sums are computed.",
+            MEMORY: "A large sum: as fast as numbers come from memory and go there.",
+        }
+        if any(way.precision == "bfloat16" for way in self._ways.values()):
+            limits[BFLOAT16] = "The large matrix product on bfloat16 numbers."
+        return limits
+
+    def _arm(self, way: Way) -> Arm:
+        against = way.against if way.against in self._ways else BASELINE
+        work = functools.partial(self._convolve, way.name)
+        return Arm(way.name, work, way.changes, against)
+
+    def _convolve(self, name: str) -> Iterator[Yielded]:
+        return working.convolving(self._ways[name], self.problem)
+
+    def _limit(self, name: str) -> Iterator[Yielded]:
+        baseline = WAYS[BASELINE]
+        if name == MEMORY:
+            return ceilings.memory(baseline.traffic(self.problem))
+        precision = "bfloat16" if name == BFLOAT16 else "float32"
+        return ceilings.arithmetic(baseline.flops(self.problem), precision)
+
+    def _roofline(self) -> dict[str, Any]:
+        """What the chart needs: work and traffic of an example, by variant."""
+        ways = {**self._ways, **dict.fromkeys(self._limits, WAYS[BASELINE])}
+        return {
+            "work": {
+                name: {
+                    "flops": way.flops(self.problem),
+                    "bytes": way.traffic(self.problem),
+                }
+                for name, way in ways.items()
+            },
+            "arithmetic": [name for name in self._limits if name != MEMORY],
+            "memory": MEMORY,
+        }
+
+
+def convolution_with(function: Function, /, **parameters: Any) -> Convolution:
+    """Make the experiment with a function of your own as one more way, ``yours``.
+
+    Its answer is checked as all answers are. A function that gives back None is still
+    to be written: it is shown as such, and the other ways are timed.
+
+    Args:
+        function: Takes images, shape (batch, side, side, channels), a kernel, shape
+            (kernel, kernel, channels, filters), both NumPy arrays that cannot be
+            written into, the stride, and the padding, ``"same"`` or ``"valid"``. Gives
+            back the answer, shape (batch, row, column, filters).
+        **parameters: Of the experiment, as ``perfkit.experiment("convolution")`` takes
+            them.
+
+    Raises:
+        BadParameterError: It is no function, or a parameter is not accepted.
+    """
+    if not callable(function):
+        raise BadParameterError(f"{function!r} is no function; give one.")
+    # A field would be a parameter, and no command line or widget can hold a function.
+    body = {"__doc__": Convolution.__doc__, "function": staticmethod(function)}
+    kind: type[Convolution] = type("ConvolutionWithYours", (Convolution,), body)
+    return kind(**parameters)

@@ -1,0 +1,150 @@
+"""Is a way worth timing here? It is tried once, before any time is spent on it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import psutil
+
+from perfkit import units
+from perfkit.experiments.convolution import agreement
+from perfkit.experiments.convolution.finishing import wait_for_device
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.experiments.convolution.problem import Problem
+    from perfkit.experiments.convolution.ways import Way
+
+# A call that takes longer leaves a run of a minute too few of them.
+LONGEST_S = 0.3
+# Unless the baseline takes this long itself.
+_OF_BASELINE = 2.0
+# What a way may take of the memory that is free.
+_MEMORY_SHARE = 0.25
+_MESSAGE = 60
+# How long a call is timed, and how often at most.
+_TIMED_S, _TIMES = 0.02, 20
+# A call that takes so many times what the smallest takes is long for its work.
+_GROWN = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """What came of trying a way.
+
+    Attributes:
+        why_not: Why it is not to be timed; "" where it is.
+        call_s: Seconds of a call.
+        overhead: The share of a call that one with next to no arithmetic takes; None
+            where it cannot be told.
+    """
+
+    why_not: str = ""
+    call_s: float = 0.0
+    overhead: float | None = None
+
+
+def tried(way: Way, problem: Problem, longest_s: float = LONGEST_S) -> Tried:
+    """Hold a way's answer against the right one, and time a call of it.
+
+    Args:
+        way: The way.
+        problem: What it is to convolve.
+        longest_s: Seconds that a call may take.
+    """
+    try:
+        why_not = (
+            way.unfit(problem)
+            or _too_large(way, problem)
+            or _too_slow_to_try(way, problem, longest_s)
+            or agreement.mistake(way, problem)
+        )
+        seconds = 0.0 if why_not else call_s(way, problem)
+    # Whatever the author of a function did wrong is theirs to read, not the run's end.
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [""])[0][:_MESSAGE]
+        return Tried(why_not=f"it raised {type(error).__name__}: {first}")
+    why_not = why_not or _too_slow(seconds, longest_s)
+    if why_not:
+        return Tried(why_not=why_not)
+    return Tried(call_s=seconds, overhead=_overhead(way, problem, seconds))
+
+
+def longest_s(baseline_s: float) -> float:
+    """How long a call may take where the baseline's takes ``baseline_s``."""
+    return max(LONGEST_S, _OF_BASELINE * baseline_s)
+
+
+def call_s(way: Way, problem: Problem) -> float:
+    """Seconds of a call, the shortest of some after the first."""
+    call = way.call(problem)
+    call()
+    wait_for_device()
+    spent = list[float]()
+    while len(spent) < _TIMES and sum(spent) < _TIMED_S:
+        began = time.perf_counter()
+        call()
+        wait_for_device()
+        spent.append(time.perf_counter() - began)
+    return min(spent)
+
+
+def _overhead(way: Way, problem: Problem, seconds: float) -> float | None:
+    try:
+        return min(1.0, call_s(way, _smallest(way, problem)) / seconds)
+    # Functions that take no such image exist, and are no less worth timing.
+    except Exception:
+        return None
+
+
+def _too_large(way: Way, problem: Problem) -> str:
+    needed = way.scratch(problem)
+    if needed <= _MEMORY_SHARE * psutil.virtual_memory().available:
+        return ""
+    return f"it would take {units.size(needed)} of memory besides its numbers"
+
+
+def _too_slow_to_try(way: Way, problem: Problem, longest_s: float) -> str:
+    """Follow how a call grows with its image, where a whole one may take minutes."""
+    if not way.interpreted:
+        return ""
+    least, least_work = 0.0, 0
+    for small in _growing(problem):
+        seconds, work = call_s(way, small), small.batch * small.flops
+        if least and seconds > _GROWN * least:
+            each = (seconds - least) / (work - least_work)
+            slow = _too_slow(each * problem.batch * problem.flops, longest_s)
+            if slow:
+                return slow
+        least, least_work = least or seconds, least_work or work
+    return ""
+
+
+def _too_slow(seconds: float, longest_s: float) -> str:
+    if seconds <= longest_s:
+        return ""
+    return f"one call takes about {units.seconds(seconds)}, too long to be timed here"
+
+
+def _growing(problem: Problem) -> Iterator[Problem]:
+    """The same convolution of one image, from a few pixels on."""
+    side = problem.kernel
+    while side < problem.side:
+        yield replace(problem, batch=1, side=side)
+        side *= 2
+
+
+def _smallest(way: Way, problem: Problem) -> Problem:
+    """A single window of a single image, with as few channels as can be."""
+    channels = next(
+        count for count in range(1, 17) if not way.unfit(_with(problem, count))
+    )
+    small = _with(problem, channels)
+    return replace(small, batch=1, side=problem.kernel, padding="valid")
+
+
+def _with(problem: Problem, channels: int) -> Problem:
+    return replace(problem, channels=channels, filters=channels)

@@ -1,0 +1,198 @@
+"""Why does my GPU train no faster than the CPU, or all cores no faster than one?
+
+The suspect: before its first multiplication a step costs something that more arithmetic
+units do not make shorter, so a small step gains nothing from them.
+The test: make the same training larger and larger, on both devices side by side, and
+compare examples per second at each size. Where there is no GPU, one core against all
+cores shows a crossover of its own: a thread pool is not a kernel launch.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from perfkit.errors import BadParameterError, RunError
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.cpu_or_gpu import devices, facts, jobs, numbers, training, wire
+from perfkit.experiments.cpu_or_gpu.facts import AHEAD, BYTES, FLOATS, Asked
+from perfkit.experiments.cpu_or_gpu.jobs import Size
+from perfkit.experiments.cpu_or_gpu.verdict import judge
+from perfkit.experiments.microbenchmarks import gpus_here
+from perfkit.experiments.parameters import Choice, Range
+from perfkit.experiments.shared import cores
+from perfkit.experiments.shared.models import MODELS
+from perfkit.experiments.shared.probe import can_keep_to_one_core, without_gpus
+from perfkit.experiments.shared.probe_gpu import sees_one
+from perfkit.measure.measurement import Arm
+from perfkit.measure.tick import Note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perfkit.experiments.cpu_or_gpu.devices import Device
+    from perfkit.experiments.shared.models import Model
+    from perfkit.findings.record import Verdict
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+
+_NONE = "none"
+# The second widest is trained on a larger batch too: that tells apart what weights cost
+# and what examples cost.
+_LARGER = 8
+_LARGEST_BATCH = 65_536
+_NO_GPU = "GPU"
+_FEEDS = {
+    FLOATS: ("Each step's batch comes from memory, as floats.", wire.as_floats),
+    BYTES: ("It comes as bytes and becomes floats on the GPU.", wire.as_bytes),
+    AHEAD: ("It comes while the GPU works on the step before.", wire.ahead),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuOrGpu(Experiment):
+    """Why does my GPU train no faster than the CPU, or all cores no faster than one?"""
+
+    devices: Annotated[
+        str,
+        Choice(
+            ("here", "cores"),
+            help="here: CPU and GPU, or one core and all where there is no GPU",
+        ),
+    ] = "here"
+    narrowest: Annotated[int, Range(4, 8192, unit="units", help="Of a layer")] = 32
+    widest: Annotated[int, Range(8, 16_384, unit="units", help="Of a layer")] = 2048
+    widths: Annotated[
+        int, Range(2, 8, help="How many widths to time, ends included")
+    ] = 4
+    batch: Annotated[int, Range(8, 8192, unit="examples", help="In a batch")] = 64
+    yours: Annotated[
+        str, Choice((_NONE, *MODELS), help="A model to measure and put on the curve")
+    ] = _NONE
+    weights: Annotated[
+        int, Range(0, 10**9, help="Of your own dense network; 0 for none")
+    ] = 0
+
+    name = "cpu-or-gpu"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked."""
+        super().__post_init__()
+        if self.narrowest >= self.widest:
+            raise BadParameterError(
+                f"narrowest is {self.narrowest} and widest is {self.widest}; give a "
+                "widest above the narrowest."
+            )
+
+    @property
+    def baseline(self) -> str:  # type: ignore[override]
+        """The first device at the narrowest width."""
+        first, _ = self._pair
+        return numbers.name_of(first.name, numbers.wide(self.narrowest), self.batch)
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """Every width at the usual batch, then one of them at a larger one."""
+        inner = np.geomspace(self.narrowest, self.widest, self.widths)[1:-1]
+        widths = (self.narrowest, *map(_even, inner), self.widest)
+        along = [Size(width, self.batch) for width in sorted(set(widths))]
+        more = min(self.batch * _LARGER, _LARGEST_BATCH)
+        return (*along, Size(along[-2].width, more))
+
+    def variants(self) -> Mapping[str, Arm]:
+        """Both devices at each size, then what only a GPU can show."""
+        arms = [arm for size in self.sizes for arm in self._both(size)]
+        if self.yours != _NONE:
+            arms += self._pair_of(MODELS[self.yours], self.yours, self.batch)
+        if self.devices == "here":
+            arms += self._on_the_wire()
+        return {arm.name: arm for arm in arms}
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Count the work of the reader's model, and look at what may be unfair.
+
+        Raises:
+            RunError: The machine has a GPU that TensorFlow cannot use.
+        """
+        if self._uses_gpu and not sees_one():
+            raise RunError(
+                "TensorFlow can use no GPU here, though there is one; `perfkit doctor` "
+                "says why, and `devices=cores` compares cores instead"
+            )
+        # A GPU that is taken here is missed by a trial.
+        without_gpus()
+        yield Note(facts.CORES, cores.granted())
+        yield Note(facts.HELD_BACK, os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0")
+        if self.yours != _NONE:
+            yield Note(facts.YOURS, asdict(jobs.named(self.yours, self.batch)))
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say from which width on the second device pays, why, and what to change."""
+        yours = "" if self.yours == _NONE else self.yours
+        return judge(measured, Asked(yours=yours, weights=self.weights))
+
+    @property
+    def _uses_gpu(self) -> bool:
+        return self.devices == "here" and bool(gpus_here()[0])
+
+    @property
+    def _pair(self) -> tuple[Device, Device]:
+        if self._uses_gpu:
+            return devices.WHOLE_CPU, devices.A_GPU
+        return devices.ONE_CORE, devices.ALL_CORES
+
+    def _both(self, size: Size) -> list[Arm]:
+        model = jobs.dense(size.width)
+        return self._pair_of(model, numbers.wide(size.width), size.batch)
+
+    def _pair_of(self, model: Model, what: str, batch: int) -> list[Arm]:
+        first, second = self._pair
+        before = numbers.name_of(first.name, what, batch)
+        return [
+            self._arm(first, model, before, batch, ""),
+            self._arm(
+                second, model, numbers.name_of(second.name, what, batch), batch, before
+            ),
+        ]
+
+    def _arm(
+        self, device: Device, model: Model, name: str, batch: int, against: str
+    ) -> Arm:
+        work = functools.partial(training.resident, device, model, batch)
+        changes = f"{model.what.capitalize()} on {device.name}."
+        why_not = _why_not(device)
+        return Arm(name, work, changes, "" if why_not else against, why_not)
+
+    def _on_the_wire(self) -> Iterator[Arm]:
+        """How batches come to a GPU, at the widest; a sentence where there is none."""
+        model = jobs.dense(self.widest)
+        stays = numbers.name_of("GPU", numbers.wide(self.widest), self.batch)
+        why_not = "" if self._uses_gpu else gpus_here()[1] or "this machine has no GPU"
+        if why_not:
+            yield Arm(_NO_GPU, _nothing, "All widths on a GPU.", unavailable=why_not)
+        for name, (changes, feed) in _FEEDS.items():
+            work = functools.partial(wire.fed, devices.A_GPU, model, self.batch, feed)
+            against = "" if why_not else stays if name == FLOATS else FLOATS
+            yield Arm(name, work, changes, against, why_not)
+
+
+def _even(width: float) -> int:
+    """A width that processors like as much as the next: a multiple of four."""
+    return 4 * round(width / 4)
+
+
+def _why_not(device: Device) -> str:
+    if device is devices.ONE_CORE and not can_keep_to_one_core():
+        return "this system does not let a process keep to one core"
+    if device is devices.ALL_CORES and cores.granted() < 2:
+        return "this process may use one core only"
+    return ""
+
+
+def _nothing() -> Iterator[Yielded]:
+    """The work of a variant that is never run."""
+    yield from ()

@@ -1,0 +1,189 @@
+"""Which way of feeding images keeps this machine busy?
+
+The suspect: every step waits for its batch, because images are read, decoded and
+augmented one after another, on a part of the machine.
+The test: feed the same images to the same training step in several ways, each changing
+one thing, and compare images per second. A batch that is in memory already is the
+ceiling; cores that decode and do nothing else are the limit.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import psutil
+
+from perfkit.errors import BadParameterError, RunError
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.data_pipeline import agreement, feeding, records
+from perfkit.experiments.data_pipeline.claims import Claim, claims
+from perfkit.experiments.data_pipeline.numbers import ALONE
+from perfkit.experiments.data_pipeline.reading import Task
+from perfkit.experiments.data_pipeline.verdict import judge
+from perfkit.experiments.data_pipeline.ways import (
+    BASELINE,
+    DECODE_LIMIT,
+    GROUPS,
+    SYNTHETIC,
+    WAYS,
+)
+from perfkit.experiments.parameters import Choice, Folder, Range
+from perfkit.experiments.shared import cache, decoding, sources
+from perfkit.experiments.shared.images import kept, look_at
+from perfkit.machine import limits
+from perfkit.measure.measurement import Arm
+from perfkit.measure.tick import Note
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping
+
+    from perfkit.experiments.data_pipeline.ways import Way
+    from perfkit.findings.record import Verdict
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+
+__all__ = ["Claim", "DataPipeline", "claims"]
+
+_ARMS = (*GROUPS, *WAYS, SYNTHETIC, DECODE_LIMIT)
+# Whether a model trains on the batches, for each arm that is to be run.
+_FEEDING = {"training": (True,), "alone": (False,), "both": (True, False)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataPipeline(Experiment):
+    """Which way of feeding images keeps this machine busy?"""
+
+    images: Annotated[
+        str, Folder(help="Your own images, sub-folders as classes; empty for source")
+    ] = ""
+    source: Annotated[
+        str, Choice(tuple(sources.SOURCES), help="Pictures made here, or fetched once")
+    ] = "photographs"
+    count: Annotated[
+        int, Range(16, 100_000, unit="images", help="How many images at most")
+    ] = 256
+    image_side: Annotated[
+        int, Range(16, 1024, unit="px", help="Side of the square cut from each image")
+    ] = 224
+    batch: Annotated[int, Range(1, 1024, unit="images", help="Images in a batch")] = 32
+    arms: Annotated[
+        str, Choice(_ARMS, many=True, help="Groups of ways to feed, or single ways")
+    ] = "essential"
+    feeding: Annotated[
+        str, Choice(tuple(_FEEDING), help="A training step, or nothing: just batches")
+    ] = "training"
+
+    name = "data-pipeline"
+    baseline = BASELINE
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked, before anything is made."""
+        super().__post_init__()
+        height = sources.SOURCES[self.source]
+        if not self.images and self.image_side > height:
+            raise BadParameterError(
+                f"image_side is {self.image_side}, and the images of {self.source} are "
+                f"{height} px high; choose {height} or less, or give a folder of "
+                "larger images."
+            )
+
+    def variants(self) -> Mapping[str, Arm]:
+        """The arms that ``arms`` and ``feeding`` ask for, the baseline always first."""
+        arms = [
+            self._arm(name, training=training)
+            for training in _FEEDING[self.feeding]
+            for name in self._ways
+        ]
+        if SYNTHETIC in self._asked and self.feeding != "alone":
+            what = "One batch that is in memory already: no pipeline at all."
+            arms.append(Arm(SYNTHETIC, self._synthetic, what, BASELINE))
+        if DECODE_LIMIT in self._asked:
+            what = "Cores that decode whole images and do nothing else."
+            arms.append(Arm(DECODE_LIMIT, self._decode_limit, what))
+        return {arm.name: arm for arm in arms}
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Make or check the images, write record files, compare what the ways give.
+
+        Raises:
+            RunError: A way gives other images than the rest.
+        """
+        _leave_gpus_alone()
+        folder = yield from self._made_folder()
+        found = yield from look_at(folder, count=self.count, side=self.image_side)
+        yield Note("images", found.describe())
+        present = psutil.virtual_memory().total
+        yield Note("memory", limits.memory_granted(Path("/"), present))
+        for form in dict.fromkeys(way.form for way in self._ways.values() if way.form):
+            yield from records.make(found, form)
+        yield Note("progress", "Checking that all ways give the same images")
+        task = Task(images=found, side=self.image_side, batch=4)
+        differ = agreement.differences(self._ways.values(), task)
+        for name, how in differ.items():
+            raise RunError(
+                f"{name!r} does not give the images that the other ways give: {how}. "
+                "Its speed would say nothing, so nothing is timed."
+            )
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say which way is fastest, by how much, what the model waits, what next."""
+        return judge(measured, alone=self.feeding == "alone")
+
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        words = self.arms.split(",")
+        return tuple(name for word in words for name in GROUPS.get(word, (word,)))
+
+    @property
+    def _ways(self) -> dict[str, Way]:
+        names = dict.fromkeys([BASELINE, *self._asked])
+        return {name: WAYS[name] for name in names if name in WAYS}
+
+    def _arm(self, name: str, *, training: bool) -> Arm:
+        way = WAYS[name]
+        against = way.against if way.against in self._ways else BASELINE
+        # Without the way that it changes one thing of, it changes more than that.
+        more = "" if against == way.against else f' On top of "{way.against}".'
+        mark = "" if training or self.feeding == "alone" else ALONE
+        work = functools.partial(self._feed, name, training=training)
+        return Arm(name + mark, work, way.changes + more, against + mark)
+
+    def _feed(self, name: str, *, training: bool) -> Iterator[Yielded]:
+        feed = feeding.with_training if training else feeding.alone
+        return feed(WAYS[name], self._task())
+
+    def _synthetic(self) -> Iterator[Yielded]:
+        return feeding.synthetic(self._task())
+
+    def _decode_limit(self) -> Iterator[Yielded]:
+        return decoding.limit(self._task().images)
+
+    def _task(self) -> Task:
+        import numpy as np
+
+        found = kept(self.folder, count=self.count, side=self.image_side)
+        # The trial has seeded NumPy, with the same number for all arms of a round.
+        seed = int(np.random.randint(2**31))
+        return Task(images=found, side=self.image_side, batch=self.batch, seed=seed)
+
+    @property
+    def folder(self) -> Path:
+        """Where the images lie: the reader's own, or those that ``prepare`` makes."""
+        if self.images:
+            return Path(self.images).expanduser().absolute()
+        return cache.folder() / sources.folder_name(self.source, self.count)
+
+    def _made_folder(self) -> Generator[Note, None, Path]:
+        if not self.images:
+            yield from sources.folder(self.source, self.count)
+        return self.folder
+
+
+def _leave_gpus_alone() -> None:
+    """Preparing needs no GPU, and one that is taken here is missed by a trial."""
+    import tensorflow as tf
+
+    tf.config.set_visible_devices([], "GPU")

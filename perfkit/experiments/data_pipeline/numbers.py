@@ -1,0 +1,119 @@
+"""What a run that fed images shows besides the rates: the numbers."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.experiments.data_pipeline.feeding import DROPPED, RESTARTED
+from perfkit.experiments.data_pipeline.ways import SYNTHETIC, WAYS
+from perfkit.experiments.shared.anatomy import busiest
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from perfkit.experiments.data_pipeline.ways import Way
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Comparison
+    from perfkit.measure.trial import Trial
+
+# Marks the arms of a run that feeds a model in others.
+ALONE = ", alone"
+# A cache may fill this share of the machine's memory.
+_MEMORY_SHARE = 0.5
+
+
+def timed_ways(measured: Measurement) -> list[Way]:
+    """The ways to feed a model that were timed."""
+    return [WAYS[t.variant] for t in measured.timings if t.variant in WAYS]
+
+
+def contenders(measured: Measurement) -> tuple[str, ...]:
+    """The variants that were timed and may be called the fastest way."""
+    return tuple(
+        way.name
+        for way in timed_ways(measured)
+        if not way.excluded and not too_large(measured, way)
+    )
+
+
+def too_large(measured: Measurement, way: Way) -> str:
+    """Say why a cache cannot hold all images there are; "" where it can."""
+    images, memory = measured.notes.get("images"), measured.notes.get("memory")
+    if not way.keeps or not images or not memory:
+        return ""
+    whole = images["decoded_bytes"] * images["found"] / images["count"]
+    if whole <= _MEMORY_SHARE * memory:
+        return ""
+    return (
+        f"all {images['found']:,} images decoded take {units.size(whole)}, and this "
+        f"machine has {units.size(memory)}"
+    )
+
+
+def without_input(measured: Measurement, variant: str) -> Comparison | None:
+    """How a variant's rate compares with the same training without any input.
+
+    This, and not the wait, says what the input costs: where the processor computes the
+    model too, decoding takes its cores while hardly a step waits.
+    """
+    return measured.compare(variant, SYNTHETIC)
+
+
+def waiting(measured: Measurement, variant: str) -> float | None:
+    """Which share of its steps' time a variant waits for data; None where unknown."""
+    waited = spent = 0.0
+    for trial in measured.of(variant):
+        if trial.outcome == "completed" and "input" in trial.parts:
+            # The first tick traces the step.
+            waited += sum(trial.parts["input"][1:])
+            spent += sum(_tick_lengths(trial)[1:])
+    return waited / spent if spent else None
+
+
+def on_processor(measured: Measurement) -> bool:
+    """Whether the trials saw no GPU, so that the processor computed the model."""
+    places = [trial.notes.get("where") for trial in measured.trials]
+    return not any(place["gpus"] for place in places if place)
+
+
+def epoch_end(measured: Measurement, variant: str) -> tuple[float, float] | None:
+    """Seconds to drop an iterator and to the next one's first batch, the medians."""
+    ended = [
+        (trial.pauses[DROPPED][0], trial.pauses[RESTARTED][0])
+        for trial in measured.of(variant)
+        if trial.pauses.get(DROPPED) and trial.pauses.get(RESTARTED)
+    ]
+    if not ended:
+        return None
+    dropped, restarted = zip(*ended, strict=True)
+    return statistics.median(dropped), statistics.median(restarted)
+
+
+def best_that_decode(measured: Measurement) -> dict[str, str]:
+    """The fastest variant that decodes whole images, and the one that does not."""
+    timed = {timing.variant for timing in measured.timings}
+    # Without a model where that was measured: the limit has none either.
+    mark = ALONE if any(name.endswith(ALONE) for name in timed) else ""
+    found = {}
+    for decodes, what in (
+        ("square", "only the square it needs"),
+        ("whole", "them all"),
+    ):
+        ways = [way.name + mark for way in WAYS.values() if way.decodes == decodes]
+        if among := tuple(name for name in ways if name in timed):
+            found[what] = measured.fastest(among)[0].variant
+    return found
+
+
+def busiest_stage(measured: Measurement, variant: str) -> dict[str, Any] | None:
+    """The stage of a variant's plan with most of the work; None where it has none."""
+    plans = [trial.notes.get("plan", {}) for trial in measured.of(variant)]
+    return next((busiest(plan) for plan in reversed(plans) if busiest(plan)), None)
+
+
+def _tick_lengths(trial: Trial) -> list[float]:
+    pairs = itertools.pairwise(trial.ticks)
+    return [at - before for (before, _), (at, examples) in pairs if examples]

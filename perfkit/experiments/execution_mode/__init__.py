@@ -1,0 +1,103 @@
+"""Which way of executing a training step is fastest on this machine?
+
+The suspect: Python starts every operation of every step one by one, so a small step is
+nearly all overhead.
+The test: make the same steps from the same weights in several modes and compare
+examples per second. What a mode's first call costs, to trace or to compile, is kept
+apart: it is dear, and pays back after a number of steps, or never.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.execution_mode import agreement, fits
+from perfkit.experiments.execution_mode.verdict import judge
+from perfkit.experiments.execution_mode.ways import BASELINES, GROUPS, WAYS, alike
+from perfkit.experiments.parameters import Choice, Range
+from perfkit.experiments.shared.loop_job import Job
+from perfkit.experiments.shared.models import MODELS
+from perfkit.measure.measurement import Arm
+from perfkit.measure.tick import REFUSED, Note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perfkit.experiments.execution_mode.ways import Way
+    from perfkit.findings.record import Verdict
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionMode(Experiment):
+    """Which way of executing a training step is fastest on this machine?"""
+
+    model: Annotated[
+        str, Choice(tuple(MODELS), help="What is trained; the first is the smallest")
+    ] = "tiny-dense"
+    batch: Annotated[int, Range(8, 1024, unit="examples", help="In a batch")] = 32
+    arms: Annotated[
+        str, Choice((*GROUPS, *WAYS), many=True, help="Groups of ways, or single ways")
+    ] = "modes"
+    epoch: Annotated[
+        int, Range(5, 1000, unit="steps", help="In an epoch that observers watch")
+    ] = 50
+
+    name = "execution-mode"
+
+    @property
+    def baseline(self) -> str:  # type: ignore[override]
+        """The first way of the first group: each question has a baseline of its own."""
+        word = self.arms.split(",")[0]
+        return GROUPS[word][0] if word in GROUPS else BASELINES[WAYS[word].kind]
+
+    def variants(self) -> Mapping[str, Arm]:
+        """The ways that ``arms`` asks for, the baseline always first."""
+        return {name: self._arm(way) for name, way in self._ways.items()}
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Refuse ways that learn something else, or do what another does here."""
+        _leave_gpus_alone()
+        yield Note("progress", "Checking that all ways learn the same")
+        job = Job(self.model, self.batch, self.epoch)
+        refused = alike(self._ways, xla=fits.uses_xla(job.network()))
+        able = [
+            way
+            for way in self._ways.values()
+            if way.name not in refused and not way.missing()
+        ]
+        yield Note(REFUSED, refused | agreement.differences(able, job))
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say which mode is fastest, by how much, when it pays back, what to change."""
+        return judge(measured, batch=self.batch, epoch=self.epoch)
+
+    @property
+    def _ways(self) -> dict[str, Way]:
+        words = self.arms.split(",")
+        asked = [name for word in words for name in GROUPS.get(word, (word,))]
+        return {name: WAYS[name] for name in dict.fromkeys([self.baseline, *asked])}
+
+    def _arm(self, way: Way) -> Arm:
+        against = way.against if way.against in self._ways else self.baseline
+        work = functools.partial(self._run, way.name)
+        return Arm(way.name, work, way.changes, against, way.missing())
+
+    def _run(self, name: str) -> Iterator[Yielded]:
+        import numpy as np
+
+        # The trial has seeded NumPy, with the same number for all arms of a round.
+        seed = int(np.random.randint(2**31))
+        job = Job(self.model, self.batch, self.epoch, seed)
+        return WAYS[name].run(job, job.network())
+
+
+def _leave_gpus_alone() -> None:
+    """Preparing needs no GPU, and one that is taken here is missed by a trial."""
+    import tensorflow as tf
+
+    tf.config.set_visible_devices([], "GPU")

@@ -1,0 +1,211 @@
+"""How fast is each part of this machine, and which one is weak?
+
+The suspect: one part (the interpreter, memory, the disk, decoding, arithmetic, the way
+to the GPU) is slower than such a part should be, and everything waits for it.
+The test: give each part work of a known size and nothing else, count what it gets done
+per second, and hold that against what the part could do in theory, where that is known.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from perfkit.errors import PerfkitError
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.microbenchmarks import (
+    clock,
+    dispatch,
+    images,
+    interpreter,
+    pipeline,
+    transfers,
+)
+from perfkit.experiments.microbenchmarks.verdict import CORES, IMAGE_BYTES, judge
+from perfkit.experiments.parameters import Choice, Folder
+from perfkit.experiments.shared import cores, peaks
+from perfkit.experiments.shared import probe_convolutions as convolutions
+from perfkit.experiments.shared import probe_disk as disk
+from perfkit.experiments.shared import probe_gpu as gpu
+from perfkit.experiments.shared import probe_memory as memory
+from perfkit.experiments.shared import probe_products as products
+from perfkit.experiments.shared.probe import can_keep_to_one_core, without_gpus
+from perfkit.findings import rungs
+from perfkit.findings.rungs import Rung
+from perfkit.machine import cards
+from perfkit.measure.measurement import Arm
+from perfkit.measure.tick import REFUSED, Note
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping
+
+    from perfkit.experiments.shared.peaks import Hardware
+    from perfkit.experiments.shared.probe import Probe
+    from perfkit.findings.record import Verdict
+    from perfkit.machine.gpu import Gpu
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+
+NO_GPU = "GPU rungs"
+_GROUPS = (
+    *("interpreter", "arrays", "memory", "disk", "images", "pipeline"),
+    *("tensorflow", "gpu", "heat"),
+)
+_USUAL = ",".join(_GROUPS[:-1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineLadder(Experiment):
+    """How fast is each part of this machine, and which one is weak?"""
+
+    rungs: Annotated[
+        str,
+        Choice(
+            _GROUPS, many=True, help="Parts to try; heat loads the GPU for 20 s a trial"
+        ),
+    ] = _USUAL
+    data: Annotated[
+        str, Folder(help="Where your data lie; empty for perfkit's own folder")
+    ] = ""
+
+    name = "machine-ladder"
+    baseline = products.BASELINE
+    needs = ("numpy",)
+    # No ratio is wanted that turns would keep clear of the machine's moods, and a rung
+    # that has had its time is kept whatever becomes of the next.
+    in_turns = False
+
+    def variants(self) -> Mapping[str, Arm]:
+        """The rungs asked for; the product whose twin tells the noise is always one."""
+        arms = [
+            Arm(probe.name, probe.work, probe.what, unavailable=_why_not(probe))
+            for probe in self._probes
+        ]
+        if self._no_gpu:
+            arms.append(Arm(NO_GPU, _nothing, unavailable=self._no_gpu))
+        return {arm.name: arm for arm in arms}
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Make what is read and decoded, and work out what is possible in theory."""
+        whats, refused = dict[str, str](), dict[str, str]()
+        if not _without_tensorflow():
+            # A GPU that is taken here is missed by a trial.
+            without_gpus()
+        # The other rungs need none of what cannot be made.
+        for make, names in ((self._read, (disk.NAME,)), (self._decoded, images.NAMES)):
+            if not self._asks_for(names):
+                continue
+            try:
+                whats |= yield from make()
+            except PerfkitError as error:
+                refused |= dict.fromkeys(names, str(error))
+        yield Note("progress", "Working out what is possible in theory")
+        yield Note(REFUSED, refused | self._out_of_reach())
+        card = next(iter(gpus_here()[0]), None)
+        here = peaks.hardware(Path("/"), cores.granted(), clock.hertz(), card)
+        yield Note(CORES, here.cores)
+        yield Note(rungs.NOTE, rungs.note(self._rungs(whats, here)))
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say what the arithmetic reaches, what is weak, and what to do."""
+        return judge(measured)
+
+    @property
+    def _groups(self) -> list[str]:
+        return self.rungs.split(",")
+
+    @property
+    def _probes(self) -> tuple[Probe, ...]:
+        """The probes asked for, and the baseline, in the ladder's order."""
+        by_group = {
+            "interpreter": interpreter.PROBES,
+            "arrays": (*interpreter.ARRAYS, *products.NUMPY),
+            "memory": memory.probes(),
+            "disk": (disk.probe(self.data),),
+            "images": images.PROBES,
+            "pipeline": pipeline.PROBES,
+            "tensorflow": (*dispatch.PROBES, *products.CPU, *convolutions.CPU),
+            "gpu": (*gpu.PROBES, *transfers.PROBES) if gpus_here()[0] else (),
+            "heat": gpu.HEAT if gpus_here()[0] else (),
+        }
+        return tuple(
+            probe
+            for group, probes in by_group.items()
+            for probe in probes
+            if group in self._groups or probe.name == self.baseline
+        )
+
+    def _asks_for(self, names: tuple[str, ...]) -> bool:
+        return any(p.name in names and not _why_not(p) for p in self._probes)
+
+    def _read(self) -> Generator[Note, None, dict[str, str]]:
+        """Make what the disk is read for; give what is then done."""
+        paths = yield from disk.made(self.data)
+        how = disk.COLD if disk.forgets(paths) else disk.CACHED
+        return {disk.NAME: f"{disk.probe(self.data).what} {how}"}
+
+    def _decoded(self) -> Generator[Note, None, dict[str, str]]:
+        """Draw what is decoded; the notes tell how large its files are."""
+        found = yield from images.made()
+        yield Note(IMAGE_BYTES, sum(found.sizes) // len(found.sizes))
+        return {}
+
+    def _out_of_reach(self) -> dict[str, str]:
+        """Why the rungs of a GPU that TensorFlow cannot use are not run, by name."""
+        on_gpu = [probe.name for probe in self._probes if probe.group == "GPU"]
+        if not on_gpu or _why_not(gpu.PROBES[0]) or gpu.sees_one():
+            return {}
+        why = "TensorFlow can use no GPU here; `perfkit doctor` says why"
+        return dict.fromkeys(on_gpu, why)
+
+    def _rungs(self, whats: dict[str, str], here: Hardware) -> dict[str, Rung]:
+        """What each rung counts and what is possible, for the finding."""
+        told = dict[str, Rung]()
+        for probe in self._probes:
+            peak = probe.peak(here)
+            told[probe.name] = Rung(
+                unit=probe.unit,
+                group=probe.group,
+                what=whats.get(probe.name, probe.what),
+                limit=peak.rate if peak else None,
+                limit_from=peak.words if peak else "",
+            )
+        return told | (
+            {NO_GPU: Rung(unit="calls", group="GPU")} if self._no_gpu else {}
+        )
+
+    @property
+    def _no_gpu(self) -> str:
+        """Why no rung of a GPU is there; "" where one is, or none is asked for."""
+        asked = {"gpu", "heat"} & set(self._groups)
+        found, why = gpus_here()
+        return (why or "this machine has no GPU") if asked and not found else ""
+
+
+@functools.cache
+def gpus_here() -> tuple[tuple[Gpu, ...], str]:
+    """The GPUs of this machine, and why there are none."""
+    _, found, why = cards.gpus()
+    return found, why
+
+
+def _nothing() -> Iterator[Yielded]:
+    """The work of a rung that is never run."""
+    yield from ()
+
+
+def _without_tensorflow() -> bool:
+    return importlib.util.find_spec("tensorflow") is None
+
+
+def _why_not(probe: Probe) -> str:
+    if probe.tensorflow and _without_tensorflow():
+        return (
+            'TensorFlow is not installed; `pip install "perfkit[tensorflow]"` brings it'
+        )
+    if probe.one_core and not can_keep_to_one_core():
+        return "this system does not let a process keep to one core"
+    return ""

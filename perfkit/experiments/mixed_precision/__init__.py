@@ -1,0 +1,150 @@
+"""Which precision trains fastest on this machine, and does it learn the same?
+
+The suspect: float32 carries more bits than a network needs, and moves them all.
+The test: train fresh networks of one kind in several precisions and compare examples
+per second. What the hardware lets one expect is said before, and held against what was
+seen after. Then each precision learns for real, from the same weights and examples.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.mixed_precision.facts import beforehand
+from perfkit.experiments.mixed_precision.foreseen import foreseen, known
+from perfkit.experiments.mixed_precision.verdict import judge
+from perfkit.experiments.parameters import Choice, Range
+from perfkit.experiments.shared import precision_hardware as hardware
+from perfkit.experiments.shared import precision_work as work
+from perfkit.experiments.shared.models import MODELS
+from perfkit.experiments.shared.precision import (
+    FLOAT16,
+    FLOAT32,
+    GROUPS,
+    PRECISIONS,
+)
+from perfkit.experiments.shared.precision_expectations import unavailable
+from perfkit.findings.record import Verdict
+from perfkit.measure.measurement import Arm
+from perfkit.measure.tries import Try
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from perfkit.experiments.shared.precision import Precision
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+    from perfkit.measure.tries import Tries
+
+# A training that learns is ended after so long, with the losses it has reached.
+_LEARNING_S = 5.0
+# Where the network that was asked about cannot train in float16, this one shows how
+# the loss is scaled.
+_SHOWS_SCALE = "dense"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedPrecision(Experiment):
+    """Which precision trains fastest on this machine, and does it learn the same?"""
+
+    model: Annotated[str, Choice(tuple(MODELS), help="The network to train")] = (
+        "small-cnn"
+    )
+    batch: Annotated[int, Range(8, 1024, unit="examples", help="In a batch")] = 64
+    arms: Annotated[
+        str,
+        Choice((*GROUPS, *PRECISIONS), many=True, help="Groups, or single precisions"),
+    ] = "precisions"
+    seeds: Annotated[
+        int, Range(0, 8, help="How often each precision learns, to compare losses")
+    ] = 3
+
+    name = "mixed-precision"
+    baseline = FLOAT32
+
+    def variants(self) -> Mapping[str, Arm]:
+        """The precisions that ``arms`` asks for, float32 always first."""
+        return {name: self._arm(one) for name, one in self._precisions.items()}
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Say what to expect, and refuse what would take the whole run for itself."""
+        return foreseen(self.model, self.batch, tuple(self._precisions.values()))
+
+    def tries(self, measured: Measurement) -> Tries:
+        """Let each precision that was timed learn; then show how float16 scales."""
+        timed = {timing.variant for timing in measured.timings}
+        able = [one for one in self._precisions if self._learns(one, timed)]
+        for seed in range(1, self.seeds + 1):
+            for name in able:
+                learnt = functools.partial(work.learning, self.model, name, seed)
+                called = f"learning in {name}, seed {seed}"
+                yield Try(name=called, work=learnt, seconds=_LEARNING_S)
+            if seed == 1 and FLOAT16 in self._precisions:
+                model = self.model if FLOAT16 in timed else _SHOWS_SCALE
+                scaled = functools.partial(work.scaling, model, seed)
+                yield Try(name="the loss scale", work=scaled, seconds=_LEARNING_S)
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say which precision is fastest, whether it learns the same, what to write."""
+        return judge(measured, batch=self.batch)
+
+    @property
+    def _precisions(self) -> dict[str, Precision]:
+        words = self.arms.split(",")
+        asked = [name for word in words for name in GROUPS.get(word, (word,))]
+        return {name: PRECISIONS[name] for name in dict.fromkeys([FLOAT32, *asked])}
+
+    def _arm(self, precision: Precision) -> Arm:
+        against = precision.against
+        trained = functools.partial(
+            work.training, self.model, precision.name, self.batch
+        )
+        return Arm(
+            precision.name,
+            trained,
+            precision.changes,
+            against if against in self._precisions else FLOAT32,
+            unavailable(precision, hardware.here()),
+        )
+
+    def _learns(self, name: str, timed: set[str]) -> bool:
+        return name in timed and PRECISIONS[name].kind == "precision"
+
+
+def foresee(model: str = "small-cnn") -> Callable[[object], Verdict]:
+    """Give what ``perfkit.fresh`` calls to say what to expect before anything runs.
+
+    Args:
+        model: The network's name.
+
+    Raises:
+        BadParameterError: There is no such network.
+    """
+    asked = MixedPrecision(model=model)
+    return functools.partial(_foreseen, asked.model)
+
+
+def _foreseen(model: str, _: object) -> Verdict:
+    with _without_log():
+        said = tuple(beforehand(known(model, tuple(PRECISIONS.values()))))
+    return Verdict(headline="What hardware and shapes say before a run.", because=said)
+
+
+@contextlib.contextmanager
+def _without_log() -> Iterator[None]:
+    """Leave out what TensorFlow logs as it starts, which is about other things."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

@@ -1,0 +1,141 @@
+"""Does each precision learn the same? Losses with their band, and pair by pair."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfkit import units
+from perfkit.charts import canvas, curves, scales
+from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
+from perfkit.charts.svg import INK
+from perfkit.experiments.mixed_precision import losses as losses_of
+from perfkit.experiments.mixed_precision import told
+from perfkit.experiments.shared.precision import FLOAT32
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+    from numpy.typing import NDArray
+
+    from perfkit.charts.figure import Figure
+    from perfkit.experiments.mixed_precision.losses import Pairs
+    from perfkit.findings.record import Finding
+
+# Told apart by their dashes as well; float32 is a plain line.
+_LOOKS = ((BLUE, (0, (5, 2))), (GREEN, (0, (1, 1.5))), (RED, (0, (4, 2, 1, 2))))
+_MORE = (GREY, (0, (8, 3)))
+_MIDDLE = 330
+_NAMES = 170
+_LARGEST_LOSS = 1e6
+
+
+def losses(finding: Finding) -> Figure:
+    """Draw the losses of every precision, and what each adds to those of float32."""
+    title = f"{plain(finding.experiment, 40)}: does each precision learn the same?"
+    found = learnt(finding)
+    if not found:
+        return canvas.message(title, "No two precisions learnt from the same weights.")
+    lines = canvas.caption_lines(
+        [
+            "line: mean over the seeds; band: from the lowest to the highest",
+            "left: loss of examples when they are seen first, for seeds that all had",
+            f"right: what it adds to the loss of {FLOAT32} with the same seed",
+        ]
+    )
+
+    def draw(drawing: Drawing) -> None:
+        gap = canvas.WIDTH - _MIDDLE
+        left = curves.axes(drawing, "loss", left=52, right=gap + 14)
+        right = curves.axes(drawing, "", left=_MIDDLE + 52, right=_NAMES)
+        canvas.note(right, f"added to the loss of {FLOAT32}", (0, 1), (-40, 12))
+        longest = max(found, key=lambda one: len(one.steps))
+        _band(left, longest.steps, longest.usual[_shared(longest, found)], INK, "-")
+        for one, (colour, dashes) in zip(found, (*_LOOKS, _MORE), strict=False):
+            _band(left, one.steps, one.losses[_shared(one, found)], colour, dashes)
+            _band(right, one.steps, one.apart, colour, dashes)
+        right.axhline(0, color=INK, lw=1.2)
+        _ends(left, right, found)
+        _name(right, found)
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    said = ". ".join(_in_words(one) for one in found)
+    return canvas.drawn(curves.height(lines), f"{title}. {said}.", draw)
+
+
+def learnt(finding: Finding) -> tuple[Pairs, ...]:
+    """The precisions that can be held against float32, as many as can be told apart."""
+    sound = (
+        one
+        for one in losses_of.pairs(told.curves(finding.trials))
+        if max(np.abs(one.losses).max(), one.usual.max()) < _LARGEST_LOSS
+    )
+    return tuple(sound)[: len(_LOOKS) + 1]
+
+
+def _shared(one: Pairs, found: Sequence[Pairs]) -> list[int]:
+    """The rows whose seed all have: other seeds would draw other lines."""
+    seeds = set(one.seeds).intersection(*(other.seeds for other in found))
+    rows = range(len(one.seeds))
+    return [row for row in rows if one.seeds[row] in seeds] or list(rows)
+
+
+def _band(
+    axes: Axes,
+    steps: Sequence[int],
+    rows: NDArray[np.float64],
+    colour: str,
+    dashes: Any,
+) -> None:
+    axes.fill_between(
+        steps, rows.min(axis=0), rows.max(axis=0), color=colour, alpha=0.15, lw=0
+    )
+    style = {"color": colour, "ls": dashes, "lw": 1.8}
+    axes.plot(steps, rows.mean(axis=0), **style)
+
+
+def _ends(left: Axes, right: Axes, found: Sequence[Pairs]) -> None:
+    high = max(float(max(one.losses.max(), one.usual.max())) for one in found)
+    curves.even(left, max(high, 1e-6), units.significant)
+    far = max(max(float(np.abs(one.apart).max()) for one in found), 1e-6)
+    right.set_ylim(-1.1 * far, 1.1 * far)
+    curves.ticks(right, scales.even_ticks(-far, far), lambda value: f"{value:+.3g}")
+    last = max(one.steps[-1] for one in found)
+    for axes in (left, right):
+        axes.set_xlim(0, last)
+        axes.set_xlabel("training steps")
+        ticks = scales.even_ticks(0, last)
+        scales.put(axes, ticks[:: 1 + len(ticks) // 6], units.significant)
+
+
+def _name(axes: Axes, found: Sequence[Pairs]) -> None:
+    """A name for each line in the margin, each beside its look."""
+    names = [FLOAT32, *(plain(one.precision, 22) for one in found)]
+    looks = [(INK, "-"), *_LOOKS, _MORE]
+    for row, (name, (colour, dashes)) in enumerate(zip(names, looks, strict=False)):
+        high = 0.95 - 0.1 * row
+        axes.plot(
+            [1.05, 1.2],
+            [high, high],
+            color=colour,
+            ls=dashes,
+            lw=1.8,
+            transform=axes.transAxes,
+            clip_on=False,
+        )
+        canvas.note(axes, name, (1.2, high), (6, 0))
+
+
+def _in_words(one: Pairs) -> str:
+    seeds = len(one.losses)
+    return (
+        f"{plain(one.precision, 40)} in {seeds} pair{'s' if seeds > 1 else ''}: "
+        f"{one.alike}; by step {one.steps[-1]} the loss is "
+        f"{units.significant(float(one.losses[:, -1].mean()))} in the mean, and "
+        f"{units.significant(float(one.usual[:, -1].mean()))} in {FLOAT32}"
+    )

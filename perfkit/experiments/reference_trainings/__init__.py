@@ -1,0 +1,104 @@
+"""Where do fixed trainings spend their time on this machine?
+
+The suspect: the same training is fast on another machine; something here is not.
+The test: train the same few jobs everywhere and take each step apart by swaps: a batch
+that is there already (input), several steps in one call (dispatch), a batch that need
+not be copied (transfer). What remains is arithmetic, and what the swaps leave open is
+shown as unexplained.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perfkit.errors import PerfkitError
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.reference_trainings import work
+from perfkit.experiments.reference_trainings.jobs import (
+    REFERENCES,
+    RESIDENTS,
+    not_eligible,
+)
+from perfkit.experiments.reference_trainings.verdict import judge
+from perfkit.experiments.shared import precision_hardware as hardware
+from perfkit.experiments.shared.precision import FLOAT32
+from perfkit.measure.measurement import Arm
+from perfkit.measure.tick import REFUSED, Note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perfkit.experiments.reference_trainings.jobs import Reference
+    from perfkit.findings.record import Verdict
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+
+_FED = {
+    "JPEG": "Fed from JPEG files.",
+    "disk": "Fed from a file on the disk, which memory forgets before each pass.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceTrainings(Experiment):
+    """Where do fixed trainings spend their time on this machine?"""
+
+    name = "reference-trainings"
+    baseline = "small CNN from memory"
+
+    def variants(self) -> Mapping[str, Arm]:
+        """Each training in full, then each network on a batch that is there."""
+        arms = [*map(_in_full, REFERENCES), *map(_resident, RESIDENTS.values())]
+        return {arm.name: arm for arm in arms}
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Draw the photographs and write what is read from the disk, once."""
+        yield from work.made()
+        try:
+            yield from work.made_on_disk()
+        except PerfkitError as error:
+            # The other trainings need no disk.
+            why = str(error).rstrip(".")
+            names = (one.variant for one in REFERENCES if one.feed == "disk")
+            yield Note(REFUSED, dict.fromkeys(names, why))
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say what each training mostly spends its time on."""
+        return judge(measured)
+
+
+def _in_full(reference: Reference) -> Arm:
+    against, changes = "", "Fed from arrays in memory, a call for each step."
+    if reference.feed != "memory":
+        against, changes = _like(reference), _FED[reference.feed]
+    elif reference.dtype != FLOAT32:
+        against = _like(reference, dtype=FLOAT32)
+        changes = f"Layers compute in {reference.dtype.removeprefix('mixed_')}."
+    return Arm(
+        reference.variant,
+        functools.partial(work.fed, reference),
+        changes,
+        against,
+        not_eligible(reference, hardware.here()),
+    )
+
+
+def _resident(reference: Reference) -> Arm:
+    return Arm(
+        reference.resident,
+        functools.partial(work.resident, reference),
+        "One batch that is there already, instead of a pipeline.",
+        _like(reference, feed="memory", dtype=reference.dtype),
+        not_eligible(reference, hardware.here()),
+    )
+
+
+def _like(reference: Reference, feed: str = "memory", dtype: str = FLOAT32) -> str:
+    """The variant that trains the same network, fed and computing so."""
+    return next(
+        one.variant
+        for one in REFERENCES
+        if (one.model, one.feed, one.dtype) == (reference.model, feed, dtype)
+    )

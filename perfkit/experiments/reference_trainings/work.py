@@ -1,0 +1,281 @@
+"""What a trial of a reference training does: train in full, or with one thing swapped.
+
+In full, the batches come from a pipeline and each step is a call. The resident training
+swaps the pipeline for one batch that lies where the step computes. Between its ticks it
+swaps other things for a moment and goes back: several steps in one call, a batch of one
+example, a batch that has to be copied to the GPU. Each is timed as a pause, so that
+none of it is in the rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perfkit.errors import RunError
+from perfkit.experiments.reference_trainings.jobs import (
+    BYTES_ON_DISK,
+    CALLS,
+    DEPTH_ON_DISK,
+    PHOTOGRAPHS,
+    SEED,
+    SIDE_ON_DISK,
+)
+from perfkit.experiments.shared import cache, sources
+from perfkit.experiments.shared import probe_disk as disk
+from perfkit.experiments.shared.images import kept, look_at
+from perfkit.experiments.shared.models import MODELS
+from perfkit.experiments.shared.precision import PRECISIONS
+from perfkit.experiments.shared.precision_work import step_of
+from perfkit.experiments.shared.probe import calls_of_a_tick
+from perfkit.machine import disk as storage
+from perfkit.measure.tick import READY, Note, Pause, every
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    import tensorflow as tf
+
+    from perfkit.experiments.reference_trainings.jobs import Reference
+    from perfkit.experiments.shared.models import Model
+    from perfkit.measure.tick import Yielded
+
+    Step = Callable[[Any, Any], tf.Tensor]
+    Steps = Callable[[Any, Any, Any], tf.Tensor]
+
+# What is swapped for a moment, by the label of its pauses.
+TOGETHER = "several steps in a call"
+ONE, ONE_TOGETHER = "one example", "one example, several steps in a call"
+COPIED = "a batch copied to the GPU"
+# Notes: the steps of one pause by its label, and what was trained.
+STEPS, TRAINED = "steps", "trained"
+# Examples that are fed from memory, in batches.
+_BATCHES = 8
+# Ticks of the training itself between two rounds of swaps.
+_TICKS = 2
+_SIDE = 32
+# Bytes that are asked of the disk at a time, and labels to learn.
+_AT_A_TIME, _LABELS = 1 << 20, 10
+
+
+def made() -> Generator[Note, None, None]:
+    """Draw the photographs on first use, and check them."""
+    folder = yield from sources.folder("photographs", PHOTOGRAPHS)
+    yield from look_at(folder, count=PHOTOGRAPHS, side=_SIDE)
+
+
+def made_on_disk() -> Generator[Note, None, None]:
+    """Write the file that is read from the disk, on first use.
+
+    Raises:
+        PerfkitError: There is no room for it, or what was read stays in memory here, so
+            that nothing would show what the disk does.
+    """
+    if not disk.forgets((yield from disk.made(""))):
+        raise RunError("what was read stays in memory here")
+
+
+def fed(reference: Reference) -> Iterator[Yielded]:
+    """Train on batches from a pipeline, a call for each step."""
+    work = _work(reference)
+    batches = _FEEDS[reference.feed](reference)
+    yield work.told
+    forget = _forget if reference.feed == "disk" else None
+    if forget:
+        forget()
+    yield READY
+
+    def steps() -> Iterator[int | Pause]:
+        # All but the disk's feed have no end.
+        while True:
+            for examples, labels in batches:
+                work.step(examples, labels)
+                yield reference.batch
+            if forget:
+                forget()
+                yield Pause(disk.FORGETTING)
+
+    yield from every(steps(), sync=_wait)
+
+
+def resident(reference: Reference) -> Iterator[Yielded]:
+    """Train on one batch that is in memory, and swap other things in between."""
+    work = _work(reference)
+    batch = _resident(MODELS[reference.model], reference.batch)
+    swaps = {name: (swap, count) for name, swap, count in _swaps(work, batch)}
+    often = {name: calls_of_a_tick(swap, _wait) for name, (swap, _) in swaps.items()}
+    count = calls_of_a_tick(lambda: work.step(*batch), _wait)
+    yield work.told
+    yield Note(STEPS, {name: often[name] * swaps[name][1] for name in swaps})
+    # What a first call takes is known of the full training.
+    yield READY
+    while True:
+        for _ in range(_TICKS):
+            for _ in range(count):
+                work.step(*batch)
+            _wait()
+            yield count * reference.batch
+        for name, (swap, _) in swaps.items():
+            for _ in range(often[name]):
+                swap()
+            _wait()
+            yield Pause(name)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A network that is ready to train.
+
+    Attributes:
+        step: Trains on one batch.
+        steps: Trains so many times on one batch, in one call.
+        told: What is trained, as a note.
+    """
+
+    reference: Reference
+    step: Step
+    steps: Steps
+    told: Note
+
+
+def _work(reference: Reference) -> _Work:
+    import keras
+    import tensorflow as tf
+
+    precision, model = PRECISIONS[reference.dtype], MODELS[reference.model]
+    precision.choose()
+    keras.utils.set_random_seed(SEED)
+    network, optimizer = model.build(), precision.optimizer()
+    optimizer.build(network.trainable_variables)
+    plain = step_of(network, optimizer).python_function  # type: ignore[attr-defined]
+    batch = (
+        tf.TensorSpec([None, *model.shape], tf.float32),
+        tf.TensorSpec([None], tf.int32),
+    )
+
+    def steps(count: tf.Tensor, examples: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        def once(done: tf.Tensor) -> tf.Tensor:
+            with tf.control_dependencies([plain(examples, labels)]):
+                return done + 1
+
+        # Side by side, steps would not wait for each other's weights.
+        return tf.while_loop(
+            lambda done: done < count, once, [0], parallel_iterations=1
+        )[0]
+
+    device = "GPU:0" if _gpus() else "CPU:0"
+    told = {"weights": int(network.count_params()), "device": device}
+    return _Work(
+        reference,
+        tf.function(plain, input_signature=batch, autograph=False),
+        tf.function(
+            steps,
+            input_signature=(tf.TensorSpec([], tf.int32), *batch),
+            autograph=False,
+        ),
+        Note(TRAINED, told),
+    )
+
+
+def _swaps(
+    work: _Work, batch: tuple[Any, Any]
+) -> Iterator[tuple[str, Callable[[], object], int]]:
+    """Each swap: its label, what makes it, and the steps in that."""
+    together, many = work.reference.together, work.reference.many
+    one = tuple(part[:1] for part in batch)
+    yield TOGETHER, lambda: work.steps(together, *batch), together
+    yield ONE, lambda: work.step(*one), 1
+    yield ONE_TOGETHER, lambda: work.steps(many, *one), many
+    if _gpus():
+        there = _on_host(batch)
+        yield COPIED, lambda: work.step(*there), 1
+
+
+def _resident(model: Model, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
+    import tensorflow as tf
+
+    examples, labels = model.batch(batch, SEED)
+    return tf.constant(examples), tf.constant(labels)
+
+
+def _on_host(batch: tuple[Any, Any]) -> tuple[Any, ...]:
+    import tensorflow as tf
+
+    with tf.device("CPU:0"):
+        return tuple(tf.constant(part.numpy()) for part in batch)
+
+
+def _from_memory(reference: Reference) -> tf.data.Dataset:
+    import tensorflow as tf
+
+    arrays = MODELS[reference.model].batch(_BATCHES * reference.batch, SEED)
+    examples = tf.data.Dataset.from_tensor_slices(arrays).repeat()
+    return _ahead(examples.batch(reference.batch, drop_remainder=True))
+
+
+def _from_jpeg(reference: Reference) -> tf.data.Dataset:
+    import tensorflow as tf
+
+    folder = cache.folder() / sources.folder_name("photographs", PHOTOGRAPHS)
+    images = kept(folder, count=PHOTOGRAPHS, side=_SIDE)
+
+    def decoded(path: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        small = tf.image.resize(image, [_SIDE, _SIDE]) / 255.0
+        return tf.ensure_shape(small, [_SIDE, _SIDE, 3]), tf.cast(label, tf.int32)
+
+    files = tf.data.Dataset.from_tensor_slices(
+        (list(images.paths), list(images.labels))
+    )
+    whole = tf.autograph.experimental.do_not_convert(decoded)
+    examples = files.repeat().map(whole, num_parallel_calls=CALLS)
+    return _ahead(examples.batch(reference.batch, drop_remainder=True))
+
+
+def _from_disk(reference: Reference) -> tf.data.Dataset:
+    """Images as they are, one after another; every eighth pixel is enough to train."""
+    import tensorflow as tf
+
+    each = SIDE_ON_DISK // _SIDE
+
+    def small(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        shape = [SIDE_ON_DISK, SIDE_ON_DISK, DEPTH_ON_DISK]
+        pixels = tf.reshape(tf.io.decode_raw(record, tf.uint8), shape)
+        image = pixels[::each, ::each, :3]
+        label = tf.cast(image[0, 0, 0], tf.int32) % _LABELS
+        return tf.cast(image, tf.float32) / 255.0, label
+
+    whole = tf.autograph.experimental.do_not_convert(small)
+    records = tf.data.FixedLengthRecordDataset(
+        list(disk.files("")), BYTES_ON_DISK, buffer_size=_AT_A_TIME
+    )
+    return _ahead(records.map(whole).batch(reference.batch, drop_remainder=True))
+
+
+def _forget() -> None:
+    for path in disk.files(""):
+        storage.forget(path)
+
+
+def _ahead(batches: tf.data.Dataset) -> tf.data.Dataset:
+    """Two batches ahead, and nothing tuned to the machine."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return batches.prefetch(2).with_options(options)
+
+
+_FEEDS = {"memory": _from_memory, "JPEG": _from_jpeg, "disk": _from_disk}
+
+
+def _gpus() -> bool:
+    import tensorflow as tf
+
+    return bool(tf.config.list_logical_devices("GPU"))
+
+
+def _wait() -> None:
+    import tensorflow as tf
+
+    tf.test.experimental.sync_devices()

@@ -1,0 +1,240 @@
+"""What do several devices bring to one training, and what keeps them from more?
+
+The suspect: n devices do not train n times as fast, because their gradients have to be
+summed in every step and their input has to come n times as fast.
+The test: train on one device without a strategy, on one with it, and on more of them,
+each time on a batch that is there already, on one from a pipeline, and without summing
+the gradients. Before that, several devices have to learn what one learns.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from perfkit.errors import BadParameterError, RunError
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.microbenchmarks import gpus_here
+from perfkit.experiments.parameters import Choice, Range
+from perfkit.experiments.scaling import agreement, devices, links, names, training
+from perfkit.experiments.scaling.child import asked
+from perfkit.experiments.scaling.devices import GPU, LOGICAL
+from perfkit.experiments.scaling.job import Job, batch_of, counts, weights
+from perfkit.experiments.scaling.names import FED, LINK, OWN, STRATEGY
+from perfkit.experiments.scaling.verdict import judge
+from perfkit.experiments.shared import cores
+from perfkit.experiments.shared.models import MODELS
+from perfkit.experiments.shared.probe import without_gpus
+from perfkit.machine import cards
+from perfkit.measure.measurement import Arm
+from perfkit.measure.tick import REFUSED, Note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perfkit.experiments.scaling.devices import Kind
+    from perfkit.findings.record import Verdict
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.tick import Yielded
+
+# Two show the method; more than four show nothing more of it.
+_FEWEST_LOGICAL, _MOST_LOGICAL = 2, 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaling(Experiment):
+    """What do several devices bring to one training, and what keeps them from more?"""
+
+    on: Annotated[
+        str,
+        Choice(
+            ("here", "logical"),
+            help="here: the GPUs, or logical devices of the processor where none is",
+        ),
+    ] = "here"
+    devices: Annotated[
+        int, Range(0, 16, help="At most; 0 for all GPUs, or a few logical ones")
+    ] = 0
+    batch: Annotated[
+        int, Range(1, 65_536, unit="examples", help="Of each device, or of all")
+    ] = 32
+    scaling: Annotated[
+        str,
+        Choice(
+            ("weak", "strong"),
+            help="weak: each device has a batch; strong: all share one",
+        ),
+    ] = "weak"
+    model: Annotated[str, Choice(tuple(MODELS), help="What is trained")] = "wide-dense"
+    image_side: Annotated[
+        int, Range(32, 512, unit="px", help="Of the JPEG decoded for each example")
+    ] = 96
+
+    name = "scaling"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be shared out."""
+        super().__post_init__()
+        if self.devices == 1:
+            raise BadParameterError(
+                "devices is 1; give 2 or more, or 0 for all that are here."
+            )
+        if self.scaling == "strong":
+            self._refuse_uneven()
+
+    @property
+    def baseline(self) -> str:  # type: ignore[override]
+        """One device without a strategy."""
+        return names.name_of(self._kind, 1)
+
+    def variants(self) -> Mapping[str, Arm]:
+        """Each number of devices as it is, fed, and without the sum of gradients."""
+        arms = [arm for count in self._counts for arm in self._with(count)]
+        if len(self._counts) > 1:
+            arms.append(self._link())
+        elif not self.devices:
+            arms.append(self._second())
+        return {arm.name: arm for arm in arms}
+
+    def prepare(self) -> Iterator[Yielded]:
+        """Refuse numbers of devices that learn something else than one does.
+
+        Raises:
+            RunError: TensorFlow cannot use the GPUs that are here.
+        """
+        self._refuse_missing()
+        refused = dict[str, str]()
+        for count in self._present:
+            yield Note("progress", f"Checking what {self._kind}s learn: {count}")
+            why = agreement.difference(self._job(count))
+            refused |= dict.fromkeys(self._depending_on(count) if why else (), why)
+        yield Note(REFUSED, refused)
+        # The processes that checked had the GPUs; this one has no use for them.
+        without_gpus()
+        yield Note(
+            names.NOTE,
+            {
+                "weights": weights(self.model),
+                "batches": {str(n): self._job(n).batch for n in self._counts},
+                "link": links.bytes_of_an_example(self._job(max(self._present))),
+                "joined": list(_joined()) if self._kind == GPU else [],
+            },
+        )
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say what more devices bring, what keeps them from more, what to change."""
+        return judge(measured, scaling=self.scaling)
+
+    def _refuse_uneven(self) -> None:
+        uneven = [count for count in self._counts if self.batch % count]
+        if uneven:
+            raise BadParameterError(
+                f"batch is {self.batch} and {uneven[0]} devices are to share it "
+                "evenly; give a multiple of each number of devices."
+            )
+
+    def _refuse_missing(self) -> None:
+        if self._kind == LOGICAL:
+            return
+        seen = asked(devices.usable, agreement.LONGEST_S) or 0
+        if seen < self._here:
+            raise RunError(
+                f"TensorFlow can use {seen} of {self._here} GPUs here; `perfkit "
+                "doctor` says why, and `on=logical` shows the method without them"
+            )
+
+    @property
+    def _kind(self) -> Kind:
+        return GPU if self.on == "here" and gpus_here()[0] else LOGICAL
+
+    @property
+    def _here(self) -> int:
+        """How many devices of the kind there are; as many logical ones as asked for."""
+        if self._kind == GPU:
+            return len(gpus_here()[0])
+        usual = min(max(cores.granted(), _FEWEST_LOGICAL), _MOST_LOGICAL)
+        return self.devices or usual
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        return counts(self.devices or self._here)
+
+    @property
+    def _present(self) -> list[int]:
+        return [count for count in self._counts if count <= self._here]
+
+    def _job(self, count: int) -> Job:
+        batch = batch_of(count, self.batch, strong=self.scaling == "strong")
+        return Job(model=self.model, kind=self._kind, count=count, batch=batch)
+
+    def _with(self, count: int) -> Iterator[Arm]:
+        """The arms of a number of devices, the one the others change first."""
+        job, itself = self._job(count), names.name_of(self._kind, count)
+        together = functools.partial(training.together, job)
+        if count == 1:
+            alone = functools.partial(training.alone, job)
+            fed = functools.partial(training.alone_and_fed, job, self.image_side)
+            yield self._arm(count, "", alone, "One device, no strategy.")
+            yield self._arm(count, STRATEGY, together, "MirroredStrategy.", itself)
+        else:
+            fed = functools.partial(training.together_and_fed, job, self.image_side)
+            own = functools.partial(training.together, job, summed=False)
+            yield self._arm(
+                *(count, "", together, "MirroredStrategy over several devices."),
+                self.baseline,
+            )
+            yield self._arm(count, OWN, own, "Gradients are not summed.", itself)
+        yield self._arm(count, FED, fed, "Examples are decoded from JPEGs.", itself)
+
+    def _arm(
+        self,
+        count: int,
+        way: str,
+        work: functools.partial[Iterator[Yielded]],
+        changes: str,
+        against: str = "",
+    ) -> Arm:
+        why_not = self._why_not(count)
+        against = "" if why_not else against
+        return Arm(
+            names.name_of(self._kind, count, way), work, changes, against, why_not
+        )
+
+    def _why_not(self, count: int) -> str:
+        if count <= self._here:
+            return ""
+        here = "one GPU is" if self._here == 1 else f"{self._here} GPUs are"
+        return f"{here} all there is"
+
+    def _second(self) -> Arm:
+        """What a machine with one GPU cannot show."""
+        name = names.name_of(self._kind, 2)
+        return Arm(name, _nothing, "A second GPU.", unavailable=self._why_not(2))
+
+    def _link(self) -> Arm:
+        job = self._job(max(self._present))
+        what = "one GPU to another" if self._kind == GPU else "memory to memory"
+        why_not = self._why_not(2)
+        return Arm(
+            LINK,
+            functools.partial(links.copying, job),
+            f"Copying from {what} what {job.count} devices sum in a step.",
+            unavailable=why_not,
+        )
+
+    def _depending_on(self, count: int) -> tuple[str, ...]:
+        """The arms that rest on what several devices learn."""
+        ways = (STRATEGY,) if count == 1 else ("", OWN, FED)
+        return tuple(names.name_of(self._kind, count, way) for way in ways)
+
+
+def _joined() -> tuple[str, ...]:
+    """How the GPUs are joined, as the driver tells, a sentence for each pair."""
+    driver, _, _ = cards.gpus()
+    return driver.topology if driver else ()
+
+
+def _nothing() -> Iterator[Yielded]:
+    """The work of a variant that is never run."""
+    yield from ()

@@ -1,0 +1,116 @@
+"""Do several devices together learn what one learns from the whole batch?
+
+Each number of devices is tried in a process of its own, as its trials are: a process
+can have one strategy. Both make one step from the same weights, and on every device
+the weights must have moved to the same place.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+from perfkit.experiments.scaling import devices, feeding, steps
+from perfkit.experiments.scaling.child import asked
+
+if TYPE_CHECKING:
+    import keras
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from perfkit.experiments.scaling.job import Job
+
+    Moved = NDArray[np.float64]
+
+# Two ways to add the same numbers were seen to differ by a ten-thousandth of the step
+# on a processor; TF32, which GPUs use, keeps only ten bits. A gradient that is missing
+# is a good part of the step.
+TOLERANCE = 0.02
+LEARNS_OTHERWISE = "does not learn what one device learns from the whole batch"
+# Devices that cannot reach each other wait for each other without an end.
+LONGEST_S = 90.0
+
+
+def difference(job: Job, longest_s: float = LONGEST_S) -> str:
+    """Say how a step on several devices differs from one on one; "" where it does not.
+
+    Args:
+        job: What is trained, and on how many devices.
+        longest_s: Seconds after which the devices count as hung.
+    """
+    try:
+        found = asked(functools.partial(apart, job), longest_s)
+    except TimeoutError:
+        return (
+            f"gave no answer within {units.seconds(longest_s)}: GPUs that do not reach "
+            "each other may work with NCCL_P2P_DISABLE=1, and new ones may need a "
+            "second run, because TensorFlow compiles for them first"
+        )
+    # What cannot run at all says so in its trial, and only there for sure.
+    return "" if found is None or found[0] <= TOLERANCE else _said(*found)
+
+
+def apart(job: Job, *, summed: bool = True) -> tuple[float, bool]:
+    """Make the step both ways, on devices that this process takes.
+
+    Args:
+        job: What is trained, and on how many devices.
+        summed: As of ``steps.together``.
+
+    Returns:
+        How far the worst device is from the right place, as a share of the way there,
+        and whether a layer of the model normalises over the batch.
+    """
+    import keras
+    import numpy as np
+
+    places = devices.taken(job.kind, job.count)
+    strategy = devices.mirrored(places)
+    with strategy.scope():
+        network = job.network()
+    start = _weights(network)
+    step = steps.traced(steps.together(job, network, strategy, summed=summed))
+    step(*feeding.resident_on_each(job, strategy, places))
+    wanted = _wanted(job, places[0])
+    moved = [_weights(network, number) - start for number in range(job.count)]
+    worst = max(float(np.linalg.norm(one - wanted)) for one in moved)
+    normal = keras.layers.BatchNormalization
+    normalises = any(isinstance(layer, normal) for layer in network.layers)
+    return worst / float(np.linalg.norm(wanted)), normalises
+
+
+def _wanted(job: Job, place: str) -> Moved:
+    """How far the weights move in a step of one device on the whole batch."""
+    import tensorflow as tf
+
+    with tf.device(place):
+        network = job.network()
+    start = _weights(network)
+    steps.plain(job, network)(*feeding.resident(job, place))
+    return _weights(network) - start
+
+
+def _weights(network: keras.Model, device: int = 0) -> Moved:
+    """All weights that learn, as they are on one of the devices."""
+    import numpy as np
+
+    parts = [_part(weight, device) for weight in steps.variables(network)]
+    return np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
+
+
+def _part(weight: Any, device: int) -> Any:
+    on_each = getattr(weight, "values", (weight,))
+    return on_each[device].numpy()
+
+
+def _said(apart: float, normalises: bool) -> str:
+    why = (
+        ", because its BatchNormalization sees one device's share of a batch at a time"
+        if normalises
+        else ""
+    )
+    return (
+        f"{LEARNS_OTHERWISE}: after one step its weights are {units.percent(apart)} of "
+        f"the way from where they should be{why}"
+    )

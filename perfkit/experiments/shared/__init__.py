@@ -1,0 +1,1 @@
+"""What several questions train on, time with, or say."""

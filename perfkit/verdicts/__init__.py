@@ -1,1 +1,0 @@
-"""What do the timings of each experiment mean? Numbers, facts and the sentence."""

@@ -1,1 +1,0 @@
-"""From which size on a second device pays."""

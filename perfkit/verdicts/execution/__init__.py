@@ -1,1 +1,0 @@
-"""What a run over modes of execution means."""

@@ -1,1 +1,0 @@
-"""What a run over ways of feeding images means."""

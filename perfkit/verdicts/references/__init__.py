@@ -1,1 +1,0 @@
-"""What the reference trainings show: where the time of each step goes."""

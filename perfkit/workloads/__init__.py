@@ -1,1 +1,0 @@
-"""The models and images that experiments train on."""

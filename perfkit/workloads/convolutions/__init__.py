@@ -1,1 +1,0 @@
-"""One convolution, computed in many ways that have to give the same answer."""

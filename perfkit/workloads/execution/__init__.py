@@ -1,1 +1,0 @@
-"""Ways to execute the same training: loops, ``fit``, who watches it, what retraces."""

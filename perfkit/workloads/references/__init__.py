@@ -1,1 +1,0 @@
-"""The reference trainings: the same jobs on every machine, taken apart by swaps."""

@@ -1,1 +1,0 @@
-"""The pieces of work that a machine is tried with, one kind a file."""

@@ -1,1 +1,0 @@
-"""One training on one device, and the same on several: its steps, data and links."""
