@@ -137,7 +137,13 @@ class Turns:
         self._looked, self._facts = True, facts
         self._ends = time.perf_counter() + seconds
         applicable, _ = swaps.applicable(facts)
-        self._swaps = {swap.name: swap for swap in applicable if swap.in_place}
+        # Compiling may take all the time that a setting needs which is wrong for sure.
+        needless = ("opportunity",) if facts.settings else ()
+        self._swaps = {
+            swap.name: swap
+            for swap in applicable
+            if swap.in_place and swap.kind not in needless
+        }
 
     # The turns.
 
