@@ -195,6 +195,9 @@ class Choosing:
         most = self._fitting(measured)
         wanted = [swap for swap in self._swaps if self._wanted(swap, measured)]
         wanted.sort(key=lambda swap: self._place(swap, measured))
+        if self._screened and wanted and wanted[0].kind != "opportunity":
+            # What may take long to compile must not take the time of what is wrong.
+            wanted = [swap for swap in wanted if swap.kind != "opportunity"]
         together = list(self._together(measured))
         apart = wanted[: max(0 if self._screened else 1, most - len(together))]
         arms = [*(self.arm(swap) for swap in apart), *together]
