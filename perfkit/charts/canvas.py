@@ -15,11 +15,14 @@ from matplotlib.figure import Figure as Drawing
 
 from perfkit.charts.figure import Figure
 from perfkit.charts.svg import INK, fitted
+from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
+
+    from perfkit.findings.record import Finding
 
 # Readers with any colour vision tell them apart, and they stand out, 3 to 1, from white
 # and from black alike.
@@ -119,6 +122,11 @@ def caption(drawing: Drawing, lines: Sequence[str]) -> None:
     for number, line in enumerate(reversed(lines)):
         bottom = (8 + number * _CAPTION_LINE) / high
         drawing.text(12 / WIDTH, bottom, line, fontsize=SMALL)
+
+
+def origin(finding: Finding) -> str:
+    """The machine and the day of a finding, for a caption."""
+    return f"{plain(finding.machine.summary, 160)}, {plain(finding.recorded[:10])}"
 
 
 def caption_lines(parts: Sequence[str]) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit.experiments import experiments
-from perfkit.experiments.base import Experiment
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -14,35 +13,21 @@ if TYPE_CHECKING:
     from perfkit.machine.record import Machine
     from perfkit.passports.record import Passport
 
-# The experiment that each notebook runs first, or one that needs the same of a machine.
-NOTEBOOKS = {
-    "00_start_here": "data-pipeline",
-    "01_gpu_verification": "machine-ladder",
-    "02_data_pipelines": "data-pipeline",
-    "03_batch_size": "batch-size",
-    "04_convolution": "convolution",
-    "05_mixed_precision": "mixed-precision",
-    "06_eager_graph_xla": "execution-mode",
-    "07_cpu_or_gpu": "cpu-or-gpu",
-    "08_busy_machine": "contention",
-    "09_two_machines": "reference-trainings",
-    "11_your_training": "reference-trainings",
-    "12_many_gpus": "scaling",
-}
+
+def notebooks() -> tuple[str, ...]:
+    """The notebooks that ask any question that there is here, in their order."""
+    every = experiments().values()
+    return tuple(sorted(notebook for kind in every for notebook in kind.notebooks))
 
 
 def unable(passport: Passport) -> dict[str, str]:
     """The notebooks that a machine cannot run, by name, with the reason."""
-    known = experiments()
     found = {}
-    for notebook, name in NOTEBOOKS.items():
-        # An experiment whose file cannot be imported is left out.
-        needs = known[name].needs if name in known else Experiment.needs
-        reasons = [_missing(passport.machine, one) for one in needs]
+    for kind in experiments().values():
+        reasons = [_missing(passport.machine, one) for one in kind.needs]
         why = next(filter(None, reasons), "")
-        if why:
-            found[notebook] = why
-    return found
+        found.update(dict.fromkeys(kind.notebooks, why))
+    return {notebook: why for notebook, why in sorted(found.items()) if why}
 
 
 def held_back(passport: Passport) -> Iterator[str]:

@@ -32,8 +32,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from perfkit.experiments.reference_trainings.jobs import FLOP, FORGOTTEN
 from perfkit.experiments.shared.precision import BFLOAT16, FLOAT16
+from perfkit.experiments.shared.reference_jobs import FLOP, FORGOTTEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ import numpy as np
 
 from perfkit.comparing.drawing import COUNT, slowdown
 from perfkit.comparing.pieces import DISK, MAP, small_things
-from perfkit.experiments.reference_trainings.jobs import BYTES_ON_DISK, FORGOTTEN
+from perfkit.experiments.shared.reference_jobs import BYTES_ON_DISK, FORGOTTEN
 
 if TYPE_CHECKING:
     from perfkit.comparing.drawing import Draws

@@ -1,6 +1,6 @@
 """The contract of an experiment: a question, its parameters, its variants, its verdict.
 
-A new experiment is one file in this folder with one frozen dataclass in it. Its
+A new experiment is a file or a folder here with one frozen dataclass in it. Its
 docstring is the question, its fields are the parameters, its ``@variant`` methods are
 the arms, and ``verdict`` reads the timings. See CONTRIBUTING.md for the steps.
 """
@@ -36,12 +36,14 @@ class Experiment:
         needs: Libraries without which no variant can run, by import name.
         in_turns: Whether the trials of a round may take turns; False where they would
             be in each other's way, because they fill the memory, say.
+        notebooks: Those that ask it first, or that need the same of a machine.
     """
 
     name: ClassVar[str]
     baseline: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ("tensorflow",)
     in_turns: ClassVar[bool] = True
+    notebooks: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         """Refuse a bad parameter before anything runs."""

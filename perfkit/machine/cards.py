@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -121,6 +122,13 @@ _PROCESSES: dict[str, Read] = {
     ".drawing": holders.drawing,
     ".busy": holders.busy,
 }
+
+
+@functools.cache
+def gpus_here() -> tuple[tuple[Gpu, ...], str]:
+    """The GPUs of this machine, asked for once, and why there are none."""
+    _, found, why = gpus()
+    return found, why
 
 
 def gpus() -> tuple[Driver | None, tuple[Gpu, ...], str]:

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfkit.classroom.able import NOTEBOOKS, unable
+from perfkit.classroom.able import notebooks, unable
 from perfkit.classroom.reading import classroom
 from perfkit.panel import documents
 from perfkit.panel.class_view import ClassView
@@ -151,7 +151,7 @@ def _listed(names: list[str]) -> str:
 
 def _notebooks(names: tuple[str, ...]) -> str:
     """Which notebooks, the short way round."""
-    others = [name for name in NOTEBOOKS if name not in names]
+    others = [name for name in notebooks() if name not in names]
     if not others:
         return "can run no notebook"
     if len(others) < len(names):

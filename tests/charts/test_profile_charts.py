@@ -29,9 +29,7 @@ def test_a_profile_has_both_charts_where_it_has_what_they_show():
 
 
 def test_there_is_no_other_chart_of_a_profile():
-    with pytest.raises(
-        BadParameterError, match="'rates' is no chart of this"
-    ):
+    with pytest.raises(BadParameterError, match="'rates' is no chart of this"):
         chart(profile(), "rates")
 
 

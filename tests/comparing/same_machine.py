@@ -4,8 +4,8 @@ import math
 import random
 
 from perfkit.experiments import experiment
-from perfkit.experiments.reference_trainings.jobs import REFERENCES
 from perfkit.experiments.reference_trainings.numbers import trainings_of
+from perfkit.experiments.shared.reference_jobs import REFERENCES
 from perfkit.findings.standing import measurement
 from perfkit.passports.levels import Levels
 from perfkit.passports.visits import together

@@ -5,7 +5,7 @@ import random
 
 from perfkit.experiments import experiment
 from perfkit.experiments.reference_trainings import work
-from perfkit.experiments.reference_trainings.jobs import REFERENCES, RESIDENTS
+from perfkit.experiments.shared.reference_jobs import REFERENCES, RESIDENTS
 from perfkit.measure.measurement import Arm, Measurement
 from perfkit.measure.trial import Trial
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.experiments.batch_size.numbers import Line
+    from perfkit.measure.estimate import Estimate
     from perfkit.measure.measurement import Measurement
 
 # Memory that differs less than this says nothing about a forecast.
@@ -85,7 +86,7 @@ def _line(measured: Measurement) -> Iterator[str]:
         )
 
 
-def _between(part: numbers.Between) -> str:
+def _between(part: Estimate) -> str:
     return units.between(part.value, part.low, part.high, units.seconds)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perfkit.measure.estimate import Estimate
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -34,15 +36,6 @@ class StepTime:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Between:
-    """A number and the ends of its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class Line:
     """A step's seconds as ``overhead + size * cost``.
 
@@ -53,8 +46,8 @@ class Line:
             seconds it takes.
     """
 
-    overhead: Between
-    cost: Between
+    overhead: Estimate
+    cost: Estimate
     bends: tuple[tuple[int, float], ...]
 
     def at(self, size: float) -> float:
@@ -143,7 +136,7 @@ def line(steps: Sequence[StepTime], floor: float | None = None) -> Line | None:
     errors = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * scale)
     reach = _student(freedom) * errors
     overhead, cost = (
-        Between(value=float(v), low=float(v - r), high=float(v + r))
+        Estimate(value=float(v), low=float(v - r), high=float(v + r))
         for v, r in zip(found, reach, strict=True)
     )
     straight = Line(overhead=overhead, cost=cost, bends=())

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
-    from perfkit.experiments.batch_size.numbers import Between, Line, StepTime
+    from perfkit.experiments.batch_size.numbers import Line, StepTime
     from perfkit.findings.record import Finding
+    from perfkit.measure.estimate import Estimate
 
 
 def step_costs(finding: Finding) -> Figure:
@@ -94,7 +95,7 @@ def _equation(line: Line) -> str:
     return f"an overhead of {overhead}, and {cost} for each example"
 
 
-def _written(part: Between) -> str:
+def _written(part: Estimate) -> str:
     return units.between(part.value, part.low, part.high, units.seconds)
 
 

@@ -67,6 +67,7 @@ class Convolution(Experiment):
     ] = "ways"
 
     name = "convolution"
+    notebooks = ("04_convolution",)
     baseline = BASELINE
     function: ClassVar[Function | None] = None
 

@@ -22,12 +22,12 @@ from perfkit.experiments.cpu_or_gpu import devices, facts, jobs, numbers, traini
 from perfkit.experiments.cpu_or_gpu.facts import AHEAD, BYTES, FLOATS, Asked
 from perfkit.experiments.cpu_or_gpu.jobs import Size
 from perfkit.experiments.cpu_or_gpu.verdict import judge
-from perfkit.experiments.microbenchmarks import gpus_here
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import cores
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.probe import can_keep_to_one_core, without_gpus
 from perfkit.experiments.shared.probe_gpu import sees_one
+from perfkit.machine.cards import gpus_here
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import Note
 
@@ -78,6 +78,7 @@ class CpuOrGpu(Experiment):
     ] = 0
 
     name = "cpu-or-gpu"
+    notebooks = ("07_cpu_or_gpu",)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be asked."""

@@ -65,7 +65,7 @@ def crossover(finding: Finding) -> Figure:
         canvas.caption(drawing, lines)
 
     words = " ".join(_in_words(drawn, found, others, dots))
-    stamp = f"Measured on {stamped(finding)}."
+    stamp = f"Measured on {canvas.origin(finding)}."
     return canvas.drawn(curves.height(lines), f"{title}. {words} {stamp}", draw)
 
 
@@ -75,11 +75,6 @@ def has_crossover(finding: Finding) -> bool:
         finding.experiment == _EXPERIMENT
         and numbers.curve(measurement(finding)) is not None
     )
-
-
-def stamped(finding: Finding) -> str:
-    """The machine and the day of a finding."""
-    return f"{plain(finding.machine.summary, 160)}, {plain(finding.recorded[:10])}"
 
 
 def mark_of(point: Point) -> tuple[str, str]:
@@ -160,7 +155,7 @@ def _caption(finding: Finding, found: Crossing, dots: Sequence[Dot]) -> Iterator
         yield "△ your network, read off the curve, not measured"
     if any(dot.measured for dot in dots):
         yield "▲ your model, measured, at the width with as much arithmetic"
-    yield stamped(finding)
+    yield canvas.origin(finding)
 
 
 def words_of(found: Crossing) -> str:

@@ -14,8 +14,8 @@ from perfkit.experiments.shared.words import brief, noise, quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfkit.experiments.batch_size.numbers import Between
     from perfkit.experiments.cpu_or_gpu.numbers import Curve
+    from perfkit.measure.estimate import Estimate
     from perfkit.measure.measurement import Measurement
 
 # The ways to bring a batch to the GPU, as variants have them.
@@ -110,7 +110,7 @@ def _costs(measured: Measurement) -> Iterator[str]:
         )
 
 
-def _speed(each: Between, unit: str) -> list[str]:
+def _speed(each: Estimate, unit: str) -> list[str]:
     """What one over a cost is; nothing where the cost may be none."""
     if each.low <= 0:
         return []
@@ -118,7 +118,7 @@ def _speed(each: Between, unit: str) -> list[str]:
     return [units.rate_between(*fast, unit)]
 
 
-def between(part: Between, write: Any) -> str:
+def between(part: Estimate, write: Any) -> str:
     """A fitted number with its interval."""
     return units.between(part.value, part.low, part.high, write)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfkit.experiments.batch_size.numbers import Between
+from perfkit.measure.estimate import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,9 +49,9 @@ class Fit:
         draws: The three numbers again, refitted to steps drawn anew, shape (draws, 3).
     """
 
-    launch: Between
-    per_byte: Between
-    per_flop: Between
+    launch: Estimate
+    per_byte: Estimate
+    per_flop: Estimate
     misses: float
     draws: NDArray[np.float64]
 
@@ -103,11 +103,11 @@ def fitted(steps: Sequence[Step], seed: int = 0) -> Fit | None:
     )
 
 
-def _between(found: NDArray[np.float64], draws: NDArray[np.float64]) -> list[Between]:
+def _between(found: NDArray[np.float64], draws: NDArray[np.float64]) -> list[Estimate]:
     """Each fitted number between the ends of its draws."""
     ends = np.percentile(draws, _ENDS, axis=0)
     return [
-        Between(value=float(v), low=float(min(low, v)), high=float(max(high, v)))
+        Estimate(value=float(v), low=float(min(low, v)), high=float(max(high, v)))
         for v, low, high in zip(found, *ends, strict=True)
     ]
 

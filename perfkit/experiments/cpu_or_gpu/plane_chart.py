@@ -14,7 +14,6 @@ from perfkit.experiments.cpu_or_gpu import numbers, where
 from perfkit.experiments.cpu_or_gpu.crossover_chart import (
     has_crossover,
     mark_of,
-    stamped,
 )
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
@@ -65,7 +64,7 @@ def crossover_plane(finding: Finding) -> Figure:
         canvas.caption(drawing, lines)
 
     words = " ".join(_in_words(points, known))
-    stamp = f"Measured on {stamped(finding)}."
+    stamp = f"Measured on {canvas.origin(finding)}."
     return canvas.drawn(curves.height(lines), f"{title}. {words} {stamp}", draw)
 
 
@@ -113,7 +112,7 @@ def _caption(
     yield "● does not"
     yield "■ noise hides it"
     yield "number: gain as measured"
-    yield stamped(finding)
+    yield canvas.origin(finding)
 
 
 def _in_words(points: Sequence[Point], known: dict[float, Edge]) -> Iterator[str]:

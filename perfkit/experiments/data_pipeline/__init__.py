@@ -77,6 +77,7 @@ class DataPipeline(Experiment):
     ] = "training"
 
     name = "data-pipeline"
+    notebooks = ("00_start_here", "02_data_pipelines")
     baseline = BASELINE
 
     def __post_init__(self) -> None:

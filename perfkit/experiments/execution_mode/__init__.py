@@ -48,6 +48,7 @@ class ExecutionMode(Experiment):
     ] = 50
 
     name = "execution-mode"
+    notebooks = ("06_eager_graph_xla",)
 
     @property
     def baseline(self) -> str:  # type: ignore[override]

@@ -8,7 +8,6 @@ per second, and hold that against what the part could do in theory, where that i
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +34,7 @@ from perfkit.experiments.shared import probe_products as products
 from perfkit.experiments.shared.probe import can_keep_to_one_core, without_gpus
 from perfkit.findings import rungs
 from perfkit.findings.rungs import Rung
-from perfkit.machine import cards
+from perfkit.machine.cards import gpus_here
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
 
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from perfkit.experiments.shared.peaks import Hardware
     from perfkit.experiments.shared.probe import Probe
     from perfkit.findings.record import Verdict
-    from perfkit.machine.gpu import Gpu
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
 
@@ -72,6 +70,7 @@ class MachineLadder(Experiment):
     ] = ""
 
     name = "machine-ladder"
+    notebooks = ("01_gpu_verification",)
     baseline = products.BASELINE
     needs = ("numpy",)
     # No ratio is wanted that turns would keep clear of the machine's moods, and a rung
@@ -183,13 +182,6 @@ class MachineLadder(Experiment):
         asked = {"gpu", "heat"} & set(self._groups)
         found, why = gpus_here()
         return (why or "this machine has no GPU") if asked and not found else ""
-
-
-@functools.cache
-def gpus_here() -> tuple[tuple[Gpu, ...], str]:
-    """The GPUs of this machine, and why there are none."""
-    _, found, why = cards.gpus()
-    return found, why
 
 
 def _nothing() -> Iterator[Yielded]:

@@ -66,6 +66,7 @@ class MixedPrecision(Experiment):
     ] = 3
 
     name = "mixed-precision"
+    notebooks = ("05_mixed_precision",)
     baseline = FLOAT32
 
     def variants(self) -> Mapping[str, Arm]:

@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING
 from perfkit.errors import PerfkitError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.reference_trainings import work
-from perfkit.experiments.reference_trainings.jobs import (
+from perfkit.experiments.reference_trainings.verdict import judge
+from perfkit.experiments.shared import precision_hardware as hardware
+from perfkit.experiments.shared.precision import FLOAT32
+from perfkit.experiments.shared.reference_jobs import (
     REFERENCES,
     RESIDENTS,
     not_eligible,
 )
-from perfkit.experiments.reference_trainings.verdict import judge
-from perfkit.experiments.shared import precision_hardware as hardware
-from perfkit.experiments.shared.precision import FLOAT32
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perfkit.experiments.reference_trainings.jobs import Reference
+    from perfkit.experiments.shared.reference_jobs import Reference
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
@@ -46,6 +46,7 @@ class ReferenceTrainings(Experiment):
     """Where do fixed trainings spend their time on this machine?"""
 
     name = "reference-trainings"
+    notebooks = ("09_two_machines", "11_your_training")
     baseline = "small CNN from memory"
 
     def variants(self) -> Mapping[str, Arm]:

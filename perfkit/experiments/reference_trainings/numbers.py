@@ -12,7 +12,6 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.experiments.reference_trainings.jobs import REFERENCES, RESIDENTS
 from perfkit.experiments.reference_trainings.work import (
     COPIED,
     ONE,
@@ -21,6 +20,7 @@ from perfkit.experiments.reference_trainings.work import (
     TOGETHER,
     TRAINED,
 )
+from perfkit.experiments.shared.reference_jobs import REFERENCES, RESIDENTS
 from perfkit.findings.standing import measurement
 from perfkit.measure.measurement import Arm
 from perfkit.measure.trial import Trial
@@ -31,7 +31,7 @@ from perfkit.passports.record import Part, Training
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfkit.experiments.reference_trainings.jobs import Reference
+    from perfkit.experiments.shared.reference_jobs import Reference
     from perfkit.findings.record import Finding
     from perfkit.measure.measurement import Measurement
     from perfkit.passports.record import PartName

@@ -13,14 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
-from perfkit.experiments.reference_trainings.jobs import (
-    BYTES_ON_DISK,
-    CALLS,
-    DEPTH_ON_DISK,
-    PHOTOGRAPHS,
-    SEED,
-    SIDE_ON_DISK,
-)
 from perfkit.experiments.shared import cache, sources
 from perfkit.experiments.shared import probe_disk as disk
 from perfkit.experiments.shared.images import kept, look_at
@@ -28,6 +20,14 @@ from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import PRECISIONS
 from perfkit.experiments.shared.precision_work import step_of
 from perfkit.experiments.shared.probe import calls_of_a_tick
+from perfkit.experiments.shared.reference_jobs import (
+    BYTES_ON_DISK,
+    CALLS,
+    DEPTH_ON_DISK,
+    PHOTOGRAPHS,
+    SEED,
+    SIDE_ON_DISK,
+)
 from perfkit.machine import disk as storage
 from perfkit.measure.tick import READY, Note, Pause, every
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     import tensorflow as tf
 
-    from perfkit.experiments.reference_trainings.jobs import Reference
     from perfkit.experiments.shared.models import Model
+    from perfkit.experiments.shared.reference_jobs import Reference
     from perfkit.measure.tick import Yielded
 
     Step = Callable[[Any, Any], tf.Tensor]

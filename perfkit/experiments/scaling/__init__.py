@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.microbenchmarks import gpus_here
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.scaling import agreement, devices, links, names, training
 from perfkit.experiments.scaling.child import asked
@@ -27,6 +26,7 @@ from perfkit.experiments.shared import cores
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.probe import without_gpus
 from perfkit.machine import cards
+from perfkit.machine.cards import gpus_here
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
 
@@ -72,6 +72,7 @@ class Scaling(Experiment):
     ] = 96
 
     name = "scaling"
+    notebooks = ("12_many_gpus",)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be shared out."""

@@ -12,7 +12,6 @@ from perfkit import units
 from perfkit.charts import canvas, curves, scales
 from perfkit.charts.canvas import BLUE, GREEN, RED, SMALL
 from perfkit.charts.svg import INK
-from perfkit.experiments.cpu_or_gpu.crossover_chart import stamped
 from perfkit.experiments.scaling import numbers
 from perfkit.experiments.scaling.devices import GPU
 from perfkit.experiments.scaling.names import FED, OWN, SHARED
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
-    from perfkit.experiments.batch_size.numbers import Between
     from perfkit.experiments.scaling.numbers import Point
     from perfkit.findings.record import Finding
+    from perfkit.measure.estimate import Estimate
 
     Series = dict[str, tuple[Point, ...]]
 
@@ -67,7 +66,7 @@ def scaling(finding: Finding) -> Figure:
         canvas.caption(drawing, lines)
 
     words = " ".join([*_in_words(series), *([SHARED] if shared else [])])
-    alt = f"{title}. {words} Measured on {stamped(finding)}."
+    alt = f"{title}. {words} Measured on {canvas.origin(finding)}."
     height = canvas.TOP + 18 + _HIGH + 44 + 16 * len(lines) + 8
     return canvas.drawn(height, alt, draw)
 
@@ -127,7 +126,9 @@ def _draw_line(
     curves.label(axes, words, most, at(most))
 
 
-def _draw_series(axes: Axes, series: Series, value: Callable[[Point], Between]) -> None:
+def _draw_series(
+    axes: Axes, series: Series, value: Callable[[Point], Estimate]
+) -> None:
     low, high = axes.get_xlim()
     for number, (way, points) in enumerate(series.items()):
         colour, mark, _ = _LOOKS[way]
@@ -147,7 +148,7 @@ def _caption(finding: Finding, series: Series, *, shared: bool) -> Iterator[str]
     if shared:
         yield "dashed 1/n: one processor shared at no cost"
         yield SHARED
-    yield stamped(finding)
+    yield canvas.origin(finding)
 
 
 def _in_words(series: Series) -> Iterator[str]:

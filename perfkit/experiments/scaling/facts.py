@@ -13,9 +13,9 @@ from perfkit.experiments.shared.words import brief, failures, noise, quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from perfkit.experiments.batch_size.numbers import Between
     from perfkit.experiments.scaling.limits import Limit
     from perfkit.experiments.scaling.numbers import Fed, Sum
+    from perfkit.measure.estimate import Estimate
     from perfkit.measure.measurement import Measurement
 
 
@@ -31,7 +31,7 @@ def because(measured: Measurement) -> Iterator[str]:
     yield from failures(measured)
 
 
-def between(found: Between, write: Callable[[float], str]) -> str:
+def between(found: Estimate, write: Callable[[float], str]) -> str:
     """A number with the ends of its interval."""
     return units.between(found.value, found.low, found.high, write)
 

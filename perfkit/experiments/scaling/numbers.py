@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perfkit.experiments.batch_size.numbers import Between
 from perfkit.experiments.scaling import names
 from perfkit.experiments.scaling.devices import LOGICAL
 from perfkit.experiments.scaling.links import traffic
 from perfkit.experiments.scaling.names import FED, LINK, NOTE, OWN, STRATEGY
+from perfkit.measure.estimate import Estimate
 
 if TYPE_CHECKING:
     from perfkit.experiments.scaling.devices import Kind
@@ -37,19 +37,19 @@ class Point:
     speed_up: Comparison | None
 
     @property
-    def rate(self) -> Between:
+    def rate(self) -> Estimate:
         """Examples per second."""
         timing = self.timing
-        return Between(value=timing.rate, low=timing.low, high=timing.high)
+        return Estimate(value=timing.rate, low=timing.low, high=timing.high)
 
     @property
-    def efficiency(self) -> Between:
+    def efficiency(self) -> Estimate:
         """The share of ``count`` times one device's rate that they reach."""
         if self.speed_up is None:
-            return Between(value=1.0, low=1.0, high=1.0)
+            return Estimate(value=1.0, low=1.0, high=1.0)
         ends = (self.speed_up.ratio, self.speed_up.low, self.speed_up.high)
         value, low, high = (end / self.count for end in ends)
-        return Between(value=value, low=low, high=high)
+        return Estimate(value=value, low=low, high=high)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,27 +66,27 @@ class Sum:
 
     count: int
     step: float
-    seen: Between
-    predicted: Between | None
+    seen: Estimate
+    predicted: Estimate | None
     moved: float
 
     @property
-    def remainder(self) -> Between | None:
+    def remainder(self) -> Estimate | None:
         """What was seen beyond what was predicted."""
         if self.predicted is None:
             return None
-        return Between(
+        return Estimate(
             value=self.seen.value - self.predicted.value,
             low=self.seen.low - self.predicted.high,
             high=self.seen.high - self.predicted.low,
         )
 
     @property
-    def share(self) -> Between:
+    def share(self) -> Estimate:
         """Of the step."""
         ends = (self.seen.value, self.seen.low, self.seen.high)
         value, low, high = (end / self.step for end in ends)
-        return Between(value=value, low=low, high=high)
+        return Estimate(value=value, low=low, high=high)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,10 +106,10 @@ class Fed:
     against: Comparison
 
     @property
-    def share(self) -> Between:
+    def share(self) -> Estimate:
         """Of a step that goes to its input."""
         c = self.against
-        return Between(value=1 - c.ratio, low=1 - c.high, high=1 - c.low)
+        return Estimate(value=1 - c.ratio, low=1 - c.high, high=1 - c.low)
 
 
 def kind(measured: Measurement) -> Kind:
@@ -175,12 +175,12 @@ def fed(measured: Measurement) -> tuple[Fed, ...]:
     return tuple(found)
 
 
-def link(measured: Measurement) -> Between | None:
+def link(measured: Measurement) -> Estimate | None:
     """Bytes per second that the link copied; None where it was not tried."""
     timing, each = measured.timing(LINK), _count_in(_note(measured), "link")
     if timing is None or not each or not _is_sound(timing.rate, timing.low):
         return None
-    return Between(
+    return Estimate(
         value=each * timing.rate, low=each * timing.low, high=each * timing.high
     )
 
@@ -200,7 +200,7 @@ def _timed(measured: Measurement, way: str) -> list[tuple[int, Timing]]:
     return sorted(mine, key=lambda one: one[0])
 
 
-def _seen(batch: float, timing: Timing, own: Comparison) -> Between:
+def _seen(batch: float, timing: Timing, own: Comparison) -> Estimate:
     """Seconds of a step that are gone without the sum.
 
     The ratio comes from rounds in which both met the same machine. The ends also hold
@@ -210,18 +210,18 @@ def _seen(batch: float, timing: Timing, own: Comparison) -> Between:
         batch / rate for rate in (timing.rate, timing.low, timing.high)
     )
     least, most = 1 - own.high, 1 - own.low
-    return Between(
+    return Estimate(
         value=usual * (1 - own.ratio),
         low=least * (shortest if least > 0 else longest),
         high=most * (longest if most > 0 else shortest),
     )
 
 
-def _predicted(measured: Measurement, moved: float) -> Between | None:
+def _predicted(measured: Measurement, moved: float) -> Estimate | None:
     rate = link(measured)
     if rate is None or not moved:
         return None
-    return Between(
+    return Estimate(
         value=moved / rate.value, low=moved / rate.high, high=moved / rate.low
     )
 

@@ -8,7 +8,6 @@ from perfkit import units
 from perfkit.charts import canvas, rows, scales
 from perfkit.charts.canvas import BLUE, GREY
 from perfkit.charts.svg import INK
-from perfkit.experiments.cpu_or_gpu.crossover_chart import stamped
 from perfkit.experiments.scaling import facts, names, numbers
 from perfkit.experiments.scaling.devices import GPU
 from perfkit.experiments.scaling.names import SHARED
@@ -59,7 +58,7 @@ def sums(finding: Finding) -> Figure:
 
     words = " ".join(_in_words(found, said, of))
     end = f"{SHARED} " * (of != GPU)
-    alt = f"{title}. {words} {end}Measured on {stamped(finding)}."
+    alt = f"{title}. {words} {end}Measured on {canvas.origin(finding)}."
     return canvas.drawn(height, alt, draw)
 
 
@@ -95,7 +94,7 @@ def _caption(finding: Finding, *, shared: bool) -> Iterator[str]:
     yield "hatched: the rest, which the link does not explain and nothing measured"
     if shared:
         yield SHARED
-    yield stamped(finding)
+    yield canvas.origin(finding)
 
 
 def _in_words(

@@ -8,7 +8,7 @@ from perfkit import charts
 from perfkit.experiments.mixed_precision import losses_chart, scale_chart
 from tests.charts.test_any_finding import ATTACK, check
 from tests.charts.test_kinds import marks, texts, words
-from tests.experiments.test_mixed_precision import learnt, scaled
+from tests.experiments.mixed_precision.test_question import learnt, scaled
 from tests.findings.made import finding, trial
 
 KINDS = ("losses", "loss scale")

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from perfkit.experiments.reference_trainings.jobs import FLOP
 from perfkit.experiments.shared.models import MODELS
+from perfkit.experiments.shared.reference_jobs import FLOP
 
 
 @pytest.mark.parametrize("name", FLOP)

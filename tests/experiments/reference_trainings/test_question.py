@@ -6,12 +6,12 @@ import pytest
 import perfkit
 from perfkit.experiments import experiment
 from perfkit.experiments.reference_trainings import numbers, work
-from perfkit.experiments.reference_trainings.jobs import (
+from perfkit.experiments.shared.precision_hardware import Hardware
+from perfkit.experiments.shared.reference_jobs import (
     REFERENCES,
     RESIDENTS,
     not_eligible,
 )
-from perfkit.experiments.shared.precision_hardware import Hardware
 from perfkit.measure.measurement import Arm, Measurement
 from perfkit.passports.record import PARTS
 from tests.experiments import references
