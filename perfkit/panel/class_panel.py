@@ -131,8 +131,8 @@ def who_cannot(room: Classroom) -> str:
         because = dict[str, list[str]]()
         for notebook, why in unable(passport).items():
             because.setdefault(why, []).append(notebook)
-        for why, notebooks in because.items():
-            alike.setdefault((why, tuple(notebooks)), []).append(room.name(place))
+        for why, them in because.items():
+            alike.setdefault((why, tuple(them)), []).append(room.name(place))
     if not alike:
         every = "Every machine can run every notebook." if room.passports else ""
         return f"<p>{every}</p>"
