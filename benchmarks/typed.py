@@ -19,7 +19,7 @@ from pathlib import Path
 from perfkit.experiments.data_pipeline import DataPipeline, feeding
 from perfkit.experiments.data_pipeline.ways import DECODE_LIMIT, GROUPS, SYNTHETIC, WAYS
 from perfkit.experiments.session import Session
-from perfkit.experiments.shared import augment
+from perfkit.experiments.shared import decoding
 from perfkit.measure.events import Finished
 from perfkit.measure.measurement import Arm
 
@@ -81,18 +81,18 @@ def as_typed(advice, task):
         return tf.random.stateless_uniform([4], seed=[label, 1])
 
     def augmented(image, label):
-        return augment.augment(image, random_of(label), side), label
+        return decoding.augment(image, random_of(label), side), label
 
     def example(path, label):
         if "decode_and_crop_jpeg" not in advice:
             return augmented(*decode(path, label))
         file, drawn = tf.io.read_file(path), random_of(label)
-        corner = augment.corner(tf.io.extract_jpeg_shape(file), drawn, side)
+        corner = decoding.corner(tf.io.extract_jpeg_shape(file), drawn, side)
         image = tf.io.decode_and_crop_jpeg(
             file, tf.concat([corner, tf_side], 0), channels=3
         )
-        image = augment.mirror(tf.ensure_shape(image, [*tf_side, 3]), drawn)
-        return augment.scale(image) + augment.brightness(drawn), label
+        image = decoding.mirror(tf.ensure_shape(image, [*tf_side, 3]), drawn)
+        return decoding.scale(image) + decoding.brightness(drawn), label
 
     files = tf.data.Dataset.from_tensor_slices(
         ([str(path) for path in task.images.paths], list(task.images.labels))

@@ -14,7 +14,7 @@ from perfkit.experiments.shared.loops import wait
 from perfkit.measure.tick import READY, TICK_S, Pause, Tick
 
 if TYPE_CHECKING:
-    from perfkit.experiments.shared.inside_fit import Told, Turnstile
+    from perfkit.experiments.shared.loops import Told, Turnstile
 
 # The data of the last epoch of a trial began anew, which no real epoch does.
 ANEW = "data begin anew"

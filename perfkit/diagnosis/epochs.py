@@ -17,8 +17,7 @@ from perfkit.diagnosis import early_ends, main_thread, own_callbacks
 from perfkit.diagnosis.validating import Validating
 from perfkit.diagnosis.validation import epochs_between
 from perfkit.errors import BadParameterError
-from perfkit.experiments.shared.inside_fit import Turnstile
-from perfkit.experiments.shared.loops import wait
+from perfkit.experiments.shared.loops import Turnstile, wait
 from perfkit.measure.tick import READY, TICK_S, Note, Pause, Tick
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from perfkit.diagnosis.looping import Looping
     from perfkit.diagnosis.training import Training
-    from perfkit.experiments.shared.inside_fit import Told
+    from perfkit.experiments.shared.loops import Told
 
 EPOCH_END = "epoch end"
 # Each epoch of a trial is so many times as long as the one before.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.epochs import Epochs
     from perfkit.diagnosis.loop_calls import LoopCalls
     from perfkit.diagnosis.swap import Swap
-    from perfkit.experiments.shared.inside_fit import Turnstile
+    from perfkit.experiments.shared.loops import Turnstile
 
 # So many epochs may be begun: enough to see one of them end while all is warm.
 MOST_EPOCHS = 3

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.swap import Swap
     from perfkit.diagnosis.training import Training
-    from perfkit.experiments.shared.inside_fit import Told
+    from perfkit.experiments.shared.loops import Told
 
 # What of a model says how its steps are run, or is made for that.
 _VALIDATED = "_eval_epoch_iterator"

@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from perfkit.experiments.shared.traces import described
+from perfkit.experiments.shared.loops import described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

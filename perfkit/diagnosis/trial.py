@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.swap import Swap
-    from perfkit.experiments.shared.inside_fit import Told
+    from perfkit.experiments.shared.loops import Told
 
 # Steps of an epoch in a trial fill so many seconds, where real ones take longer.
 _EPOCH_S = 0.35

@@ -12,8 +12,7 @@ from perfkit.diagnosis.pipeline.private import leave_files_alone
 from perfkit.diagnosis.steps import listening
 from perfkit.diagnosis.training import handed_over
 from perfkit.errors import BadParameterError
-from perfkit.experiments.shared.inside_fit import Left
-from perfkit.experiments.shared.loops import wait
+from perfkit.experiments.shared.loops import Left, wait
 from perfkit.measure.tick import Note
 from perfkit.profiling.course import Course
 from perfkit.profiling.marks import Marks

@@ -14,7 +14,7 @@ from perfkit.diagnosis.loop_facts import facts_of_loop
 from perfkit.diagnosis.looping import Looping
 from perfkit.diagnosis.steps import steps
 from perfkit.diagnosis.swaps import applicable
-from perfkit.experiments.shared.inside_fit import Left
+from perfkit.experiments.shared.loops import Left
 from perfkit.measure.tick import Pause, Tick
 
 

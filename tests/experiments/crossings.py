@@ -1,7 +1,7 @@
 """Runs on two devices whose costs are known."""
 
 from perfkit.experiments.cpu_or_gpu import numbers
-from perfkit.experiments.cpu_or_gpu.jobs import Size
+from perfkit.experiments.cpu_or_gpu.work import Size
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from tests.experiments.batches import trial
 

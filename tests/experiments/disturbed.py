@@ -120,17 +120,17 @@ def fed_batches(folder):
     def look(tf):
         import os
 
-        from perfkit.experiments.contention import disturbed_training as training
+        from perfkit.experiments.contention import loads
 
         os.environ["PERFKIT_CACHE"] = folder
-        training._RECORDS = 40
-        list(training.made())
+        loads._RECORDS = 40
+        list(loads.made())
         return {
-            fed: str(training._fed(training.Job(BATCH, fed)).element_spec)
+            fed: str(loads._fed(loads.Job(BATCH, fed)).element_spec)
             for fed in ("memory", "disk")
         }, [
             [tuple(one.shape), str(one.dtype), float(tf.reduce_max(tf.abs(one)))]
-            for one in next(iter(training._fed(training.Job(BATCH, "disk"))))
+            for one in next(iter(loads._fed(loads.Job(BATCH, "disk"))))
         ]
 
     return look
@@ -140,17 +140,17 @@ def decoded_batches():
     """What a pipeline that decodes hands on, and how it fails, in a process apart."""
 
     def look(tf):
-        from perfkit.experiments.contention import disturbed_training as training
+        from perfkit.experiments.contention import loads
         from perfkit.experiments.shared import photographs
 
-        training._seconds_of_one = lambda work: 1e-4
-        pace = training.Pace()
+        loads._seconds_of_one = lambda work: 1e-4
+        pace = loads.Pace()
 
         def read(jpeg):
             batches = tf.data.Dataset.from_tensor_slices(
                 ([[1.0, 2.0], [3.0, 4.0]], [0, 1])
             )
-            batches = batches.map(training._decoding(pace, 2, jpeg))
+            batches = batches.map(loads._decoding(pace, 2, jpeg))
             return [images.numpy().tolist() for images, _ in batches]
 
         early = read(b"no picture")

@@ -1,8 +1,8 @@
 """Runs on several devices whose costs are known."""
 
-from perfkit.experiments.scaling import names
-from perfkit.experiments.scaling.devices import GPU
-from perfkit.experiments.scaling.names import FED, LINK, OWN, STRATEGY
+from perfkit.experiments.scaling import numbers
+from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY
+from perfkit.experiments.scaling.work import GPU
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from tests.experiments.batches import trial
 
@@ -21,13 +21,13 @@ def steps(counts=(1, 2, 4), kind=GPU, *, summing=SUM_S, feeding=INPUT_S):
     for count in counts:
         batch, alone = count * SHARE, STEP + (STRATEGY_S if count > 1 else 0.0)
         whole = alone + (summing if count > 1 else 0.0)
-        found[names.name_of(kind, count)] = batch, whole
-        found[names.name_of(kind, count, FED)] = batch, whole + (count - 1) * feeding
+        found[numbers.name_of(kind, count)] = batch, whole
+        found[numbers.name_of(kind, count, FED)] = batch, whole + (count - 1) * feeding
         if count == 1:
-            name = names.name_of(kind, count, STRATEGY)
+            name = numbers.name_of(kind, count, STRATEGY)
             found[name] = batch, STEP + STRATEGY_S
         else:
-            found[names.name_of(kind, count, OWN)] = batch, alone
+            found[numbers.name_of(kind, count, OWN)] = batch, alone
     return found
 
 
@@ -35,7 +35,7 @@ def note(counts=(1, 2, 4), **more):
     """What preparing tells of such a run; the link counts a byte as an example."""
     batches = {str(count): count * SHARE for count in counts}
     usual = {"weights": WEIGHTS, "batches": batches, "link": 1000.0, "joined": []}
-    return {names.NOTE: usual | more}
+    return {numbers.NOTE: usual | more}
 
 
 def linked(timed):
@@ -74,5 +74,5 @@ def measured(timed, *, rounds=4, noise=0.002, notes=None, arms=(), extra=()):
 def _against(name, baseline):
     if name in (LINK, baseline):
         return ""
-    named = names.read(name)
-    return names.name_of(named.kind, named.count) if named.way else baseline
+    named = numbers.read(name)
+    return numbers.name_of(named.kind, named.count) if named.way else baseline

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 from perfkit.diagnosis.pipeline.narrowing import narrowed
 from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
-from perfkit.experiments.shared import precision_hardware as hardware
+from perfkit.experiments.shared import precision
 from perfkit.experiments.shared.precision import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
     Precision,
+    expected,
 )
-from perfkit.experiments.shared.precision_expectations import expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.training import Training
-    from perfkit.experiments.shared.precision_hardware import Hardware
+    from perfkit.experiments.shared.precision import Hardware
 
 _CAUSE = "precision"
 _WORTH_TRYING = ("faster", "open")
@@ -40,7 +40,7 @@ def swaps(facts: Facts, machine: Hardware | None = None) -> Iterator[Swap | Unte
     if facts.policy != FLOAT32:
         yield Untested(_CAUSE, f"the model has a policy already: {facts.policy}")
         return
-    machine = machine or hardware.here()
+    machine = machine or precision.here()
     expectations = {
         name: expected(Precision(name, "", policy=name), machine)
         for name in (BFLOAT16, FLOAT16)

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.batch_size import numbers, search, told
+from perfkit.experiments.batch_size import numbers, search
 from perfkit.experiments.batch_size import usual_loop as usual
-from perfkit.experiments.batch_size.facts import Asked
-from perfkit.experiments.batch_size.verdict import judge
+from perfkit.experiments.batch_size.verdict import Asked, judge
 from perfkit.experiments.parameters import Choice, Range
-from perfkit.experiments.shared import batches as work
+from perfkit.experiments.shared import batches as shared_batches
 from perfkit.experiments.shared.models import MODELS
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tries import Try
@@ -94,7 +93,7 @@ class BatchSize(Experiment):
 
     def prepare(self) -> Iterator[Yielded]:
         """Forecast what a step will hold, from the network's shapes."""
-        return work.prepare(self.model)
+        return shared_batches.prepare(self.model)
 
     def tries(self, measured: Measurement) -> Tries:
         """Search for the largest batch; then run the usual loop, and learn for real."""
@@ -107,7 +106,7 @@ class BatchSize(Experiment):
             looped = functools.partial(usual.as_circulated, self.model, sizes)
             yield Try(name=name, work=looped)
         for size in self._to_learn(measured):
-            learnt = functools.partial(work.learning, self.model, size)
+            learnt = functools.partial(shared_batches.learning, self.model, size)
             yield Try(name=f"learning by {size:,}", work=learnt, seconds=_LEARNING_S)
 
     def verdict(self, measured: Measurement) -> Verdict:
@@ -115,14 +114,14 @@ class BatchSize(Experiment):
         return judge(measured, Asked(model=self.model, memory=self.memory * _MB))
 
     def _arm(self, size: int) -> Arm:
-        trained = functools.partial(work.training, self.model, size)
+        trained = functools.partial(shared_batches.training, self.model, size)
         changes = f"{size:,} examples in a batch."
         return Arm(numbers.name_of(size), trained, changes, self.baseline)
 
     def _first(self, measured: Measurement) -> int:
         """Where to begin to search: where the network's shapes say that it ends."""
-        held = told.memory(measured.trials, "data")
-        expected = told.forecast(measured.notes)
+        held = numbers.memory(measured.trials, "data")
+        expected = numbers.forecast(measured.notes)
         if measured.notes.get("gpus") or not held or expected is None:
             return self.largest
         left = self.memory * _MB - min(held.values())

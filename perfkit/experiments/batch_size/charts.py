@@ -1,17 +1,426 @@
-"""The charts that only findings of this question have."""
+"""The charts that only findings about batch sizes have."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from perfkit import units
+from perfkit.charts import canvas, curves, scales
+from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.kind import Kind
-from perfkit.experiments.batch_size.learning_chart import learning, trainings
-from perfkit.experiments.batch_size.memory_chart import measured, memory
-from perfkit.experiments.batch_size.rates_chart import batch_sizes, has_sizes
-from perfkit.experiments.batch_size.steps_chart import step_costs
+from perfkit.charts.svg import INK
+from perfkit.experiments.batch_size import numbers, search
+from perfkit.experiments.batch_size import usual_loop as usual
+from perfkit.findings.standing import measurement
+from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+    from perfkit.charts.figure import Figure
+    from perfkit.experiments.batch_size.numbers import Curve, Knee, Line, StepTime
+    from perfkit.experiments.batch_size.search import Found
+    from perfkit.experiments.shared.batches import Forecast
     from perfkit.findings.record import Finding
+    from perfkit.measure.estimate import Estimate
+    from perfkit.measure.statistics import Timing
+
+
+_LOOPS = (
+    (usual.UPWARDS, "x", "upwards"),
+    (usual.DOWNWARDS, "+", "backwards"),
+)
+
+
+def batch_sizes(finding: Finding) -> Figure:
+    """Draw the rate of every batch size, with the knee and the usual loop's answer."""
+    title = f"{plain(finding.experiment, 40)}: which batch is large enough"
+    known = timed(finding)
+    knee = numbers.knee(measurement(finding)) if known else None
+    if knee is None:
+        return canvas.message(title, "No batch size has a rate.")
+    loops = _loops(finding)
+    lines = canvas.caption_lines(list(_rates_caption(knee, loops)))
+
+    def draw(drawing: Drawing) -> None:
+        axes = curves.axes(drawing, "examples per second (logarithmic)")
+        rates = [rate for of in loops.values() for rate in of.values()]
+        ends = [end for t in known.values() for end in (t.low, t.high)]
+        everything = [*rates, *(t.rate for t in known.values())]
+        curves.sizes(axes, [*known, *(s for of in loops.values() for s in of)])
+        curves.measure(axes, everything, ends, units.significant)
+        _draw_loops(axes, loops)
+        _draw_sizes(axes, known, knee)
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    words = _rates_in_words(known, knee, loops)
+    return canvas.drawn(curves.height(lines), f"{title}. {words}", draw)
+
+
+def timed(finding: Finding) -> dict[int, Timing]:
+    """The batch sizes that have a rate above 0, in order."""
+    found = numbers.sized(finding.timings)
+    return {size: timing for size, timing in found.items() if timing.rate > 0}
+
+
+def has_sizes(finding: Finding) -> bool:
+    """Whether a finding is about batch sizes."""
+    return bool(timed(finding))
+
+
+def _loops(finding: Finding) -> dict[str, dict[int, float]]:
+    found = {name: numbers.usual_loop(finding.trials, name) for name, *_ in _LOOPS}
+    return {name: dict(sorted(of.items())) for name, of in found.items() if of}
+
+
+def _draw_loops(axes: Axes, loops: dict[str, dict[int, float]]) -> None:
+    for name, mark, how in _LOOPS:
+        if rates := loops.get(name):
+            x, y = list(rates), list(rates.values())
+            axes.plot(x, y, mark, ls=":", lw=1.4, color=GREY, ms=8, mew=1.8)
+            curves.label(axes, f"usual loop, {how}", x[-1], y[-1])
+
+
+def _draw_sizes(axes: Axes, known: dict[int, Timing], knee: Knee) -> None:
+    sizes = list(known)
+    axes.plot(sizes, [t.rate for t in known.values()], color=BLUE, lw=1.2, alpha=0.5)
+    for size, timing in known.items():
+        chosen = size == knee.size and knee.firm
+        colour, mark = (GREEN, "D") if chosen else (BLUE, "o")
+        curves.between(axes, size, timing.low, timing.high, colour)
+        axes.plot(size, timing.rate, mark, color=colour, ms=9 if chosen else 7)
+    if knee.firm:
+        axes.axvline(knee.size, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.6)
+        where = (knee.size, axes.get_ylim()[0] * 1.2)
+        curves.label(axes, _place(knee), *where)
+
+
+def _place(knee: Knee) -> str:
+    rising = knee.size == knee.sizes[-1] != knee.sizes[0]
+    return f"{'still rising' if rising else 'enough'}: {knee.size:,}"
+
+
+def _rates_caption(knee: Knee, loops: dict[str, dict[int, float]]) -> Iterator[str]:
+    yield "bar: 95 % interval"
+    if knee.firm:
+        yield "◆ the smallest size that is not shown to be slower than the fastest"
+    else:
+        yield "too noisy to say which size is large enough"
+    if loops:
+        yield "dotted: the loop in circulation, one network through all sizes"
+
+
+def _rates_in_words(
+    known: dict[int, Timing], knee: Knee, loops: dict[str, dict[int, float]]
+) -> str:
+    said = [
+        f"{size:,} examples a batch: {units.rate_between(t.rate, t.low, t.high)}"
+        for size, t in known.items()
+    ]
+    if knee.firm:
+        words = _place(knee)
+        said.append(f"{words[:1].upper()}{words[1:]}")
+    else:
+        said.append("Too noisy to say which size is large enough")
+    for name, rates in loops.items():
+        listed = ", ".join(f"{s:,} {units.significant(r)}" for s, r in rates.items())
+        said.append(f"{name[:1].upper()}{name[1:]} says: {listed}")
+    return ". ".join(said) + "."
+
+
+def step_costs(finding: Finding) -> Figure:
+    """Draw the time of a step at each batch size, and overhead and cost apart."""
+    title = f"{plain(finding.experiment, 40)}: what a step costs"
+    steps = numbers.step_times(tuple(timed(finding).values()))
+    if not steps:
+        return canvas.message(title, "No batch size has a rate.")
+    line = numbers.line(steps, finding.noise_floor)
+    lines = canvas.caption_lines(list(_steps_caption(line)))
+
+    def draw(drawing: Drawing) -> None:
+        axes = curves.axes(drawing, "seconds of a step (logarithmic)")
+        curves.sizes(axes, [step.size for step in steps])
+        ends = [end for step in steps for end in (step.low, step.high)]
+        curves.measure(axes, [s.seconds for s in steps], ends, units.seconds)
+        if line:
+            _draw_line(axes, line)
+        _draw_steps(axes, steps, line)
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    words = _steps_in_words(steps, line)
+    return canvas.drawn(curves.height(lines), f"{title}. {words}", draw)
+
+
+def _draw_steps(axes: Axes, steps: Sequence[StepTime], line: Line | None) -> None:
+    off = dict(line.bends) if line else {}
+    for step in steps:
+        colour = RED if step.size in off else BLUE
+        curves.between(axes, step.size, step.low, step.high, colour)
+        mark = "s" if step.size in off else "o"
+        axes.plot(step.size, step.seconds, mark, color=colour, ms=7)
+        if step.size in off:
+            words = f"{units.ratio(off[step.size])} the line"
+            curves.label(axes, words, step.size, step.seconds)
+
+
+def _draw_line(axes: Axes, line: Line) -> None:
+    low, high = axes.get_xlim()
+    x = np.geomspace(low, high, 60)
+    y = line.overhead.value + x * line.cost.value
+    bottom, top = axes.get_ylim()
+    seen = (y >= bottom) & (y <= top)
+    axes.plot(x[seen], y[seen], color=INK, lw=1.4, alpha=0.8)
+    if line.shows_overhead and bottom <= line.overhead.value <= top:
+        axes.axhline(line.overhead.value, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.6)
+        words = f"overhead {units.seconds(line.overhead.value)}"
+        curves.label(axes, words, high, line.overhead.value)
+    if seen.any():
+        end = float(x[seen][-1]), float(y[seen][-1])
+        curves.label(axes, f"+ {units.seconds(line.cost.value)} each", *end)
+
+
+def _steps_caption(line: Line | None) -> Iterator[str]:
+    yield "bar: 95 % interval"
+    if line is None:
+        yield "a line needs three sizes"
+        return
+    yield f"line: {_equation(line)}"
+    if line.bends:
+        yield "■ off the line by more than the interval allows"
+
+
+def _equation(line: Line) -> str:
+    overhead, cost = _written(line.overhead), _written(line.cost)
+    if not line.shows_overhead:
+        return f"no overhead shown ({overhead}), and {cost} for each example"
+    return f"an overhead of {overhead}, and {cost} for each example"
+
+
+def _written(part: Estimate) -> str:
+    return units.between(part.value, part.low, part.high, units.seconds)
+
+
+def _steps_in_words(steps: Sequence[StepTime], line: Line | None) -> str:
+    said = [f"{s.size:,} examples: {units.seconds(s.seconds)}" for s in steps]
+    if line:
+        said.append(f"Fitted: {_equation(line)}")
+        said += [
+            f"Off the line: {size:,}, {units.ratio(times)} of it"
+            for size, times in line.bends
+        ]
+    return ". ".join(said) + "."
+
+
+_MB, _MOST_MB = 10**6, 10**9
+
+
+def memory(finding: Finding) -> Figure:
+    """Draw the peak of memory at each batch size, and which batch was too large."""
+    title = f"{plain(finding.experiment, 40)}: the memory of a batch"
+    held = measured(finding)
+    if not held:
+        return canvas.message(title, "No trial told how much memory it took.")
+    expected, found = numbers.forecast(finding.notes), search.found(finding.trials)
+    asked = numbers.asked_for(finding.trials, _fits(found)) or 0
+    lines = canvas.caption_lines(list(_memory_caption(finding, expected, found, asked)))
+
+    def draw(drawing: Drawing) -> None:
+        axes = curves.axes(drawing, "bytes above the start, at the peak (logarithmic)")
+        sizes = [*held, *(s for s in (_fits(found), _fails(found)) if s)]
+        curves.sizes(axes, sorted(set(sizes)))
+        forecast = [float(expected.of(size)) for size in sizes] if expected else []
+        others = (*forecast, asked, _limit(finding))
+        seen = [*held.values(), *(value for value in others if value > 0)]
+        curves.measure(axes, seen, [], units.size)
+        if expected:
+            _draw_forecast(axes, expected, sizes)
+        axes.plot(list(held), list(held.values()), "o", color=BLUE, ms=7)
+        _draw_limit(axes, _limit(finding))
+        _draw_found(axes, found, asked)
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    words = _memory_in_words(held, expected, found)
+    return canvas.drawn(curves.height(lines), f"{title}. {words}", draw)
+
+
+def measured(finding: Finding) -> dict[int, float]:
+    """Bytes at the peak: of the GPU where there is one, else of the process."""
+    for what in ("gpu_peak", "resident"):
+        known = numbers.memory(finding.trials, what)
+        if known := {size: bytes_ for size, bytes_ in known.items() if bytes_ > 0}:
+            return known
+    return {}
+
+
+def _draw_forecast(axes: Axes, expected: Forecast, sizes: list[int]) -> None:
+    x = np.geomspace(min(sizes), max(sizes), 60)
+    y = expected.fixed + x * expected.activations
+    if (y > 0).all():
+        axes.plot(x, y, color=INK, lw=1.4, alpha=0.8)
+        curves.label(axes, "forecast from shapes", float(x[-1]), float(y[-1]))
+
+
+def _draw_limit(axes: Axes, limit: int) -> None:
+    if limit:
+        axes.axhline(limit, color=INK, lw=1.2, ls=(0, (6, 3)), alpha=0.8)
+        right = axes.get_xlim()[1]
+        curves.label(axes, f"perfkit's limit {units.size(limit)}", right, limit)
+
+
+def _draw_found(axes: Axes, found: Found | None, asked: int) -> None:
+    top = axes.get_ylim()[1] / 1.1
+    if fits := _fits(found):
+        axes.axvline(fits, color=GREEN, lw=1.4, ls=(0, (4, 3)))
+        axes.plot(fits, asked or top, "^", color=GREEN, ms=8)
+    if fails := _fails(found):
+        axes.axvline(fails, color=RED, lw=1.4, ls=(0, (1, 2)))
+        axes.plot(fails, top, "x", color=RED, ms=8, mew=2)
+
+
+def _fits(found: Found | None) -> int:
+    return found.fits if found else 0
+
+
+def _fails(found: Found | None) -> int:
+    return found.fails or 0 if found else 0
+
+
+def _memory_caption(
+    finding: Finding, expected: Forecast | None, found: Found | None, asked: int
+) -> Iterator[str]:
+    yield "dot: measured at the peak, the median over trials"
+    if expected:
+        yield "line: weights, gradients, optimizer and activations, from shapes"
+    if fits := _fits(found):
+        limit = _limit(finding)
+        into = f" into the {units.size(limit)} that perfkit allows" if limit else ""
+        size = f", it had asked for {units.size(asked)}" if asked else ""
+        yield f"▲ dashed: {fits:,} fit{into}{size}"
+    if fails := _fails(found):
+        yield f"✕ dotted: {fails:,} do not"
+
+
+def _limit(finding: Finding) -> int:
+    """Bytes above the start that a try may ask for; 0 where the device decides."""
+    limit = finding.parameters.get("memory")
+    if type(limit) is not int or not 0 < limit < _MOST_MB or finding.notes.get("gpus"):
+        return 0
+    return limit * _MB
+
+
+def _memory_in_words(
+    held: dict[int, float], expected: Forecast | None, found: Found | None
+) -> str:
+    said = []
+    for size, bytes_ in held.items():
+        forecast = f", forecast {units.size(expected.of(size))}" if expected else ""
+        said.append(f"{size:,} examples a batch: {units.size(bytes_)}{forecast}")
+    if fits := _fits(found):
+        said.append(f"{fits:,} fit")
+    if fails := _fails(found):
+        said.append(f"{fails:,} do not fit")
+    return ". ".join(said) + "."
+
+
+# Told apart by their dashes as well.
+_LOOKS = ((BLUE, "-"), (GREEN, (0, (5, 2))), (RED, (0, (1, 1.5))), (GREY, (0, (4, 2))))
+_MIDDLE = 400
+_LARGEST_LOSS = 1e6
+
+
+def learning(finding: Finding) -> Figure:
+    """Draw how the loss fell at several batch sizes, by examples and by seconds."""
+    title = f"{plain(finding.experiment, 40)}: speed is not learning"
+    found = trainings(finding)
+    if not found:
+        return canvas.message(title, "No training was run to learn.")
+    lines = canvas.caption_lines(
+        [
+            "loss of examples that were held out; one training at each batch size",
+            "a batch size changes the training itself: fewer, larger steps",
+        ]
+    )
+
+    def draw(drawing: Drawing) -> None:
+        gap = canvas.WIDTH - _MIDDLE
+        by_samples = curves.axes(drawing, "loss", left=60, right=gap + 20)
+        by_seconds = curves.axes(drawing, "", left=_MIDDLE + 20, right=120)
+        high = max(loss for curve in found for loss in curve.losses)
+        for curve, (colour, dashes) in zip(found, _LOOKS, strict=False):
+            style: Any = {"color": colour, "ls": dashes, "lw": 1.8}
+            by_samples.plot(curve.samples[1:], curve.losses[1:], **style)
+            by_seconds.plot(curve.seconds, curve.losses, **style)
+        for axes in (by_samples, by_seconds):
+            curves.even(axes, max(high, 1e-6), units.significant)
+        _below(by_samples, by_seconds, found)
+        _name(by_seconds, found)
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    said = ". ".join(_learning_in_words(curve) for curve in found)
+    return canvas.drawn(curves.height(lines), f"{title}. {said}.", draw)
+
+
+def trainings(finding: Finding) -> tuple[Curve, ...]:
+    """The trainings that can be drawn, as many as can be told apart."""
+    sound = (
+        curve
+        for curve in numbers.curves(finding.trials)
+        if all(0 <= loss < _LARGEST_LOSS for loss in curve.losses)
+        and curve.samples[1] > 0
+        and curve.seconds[-1] > 0
+    )
+    return tuple(sound)[: len(_LOOKS)]
+
+
+def _below(by_samples: Axes, by_seconds: Axes, found: Sequence[Curve]) -> None:
+    by_samples.set_xscale("log")
+    low = float(min(curve.samples[1] for curve in found))
+    high = float(max(curve.samples[-1] for curve in found))
+    by_samples.set_xlim(low / 1.1, high * 1.1)
+    ticks = scales.log_ticks(low / 1.1, high * 1.1)
+    # Half of the picture has room for half of the numbers.
+    scales.put(by_samples, ticks[:: 1 + len(ticks) // 5], units.significant)
+    by_samples.set_xlabel("examples learnt from (logarithmic)")
+    end = max(curve.seconds[-1] for curve in found)
+    by_seconds.set_xlim(0, end)
+    ticks = scales.even_ticks(0, end)
+    scales.put(by_seconds, ticks[:: 1 + len(ticks) // 5], units.significant)
+    by_seconds.set_xlabel("seconds of training")
+
+
+def _name(axes: Axes, found: Sequence[Curve]) -> None:
+    """A name for each curve in the margin, in their order, each beside its look."""
+    for row, (curve, (colour, dashes)) in enumerate(zip(found, _LOOKS, strict=False)):
+        high = 0.95 - 0.1 * row
+        axes.plot(
+            [1.03, 1.13],
+            [high, high],
+            color=colour,
+            ls=dashes,
+            lw=1.8,
+            transform=axes.transAxes,
+            clip_on=False,
+        )
+        canvas.note(axes, f"batch {curve.batch:,}", (1.13, high), (6, 0))
+
+
+def _learning_in_words(curve: Curve) -> str:
+    return (
+        f"With {curve.batch:,} examples a batch the loss fell from "
+        f"{units.significant(curve.losses[0])} to "
+        f"{units.significant(curve.losses[-1])} in {units.seconds(curve.seconds[-1])}, "
+        f"after {curve.samples[-1]:,} examples"
+    )
+
 
 KINDS: dict[str, Kind[Finding]] = {
     "batches": Kind(batch_sizes, "Which batch is large enough", has_sizes, leads=True),

@@ -1,20 +1,28 @@
-"""What a run over batch sizes shows in numbers: the knee, the line, the load."""
+"""What a run over batch sizes shows in numbers, and what its trials told."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
+import statistics
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfkit.experiments.shared.batches import Forecast
 from perfkit.measure.estimate import Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison, Timing
+    from perfkit.measure.trial import Trial
+
 
 _NAME = re.compile(r"batch ([\d,]{1,12})")
 # Two sizes always lie on a line.
@@ -183,3 +191,195 @@ def _student(freedom: int) -> float:
     from scipy import stats
 
     return float(stats.t.ppf(_LEVEL, freedom))
+
+
+_PARTS = ("weights", "gradients", "slots", "activations")
+_MOST = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """How the loss of held-out examples fell in one training.
+
+    Attributes:
+        batch: Its batch size.
+        samples: Examples learnt from at each look, the first being 0.
+        seconds: Seconds of training by then.
+        losses: What was seen.
+    """
+
+    batch: int
+    samples: tuple[int, ...]
+    seconds: tuple[float, ...]
+    losses: tuple[float, ...]
+
+    def after_samples(self, count: float) -> float | None:
+        """The loss once so many examples were learnt from; None if none was by then."""
+        return _at(self.samples, self.losses, count)
+
+    def after_seconds(self, seconds: float) -> float | None:
+        """The loss once so many seconds had passed; None if no step was done yet."""
+        return _at(self.seconds, self.losses, seconds)
+
+
+def forecast(notes: Mapping[str, Any]) -> Forecast | None:
+    """What was forecast from shapes."""
+    note = notes.get("forecast")
+    if not isinstance(note, dict):
+        return None
+    parts = {name: _count(note.get(name)) for name in _PARTS}
+    if any(part is None for part in parts.values()):
+        return None
+    return Forecast(**{name: part or 0 for name, part in parts.items()})
+
+
+def memory(trials: Iterable[Trial], what: str = "resident") -> dict[int, float]:
+    """Bytes above the start at each batch size, the median over its trials."""
+    told = dict[int, list[int]]()
+    for trial in trials:
+        note, size = trial.notes.get("memory"), size_of(trial.variant)
+        value = _count(note.get(what)) if isinstance(note, dict) else None
+        if size and value is not None:
+            told.setdefault(size, []).append(value)
+    return {size: statistics.median(told[size]) for size in sorted(told)}
+
+
+def asked_for(trials: Iterable[Trial], size: int) -> int | None:
+    """Bytes that a try with a batch of ``size`` had asked for; None if none told."""
+    for trial in trials:
+        note = trial.notes.get("memory")
+        if trial.is_try and trial.notes.get("batch") == size and isinstance(note, dict):
+            held = _count(note.get("gpu_peak", note.get("data")))
+            if held is not None:
+                return held
+    return None
+
+
+def usual_loop(trials: Iterable[Trial], name: str) -> dict[int, float]:
+    """Examples per second by batch size, as the loop in circulation has them."""
+    notes = [t.notes.get("told") for t in trials if t.variant == name]
+    listed = next((note for note in notes if isinstance(note, list | tuple)), ())
+    return dict(itertools.islice(_pairs(listed), _MOST))
+
+
+def _pairs(listed: Iterable[Any]) -> Iterator[tuple[int, float]]:
+    for pair in listed:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            continue
+        size, rate = _count(pair[0]), pair[1]
+        if size and isinstance(rate, int | float) and rate > 0:
+            yield size, float(rate)
+
+
+def curves(trials: Iterable[Trial]) -> tuple[Curve, ...]:
+    """The trainings that were run to learn, in the order of their batch sizes."""
+    found = [curve for trial in trials if (curve := _curve(trial)) is not None]
+    return tuple(sorted(found, key=lambda curve: curve.batch))
+
+
+def _curve(trial: Trial) -> Curve | None:
+    losses, batch = trial.notes.get("losses"), _count(trial.notes.get("batch"))
+    if not batch or not isinstance(losses, list | tuple):
+        return None
+    worked = [
+        (now - before, examples)
+        for (before, _), (now, examples) in itertools.pairwise(trial.ticks)
+        if examples
+    ]
+    seconds = itertools.accumulate((spent for spent, _ in worked), initial=0.0)
+    samples = itertools.accumulate((count for _, count in worked), initial=0)
+    # A training may be ended between a tick and the look that belongs to it.
+    looks = [
+        look
+        for look in zip(samples, seconds, losses, strict=False)
+        if isinstance(look[2], int | float) and math.isfinite(look[2])
+    ][:_MOST]
+    if len(looks) < 2:
+        return None
+    told = zip(*looks, strict=True)
+    samples_, seconds_, losses_ = (tuple(column) for column in told)
+    return Curve(batch=batch, samples=samples_, seconds=seconds_, losses=losses_)
+
+
+def _at(places: Sequence[float], losses: Sequence[float], end: float) -> float | None:
+    """The last loss up to there; the first look came before any step."""
+    looks = list(zip(places, losses, strict=True))[1:]
+    known = [loss for place, loss in looks if place <= end]
+    return known[-1] if known else None
+
+
+def _count(value: Any) -> int | None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and value >= 0 else None
+
+
+Span = tuple[float, float]
+
+# A sample counts where turns fill so much of its time.
+_FILLED = 0.9
+# Less of a variant than this shows nothing of it.
+_LEAST_S = 1.0
+
+
+def load(
+    trials: Sequence[Trial],
+    samples: Mapping[str, Sequence[float | None]],
+    reading: str,
+) -> dict[str, float]:
+    """The mean of a reading during the turns of each variant, where it is known.
+
+    Args:
+        trials: All that ran.
+        samples: As ``Finding.samples`` holds them.
+        reading: One of their names, such as ``"cpu_trial"`` in cores.
+    """
+    worked = _worked(trials)
+    rows, values = _mixtures(worked, samples, reading)
+    if len(rows) < 2 * len(worked) or not worked:
+        return {}
+    from scipy.optimize import nnls
+
+    found, _ = nnls(rows, values)
+    lasted = {name: sum(e - s for s, e in spans) for name, spans in worked.items()}
+    known = zip(worked, found, strict=True)
+    return {name: float(v) for name, v in known if lasted[name] >= _LEAST_S}
+
+
+def _worked(trials: Sequence[Trial]) -> dict[str, list[Span]]:
+    """When each variant was at work, on the run's clock."""
+    spans = dict[str, list[Span]]()
+    for trial in trials:
+        if not trial.is_try and trial.outcome == "completed":
+            spans.setdefault(trial.variant, []).extend(_turns(trial))
+    return {name: found for name, found in spans.items() if found}
+
+
+def _turns(trial: Trial) -> Iterator[Span]:
+    times = np.array([at for at, _ in trial.ticks])
+    begins = trial.turns or (times[:1].tolist())
+    for start, after in itertools.pairwise([*begins, np.inf]):
+        inside = times[(times > start) & (times < after)]
+        if len(inside):
+            yield trial.started_s + start, trial.started_s + float(inside[-1])
+
+
+def _mixtures(
+    worked: Mapping[str, list[Span]],
+    samples: Mapping[str, Sequence[float | None]],
+    reading: str,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For each sample that turns fill: the share of each variant, and the reading."""
+    rows, values = [], list[float]()
+    read = zip(samples.get("t", ()), samples.get(reading, ()), strict=False)
+    for (begin, _), (end, value) in itertools.pairwise(read):
+        if begin is None or end is None or value is None or end <= begin:
+            continue
+        shares = np.array([_overlap(s, begin, end) for s in worked.values()])
+        if shares.sum() / (end - begin) >= _FILLED:
+            rows.append(shares / shares.sum())
+            values.append(value)
+    return np.array(rows).reshape(len(rows), len(worked)), np.array(values)
+
+
+def _overlap(spans: Sequence[Span], begin: float, end: float) -> float:
+    return sum(max(0.0, min(end, e) - max(begin, s)) for s, e in spans)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perfkit.experiments.shared import batches as work
+from perfkit.experiments.shared import batches
 from perfkit.measure.tries import Try
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def tries(name: str, first: int, memory: int | None) -> Tries:
     """
 
     def ask(size: int) -> Try:
-        trained = functools.partial(work.fitting, name, size)
+        trained = functools.partial(batches.fitting, name, size)
         return Try(name=f"fits {size:,}?", work=trained, memory=memory)
 
     ended: list[Trial] = []
@@ -109,7 +109,7 @@ def tries(name: str, first: int, memory: int | None) -> Tries:
     failed = found(ended)
     if failed and failed.fails and not failed.by_limit and memory is not None:
         # Some libraries crash where they are given no memory: swap the limit alone.
-        again = functools.partial(work.fitting, name, failed.fails)
+        again = functools.partial(batches.fitting, name, failed.fails)
         yield Try(name=_WITHOUT_LIMIT.format(failed.fails), work=again)
 
 

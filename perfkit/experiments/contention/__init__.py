@@ -14,19 +14,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.contention import disturbed_training as training
-from perfkit.experiments.contention import mystery as mysteries
-from perfkit.experiments.contention.disturbed_training import Job
-from perfkit.experiments.contention.loads import DISK, GPU, LOADS
-from perfkit.experiments.contention.mystery import (
+from perfkit.experiments.contention import loads, signs
+from perfkit.experiments.contention.loads import DISK, GPU, LOADS, Job
+from perfkit.experiments.contention.signs import (
     DECODING,
     MYSTERY,
     PIPELINES,
     QUIET,
     SLEEPING,
 )
-from perfkit.experiments.contention.opened import Opened, opened
-from perfkit.experiments.contention.verdict import judge
+from perfkit.experiments.contention.verdict import Opened, judge, opened
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import probe_disk as disk
 from perfkit.measure.measurement import Arm
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Contention", "Opened", "opened"]
 
-_SLOW = {SLEEPING: training.SLEEPS, DECODING: training.DECODES}
+_SLOW = {SLEEPING: loads.SLEEPS, DECODING: loads.DECODES}
 _NO_GPU = "needs a GPU that TensorFlow can use, and there is none here"
 _NO_DISK = "is not run, because this system does not forget files: it would read memory"
 
@@ -94,7 +91,7 @@ class Contention(Experiment):
         if GPU in self._asked and not tf.config.list_physical_devices("GPU"):
             refused[GPU] = _NO_GPU
         if self.fed == "disk":
-            yield from training.made()
+            yield from loads.made()
         if DISK in self._asked:
             files = yield from disk.made("")
             if not disk.forgets(files):
@@ -109,7 +106,7 @@ class Contention(Experiment):
     def _asked(self) -> tuple[str, ...]:
         """The slow-downs of this run, or those that the mystery may be."""
         if self.mystery:
-            return mysteries.candidates(self.fed)
+            return signs.candidates(self.fed)
         words = self.arms.split(",")
         every = (*LOADS, *PIPELINES)
         return tuple(name for name in every if name in words or "all" in words)
@@ -118,11 +115,11 @@ class Contention(Experiment):
         return functools.partial(self._train, name)
 
     def _sealed(self) -> Iterator[Yielded]:
-        return self._train(mysteries.sealed(self.mystery, self.fed))
+        return self._train(signs.sealed(self.mystery, self.fed))
 
     def _train(self, name: str) -> Iterator[Yielded]:
         load, slow = LOADS.get(name), _SLOW.get(name, "")
-        return training.train(Job(self.batch, self.fed, load, self.processes, slow))
+        return loads.train(Job(self.batch, self.fed, load, self.processes, slow))
 
 
 def _changes(name: str) -> str:

@@ -1,29 +1,35 @@
-"""Known loads to set beside a training: what another program on the machine would do.
-
-A load is a few processes that a trial starts. They are of its process group, so they
-stand still and end with it, and the monitor counts them as other programs. Each ends by
-itself when its time is over or the trial is gone.
-"""
+"""Loads beside a training, and the training beside them."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import statistics
 import subprocess
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from perfkit import units
 from perfkit.errors import RunError
-from perfkit.experiments.shared import cores
+from perfkit.experiments.shared import cache, cores
 from perfkit.experiments.shared import probe_disk as disk
+from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.probe_memory import array_bytes
 from perfkit.measure.monitor import OTHERS_VARIABLE
+from perfkit.measure.tick import READY, Note, Pause, Tick, every
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Generator, Iterator
+    from pathlib import Path
+
+    import tensorflow as tf
+
+    from perfkit.measure.tick import Yielded
+
 
 # Far longer than a round of trials, and short for whoever would wait for it.
 LIMIT_S = 300.0
@@ -158,3 +164,211 @@ def _needs(load: Load, count: int) -> str:
         held = min(_HELD_BYTES, psutil.virtual_memory().available // _HELD_SHARE)
         return str(max(array_bytes(), held // 2) // count)
     return disk.files("")[0] if load.name == DISK else ""
+
+
+MODEL = "small-cnn"
+# A slow pipeline needs so many times what a step takes to make the next batch.
+SLOWER = 2.0
+SLEEPS, DECODES = "sleeps", "decodes"
+FORGETTING = "making the system forget the file"
+_BATCHES = 8
+# Pictures of this side lie on the disk; every seventh pixel is trained on.
+_SIDE, _STRIDE = 224, 7
+_RECORD = _SIDE * _SIDE * 3
+_RECORDS = 900
+_FOLDER, _FILE = f"to-train-on-{_RECORDS}", "pictures.bin"
+# Steps that tell how long one takes.
+_SEEN = 5
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training.
+
+    Attributes:
+        batch: Examples in a batch.
+        fed: Where its batches come from: ``"memory"`` or ``"disk"``.
+        load: What works beside it; None for nothing.
+        processes: Of a load that runs in several; 0 for one per core.
+        slow: Why its pipeline is slow: it ``"sleeps"``, or it ``"decodes"`` on every
+            core; "" where it is not.
+    """
+
+    batch: int
+    fed: str
+    load: Load | None = None
+    processes: int = 0
+    slow: str = ""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long a step takes by itself, told by the training and heard by a pipeline.
+
+    Attributes:
+        seen: Seconds of the first few steps, before the pipeline is slow; the median
+            passes over the one that traces.
+    """
+
+    seen: list[float] = field(default_factory=list)
+
+    def saw(self, seconds: float) -> None:
+        """Take in a step, unless enough were seen."""
+        if len(self.seen) < _SEEN:
+            self.seen.append(seconds)
+
+    def delay(self) -> float:
+        """Seconds that making a batch has to take; none before the pace is known."""
+        enough = len(self.seen) == _SEEN
+        return SLOWER * statistics.median(self.seen) if enough else 0.0
+
+
+def train(job: Job) -> Iterator[Yielded]:
+    """Train without an end; what a step waits for its batch is the part ``input``.
+
+    Raises:
+        RunError: The load ended before the training did.
+    """
+    if job.load is None:
+        yield from _trained(job, lambda: None)
+        return
+    with at_work(job.load, job.processes) as working:
+        yield from _trained(job, working.check)
+
+
+def made() -> Generator[Note, None, Path]:
+    """Write the file that a training is fed from, once.
+
+    Raises:
+        MissingPartError: There is no room for it.
+    """
+    size = _RECORD * _RECORDS
+    return (yield from cache.made(_FOLDER, _write, size=size, what="pictures to read"))
+
+
+def _trained(job: Job, check: Callable[[], None]) -> Iterator[Yielded]:
+    from perfkit.experiments.shared import photographs
+    from perfkit.experiments.shared.decoding import step_of
+
+    pace = Pace()
+    batches = _fed(job)
+    if job.slow == SLEEPS:
+        batches = batches.map(_delayed(pace))
+    elif job.slow == DECODES:
+        at_once = cores.granted()
+        stage = _decoding(pace, at_once, photographs.jpeg(0, 0))
+        batches = batches.map(stage, num_parallel_calls=at_once)
+    batches = batches.prefetch(2)
+    step = step_of(MODELS[MODEL].build())
+    yield READY
+    # Every step is a tick of its own, so that the slowest of them can be seen.
+    yield from every(_steps(job, batches, step, pace), seconds=0.0, sync=check)
+
+
+def _steps(
+    job: Job, batches: tf.data.Dataset, step: Callable[[Any, Any], float], pace: Pace
+) -> Iterator[Tick | Pause]:
+    made = iter(batches)
+    while True:
+        for _ in range(_RECORDS // job.batch or 1):
+            began = time.perf_counter()
+            images, labels = next(made)
+            ready = time.perf_counter()
+            step(images, labels)
+            pace.saw(time.perf_counter() - ready)
+            yield Tick(job.batch, {"input": ready - began})
+        if job.fed == "disk":
+            _forget(cache.folder() / _FOLDER / _FILE)
+            yield Pause(FORGETTING)
+
+
+def _fed(job: Job) -> tf.data.Dataset:
+    """Batches without an end: from memory, or read and cut out of a file."""
+    import tensorflow as tf
+
+    if job.fed == "disk":
+        path = str(cache.folder() / _FOLDER / _FILE)
+        read = tf.data.FixedLengthRecordDataset(path, _RECORD).repeat()
+        return read.map(_decoded, num_parallel_calls=2).batch(job.batch)
+    examples, labels = MODELS[MODEL].batch(_BATCHES * job.batch)
+    whole = tf.data.Dataset.from_tensor_slices((examples, labels))
+    return whole.batch(job.batch).cache().repeat()
+
+
+def _decoded(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    import tensorflow as tf
+
+    pixels = tf.io.decode_raw(record, tf.uint8)
+    picture = tf.reshape(pixels, [_SIDE, _SIDE, 3])[::_STRIDE, ::_STRIDE]
+    return tf.cast(picture, tf.float32) / 255, tf.cast(pixels[0] % 10, tf.int32)
+
+
+def _delayed(pace: Pace) -> Callable[[Any, Any], Any]:
+    """A stage of a pipeline that takes its time and leaves the batch as it is."""
+    import tensorflow as tf
+
+    def sleep(labels: Any) -> Any:
+        time.sleep(pace.delay())
+        return labels
+
+    def stage(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        late = tf.numpy_function(sleep, [labels], tf.int32)
+        return images, tf.ensure_shape(late, labels.shape)
+
+    return stage
+
+
+def _decoding(pace: Pace, at_once: int, jpeg: bytes) -> Callable[[Any, Any], Any]:
+    """A stage that decodes pictures beside each batch and leaves it as it is.
+
+    So many batches are made at once, and each takes as many times longer: together they
+    keep all cores at work for the time that the other stage sleeps.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    # Only the loop knows which of the two it asks for: none is decoded once for all.
+    files = tf.constant([jpeg, jpeg])
+    each = _seconds_of_one(lambda: tf.io.decode_jpeg(files[0]))
+
+    def wanted() -> Any:
+        delay = pace.delay()
+        return np.int32(max(1, round(at_once * delay / each)) if delay else 0)
+
+    def decode(number: tf.Tensor, sum_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        picture = tf.io.decode_jpeg(files[number % 2], channels=3)
+        return number + 1, sum_ + tf.cast(picture[0, 0, 0], tf.float32)
+
+    def stage(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        last = tf.ensure_shape(tf.numpy_function(wanted, [], tf.int32), ())
+        _, seen = tf.while_loop(lambda number, _: number < last, decode, (0, 0.0))
+        # Never below 0, which TensorFlow cannot know: nothing above is left out.
+        return images + tf.minimum(seen, 0.0), labels
+
+    return stage
+
+
+def _seconds_of_one(work: Callable[[], object]) -> float:
+    """What a call takes where nothing comes between: the shortest of a few."""
+    taken = []
+    for _ in range(_SEEN):
+        began = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - began)
+    return min(taken)
+
+
+def _forget(path: Path) -> None:
+    if not hasattr(os, "posix_fadvise"):
+        return
+    with open(path, "rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _write(folder: Path) -> Iterator[Note]:
+    yield Note("progress", f"Writing {units.size(_RECORD * _RECORDS)} of pictures")
+    with open(folder / _FILE, "wb") as file:
+        for _ in range(_RECORDS):
+            file.write(os.urandom(_RECORD))
+        file.flush()
+        os.fsync(file.fileno())

@@ -19,7 +19,7 @@ from perfkit import units
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.convolution import ceilings, trying, working
-from perfkit.experiments.convolution import channels as counts
+from perfkit.experiments.convolution import verdict as convolution_verdict
 from perfkit.experiments.convolution.ceilings import ARITHMETIC, BFLOAT16, MEMORY
 from perfkit.experiments.convolution.problem import FLOAT, Problem
 from perfkit.experiments.convolution.verdict import judge
@@ -89,7 +89,7 @@ class Convolution(Experiment):
             )
         if self.compare == "channels":
             # Which counts there are is known only now, and the first is the baseline.
-            first = counts.baseline(self.problem)
+            first = convolution_verdict.baseline(self.problem)
             object.__setattr__(self, "baseline", first)
 
     @property
@@ -108,7 +108,7 @@ class Convolution(Experiment):
     def variants(self) -> Mapping[str, Arm]:
         """The ways that are asked for, or the channel counts, the baseline first."""
         if self.compare == "channels":
-            return counts.arms(self.problem)
+            return convolution_verdict.arms(self.problem)
         arms = [self._arm(way) for way in self._ways.values()]
         arms += [
             Arm(name, functools.partial(self._limit, name), changes)
@@ -119,7 +119,7 @@ class Convolution(Experiment):
     def prepare(self) -> Iterator[Yielded]:
         """Hold every answer against float64, and refuse what is wrong or too slow."""
         if self.compare == "channels":
-            yield from counts.prepare(self.problem)
+            yield from convolution_verdict.prepare(self.problem)
             return
         yield Note("roofline", self._roofline())
         refused, overhead = {}, {}
@@ -140,7 +140,7 @@ class Convolution(Experiment):
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, how near to the limits, and what holds it up."""
         if self.compare == "channels":
-            return counts.judge(measured, self.problem)
+            return convolution_verdict.judge_channels(measured, self.problem)
         return judge(measured, self.problem)
 
     @property

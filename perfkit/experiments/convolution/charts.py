@@ -1,14 +1,164 @@
-"""The charts that only findings of this question have."""
+"""The chart of what each channel count reaches."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from matplotlib.patches import Rectangle
+
+from perfkit import units
+from perfkit.charts import canvas
+from perfkit.charts.canvas import BLUE, SMALL, WIDTH
 from perfkit.charts.kind import Kind
-from perfkit.experiments.convolution.channels_chart import channels, has_channels
+from perfkit.charts.svg import INK
+from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+    from perfkit.charts.figure import Figure
     from perfkit.findings.record import Finding
+
+
+_LEFT, _RIGHT = 150, 24
+_CELL = 46
+# More counts than a picture can hold are no sweep around a count.
+_MOST = 12
+_SOUND = 1e18
+# Text stays readable on the darkest cell, in a light theme and in a dark one.
+_LIGHTEST, _DARKEST = 0.04, 0.6
+# What runs at this share of the best, or below, is lightest.
+_LEAST = 0.5
+_MULTIPLE = 8
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One pair of channel counts.
+
+    Attributes:
+        into: Channels that go in.
+        out: Channels that come out.
+        speed: Arithmetic per second.
+        spread: Half the 95 % interval as a share of it.
+    """
+
+    into: int
+    out: int
+    speed: float
+    spread: float
+
+
+def channels(finding: Finding) -> Figure:
+    """Draw arithmetic per second by channels in and out, darker being faster."""
+    title = f"{plain(finding.experiment, 40)}: arithmetic by channel counts"
+    cells = _cells(finding)
+    if not cells:
+        return canvas.message(title, "No variant tells its channel counts.")
+    rows = sorted({cell.into for cell in cells})[:_MOST]
+    columns = sorted({cell.out for cell in cells})[:_MOST]
+    lines = canvas.caption_lines(list(_caption()))
+    inner = _CELL * len(rows)
+    height = canvas.TOP + inner + 48 + 16 * len(lines) + 8
+    best = max(cell.speed for cell in cells)
+
+    def draw(drawing: Drawing) -> None:
+        width = WIDTH - _LEFT - _RIGHT
+        axes = canvas.place(drawing, _LEFT, canvas.TOP, width, inner)
+        _set_counts(axes, rows, columns)
+        for cell in cells:
+            if cell.into in rows and cell.out in columns:
+                at = (columns.index(cell.out), rows.index(cell.into))
+                _draw_cell(axes, cell, at, best)
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    return canvas.drawn(height, f"{title}. {_in_words(cells)}", draw)
+
+
+def has_channels(finding: Finding) -> bool:
+    """Whether any variant was timed whose channel counts are known."""
+    return bool(_cells(finding))
+
+
+def _cells(finding: Finding) -> list[Cell]:
+    """What can be drawn; a file may hold anything."""
+    note = finding.notes.get("channels")
+    known = note if isinstance(note, dict) else {}
+    cells = []
+    for timing in finding.timings:
+        entry = known.get(timing.variant)
+        numbers = [
+            entry.get(key) if isinstance(entry, dict) else None
+            for key in ("in", "out", "flops")
+        ]
+        if not all(isinstance(n, int | float) and 0 < n < _SOUND for n in numbers):
+            continue
+        into, out, flops = (float(number or 0) for number in numbers)
+        speed = timing.rate * flops
+        if 1 / _SOUND < speed < _SOUND and timing.low > 0:
+            spread = (timing.high / timing.low) ** 0.5 - 1
+            cells.append(Cell(int(into), int(out), speed, spread))
+    return cells
+
+
+def _set_counts(axes: Axes, rows: list[int], columns: list[int]) -> None:
+    axes.grid(visible=False)
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xticks(range(len(columns)), [_count(number) for number in columns])
+    axes.set_yticks(range(len(rows)), [_count(number) for number in rows])
+    axes.tick_params(length=0, labelsize=SMALL)
+    axes.spines["bottom"].set_visible(False)
+    axes.set_xlabel("channels that come out (filters)")
+    axes.set_ylabel("channels that go in")
+
+
+def _draw_cell(axes: Axes, cell: Cell, at: tuple[int, int], best: float) -> None:
+    share = max(0.0, (cell.speed / best - _LEAST) / (1 - _LEAST))
+    alpha = _LIGHTEST + (_DARKEST - _LIGHTEST) * share
+    corner = (at[0] - 0.48, at[1] - 0.46)
+    axes.add_patch(Rectangle(corner, 0.96, 0.92, facecolor=BLUE, alpha=alpha, lw=0))
+    speed = units.significant(cell.speed / 1e9)
+    for words, shift, size in ((speed, 7, 12.0), (_spread(cell), -9, SMALL)):
+        axes.annotate(
+            words,
+            at,
+            xytext=(0, shift),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=size,
+            color=INK,
+        )
+
+
+def _spread(cell: Cell) -> str:
+    return f"± {units.percent(cell.spread)}" if cell.spread < 1 else "(hardly known)"
+
+
+def _count(number: int) -> str:
+    times, rest = divmod(number, _MULTIPLE)
+    return f"{number} = {_MULTIPLE} × {times}" if not rest else str(number)
+
+
+def _caption() -> Iterator[str]:
+    yield "number: GFLOP/s, and half its 95 % interval"
+    yield f"darkest: the most; lightest: {units.percent(_LEAST)} of that or less"
+
+
+def _in_words(cells: list[Cell]) -> str:
+    said = (
+        f"{cell.into} in, {cell.out} out: {units.significant(cell.speed / 1e9)} "
+        f"GFLOP/s {_spread(cell)}"
+        for cell in cells
+    )
+    return "; ".join(said) + "."
+
 
 KINDS: dict[str, Kind[Finding]] = {
     "channels": Kind(channels, "What each channel count reaches", has_channels),

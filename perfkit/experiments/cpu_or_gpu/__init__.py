@@ -18,10 +18,11 @@ import numpy as np
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.cpu_or_gpu import devices, facts, jobs, numbers, training, wire
-from perfkit.experiments.cpu_or_gpu.facts import AHEAD, BYTES, FLOATS, Asked
-from perfkit.experiments.cpu_or_gpu.jobs import Size
-from perfkit.experiments.cpu_or_gpu.verdict import judge
+from perfkit.experiments.cpu_or_gpu import numbers
+from perfkit.experiments.cpu_or_gpu import verdict as meaning
+from perfkit.experiments.cpu_or_gpu import work as trainings
+from perfkit.experiments.cpu_or_gpu.verdict import AHEAD, BYTES, FLOATS, Asked, judge
+from perfkit.experiments.cpu_or_gpu.work import Size
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import cores
 from perfkit.experiments.shared.models import MODELS
@@ -34,7 +35,7 @@ from perfkit.measure.tick import Note
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perfkit.experiments.cpu_or_gpu.devices import Device
+    from perfkit.experiments.cpu_or_gpu.work import Device
     from perfkit.experiments.shared.models import Model
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
@@ -47,9 +48,15 @@ _LARGER = 8
 _LARGEST_BATCH = 65_536
 _NO_GPU = "GPU"
 _FEEDS = {
-    FLOATS: ("Each step's batch comes from memory, as floats.", wire.as_floats),
-    BYTES: ("It comes as bytes and becomes floats on the GPU.", wire.as_bytes),
-    AHEAD: ("It comes while the GPU works on the step before.", wire.ahead),
+    FLOATS: (
+        "Each step's batch comes from memory, as floats.",
+        trainings.as_floats,
+    ),
+    BYTES: (
+        "It comes as bytes and becomes floats on the GPU.",
+        trainings.as_bytes,
+    ),
+    AHEAD: ("It comes while the GPU works on the step before.", trainings.ahead),
 }
 
 
@@ -126,10 +133,13 @@ class CpuOrGpu(Experiment):
             )
         # A GPU that is taken here is missed by a trial.
         without_gpus()
-        yield Note(facts.CORES, cores.granted())
-        yield Note(facts.HELD_BACK, os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0")
+        yield Note(meaning.CORES, cores.granted())
+        yield Note(meaning.HELD_BACK, os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0")
         if self.yours != _NONE:
-            yield Note(facts.YOURS, asdict(jobs.named(self.yours, self.batch)))
+            yield Note(
+                meaning.YOURS,
+                asdict(trainings.named(self.yours, self.batch)),
+            )
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say from which width on the second device pays, why, and what to change."""
@@ -143,11 +153,11 @@ class CpuOrGpu(Experiment):
     @property
     def _pair(self) -> tuple[Device, Device]:
         if self._uses_gpu:
-            return devices.WHOLE_CPU, devices.A_GPU
-        return devices.ONE_CORE, devices.ALL_CORES
+            return trainings.WHOLE_CPU, trainings.A_GPU
+        return trainings.ONE_CORE, trainings.ALL_CORES
 
     def _both(self, size: Size) -> list[Arm]:
-        model = jobs.dense(size.width)
+        model = trainings.dense(size.width)
         return self._pair_of(model, numbers.wide(size.width), size.batch)
 
     def _pair_of(self, model: Model, what: str, batch: int) -> list[Arm]:
@@ -163,20 +173,22 @@ class CpuOrGpu(Experiment):
     def _arm(
         self, device: Device, model: Model, name: str, batch: int, against: str
     ) -> Arm:
-        work = functools.partial(training.resident, device, model, batch)
+        work = functools.partial(trainings.resident, device, model, batch)
         changes = f"{model.what.capitalize()} on {device.name}."
         why_not = _why_not(device)
         return Arm(name, work, changes, "" if why_not else against, why_not)
 
     def _on_the_wire(self) -> Iterator[Arm]:
         """How batches come to a GPU, at the widest; a sentence where there is none."""
-        model = jobs.dense(self.widest)
+        model = trainings.dense(self.widest)
         stays = numbers.name_of("GPU", numbers.wide(self.widest), self.batch)
         why_not = "" if self._uses_gpu else gpus_here()[1] or "this machine has no GPU"
         if why_not:
             yield Arm(_NO_GPU, _nothing, "All widths on a GPU.", unavailable=why_not)
         for name, (changes, feed) in _FEEDS.items():
-            work = functools.partial(wire.fed, devices.A_GPU, model, self.batch, feed)
+            work = functools.partial(
+                trainings.fed, trainings.A_GPU, model, self.batch, feed
+            )
             against = "" if why_not else stays if name == FLOATS else FLOATS
             yield Arm(name, work, changes, against, why_not)
 
@@ -187,9 +199,9 @@ def _even(width: float) -> int:
 
 
 def _why_not(device: Device) -> str:
-    if device is devices.ONE_CORE and not can_keep_to_one_core():
+    if device is trainings.ONE_CORE and not can_keep_to_one_core():
         return "this system does not let a process keep to one core"
-    if device is devices.ALL_CORES and cores.granted() < 2:
+    if device is trainings.ALL_CORES and cores.granted() < 2:
         return "this process may use one core only"
     return ""
 

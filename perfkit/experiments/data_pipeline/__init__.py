@@ -18,11 +18,11 @@ import psutil
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.data_pipeline import agreement, feeding, records
-from perfkit.experiments.data_pipeline.claims import Claim, claims
+from perfkit.experiments.data_pipeline import feeding as consumers
+from perfkit.experiments.data_pipeline import reading
 from perfkit.experiments.data_pipeline.numbers import ALONE
 from perfkit.experiments.data_pipeline.reading import Task
-from perfkit.experiments.data_pipeline.verdict import judge
+from perfkit.experiments.data_pipeline.verdict import Claim, claims, judge
 from perfkit.experiments.data_pipeline.ways import (
     BASELINE,
     DECODE_LIMIT,
@@ -119,10 +119,10 @@ class DataPipeline(Experiment):
         present = psutil.virtual_memory().total
         yield Note("memory", limits.memory_granted(Path("/"), present))
         for form in dict.fromkeys(way.form for way in self._ways.values() if way.form):
-            yield from records.make(found, form)
+            yield from reading.make(found, form)
         yield Note("progress", "Checking that all ways give the same images")
         task = Task(images=found, side=self.image_side, batch=4)
-        differ = agreement.differences(self._ways.values(), task)
+        differ = consumers.differences(self._ways.values(), task)
         for name, how in differ.items():
             raise RunError(
                 f"{name!r} does not give the images that the other ways give: {how}. "
@@ -153,11 +153,11 @@ class DataPipeline(Experiment):
         return Arm(name + mark, work, way.changes + more, against + mark)
 
     def _feed(self, name: str, *, training: bool) -> Iterator[Yielded]:
-        feed = feeding.with_training if training else feeding.alone
+        feed = consumers.with_training if training else consumers.alone
         return feed(WAYS[name], self._task())
 
     def _synthetic(self) -> Iterator[Yielded]:
-        return feeding.synthetic(self._task())
+        return consumers.synthetic(self._task())
 
     def _decode_limit(self) -> Iterator[Yielded]:
         return decoding.limit(self._task().images)

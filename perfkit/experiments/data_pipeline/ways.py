@@ -1,18 +1,301 @@
-"""The ways to feed images that are compared, by name, and what each stands against."""
+"""The input pipelines that are compared."""
 
 from __future__ import annotations
 
 import inspect
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from perfkit.experiments.data_pipeline import pipelines
-from perfkit.experiments.shared import training
+from perfkit.experiments.data_pipeline import reading
+from perfkit.experiments.data_pipeline.reading import (
+    AUTOTUNE,
+    as_written,
+    decode,
+    draws,
+    files,
+    graph,
+    one_pass,
+    schedule,
+    square_of,
+    without_autotune,
+)
+from perfkit.experiments.shared import cores, decoding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
+
+    import numpy as np
+    import tensorflow as tf
+    from numpy.typing import NDArray
 
     from perfkit.experiments.data_pipeline.reading import Task
+
+
+@dataclass(frozen=True)
+class PythonGenerator:
+    """A Python generator that decodes and augments one image after another."""
+
+    task: Task
+
+    def __iter__(self) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
+        """Yield batches without end."""
+        import numpy as np
+
+        paths, labels, drawn = schedule(self.task)
+        for start in itertools.count(step=self.task.batch):
+            rows = np.arange(start, start + self.task.batch) % len(paths)
+            images = [self._example(paths[row], drawn[row]) for row in rows]
+            yield np.stack(images), labels[rows]
+
+    def _example(
+        self, path: np.bytes_, drawn: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        import tensorflow as tf
+
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3).numpy()
+        return decoding.with_numpy(image, drawn, self.task.side)
+
+
+def naive(task: Task) -> tf.data.Dataset:
+    """The obvious code: a map that decodes and augments, then batches."""
+    return files(task).map(example_of(task)).batch(task.batch)
+
+
+def naive_as_written(task: Task) -> tf.data.Dataset:
+    """The same code with TensorFlow's rewrites off: one image after another."""
+    return as_written(naive(task))
+
+
+def parallel_as_written(task: Task) -> tf.data.Dataset:
+    """Several images at a time, with TensorFlow's rewrites off."""
+    return as_written(parallel(task))
+
+
+def prefetch_as_written(task: Task) -> tf.data.Dataset:
+    """Batches made ready while the model works, with TensorFlow's rewrites off."""
+    return as_written(prefetch(task))
+
+
+def stateful(task: Task) -> tf.data.Dataset:
+    """The same with ``tf.random`` in the map, which TensorFlow then leaves serial."""
+    import tensorflow as tf
+
+    def example(path: tf.Tensor, label: tf.Tensor, _: tf.Tensor) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return decoding.augment(image, tf.random.uniform([4]), task.side), label
+
+    return files(task).map(graph(example)).batch(task.batch)
+
+
+def parallel(task: Task) -> tf.data.Dataset:
+    """Ask for several images at a time, as many as AUTOTUNE chooses."""
+    return files(task).map(example_of(task), AUTOTUNE).batch(task.batch)
+
+
+def prefetch(task: Task) -> tf.data.Dataset:
+    """Batches made ready while the model works on the one before."""
+    return parallel(task).prefetch(AUTOTUNE)
+
+
+def cached(task: Task) -> tf.data.Dataset:
+    """Decoded images kept in memory, and augmented anew each time."""
+    decoded = one_pass(task).map(graph(decode), AUTOTUNE).cache().repeat()
+    return _augmented(task, decoded)
+
+
+def frozen(task: Task) -> tf.data.Dataset:
+    """A trap: augmented images kept in memory, so that every epoch is the same."""
+    import tensorflow as tf
+
+    once = tf.data.Dataset.zip(one_pass(task), draws(task))
+    flat = graph(lambda source, drawn: (*source, drawn))
+    kept = once.map(flat).map(example_of(task), AUTOTUNE).cache().repeat()
+    return kept.batch(task.batch).prefetch(AUTOTUNE)
+
+
+def record_jpeg(task: Task) -> tf.data.Dataset:
+    """JPEG bytes read from one TFRecord file instead of a file for each image."""
+    return _from_records(task, _records(task, "jpeg"), _jpeg)
+
+
+def record_raw(task: Task) -> tf.data.Dataset:
+    """Pixels read from one TFRecord file: nothing to decode, more to read."""
+    return _from_records(task, _records(task, "raw"), _pixels)
+
+
+def record_shards(task: Task) -> tf.data.Dataset:
+    """JPEG bytes read from several TFRecord files in turns."""
+    import tensorflow as tf
+
+    names = reading.made_files(task.images, "shards")
+    shards = tf.data.Dataset.from_tensor_slices(names)
+    read = graph(lambda name: tf.data.TFRecordDataset(name))
+    turns = shards.interleave(read, len(names), 1, num_parallel_calls=AUTOTUNE)
+    return _from_records(task, turns, _jpeg)
+
+
+def batch_first(task: Task) -> tf.data.Dataset:
+    """Mirror, scale and brighten whole batches instead of single images."""
+    import tensorflow as tf
+
+    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
+        image, label = decode(path, label)
+        return decoding.cut(image, drawn, task.side), label, drawn
+
+    def batchwise(images: tf.Tensor, labels: tf.Tensor, drawn: tf.Tensor) -> Any:
+        flip = drawn[:, 2, None, None, None] < 0.5
+        images = tf.where(flip, tf.reverse(images, [2]), images)
+        brighter = decoding.brightness(drawn)[:, None, None, None]
+        return decoding.scale(images) + brighter, labels
+
+    batches = files(task).map(graph(example), AUTOTUNE).batch(task.batch)
+    return batches.map(graph(batchwise), AUTOTUNE).prefetch(AUTOTUNE)
+
+
+def cut_only(task: Task) -> tf.data.Dataset:
+    """Mirror and brighten in the model, as layers; the pipeline decodes and cuts."""
+
+    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
+        image, label = decode(path, label)
+        return decoding.scale(decoding.cut(image, drawn, task.side)), label
+
+    batches = files(task).map(graph(example), AUTOTUNE).batch(task.batch)
+    return batches.prefetch(AUTOTUNE)
+
+
+def as_bytes(task: Task) -> tf.data.Dataset:
+    """Send bytes to the model, which scales and brightens them: a quarter the size."""
+
+    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
+        image, label = decode(path, label)
+        square = decoding.mirror(decoding.cut(image, drawn, task.side), drawn)
+        return (square, decoding.brightness(drawn)), label
+
+    batches = files(task).map(graph(example), AUTOTUNE).batch(task.batch)
+    return batches.prefetch(AUTOTUNE)
+
+
+def cropped(task: Task) -> tf.data.Dataset:
+    """Decode only the square that is cut out, with ``tf.io.decode_and_crop_jpeg``."""
+
+    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
+        square = decoding.mirror(square_of(task, path, drawn), drawn)
+        return decoding.scale(square) + decoding.brightness(drawn), label
+
+    batches = files(task).map(graph(example), AUTOTUNE).batch(task.batch)
+    return batches.prefetch(AUTOTUNE)
+
+
+def fixed(task: Task) -> tf.data.Dataset:
+    """As many calls at a time as there are cores, instead of AUTOTUNE."""
+    batches = files(task).map(example_of(task), cores.granted()).batch(task.batch)
+    return without_autotune(batches.prefetch(2))
+
+
+def unordered(task: Task) -> tf.data.Dataset:
+    """Images in the order they are done, with ``deterministic=False``."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.deterministic = False
+    return prefetch(task).with_options(options)
+
+
+def together(task: Task) -> tf.data.Dataset:
+    """Three changes: decode only the square, send bytes, as many calls as cores."""
+
+    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
+        square = decoding.mirror(square_of(task, path, drawn), drawn)
+        return (square, decoding.brightness(drawn)), label
+
+    batches = files(task).map(graph(example), cores.granted()).batch(task.batch)
+    return without_autotune(batches.prefetch(2))
+
+
+def with_numpy(task: Task) -> tf.data.Dataset:
+    """Augment with NumPy, called from the pipeline by ``tf.numpy_function``."""
+    return _numpy_function(task, decoding.with_numpy)
+
+
+def by_element(task: Task) -> tf.data.Dataset:
+    """Augment with NumPy, one number after another in a Python loop."""
+    return _numpy_function(task, decoding.by_element)
+
+
+def example_of(task: Task) -> Callable[..., Any]:
+    """Read, decode and augment one image: what most ways have in common."""
+
+    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
+        image, label = decode(path, label)
+        return decoding.augment(image, drawn, task.side), label
+
+    return graph(example)
+
+
+def _augmented(task: Task, decoded: tf.data.Dataset) -> tf.data.Dataset:
+    """Augment what is decoded already, several at a time."""
+    import tensorflow as tf
+
+    def example(source: tuple[tf.Tensor, tf.Tensor], drawn: tf.Tensor) -> Any:
+        return decoding.augment(source[0], drawn, task.side), source[1]
+
+    both = tf.data.Dataset.zip(decoded, draws(task).repeat())
+    batches = both.map(graph(example), AUTOTUNE).batch(task.batch)
+    return batches.prefetch(AUTOTUNE)
+
+
+def _records(task: Task, form: str) -> tf.data.Dataset:
+    import tensorflow as tf
+
+    return tf.data.TFRecordDataset(reading.made_files(task.images, form))
+
+
+def _from_records(
+    task: Task, read: tf.data.Dataset, image: Callable[..., tf.Tensor]
+) -> tf.data.Dataset:
+    import tensorflow as tf
+
+    def example(record: tf.Tensor, drawn: tf.Tensor) -> Any:
+        parsed = reading.parse(record)
+        return decoding.augment(image(parsed), drawn, task.side), parsed["label"]
+
+    both = tf.data.Dataset.zip(read.repeat(), draws(task).repeat())
+    batches = both.map(graph(example), AUTOTUNE).batch(task.batch)
+    return batches.prefetch(AUTOTUNE)
+
+
+def _jpeg(parsed: dict[str, tf.Tensor]) -> tf.Tensor:
+    import tensorflow as tf
+
+    return tf.io.decode_jpeg(parsed["image"], channels=3)
+
+
+def _pixels(parsed: dict[str, tf.Tensor]) -> tf.Tensor:
+    import tensorflow as tf
+
+    shape = tf.stack([parsed["height"], parsed["width"], 3])
+    return tf.reshape(tf.io.decode_raw(parsed["image"], tf.uint8), shape)
+
+
+def _numpy_function(
+    task: Task, function: Callable[..., NDArray[np.float32]]
+) -> tf.data.Dataset:
+    import tensorflow as tf
+
+    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
+        image, label = decode(path, label)
+        square = tf.numpy_function(
+            lambda image, drawn: function(image, drawn, task.side),
+            [image, drawn],
+            tf.float32,
+            stateful=False,
+        )
+        return tf.ensure_shape(square, [task.side, task.side, 3]), label
+
+    batches = files(task).map(graph(example), AUTOTUNE).batch(task.batch)
+    return batches.prefetch(AUTOTUNE)
+
 
 BASELINE = "naive map"
 SYNTHETIC = "synthetic"
@@ -65,12 +348,12 @@ class Way:
 
     def step(self, task: Task) -> Callable[[Any, Any], float]:
         """Make the training step that this way feeds."""
-        model = training.small_cnn(task.side, len(task.images.classes))
+        model = decoding.small_cnn(task.side, len(task.images.classes))
         if self.in_model == "layers":
-            return training.step_of(training.augmenting(model))
+            return decoding.step_of(decoding.augmenting(model))
         if self.in_model == "bytes":
-            return training.step_of(model, training.from_bytes)
-        return training.step_of(model)
+            return decoding.step_of(model, decoding.from_bytes)
+        return decoding.step_of(model)
 
 
 WAYS = {
@@ -78,55 +361,55 @@ WAYS = {
     for way in (
         Way(
             "python generator",
-            pipelines.PythonGenerator,
+            PythonGenerator,
             advice="for images, labels in batches():  # decode and augment in Python",
         ),
         Way(
             BASELINE,
-            pipelines.naive,
+            naive,
             advice="dataset.map(example).batch(batch)",
         ),
         Way(
             "naive as written",
-            pipelines.naive_as_written,
+            naive_as_written,
             advice="dataset.map(example).batch(batch).with_options(as_written)",
             excluded=_AS_WRITTEN,
         ),
         Way(
             "parallel as written",
-            pipelines.parallel_as_written,
+            parallel_as_written,
             "naive as written",
             advice=f"dataset.{_PARALLEL}.batch(batch).with_options(as_written)",
             excluded=_AS_WRITTEN,
         ),
         Way(
             "prefetch as written",
-            pipelines.prefetch_as_written,
+            prefetch_as_written,
             "parallel as written",
             advice=f"{_CHAIN}.with_options(as_written)",
             excluded=_AS_WRITTEN,
         ),
         Way(
             "random in map",
-            pipelines.stateful,
+            stateful,
             advice="dataset.map(example).batch(batch)  # and in example: "
             "tf.random.uniform([4])",
             own_random=True,
         ),
         Way(
             "parallel map",
-            pipelines.parallel,
+            parallel,
             advice=f"dataset.{_PARALLEL}.batch(batch)",
         ),
         Way(
             _FILES,
-            pipelines.prefetch,
+            prefetch,
             "parallel map",
             advice=_CHAIN,
         ),
         Way(
             "cache",
-            pipelines.cached,
+            cached,
             _FILES,
             advice="dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE).cache()"
             f".map(augment, num_parallel_calls=tf.data.AUTOTUNE){_END}",
@@ -135,7 +418,7 @@ WAYS = {
         ),
         Way(
             "frozen cache",
-            pipelines.frozen,
+            frozen,
             "cache",
             advice=f"dataset.{_PARALLEL}.cache(){_END}",
             decodes="nothing",
@@ -144,14 +427,14 @@ WAYS = {
         ),
         Way(
             "tfrecord jpeg",
-            pipelines.record_jpeg,
+            record_jpeg,
             _FILES,
             advice=f"tf.data.TFRecordDataset(file).{_PARALLEL}{_END}  # of JPEG bytes",
             form="jpeg",
         ),
         Way(
             "tfrecord raw",
-            pipelines.record_raw,
+            record_raw,
             _FILES,
             advice=f"tf.data.TFRecordDataset(file).{_PARALLEL}{_END}  "
             "# of pixels, for tf.io.decode_raw",
@@ -160,7 +443,7 @@ WAYS = {
         ),
         Way(
             "tfrecord shards",
-            pipelines.record_shards,
+            record_shards,
             "tfrecord jpeg",
             advice="files.interleave(tf.data.TFRecordDataset, cycle_length=8, "
             f"num_parallel_calls=tf.data.AUTOTUNE).{_PARALLEL}{_END}",
@@ -168,7 +451,7 @@ WAYS = {
         ),
         Way(
             "batch first",
-            pipelines.batch_first,
+            batch_first,
             _FILES,
             advice="dataset.map(decode_and_cut, num_parallel_calls=tf.data.AUTOTUNE)"
             ".batch(batch).map(augment_batch, num_parallel_calls=tf.data.AUTOTUNE)"
@@ -176,7 +459,7 @@ WAYS = {
         ),
         Way(
             "augment in model",
-            pipelines.cut_only,
+            cut_only,
             _FILES,
             advice=f"{_CHAIN}  # and in the model: "
             'keras.Sequential([keras.layers.RandomFlip("horizontal"), '
@@ -185,7 +468,7 @@ WAYS = {
         ),
         Way(
             "uint8",
-            pipelines.as_bytes,
+            as_bytes,
             _FILES,
             advice=f"{_CHAIN}  # and in the model, not in example: "
             "tf.cast(images, tf.float32) / 255",
@@ -193,7 +476,7 @@ WAYS = {
         ),
         Way(
             "crop while decoding",
-            pipelines.cropped,
+            cropped,
             _FILES,
             advice=f"{_CHAIN}  # and in example: "
             "tf.io.decode_and_crop_jpeg(file, [top, left, side, side], channels=3)",
@@ -201,7 +484,7 @@ WAYS = {
         ),
         Way(
             "fixed threads",
-            pipelines.fixed,
+            fixed,
             _FILES,
             advice="dataset.map(example, num_parallel_calls=os.cpu_count())"
             ".batch(batch).prefetch(2).with_options(options)  "
@@ -209,14 +492,14 @@ WAYS = {
         ),
         Way(
             "out of order",
-            pipelines.unordered,
+            unordered,
             _FILES,
             advice=f"{_CHAIN}.with_options(options)  # options.deterministic = False",
             ordered=False,
         ),
         Way(
             "everything",
-            pipelines.together,
+            together,
             _FILES,
             advice="tf.io.decode_and_crop_jpeg(...) with num_parallel_calls="
             "os.cpu_count(), uint8 batches, options.autotune.enabled = False",
@@ -225,14 +508,14 @@ WAYS = {
         ),
         Way(
             "numpy",
-            pipelines.with_numpy,
+            with_numpy,
             _FILES,
             advice=f"{_CHAIN}  # and in example: "
             "tf.numpy_function(augment, [image], tf.float32)",
         ),
         Way(
             "numpy by element",
-            pipelines.by_element,
+            by_element,
             "numpy",
             advice=f"{_CHAIN}  # and in the function: for row in range(height): ...",
         ),

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.execution_mode import agreement, fits
+from perfkit.experiments.execution_mode import agreement, ways
 from perfkit.experiments.execution_mode.verdict import judge
 from perfkit.experiments.execution_mode.ways import BASELINES, GROUPS, WAYS, alike
 from perfkit.experiments.parameters import Choice, Range
-from perfkit.experiments.shared.loop_job import Job
+from perfkit.experiments.shared.loops import Job
 from perfkit.experiments.shared.models import MODELS
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
@@ -65,7 +65,7 @@ class ExecutionMode(Experiment):
         _leave_gpus_alone()
         yield Note("progress", "Checking that all ways learn the same")
         job = Job(self.model, self.batch, self.epoch)
-        refused = alike(self._ways, xla=fits.uses_xla(job.network()))
+        refused = alike(self._ways, xla=ways.uses_xla(job.network()))
         able = [
             way
             for way in self._ways.values()

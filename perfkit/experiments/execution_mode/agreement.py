@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 from typing import TYPE_CHECKING, Any
 
-from perfkit.experiments.shared import loop_job as jobs
+from perfkit.experiments.shared import loops
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perfkit.experiments.execution_mode.ways import Way
-    from perfkit.experiments.shared.loop_job import Feed, Job
+    from perfkit.experiments.shared.loops import Feed, Job
 
     Weights = NDArray[np.float64]
 
@@ -48,14 +48,14 @@ def expected(job: Job, feed: Feed) -> Weights:
     """How far the weights move in ``job.steps`` steps of plain gradient descent."""
     import tensorflow as tf
 
-    network, loss_of = job.network(), jobs.loss_function()
+    network, loss_of = job.network(), loops.loss_function()
     start = _weights(network)
     for features, labels in job.batches(feed):
         with tf.GradientTape() as tape:
             loss = loss_of(labels, network(features, training=True))
         slopes = tape.gradient(loss, network.trainable_variables)
         for weight, slope in zip(network.trainable_variables, slopes, strict=True):
-            weight.assign_sub(jobs.LEARNING_RATE * slope)
+            weight.assign_sub(loops.LEARNING_RATE * slope)
     return _weights(network) - start
 
 

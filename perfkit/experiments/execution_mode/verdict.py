@@ -1,32 +1,168 @@
-"""What the timings of several ways to execute a training mean, in words.
-
-Everything is read from a ``Measurement`` and nothing else, so that a verdict can be
-worked out again from what was saved.
-"""
+"""What the ways to run a step mean."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.experiments.execution_mode import facts
-from perfkit.experiments.execution_mode.ways import FIT, REMEDIES, UNWATCHED, WAYS
+from perfkit.experiments.execution_mode.ways import (
+    BY_DEFAULT,
+    FIT,
+    REMEDIES,
+    UNWATCHED,
+    VALIDATION_SHARE,
+    WAYS,
+)
+from perfkit.experiments.shared.loops import NOTE
 from perfkit.experiments.shared.words import (
+    failures,
     interval,
     listed,
     longer,
+    noise,
     quoted,
     ratio,
     rounds,
 )
 from perfkit.findings.record import Verdict
-from perfkit.measure.pay_back import pay_back
+from perfkit.measure.pay_back import pay_back, typical
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from perfkit.experiments.execution_mode.ways import Kind
     from perfkit.measure.measurement import Measurement
+    from perfkit.measure.pay_back import PayBack
     from perfkit.measure.statistics import Comparison, Timing
+
+
+def grounds(measured: Measurement, *, batch: int, epoch: int) -> tuple[str, ...]:
+    """The facts that a verdict rests on."""
+    return (
+        *noise(measured),
+        *_calls(measured, batch),
+        *_pay_backs(measured, batch),
+        *_by_default(measured),
+        *_retraced(measured),
+        *_remedies(measured),
+        *_prices(measured, epoch),
+        *failures(measured),
+    )
+
+
+def of_kind(measured: Measurement, kind: Kind) -> tuple[str, ...]:
+    """The timed ways of a kind, in their usual order."""
+    timed = {timing.variant for timing in measured.timings}
+    return tuple(w.name for w in WAYS.values() if w.kind == kind and w.name in timed)
+
+
+def paying(paid: PayBack, batch: int) -> str:
+    """When a mode has paid back, after "it"."""
+    if paid.paying == "at once":
+        return "is ahead from its first call on"
+    if paid.examples is None:
+        return (
+            "never pays back, because its steps are slower"
+            if paid.paying == "never"
+            else "is not shown to pay back"
+        )
+    return f"has paid back after {paid.steps(batch)}"
+
+
+def traces(measured: Measurement, name: str) -> dict[str, Any]:
+    """How often a way's step was called and traced, over all trials, and why."""
+    told = [t.notes[NOTE] for t in measured.of(name) if NOTE in t.notes]
+    causes = [cause for one in told for cause in one["because"]]
+    return {
+        "steps": sum(one["steps"] for one in told),
+        "traces": sum(one["traces"] for one in told),
+        "trials": len(told),
+        "because": list(dict.fromkeys(causes)),
+    }
+
+
+def slowdown(compared: Comparison) -> str:
+    """A comparison as the time that the variant's work takes, in words."""
+    times, sure = longer(compared)
+    return f"{times} times as long ({sure})"
+
+
+def _calls(measured: Measurement, batch: int) -> Iterator[str]:
+    told = []
+    for name in of_kind(measured, "mode"):
+        known, timing = typical(measured, name), measured.timing(name)
+        if known and timing:
+            first = units.seconds(timing.first_call_s)
+            told.append(f"{quoted(name)} {first}, {units.seconds(known.each * batch)}")
+    if told:
+        yield f"First call and steady step: {'; '.join(told)}."
+
+
+def _pay_backs(measured: Measurement, batch: int) -> Iterator[str]:
+    for name in of_kind(measured, "mode"):
+        paid = pay_back(measured, name, measured.baseline)
+        if paid and name != measured.baseline:
+            yield (
+                f"Against {quoted(measured.baseline)}, {quoted(name)} "
+                f"{paying(paid, batch)}."
+            )
+
+
+def _by_default(measured: Measurement) -> Iterator[str]:
+    told = [t.notes[BY_DEFAULT] for t in measured.trials if BY_DEFAULT in t.notes]
+    if told:
+        uses = "compiles with XLA" if told[-1] else "uses no XLA"
+        yield (
+            f'{quoted(FIT)} is what `compile` gives by default, `jit_compile="auto"`: '
+            f"here Keras {uses} then. It uses XLA where TensorFlow has another device "
+            "than the processor and every layer of the model can be compiled."
+        )
+
+
+def _retraced(measured: Measurement) -> Iterator[str]:
+    for name in of_kind(measured, "retracing"):
+        seen = traces(measured, name)
+        if not seen["trials"]:
+            continue
+        times = "once" if seen["traces"] == 1 else f"{seen['traces']} times"
+        trials = f"{seen['trials']} trials" if seen["trials"] > 1 else "one trial"
+        cause = f" ({seen['because'][0]})" if seen["because"] else ""
+        yield (
+            f"{quoted(name)} was traced {times} in {seen['steps']:,} steps in {trials}"
+            f"{cause}."
+        )
+
+
+def _remedies(measured: Measurement) -> Iterator[str]:
+    for guilty, remedy in REMEDIES.items():
+        compared = measured.compare(remedy, guilty)
+        if compared:
+            yield (
+                f"{quoted(remedy)} runs at {units.ratio(compared.ratio)} the rate of "
+                f"{quoted(guilty)} ({interval(compared)}; {compared.judgement})."
+            )
+
+
+def _prices(measured: Measurement, epoch: int) -> Iterator[str]:
+    watched = [n for n in of_kind(measured, "observer") if n != UNWATCHED]
+    for name in watched:
+        compared = measured.compare(name, UNWATCHED)
+        if compared:
+            yield (
+                f"With {quoted(name)} the same training takes {slowdown(compared)}: "
+                f"{_price(compared)}."
+            )
+    if watched:
+        yield (
+            f"An epoch had {epoch} steps here; what works at its end costs less the "
+            f"longer it is. Validation looked at {max(1, epoch // VALIDATION_SHARE)} "
+            "batches."
+        )
+
+
+def _price(compared: Comparison) -> str:
+    return "a cost that is shown" if compared.verdict == "slower" else compared.verdict
+
 
 # What to write instead of what is traced again and again.
 _TRACED_ONCE = {
@@ -57,13 +193,13 @@ def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
         batch: Examples in a batch.
         epoch: Steps in an epoch that observers watch.
     """
-    modes = facts.of_kind(measured, "mode")
-    because = facts.because(measured, batch=batch, epoch=epoch)
+    modes = of_kind(measured, "mode")
+    because = grounds(measured, batch=batch, epoch=epoch)
     if len(modes) > 1:
         return _of_modes(measured, modes, because, batch)
     if guilty := _compared(measured, {name: WAYS[name].against for name in REMEDIES}):
         return _of_retracing(measured, guilty, because)
-    observers = facts.of_kind(measured, "observer")
+    observers = of_kind(measured, "observer")
     if watched := _compared(measured, dict.fromkeys(observers, UNWATCHED)):
         return _of_observers(measured, watched, because)
     return Verdict(
@@ -86,7 +222,7 @@ def _of_modes(
             next=_tied_with(measured, ties)[1] or _stay(compared, baseline),
         )
     paid = pay_back(measured, best.variant, baseline)
-    pays = f"; it {facts.paying(paid, batch)}" if paid else ""
+    pays = f"; it {paying(paid, batch)}" if paid else ""
     return Verdict(
         headline=(
             f"{quoted(best.variant)} trains fastest here{_tied(ties)}: "
@@ -176,7 +312,7 @@ def _of_retracing(
             next=quieter or "Look at how often each was traced, and at its first call.",
         )
     worst = min(slower, key=lambda found: found.ratio)
-    seen = facts.traces(measured, worst.variant)
+    seen = traces(measured, worst.variant)
     return Verdict(
         headline=(
             f"{quoted(worst.variant)} costs most{_as_dear(measured, worst, slower)}: "
@@ -219,7 +355,7 @@ def _of_observers(
         headline=(
             f"{quoted(dearest.variant)} is the most expensive observer here"
             f"{_as_dear(measured, dearest, slower)}: with it the same training takes "
-            f"{facts.slowdown(dearest)}, over {rounds(dearest)}."
+            f"{slowdown(dearest)}, over {rounds(dearest)}."
         ),
         because=because,
         next=_cheaper(dearest.variant),

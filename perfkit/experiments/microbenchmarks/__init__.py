@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from perfkit.errors import PerfkitError
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.microbenchmarks import (
-    clock,
-    dispatch,
-    images,
-    interpreter,
-    pipeline,
-    transfers,
-)
+from perfkit.experiments.microbenchmarks import probes as parts
 from perfkit.experiments.microbenchmarks.verdict import CORES, IMAGE_BYTES, judge
 from perfkit.experiments.parameters import Choice, Folder
 from perfkit.experiments.shared import cores, peaks
@@ -94,7 +87,10 @@ class MachineLadder(Experiment):
             # A GPU that is taken here is missed by a trial.
             without_gpus()
         # The other rungs need none of what cannot be made.
-        for make, names in ((self._read, (disk.NAME,)), (self._decoded, images.NAMES)):
+        for make, names in (
+            (self._read, (disk.NAME,)),
+            (self._decoded, parts.NAMES),
+        ):
             if not self._asks_for(names):
                 continue
             try:
@@ -104,7 +100,7 @@ class MachineLadder(Experiment):
         yield Note("progress", "Working out what is possible in theory")
         yield Note(REFUSED, refused | self._out_of_reach())
         card = next(iter(gpus_here()[0]), None)
-        here = peaks.hardware(Path("/"), cores.granted(), clock.hertz(), card)
+        here = peaks.hardware(Path("/"), cores.granted(), parts.hertz(), card)
         yield Note(CORES, here.cores)
         yield Note(rungs.NOTE, rungs.note(self._rungs(whats, here)))
 
@@ -120,14 +116,18 @@ class MachineLadder(Experiment):
     def _probes(self) -> tuple[Probe, ...]:
         """The probes asked for, and the baseline, in the ladder's order."""
         by_group = {
-            "interpreter": interpreter.PROBES,
-            "arrays": (*interpreter.ARRAYS, *products.NUMPY),
+            "interpreter": parts.INTERPRETER,
+            "arrays": (*parts.ARRAYS, *products.NUMPY),
             "memory": memory.probes(),
             "disk": (disk.probe(self.data),),
-            "images": images.PROBES,
-            "pipeline": pipeline.PROBES,
-            "tensorflow": (*dispatch.PROBES, *products.CPU, *convolutions.CPU),
-            "gpu": (*gpu.PROBES, *transfers.PROBES) if gpus_here()[0] else (),
+            "images": parts.IMAGES,
+            "pipeline": parts.PIPELINE,
+            "tensorflow": (
+                *parts.DISPATCH,
+                *products.CPU,
+                *convolutions.CPU,
+            ),
+            "gpu": (*gpu.PROBES, *parts.TRANSFERS) if gpus_here()[0] else (),
             "heat": gpu.HEAT if gpus_here()[0] else (),
         }
         return tuple(
@@ -148,7 +148,7 @@ class MachineLadder(Experiment):
 
     def _decoded(self) -> Generator[Note, None, dict[str, str]]:
         """Draw what is decoded; the notes tell how large its files are."""
-        found = yield from images.made()
+        found = yield from parts.made()
         yield Note(IMAGE_BYTES, sum(found.sizes) // len(found.sizes))
         return {}
 

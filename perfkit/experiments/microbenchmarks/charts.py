@@ -1,15 +1,140 @@
-"""The charts that only findings of this question have."""
+"""The chart of how fast each part of the machine is."""
 
 from __future__ import annotations
 
+import functools
+import itertools
 from typing import TYPE_CHECKING
 
+from perfkit import units
+from perfkit.charts import canvas, rows, scales
+from perfkit.charts.canvas import BLUE, SMALL
 from perfkit.charts.kind import Kind
-from perfkit.experiments.microbenchmarks.ladder_chart import ladder
-from perfkit.findings.rungs import is_ladder
+from perfkit.charts.svg import INK
+from perfkit.findings.rungs import is_ladder, rungs
+from perfkit.findings.standing import of_limit, rate, standings
+from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+    from perfkit.charts.figure import Figure
     from perfkit.findings.record import Finding
+    from perfkit.findings.standing import Standing
+
+
+# A rung is one line, so its row is lower than one that has a second.
+_HEIGHT = 0.72
+_LONGEST = 62
+
+
+def ladder(finding: Finding) -> Figure:
+    """Draw each rung's rate, as a share of its limit where there is one."""
+    stood = standings(finding)
+    title = f"{plain(finding.experiment, 40)}: how fast each part is"
+    if not rungs(finding.notes) or not stood:
+        return canvas.message(title, "This finding holds no rungs.")
+    shown = list(_rows(stood))
+    lines = canvas.caption_lines(list(_caption(stood)))
+    inner, height = canvas.frame(_HEIGHT * len(shown), lines)
+
+    def draw(drawing: Drawing) -> None:
+        names = [text if one is None else rows.name(text) for text, one in shown]
+        said = [(_beside(one), "") for _, one in shown]
+        axes = rows.axes(drawing, names, inner, right=rows.room(said))
+        _set_scale(axes, stood)
+        for row, (_, one) in enumerate(shown):
+            if one is None:
+                axes.get_yticklabels()[row].set_fontweight("bold")
+            else:
+                _draw_row(axes, row, one, finding)
+                rows.beside(axes, row, said[row][0])
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    return canvas.drawn(height, f"{title}. {_in_words(finding, stood)}", draw)
+
+
+def _rows(stood: tuple[Standing, ...]) -> Iterator[tuple[str, Standing | None]]:
+    """The name of each group, then its rungs."""
+    for group, members in itertools.groupby(stood, key=lambda s: s.group):
+        if group:
+            yield group, None
+        yield from ((standing.variant, standing) for standing in members)
+
+
+def _set_scale(axes: Axes, stood: tuple[Standing, ...]) -> None:
+    # Limits rest on clocks that may be higher: what is beyond one is drawn at it.
+    axes.set_xlim(0, 1)
+    if not any(s.timing and s.limit for s in stood):
+        axes.xaxis.set_visible(False)
+        axes.spines["bottom"].set_visible(False)
+        return
+    scales.put(axes, [0.0, 0.25, 0.5, 0.75, 1.0], units.percent)
+    axes.set_xlabel("share of what is possible in theory")
+
+
+def _draw_row(axes: Axes, row: int, standing: Standing, finding: Finding) -> None:
+    timing, limit = standing.timing, standing.limit
+    if timing is None:
+        rows.within(axes, row, plain(standing.problem, _LONGEST))
+        return
+    if limit is None:
+        rung = rungs(finding.notes).get(standing.variant)
+        words = plain(rung.what if rung else "", _fitting(axes))
+        canvas.note(axes, words, (0, row), (4, 0), in_row=True, fontsize=SMALL)
+        return
+    share, low, high = (
+        min(value / limit, 1.0) for value in (timing.rate, timing.low, timing.high)
+    )
+    axes.barh(row, share, height=0.5, color=BLUE, alpha=0.75, lw=0)
+    axes.hlines(row, low, high, colors=INK, lw=1.6)
+    axes.vlines(1, row - 0.45, row + 0.45, colors=INK, lw=2)
+
+
+def _fitting(axes: Axes) -> int:
+    """How many characters fit into a row."""
+    share = axes.get_position().width
+    return max(10, int(share * canvas.WIDTH / canvas.text_width(["x"], SMALL)))
+
+
+def _beside(standing: Standing | None) -> str:
+    if standing is None or standing.timing is None:
+        return ""
+    timing = standing.timing
+    return units.spread(
+        timing.rate,
+        timing.low,
+        timing.high,
+        functools.partial(units.rate, unit=standing.unit),
+    )
+
+
+def _caption(stood: tuple[Standing, ...]) -> Iterator[str]:
+    if any(s.timing and s.limit for s in stood):
+        yield "bar: share of the limit in theory that is reached"
+        yield "upright line: that limit"
+        yield "thin line: 95 % interval"
+    if any(s.timing and s.limit is None for s in stood):
+        yield "without a bar: no limit is known, and what is done is said"
+
+
+def _in_words(finding: Finding, stood: tuple[Standing, ...]) -> str:
+    said = [_sentence(standing) for standing in stood]
+    limits = [rung.limit_from for rung in rungs(finding.notes).values()]
+    said += [f"A limit: {words}" for words in dict.fromkeys(filter(None, limits))]
+    return ". ".join(said) + "."
+
+
+def _sentence(standing: Standing) -> str:
+    name = plain(standing.variant, 60)
+    if standing.timing is None:
+        return f"{name} {standing.problem.rstrip('.')}"
+    return ", ".join(filter(None, (f"{name} {rate(standing)}", of_limit(standing))))
+
 
 KINDS: dict[str, Kind[Finding]] = {
     "ladder": Kind(

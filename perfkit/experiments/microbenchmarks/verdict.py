@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.experiments.microbenchmarks import dispatch, images, transfers
+from perfkit.experiments.microbenchmarks import probes
 from perfkit.experiments.shared import probe_disk as disk
 from perfkit.experiments.shared import probe_gpu as gpu
 from perfkit.experiments.shared import probe_products as products
@@ -33,7 +33,7 @@ _WEAK = 0.5
 # A library that does less than so much of what another does is not worth its use.
 _WORSE = 0.7
 # What a sound GPU does at more than half of its limit.
-_REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, gpu.CLOCK, *transfers.PINNED)
+_REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, gpu.CLOCK, *probes.PINNED)
 # Other programs that keep more of the cores busy than this make a part look weak.
 _BUSY = 0.1
 _QUIET = "Close what else keeps the cores busy, then measure again."
@@ -155,7 +155,7 @@ def _not_scaling(measured: Measurement) -> Iterator[Weak]:
     pairs = (
         (products.NUMPY_ONE, products.BASELINE),
         (products.TENSORFLOW_ONE, products.TENSORFLOW),
-        (images.ONE_CORE, images.ALL_CORES),
+        (probes.ONE_CORE, probes.ALL_CORES),
     )
     for one, every in pairs:
         found = _ratio(measured, every, one)
@@ -182,7 +182,7 @@ def _slow_library(measured: Measurement) -> Iterator[Weak]:
 def _slow_disk(measured: Measurement) -> Iterator[Weak]:
     """The disk gives fewer photographs than the cores decode."""
     size = measured.notes.get(IMAGE_BYTES)
-    disk_rate, decoded = _known(measured, disk.NAME), _known(measured, images.ALL_CORES)
+    disk_rate, decoded = _known(measured, disk.NAME), _known(measured, probes.ALL_CORES)
     if not size or disk_rate is None or decoded is None:
         return
     if disk_rate.high / size < decoded.low:
@@ -203,7 +203,7 @@ def _facts(measured: Measurement, weak: list[Weak]) -> Iterator[str]:
     if where:
         yield f"The limit in theory: {where}."
     yield from _compared(measured)
-    call = _known(measured, dispatch.GRAPH_CALL)
+    call = _known(measured, probes.GRAPH_CALL)
     if call:
         times = 1 / call.rate, 1 / call.high, 1 / call.low
         yield (
@@ -217,8 +217,8 @@ def _facts(measured: Measurement, weak: list[Weak]) -> Iterator[str]:
 
 def _copies(measured: Measurement) -> Iterator[str]:
     """What the smallest copy to the GPU takes, over the trials that looked."""
-    for name in transfers.TO_GPU:
-        notes = (trial.notes.get(transfers.BY_SIZE) for trial in measured.of(name))
+    for name in probes.TO_GPU:
+        notes = (trial.notes.get(probes.BY_SIZE) for trial in measured.of(name))
         spent = [min(told.values()) for told in notes if told]
         if spent:
             yield (

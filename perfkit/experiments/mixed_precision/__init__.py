@@ -16,20 +16,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.mixed_precision.facts import beforehand
-from perfkit.experiments.mixed_precision.foreseen import foreseen, known
-from perfkit.experiments.mixed_precision.verdict import judge
+from perfkit.experiments.mixed_precision.numbers import foreseen, known
+from perfkit.experiments.mixed_precision.verdict import beforehand, judge
 from perfkit.experiments.parameters import Choice, Range
-from perfkit.experiments.shared import precision_hardware as hardware
-from perfkit.experiments.shared import precision_work as work
+from perfkit.experiments.shared import precision as formats
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import (
     FLOAT16,
     FLOAT32,
     GROUPS,
     PRECISIONS,
+    unavailable,
 )
-from perfkit.experiments.shared.precision_expectations import unavailable
 from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tries import Try
@@ -83,12 +81,12 @@ class MixedPrecision(Experiment):
         able = [one for one in self._precisions if self._learns(one, timed)]
         for seed in range(1, self.seeds + 1):
             for name in able:
-                learnt = functools.partial(work.learning, self.model, name, seed)
+                learnt = functools.partial(formats.learning, self.model, name, seed)
                 called = f"learning in {name}, seed {seed}"
                 yield Try(name=called, work=learnt, seconds=_LEARNING_S)
             if seed == 1 and FLOAT16 in self._precisions:
                 model = self.model if FLOAT16 in timed else _SHOWS_SCALE
-                scaled = functools.partial(work.scaling, model, seed)
+                scaled = functools.partial(formats.scaling, model, seed)
                 yield Try(name="the loss scale", work=scaled, seconds=_LEARNING_S)
 
     def verdict(self, measured: Measurement) -> Verdict:
@@ -104,14 +102,14 @@ class MixedPrecision(Experiment):
     def _arm(self, precision: Precision) -> Arm:
         against = precision.against
         trained = functools.partial(
-            work.training, self.model, precision.name, self.batch
+            formats.training, self.model, precision.name, self.batch
         )
         return Arm(
             precision.name,
             trained,
             precision.changes,
             against if against in self._precisions else FLOAT32,
-            unavailable(precision, hardware.here()),
+            unavailable(precision, formats.here()),
         )
 
     def _learns(self, name: str, timed: set[str]) -> bool:

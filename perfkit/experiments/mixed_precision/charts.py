@@ -1,15 +1,199 @@
-"""The charts that only findings of this question have."""
+"""The charts of what each precision learns."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from perfkit import units
+from perfkit.charts import canvas, curves, scales
+from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.kind import Kind
-from perfkit.experiments.mixed_precision.losses_chart import learnt, losses
-from perfkit.experiments.mixed_precision.scale_chart import has_scale, loss_scale
+from perfkit.charts.svg import INK
+from perfkit.experiments.mixed_precision import numbers
+from perfkit.experiments.shared.precision import FLOAT32
+from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+    from numpy.typing import NDArray
+
+    from perfkit.charts.figure import Figure
+    from perfkit.experiments.mixed_precision.numbers import Pairs, Scale
     from perfkit.findings.record import Finding
+
+
+# Told apart by their dashes as well; float32 is a plain line.
+_LOOKS = ((BLUE, (0, (5, 2))), (GREEN, (0, (1, 1.5))), (RED, (0, (4, 2, 1, 2))))
+_MORE = (GREY, (0, (8, 3)))
+_MIDDLE = 330
+_NAMES = 170
+_LARGEST_LOSS = 1e6
+
+
+def losses(finding: Finding) -> Figure:
+    """Draw the losses of every precision, and what each adds to those of float32."""
+    title = f"{plain(finding.experiment, 40)}: does each precision learn the same?"
+    found = learnt(finding)
+    if not found:
+        return canvas.message(title, "No two precisions learnt from the same weights.")
+    lines = canvas.caption_lines(
+        [
+            "line: mean over the seeds; band: from the lowest to the highest",
+            "left: loss of examples when they are seen first, for seeds that all had",
+            f"right: what it adds to the loss of {FLOAT32} with the same seed",
+        ]
+    )
+
+    def draw(drawing: Drawing) -> None:
+        gap = canvas.WIDTH - _MIDDLE
+        left = curves.axes(drawing, "loss", left=52, right=gap + 14)
+        right = curves.axes(drawing, "", left=_MIDDLE + 52, right=_NAMES)
+        canvas.note(right, f"added to the loss of {FLOAT32}", (0, 1), (-40, 12))
+        longest = max(found, key=lambda one: len(one.steps))
+        _band(left, longest.steps, longest.usual[_shared(longest, found)], INK, "-")
+        for one, (colour, dashes) in zip(found, (*_LOOKS, _MORE), strict=False):
+            _band(left, one.steps, one.losses[_shared(one, found)], colour, dashes)
+            _band(right, one.steps, one.apart, colour, dashes)
+        right.axhline(0, color=INK, lw=1.2)
+        _ends(left, right, found)
+        _name(right, found)
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    said = ". ".join(_losses_in_words(one) for one in found)
+    return canvas.drawn(curves.height(lines), f"{title}. {said}.", draw)
+
+
+def learnt(finding: Finding) -> tuple[Pairs, ...]:
+    """The precisions that can be held against float32, as many as can be told apart."""
+    sound = (
+        one
+        for one in numbers.pairs(numbers.curves(finding.trials))
+        if max(np.abs(one.losses).max(), one.usual.max()) < _LARGEST_LOSS
+    )
+    return tuple(sound)[: len(_LOOKS) + 1]
+
+
+def _shared(one: Pairs, found: Sequence[Pairs]) -> list[int]:
+    """The rows whose seed all have: other seeds would draw other lines."""
+    seeds = set(one.seeds).intersection(*(other.seeds for other in found))
+    rows = range(len(one.seeds))
+    return [row for row in rows if one.seeds[row] in seeds] or list(rows)
+
+
+def _band(
+    axes: Axes,
+    steps: Sequence[int],
+    rows: NDArray[np.float64],
+    colour: str,
+    dashes: Any,
+) -> None:
+    axes.fill_between(
+        steps, rows.min(axis=0), rows.max(axis=0), color=colour, alpha=0.15, lw=0
+    )
+    style = {"color": colour, "ls": dashes, "lw": 1.8}
+    axes.plot(steps, rows.mean(axis=0), **style)
+
+
+def _ends(left: Axes, right: Axes, found: Sequence[Pairs]) -> None:
+    high = max(float(max(one.losses.max(), one.usual.max())) for one in found)
+    curves.even(left, max(high, 1e-6), units.significant)
+    far = max(max(float(np.abs(one.apart).max()) for one in found), 1e-6)
+    right.set_ylim(-1.1 * far, 1.1 * far)
+    curves.ticks(right, scales.even_ticks(-far, far), lambda value: f"{value:+.3g}")
+    last = max(one.steps[-1] for one in found)
+    for axes in (left, right):
+        axes.set_xlim(0, last)
+        axes.set_xlabel("training steps")
+        ticks = scales.even_ticks(0, last)
+        scales.put(axes, ticks[:: 1 + len(ticks) // 6], units.significant)
+
+
+def _name(axes: Axes, found: Sequence[Pairs]) -> None:
+    """A name for each line in the margin, each beside its look."""
+    names = [FLOAT32, *(plain(one.precision, 22) for one in found)]
+    looks = [(INK, "-"), *_LOOKS, _MORE]
+    for row, (name, (colour, dashes)) in enumerate(zip(names, looks, strict=False)):
+        high = 0.95 - 0.1 * row
+        axes.plot(
+            [1.05, 1.2],
+            [high, high],
+            color=colour,
+            ls=dashes,
+            lw=1.8,
+            transform=axes.transAxes,
+            clip_on=False,
+        )
+        canvas.note(axes, name, (1.2, high), (6, 0))
+
+
+def _losses_in_words(one: Pairs) -> str:
+    seeds = len(one.losses)
+    return (
+        f"{plain(one.precision, 40)} in {seeds} pair{'s' if seeds > 1 else ''}: "
+        f"{one.alike}; by step {one.steps[-1]} the loss is "
+        f"{units.significant(float(one.losses[:, -1].mean()))} in the mean, and "
+        f"{units.significant(float(one.usual[:, -1].mean()))} in {FLOAT32}"
+    )
+
+
+def loss_scale(finding: Finding) -> Figure:
+    """Draw the loss scale after each step, with the steps that changed nothing."""
+    title = f"{plain(finding.experiment, 40)}: the loss scale of float16"
+    found = numbers.scale(finding.trials)
+    if found is None:
+        return canvas.message(title, "No training in float16 told its loss scale.")
+    lines = canvas.caption_lines(
+        [
+            "line: what the loss is multiplied by before its gradients are taken",
+            "✕ a step that was skipped: a gradient overflowed, and the scale is halved",
+        ]
+    )
+
+    def draw(drawing: Drawing) -> None:
+        axes = curves.axes(drawing, "loss scale (logarithmic)", right=40)
+        steps = range(len(found.scales))
+        axes.set_yscale("log", base=2)
+        low, high = min(found.scales) / 1.5, max(found.scales) * 1.5
+        axes.set_ylim(low, high)
+        curves.ticks(axes, _powers(low, high), lambda value: f"{value:,.0f}")
+        axes.step(steps, found.scales, where="post", color=BLUE, lw=1.8)
+        at = [found.scales[step - 1] for step in found.skipped]
+        axes.plot(found.skipped, at, "x", color=RED, ms=8, mew=2)
+        axes.set_xlim(0, len(steps) - 1)
+        axes.set_xlabel("training steps")
+        scales.put(axes, scales.even_ticks(0, len(steps) - 1), units.significant)
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    return canvas.drawn(
+        curves.height(lines), f"{title}. {_scale_in_words(found)}", draw
+    )
+
+
+def has_scale(finding: Finding) -> bool:
+    """Whether a training in float16 told its loss scale."""
+    return numbers.scale(finding.trials) is not None
+
+
+def _powers(low: float, high: float) -> list[float]:
+    powers = [2.0**power for power in range(-60, 128) if low <= 2.0**power <= high]
+    return powers[:: 1 + len(powers) // 9]
+
+
+def _scale_in_words(found: Scale) -> str:
+    skipped = len(found.skipped)
+    return (
+        f"In {len(found.scales) - 1} steps it began at {found.scales[0]:,.0f}, reached "
+        f"{max(found.scales):,.0f} and ended at {found.scales[-1]:,.0f}; {skipped} "
+        f"step{' was' if skipped == 1 else 's were'} skipped."
+    )
+
 
 KINDS: dict[str, Kind[Finding]] = {
     "losses": Kind(losses, "Does each learn the same", lambda f: bool(learnt(f))),

@@ -17,7 +17,7 @@ from perfkit.errors import PerfkitError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.reference_trainings import work
 from perfkit.experiments.reference_trainings.verdict import judge
-from perfkit.experiments.shared import precision_hardware as hardware
+from perfkit.experiments.shared import precision
 from perfkit.experiments.shared.precision import FLOAT32
 from perfkit.experiments.shared.reference_jobs import (
     REFERENCES,
@@ -82,7 +82,7 @@ def _in_full(reference: Reference) -> Arm:
         functools.partial(work.fed, reference),
         changes,
         against,
-        not_eligible(reference, hardware.here()),
+        not_eligible(reference, precision.here()),
     )
 
 
@@ -92,7 +92,7 @@ def _resident(reference: Reference) -> Arm:
         functools.partial(work.resident, reference),
         "One batch that is there already, instead of a pipeline.",
         _like(reference, feed="memory", dtype=reference.dtype),
-        not_eligible(reference, hardware.here()),
+        not_eligible(reference, precision.here()),
     )
 
 

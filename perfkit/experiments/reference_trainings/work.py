@@ -17,8 +17,7 @@ from perfkit.experiments.shared import cache, sources
 from perfkit.experiments.shared import probe_disk as disk
 from perfkit.experiments.shared.images import kept, look_at
 from perfkit.experiments.shared.models import MODELS
-from perfkit.experiments.shared.precision import PRECISIONS
-from perfkit.experiments.shared.precision_work import step_of
+from perfkit.experiments.shared.precision import PRECISIONS, step_of
 from perfkit.experiments.shared.probe import calls_of_a_tick
 from perfkit.experiments.shared.reference_jobs import (
     BYTES_ON_DISK,

@@ -16,12 +16,19 @@ from typing import TYPE_CHECKING, Annotated
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Range
-from perfkit.experiments.scaling import agreement, devices, links, names, training
+from perfkit.experiments.scaling import agreement, numbers
+from perfkit.experiments.scaling import work as scaling_work
 from perfkit.experiments.scaling.child import asked
-from perfkit.experiments.scaling.devices import GPU, LOGICAL
-from perfkit.experiments.scaling.job import Job, batch_of, counts, weights
-from perfkit.experiments.scaling.names import FED, LINK, OWN, STRATEGY
+from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY
 from perfkit.experiments.scaling.verdict import judge
+from perfkit.experiments.scaling.work import (
+    GPU,
+    LOGICAL,
+    Job,
+    batch_of,
+    counts,
+    weights,
+)
 from perfkit.experiments.shared import cores
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.probe import without_gpus
@@ -33,7 +40,7 @@ from perfkit.measure.tick import REFUSED, Note
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perfkit.experiments.scaling.devices import Kind
+    from perfkit.experiments.scaling.work import DeviceKind
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
@@ -87,7 +94,7 @@ class Scaling(Experiment):
     @property
     def baseline(self) -> str:  # type: ignore[override]
         """One device without a strategy."""
-        return names.name_of(self._kind, 1)
+        return numbers.name_of(self._kind, 1)
 
     def variants(self) -> Mapping[str, Arm]:
         """Each number of devices as it is, fed, and without the sum of gradients."""
@@ -114,11 +121,11 @@ class Scaling(Experiment):
         # The processes that checked had the GPUs; this one has no use for them.
         without_gpus()
         yield Note(
-            names.NOTE,
+            numbers.NOTE,
             {
                 "weights": weights(self.model),
                 "batches": {str(n): self._job(n).batch for n in self._counts},
-                "link": links.bytes_of_an_example(self._job(max(self._present))),
+                "link": scaling_work.bytes_of_an_example(self._job(max(self._present))),
                 "joined": list(_joined()) if self._kind == GPU else [],
             },
         )
@@ -138,7 +145,7 @@ class Scaling(Experiment):
     def _refuse_missing(self) -> None:
         if self._kind == LOGICAL:
             return
-        seen = asked(devices.usable, agreement.LONGEST_S) or 0
+        seen = asked(scaling_work.usable, agreement.LONGEST_S) or 0
         if seen < self._here:
             raise RunError(
                 f"TensorFlow can use {seen} of {self._here} GPUs here; `perfkit "
@@ -146,7 +153,7 @@ class Scaling(Experiment):
             )
 
     @property
-    def _kind(self) -> Kind:
+    def _kind(self) -> DeviceKind:
         return GPU if self.on == "here" and gpus_here()[0] else LOGICAL
 
     @property
@@ -171,16 +178,16 @@ class Scaling(Experiment):
 
     def _with(self, count: int) -> Iterator[Arm]:
         """The arms of a number of devices, the one the others change first."""
-        job, itself = self._job(count), names.name_of(self._kind, count)
-        together = functools.partial(training.together, job)
+        job, itself = self._job(count), numbers.name_of(self._kind, count)
+        together = functools.partial(scaling_work.together, job)
         if count == 1:
-            alone = functools.partial(training.alone, job)
-            fed = functools.partial(training.alone_and_fed, job, self.image_side)
+            alone = functools.partial(scaling_work.alone, job)
+            fed = functools.partial(scaling_work.alone_and_fed, job, self.image_side)
             yield self._arm(count, "", alone, "One device, no strategy.")
             yield self._arm(count, STRATEGY, together, "MirroredStrategy.", itself)
         else:
-            fed = functools.partial(training.together_and_fed, job, self.image_side)
-            own = functools.partial(training.together, job, summed=False)
+            fed = functools.partial(scaling_work.together_and_fed, job, self.image_side)
+            own = functools.partial(scaling_work.together, job, summed=False)
             yield self._arm(
                 *(count, "", together, "MirroredStrategy over several devices."),
                 self.baseline,
@@ -199,7 +206,7 @@ class Scaling(Experiment):
         why_not = self._why_not(count)
         against = "" if why_not else against
         return Arm(
-            names.name_of(self._kind, count, way), work, changes, against, why_not
+            numbers.name_of(self._kind, count, way), work, changes, against, why_not
         )
 
     def _why_not(self, count: int) -> str:
@@ -210,7 +217,7 @@ class Scaling(Experiment):
 
     def _second(self) -> Arm:
         """What a machine with one GPU cannot show."""
-        name = names.name_of(self._kind, 2)
+        name = numbers.name_of(self._kind, 2)
         return Arm(name, _nothing, "A second GPU.", unavailable=self._why_not(2))
 
     def _link(self) -> Arm:
@@ -219,7 +226,7 @@ class Scaling(Experiment):
         why_not = self._why_not(2)
         return Arm(
             LINK,
-            functools.partial(links.copying, job),
+            functools.partial(scaling_work.copying, job),
             f"Copying from {what} what {job.count} devices sum in a step.",
             unavailable=why_not,
         )
@@ -227,7 +234,7 @@ class Scaling(Experiment):
     def _depending_on(self, count: int) -> tuple[str, ...]:
         """The arms that rest on what several devices learn."""
         ways = (STRATEGY,) if count == 1 else ("", OWN, FED)
-        return tuple(names.name_of(self._kind, count, way) for way in ways)
+        return tuple(numbers.name_of(self._kind, count, way) for way in ways)
 
 
 def _joined() -> tuple[str, ...]:

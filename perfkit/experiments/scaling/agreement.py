@@ -11,7 +11,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.experiments.scaling import devices, feeding, steps
+from perfkit.experiments.scaling import work
 from perfkit.experiments.scaling.child import asked
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from perfkit.experiments.scaling.job import Job
+    from perfkit.experiments.scaling.work import Job
 
     Moved = NDArray[np.float64]
 
@@ -65,13 +65,13 @@ def apart(job: Job, *, summed: bool = True) -> tuple[float, bool]:
     import keras
     import numpy as np
 
-    places = devices.taken(job.kind, job.count)
-    strategy = devices.mirrored(places)
+    places = work.taken(job.kind, job.count)
+    strategy = work.mirrored(places)
     with strategy.scope():
         network = job.network()
     start = _weights(network)
-    step = steps.traced(steps.together(job, network, strategy, summed=summed))
-    step(*feeding.resident_on_each(job, strategy, places))
+    step = work.traced(work.step_of_all(job, network, strategy, summed=summed))
+    step(*work.resident_on_each(job, strategy, places))
     wanted = _wanted(job, places[0])
     moved = [_weights(network, number) - start for number in range(job.count)]
     worst = max(float(np.linalg.norm(one - wanted)) for one in moved)
@@ -87,7 +87,7 @@ def _wanted(job: Job, place: str) -> Moved:
     with tf.device(place):
         network = job.network()
     start = _weights(network)
-    steps.plain(job, network)(*feeding.resident(job, place))
+    work.plain(job, network)(*work.resident(job, place))
     return _weights(network) - start
 
 
@@ -95,7 +95,7 @@ def _weights(network: keras.Model, device: int = 0) -> Moved:
     """All weights that learn, as they are on one of the devices."""
     import numpy as np
 
-    parts = [_part(weight, device) for weight in steps.variables(network)]
+    parts = [_part(weight, device) for weight in work.variables(network)]
     return np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
 
 

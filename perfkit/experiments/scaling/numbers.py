@@ -1,23 +1,57 @@
-"""Speed-up, efficiency, the sum of gradients and the input, with their intervals.
-
-Everything is read from a ``Measurement``: what an arm is, its name tells.
-"""
+"""What a run on several devices shows in numbers."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from perfkit.experiments.scaling import names
-from perfkit.experiments.scaling.devices import LOGICAL
-from perfkit.experiments.scaling.links import traffic
-from perfkit.experiments.scaling.names import FED, LINK, NOTE, OWN, STRATEGY
+from perfkit.experiments.scaling.work import GPU, LOGICAL, DeviceKind, traffic
 from perfkit.measure.estimate import Estimate
 
 if TYPE_CHECKING:
-    from perfkit.experiments.scaling.devices import Kind
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison, Timing
+
+
+# The ways that differ from the plain one.
+STRATEGY, OWN, FED = "strategy", "own gradients", "fed"
+LINK = "the link alone"
+# What preparing told of the run.
+NOTE = "scaling"
+SHARED = (
+    "Logical devices share this processor: this shows how the method works and what "
+    "the strategy itself costs, not what more GPUs would bring."
+)
+_NAME = re.compile(rf"(\d{{1,3}}) (GPU|{LOGICAL})s?(?:, ({STRATEGY}|{OWN}|{FED}))?")
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a name tells: the devices, how many, and the way ("" for the plain one)."""
+
+    kind: DeviceKind
+    count: int
+    way: str
+
+
+def name_of(kind: DeviceKind, count: int, way: str = "") -> str:
+    """What the arm of so many devices is called."""
+    return f"{of(kind, count)}{', ' * bool(way)}{way}"
+
+
+def of(kind: DeviceKind, count: int) -> str:
+    """So many devices, in words."""
+    return f"{count} {kind}{'s' * (count != 1)}"
+
+
+def read(name: str) -> Named | None:
+    """Read the name of an arm; None where it is none of these."""
+    found = _NAME.fullmatch(name)
+    if found is None or int(found[1]) < 1:
+        return None
+    return Named(GPU if found[2] == GPU else LOGICAL, int(found[1]), found[3] or "")
+
 
 _SOUND, _MOST = 1e15, 1e12
 
@@ -112,9 +146,9 @@ class Fed:
         return Estimate(value=1 - c.ratio, low=1 - c.high, high=1 - c.low)
 
 
-def kind(measured: Measurement) -> Kind:
+def kind(measured: Measurement) -> DeviceKind:
     """What the devices of a run are; logical ones where nothing says otherwise."""
-    found = (names.read(arm.name) for arm in measured.arms)
+    found = (read(arm.name) for arm in measured.arms)
     return next((named.kind for named in found if named), LOGICAL)
 
 
@@ -123,7 +157,7 @@ def points(measured: Measurement, way: str = "") -> tuple[Point, ...]:
 
     Without one device that was timed plainly there are none.
     """
-    base = names.name_of(kind(measured), 1)
+    base = name_of(kind(measured), 1)
     if measured.timing(base) is None:
         return ()
     found = list[Point]()
@@ -137,8 +171,8 @@ def points(measured: Measurement, way: str = "") -> tuple[Point, ...]:
 
 def strategy_cost(measured: Measurement) -> Comparison | None:
     """One device with the strategy against one without; None where not timed."""
-    base = names.name_of(kind(measured), 1)
-    found = measured.compare(names.name_of(kind(measured), 1, STRATEGY), base)
+    base = name_of(kind(measured), 1)
+    found = measured.compare(name_of(kind(measured), 1, STRATEGY), base)
     return found if _is_fair(found) else None
 
 
@@ -148,7 +182,7 @@ def sums(measured: Measurement) -> tuple[Sum, ...]:
     found = list[Sum]()
     for count, timing in _timed(measured, ""):
         batch = _count_in(told.get("batches"), str(count))
-        own = measured.compare(timing.variant, names.name_of(of, count, OWN))
+        own = measured.compare(timing.variant, name_of(of, count, OWN))
         if own is None or not batch or not _is_fair(own) or not _is_sound(timing.rate):
             continue
         moved = traffic(_count_in(told, "weights"), of, count)
@@ -168,7 +202,7 @@ def fed(measured: Measurement) -> tuple[Fed, ...]:
     """What input takes, for each number of devices that was timed both ways."""
     found = list[Fed]()
     for count, got in _timed(measured, FED):
-        wanted = measured.timing(names.name_of(kind(measured), count))
+        wanted = measured.timing(name_of(kind(measured), count))
         against = wanted and measured.compare(got.variant, wanted.variant)
         if wanted and against and _is_fair(against) and _is_sound(got.rate):
             found.append(Fed(count=count, wanted=wanted, got=got, against=against))
@@ -195,7 +229,7 @@ def joined(measured: Measurement) -> tuple[str, ...]:
 def _timed(measured: Measurement, way: str) -> list[tuple[int, Timing]]:
     """The timings of a way of the run's devices, the fewest first."""
     of = kind(measured)
-    found = ((names.read(t.variant), t) for t in measured.timings)
+    found = ((read(t.variant), t) for t in measured.timings)
     mine = [(n.count, t) for n, t in found if n and n.kind == of and n.way == way]
     return sorted(mine, key=lambda one: one[0])
 
@@ -245,3 +279,41 @@ def _is_fair(compared: Comparison | None) -> bool:
 def _is_sound(*values: float) -> bool:
     """Whether a machine may do so much; a file may hold anything."""
     return all(1 / _SOUND < value < _SOUND for value in values)
+
+
+What = Literal["input", "sum", "neither"]
+_WORTH_NAMING = 0.10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """What holds up so many devices that are fed from the pipeline.
+
+    Attributes:
+        count: How many.
+        what: The larger of the two costs that are shown; ``"neither"`` where none is.
+        share: Of the step that it is a part of.
+    """
+
+    count: int
+    what: What
+    share: float = 0.0
+
+
+def limits(measured: Measurement) -> tuple[Limit, ...]:
+    """What holds up each number of devices that was timed fed."""
+    summed = {one.count: one for one in sums(measured)}
+    every = fed(measured)
+    return tuple(_limit(one, summed.get(one.count)) for one in every)
+
+
+def _limit(at: Fed, summed: Sum | None) -> Limit:
+    by_input = at.share.value if at.against.verdict == "slower" else 0.0
+    by_sum = summed.share.value if summed and summed.seen.low > 0 else 0.0
+    # A share of the longer, fed step against one of the shorter: in the same seconds.
+    of_sum = by_sum * (1 - by_input)
+    if max(by_input, of_sum) < _WORTH_NAMING:
+        return Limit(count=at.count, what="neither")
+    if by_input >= of_sum:
+        return Limit(count=at.count, what="input", share=by_input)
+    return Limit(count=at.count, what="sum", share=by_sum)

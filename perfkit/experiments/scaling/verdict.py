@@ -1,26 +1,134 @@
-"""What a run on several devices means, in one sentence.
-
-Everything is read from a ``Measurement`` and nothing else, so that a verdict can be
-worked out again from what was saved.
-"""
+"""What a run on several devices means."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.experiments.scaling import facts, names, numbers
+from perfkit.experiments.scaling import numbers
 from perfkit.experiments.scaling.agreement import LEARNS_OTHERWISE
-from perfkit.experiments.scaling.devices import GPU
-from perfkit.experiments.scaling.limits import limits
-from perfkit.experiments.scaling.names import SHARED
-from perfkit.experiments.shared.words import brief, interval, ratio
+from perfkit.experiments.scaling.numbers import SHARED, limits
+from perfkit.experiments.scaling.work import GPU
+from perfkit.experiments.shared.words import (
+    brief,
+    failures,
+    interval,
+    noise,
+    quoted,
+    ratio,
+)
 from perfkit.findings.record import Verdict
 
 if TYPE_CHECKING:
-    from perfkit.experiments.scaling.numbers import Point
+    from collections.abc import Callable, Iterator
+
+    from perfkit.experiments.scaling.numbers import Fed, Limit, Point, Sum
+    from perfkit.measure.estimate import Estimate
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
+
+
+def grounds(measured: Measurement) -> Iterator[str]:
+    """The facts that a verdict rests on."""
+    yield from noise(measured)
+    yield from _efficiency(measured)
+    yield from _strategy(measured)
+    yield from _link(measured)
+    yield from (_summed(one, measured) for one in numbers.sums(measured))
+    yield from map(_fed, numbers.fed(measured))
+    yield from _limits(measured)
+    yield from failures(measured)
+
+
+def between(found: Estimate, write: Callable[[float], str]) -> str:
+    """A number with the ends of its interval."""
+    return units.between(found.value, found.low, found.high, write)
+
+
+def _efficiency(measured: Measurement) -> Iterator[str]:
+    of = numbers.kind(measured)
+    more = [point for point in numbers.points(measured) if point.speed_up]
+    if not more:
+        return
+    said = "; ".join(
+        f"{numbers.of(of, p.count)} {between(p.efficiency, units.percent)}"
+        for p in more
+    )
+    yield f"Efficiency, the share of so many times one device's rate: {said}."
+    if of != GPU:
+        most = more[-1].count
+        yield (
+            f"They compute on the same cores, so 1/{most}, which is "
+            f"{units.percent(1 / most)}, is what {numbers.of(of, most)} reach where "
+            "sharing costs nothing and one of them keeps all cores busy."
+        )
+
+
+def _strategy(measured: Measurement) -> Iterator[str]:
+    cost = numbers.strategy_cost(measured)
+    if cost is not None:
+        yield (
+            f"The strategy itself: {quoted(cost.variant)} reaches {brief(cost)} of "
+            f"the rate of {quoted(cost.baseline)}."
+        )
+
+
+def _link(measured: Measurement) -> Iterator[str]:
+    rate, is_gpu = numbers.link(measured), numbers.kind(measured) == GPU
+    if rate is not None:
+        how = (
+            "from the first GPU to the second, one way at a time"
+            if is_gpu
+            else "within memory, bytes read and written counted"
+        )
+        yield f"Measured, copying {how}: {between(rate, _bytes_per_second)}."
+    yield from numbers.joined(measured)
+
+
+def _summed(one: Sum, measured: Measurement) -> str:
+    who = numbers.of(numbers.kind(measured), one.count)
+    shown = (
+        f"seen: {between(one.seen, units.seconds)} of a step, "
+        f"{between(one.share, units.percent)} of it"
+    )
+    if one.seen.low <= 0:
+        shown += ", so that none is shown for sure"
+    if one.predicted is None or one.remainder is None:
+        return f"Summing the gradients of {who}, {shown}. Nothing was predicted."
+    expected = between(one.predicted, units.seconds)
+    rest = between(one.remainder, units.seconds)
+    return (
+        f"Summing the gradients of {who}, computed from {units.size(one.moved)} over "
+        f"that link: {expected}; {shown}; not explained by the link: {rest}."
+    )
+
+
+def _fed(one: Fed) -> str:
+    return (
+        f"{quoted(one.got.variant)} reaches {brief(one.against)} of the rate of "
+        f"{quoted(one.wanted.variant)}: {units.rate(one.got.rate)} where "
+        f"{units.rate(one.wanted.rate)} are wanted."
+    )
+
+
+def _limits(measured: Measurement) -> Iterator[str]:
+    found = limits(measured)
+    if found:
+        of = numbers.kind(measured)
+        said = "; ".join(f"{numbers.of(of, one.count)}: {_what(one)}" for one in found)
+        yield f"What holds them up when they are fed: {said}."
+
+
+def _what(limit: Limit) -> str:
+    if limit.what == "neither":
+        return "neither input nor sum is shown to take a tenth of a step"
+    what = "their input" if limit.what == "input" else "the sum of gradients"
+    return f"{what}, {units.percent(limit.share)} of a step"
+
+
+def _bytes_per_second(rate: float) -> str:
+    return units.rate(rate, "B")
+
 
 _BATCHES = {"weak": "each with a batch of its own", "strong": "sharing one batch"}
 _GOOD = 0.9
@@ -34,7 +142,7 @@ def judge(measured: Measurement, scaling: str) -> Verdict:
         measured: The run.
         scaling: ``"weak"`` or ``"strong"``.
     """
-    because = tuple(facts.because(measured))
+    because = tuple(grounds(measured))
     points = numbers.points(measured)
     more = [point for point in points if point.speed_up]
     if more:
@@ -83,8 +191,8 @@ def _of_one(measured: Measurement, because: tuple[str, ...]) -> Verdict:
 def _headline(measured: Measurement, point: Point, scaling: str) -> str:
     if point.speed_up is None:
         return ""
-    who = names.of(numbers.kind(measured), point.count)
-    reached = facts.between(point.efficiency, units.percent)
+    who = numbers.of(numbers.kind(measured), point.count)
+    reached = between(point.efficiency, units.percent)
     return (
         f"{who}, {_BATCHES.get(scaling, 'together')}, {_against_one(point.speed_up)}: "
         f"{reached} of {point.count} times one's rate.{_shared(measured)}"

@@ -1,19 +1,23 @@
-"""What a trial of a batch size does: train, see whether it fits, or learn for real."""
+"""Batches of one network, trained from memory, and the memory they take."""
 
 from __future__ import annotations
 
 import functools
+import math
+import re
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.experiments.shared import held_memory as memory
-from perfkit.experiments.shared import inside_fit
-from perfkit.experiments.shared.learnable import learnable
-from perfkit.experiments.shared.memory_forecast import forecast
-from perfkit.experiments.shared.models import MODELS
+import psutil
+
+from perfkit.experiments.shared import loops
+from perfkit.experiments.shared.models import MODELS, learnable
 from perfkit.measure.tick import READY, Note, Pause, Tick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import keras
     import tensorflow as tf
@@ -22,6 +26,133 @@ if TYPE_CHECKING:
     from perfkit.measure.tick import Yielded
 
     Step = Callable[[Any, Any], object]
+
+_STATUS = Path("/proc/self/status")
+_FIELD = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a process held when it started.
+
+    Attributes:
+        resident: Bytes of private memory.
+        data: Bytes that it had asked for: what a memory limit counts.
+    """
+
+    resident: int
+    data: int
+
+
+def start() -> Start:
+    """Look at this process now."""
+    if not (status := _status()):
+        return Start(psutil.Process().memory_info().rss, 0)
+    return Start(status["RssAnon"], status["VmData"])
+
+
+def above(at_start: Start) -> dict[str, int]:
+    """Bytes above the start: ``resident`` at its peak and, if known, ``data`` now."""
+    if not (status := _status()):
+        return {"resident": max(0, _peak() - at_start.resident)}
+    # The peak holds pages of files as well, which are the libraries' code.
+    of_files = status["RssFile"] + status["RssShmem"]
+    return {
+        "resident": max(0, status["VmHWM"] - of_files - at_start.resident),
+        "data": max(0, status["VmData"] - at_start.data),
+    }
+
+
+def with_gpu(at_start: Start) -> dict[str, int]:
+    """What is above the start here and, as ``gpu_peak``, on the first GPU if any."""
+    import tensorflow as tf
+
+    told = above(at_start)
+    for device in tf.config.list_logical_devices("GPU")[:1]:
+        name = device.name.partition("device:")[2]
+        told["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
+    return told
+
+
+def _status() -> dict[str, int]:
+    """Bytes by the names that Linux has for them; empty elsewhere."""
+    try:
+        text = _STATUS.read_text()
+    except OSError:
+        return {}
+    return {name: 1024 * int(kilobytes) for name, kilobytes in _FIELD.findall(text)}
+
+
+def _peak() -> int:
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+# Their output is their input, seen in another shape.
+_VIEWS = ("InputLayer", "Flatten", "Reshape")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What a training step will hold, in bytes.
+
+    Attributes:
+        weights: The network's variables.
+        gradients: One for each trainable variable.
+        slots: What the optimizer keeps.
+        activations: Of one example: its own numbers and every layer's output.
+    """
+
+    weights: int
+    gradients: int
+    slots: int
+    activations: int
+
+    @property
+    def fixed(self) -> int:
+        """What does not depend on the batch."""
+        return self.weights + self.gradients + self.slots
+
+    def of(self, batch: int) -> int:
+        """All of it for a batch of so many examples."""
+        return self.fixed + batch * self.activations
+
+    def described(self) -> dict[str, int]:
+        """The same as a note that a finding can keep."""
+        return asdict(self)
+
+
+def forecast(network: keras.Model, optimizer: keras.Optimizer) -> Forecast:
+    """Add up a built network and an optimizer that was built for it."""
+    return Forecast(
+        weights=_bytes(network.variables),
+        gradients=_bytes(network.trainable_variables),
+        slots=_bytes(optimizer.variables),
+        activations=_of_example(network.input_shape, "float32")
+        + sum(
+            _of_example(layer.output.shape, layer.compute_dtype)
+            for layer in network.layers
+            if type(layer).__name__ not in _VIEWS
+        ),
+    )
+
+
+def _bytes(variables: Iterable[Any]) -> int:
+    return sum(math.prod(v.shape) * _width(v.dtype) for v in variables)
+
+
+def _of_example(shape: Iterable[int | None], dtype: str) -> int:
+    _, *rest = shape
+    return math.prod(side or 1 for side in rest) * _width(dtype)
+
+
+def _width(dtype: str) -> int:
+    """Bytes of one number, such as 2 for ``"bfloat16"``."""
+    bits = "".join(filter(str.isdigit, str(dtype).rpartition("float")[2]))
+    return max(1, int(bits or 32) // 8)
+
 
 # Longer than any trial: what the end of an epoch costs is another question.
 _ENDLESS = 10**9
@@ -38,7 +169,7 @@ _BETWEEN_LOOKS, _LOOKS = 512, 200
 
 def training(name: str, batch: int) -> Iterator[Yielded]:
     """Train a fresh network on one batch, which is in memory, without an end."""
-    at_start = memory.start()
+    at_start = start()
     made = _built(MODELS[name])
     yield from fitted(*made, _filled(MODELS[name], batch), at_start)
 
@@ -47,7 +178,7 @@ def fitted(
     network: keras.Model,
     optimizer: keras.Optimizer,
     batch: tuple[tf.Tensor, tf.Tensor],
-    at_start: memory.Start,
+    at_start: Start,
     steps: int = _ENDLESS,
 ) -> Iterator[Yielded]:
     """Train with ``fit``, as ``compile`` leaves it, on one batch again and again.
@@ -68,7 +199,7 @@ def fitted(
     )
     yield READY
     left = STEPS_TO_FILL * size
-    for told in inside_fit.ticks(
+    for told in loops.ticks(
         lambda counting: fit(callbacks=[counting]),
         examples=size,
         sync=tf.test.experimental.sync_devices,
@@ -77,12 +208,12 @@ def fitted(
         if left > 0 and isinstance(told, Tick):
             left -= told.examples
             if left <= 0:
-                yield Note("memory", memory.with_gpu(at_start))
+                yield Note("memory", with_gpu(at_start))
 
 
 def fitting(name: str, batch: int) -> Iterator[Yielded]:
     """Train a few steps and end: a batch that gets so far fits."""
-    at_start = memory.start()
+    at_start = start()
     yield Note("batch", batch)
     made = _built(MODELS[name])
     filled = _filled(MODELS[name], batch)

@@ -1,8 +1,4 @@
-"""How fast do this machine's cores decode images when they do nothing else?
-
-One process per core decodes the same files from memory, with the operation that the
-pipelines use. No pipeline that decodes whole images on these cores can be faster.
-"""
+"""Images decoded, mirrored and trained on, as a pipeline does it."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ import struct
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
 from perfkit.experiments.shared import cores
@@ -24,8 +20,14 @@ from perfkit.measure.tick import READY, TICK_S, Tick
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    import keras
+    import numpy as np
+    import tensorflow as tf
+    from numpy.typing import NDArray
+
     from perfkit.experiments.shared.images import Images
     from perfkit.measure.tick import Yielded
+
 
 # Enough files to be worth it, without filling the memory with a folder of huge ones.
 _HELD = 256_000_000
@@ -171,3 +173,158 @@ def _read(counts: mmap.mmap, known: Sequence[int]) -> list[int]:
         raise RunError("One of the processes that decode ended before its time.")
     # A number that is just being written reads as 0 for a moment.
     return [max(pair) for pair in zip(done, known, strict=True)]
+
+
+# Brightness moves by at most this much, of 1.
+BRIGHTNESS = 0.1
+
+
+def draws(rows: int, seed: int = 0) -> NDArray[np.float32]:
+    """Draw the random numbers of ``rows`` images: top, left, mirror and brightness."""
+    import numpy as np
+
+    return np.random.default_rng(seed).random((rows, 4), dtype=np.float32)
+
+
+def corner(shape: tf.Tensor, drawn: tf.Tensor, side: int) -> tf.Tensor:
+    """Top and left of the square to cut from an image of this shape."""
+    import tensorflow as tf
+
+    return tf.cast(drawn[:2] * tf.cast(shape[:2] - side + 1, tf.float32), tf.int32)
+
+
+def cut(image: tf.Tensor, drawn: tf.Tensor, side: int) -> tf.Tensor:
+    """Cut the square out."""
+    import tensorflow as tf
+
+    begin = tf.concat([corner(tf.shape(image), drawn, side), [0]], axis=0)
+    return tf.slice(image, begin, [side, side, 3])
+
+
+def mirror(image: tf.Tensor, drawn: tf.Tensor) -> tf.Tensor:
+    """Mirror the image, or not."""
+    import tensorflow as tf
+
+    return tf.cond(drawn[2] < 0.5, lambda: tf.reverse(image, [1]), lambda: image)
+
+
+def brightness(drawn: tf.Tensor) -> tf.Tensor:
+    """By how much to brighten; for one image, or for a batch of them."""
+    brighter: tf.Tensor = (2 * drawn[..., 3] - 1) * BRIGHTNESS
+    return brighter
+
+
+def scale(image: tf.Tensor) -> tf.Tensor:
+    """Bytes as numbers from 0 to 1."""
+    import tensorflow as tf
+
+    return tf.cast(image, tf.float32) / 255
+
+
+def augment(image: tf.Tensor, drawn: tf.Tensor, side: int) -> tf.Tensor:
+    """All of it, on a decoded image."""
+    return scale(mirror(cut(image, drawn, side), drawn)) + brightness(drawn)
+
+
+def with_numpy(
+    image: NDArray[np.uint8], drawn: NDArray[np.float32], side: int
+) -> NDArray[np.float32]:
+    """All of it in NumPy, on whole arrays."""
+    import numpy as np
+
+    square = _square(image, drawn, side)
+    brighter = (2 * drawn[3] - 1) * BRIGHTNESS
+    result: NDArray[np.float32] = square.astype(np.float32) / 255 + brighter
+    return result
+
+
+def by_element(
+    image: NDArray[np.uint8], drawn: NDArray[np.float32], side: int
+) -> NDArray[np.float32]:
+    """All of it in NumPy, one number after another in a Python loop."""
+    import numpy as np
+
+    square = _square(image, drawn, side)
+    brighter = float(2 * drawn[3] - 1) * BRIGHTNESS
+    result = []
+    for pixel in square.ravel().tolist():
+        result.append(pixel / 255 + brighter)
+    return np.array(result, np.float32).reshape(square.shape)
+
+
+def _square(
+    image: NDArray[np.uint8], drawn: NDArray[np.float32], side: int
+) -> NDArray[np.uint8]:
+    # In float32 like TensorFlow, or a square would now and then lie one pixel off.
+    top, left = (
+        int(share * type(share)(length - side + 1))
+        for share, length in zip(drawn[:2], image.shape[:2], strict=True)
+    )
+    square = image[top : top + side, left : left + side]
+    return square[:, ::-1] if drawn[2] < 0.5 else square
+
+
+def small_cnn(side: int, classes: int) -> keras.Model:
+    """Three convolutions and a dense layer: a step takes milliseconds on two cores."""
+    import keras
+
+    layers = keras.layers
+    return keras.Sequential(
+        [
+            keras.Input((side, side, 3)),
+            layers.Conv2D(16, 7, strides=4, padding="same", activation="relu"),
+            layers.Conv2D(32, 3, strides=2, padding="same", activation="relu"),
+            layers.Conv2D(64, 3, strides=2, padding="same", activation="relu"),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(classes),
+        ]
+    )
+
+
+def augmenting(model: keras.Model) -> keras.Model:
+    """Put mirroring and brightening into the model, as its first layers."""
+    import keras
+
+    brightness = keras.layers.RandomBrightness(BRIGHTNESS, value_range=(0, 1))
+    mirror = keras.layers.RandomFlip("horizontal")
+    return keras.Sequential(
+        [keras.Input(model.input_shape[1:]), mirror, brightness, model]
+    )
+
+
+def from_bytes(images: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+    """Scale and brighten a batch of bytes: what a pipeline of bytes leaves to do."""
+    squares, brighter = images
+    return scale(squares) + brighter[:, None, None, None]
+
+
+def step_of(
+    model: keras.Model, prepare: Callable[[Any], Any] | None = None
+) -> Callable[[Any, Any], float]:
+    """Give a function that trains on one batch and waits until that is done.
+
+    Waiting after each step keeps apart what is the model's time and what is the wait
+    for data; work that a device could overlap with copying the next batch is not.
+
+    Args:
+        model: What to train.
+        prepare: What to do with the images first, as part of the step.
+    """
+    import keras
+    import tensorflow as tf
+
+    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    optimizer = keras.optimizers.SGD(0.01)
+    optimizer.build(model.trainable_variables)
+
+    def step(images: Any, labels: tf.Tensor) -> tf.Tensor:
+        if prepare is not None:
+            images = prepare(images)
+        with tf.GradientTape() as tape:
+            loss = loss_of(labels, model(images, training=True))
+        weights = model.trainable_variables
+        optimizer.apply(tape.gradient(loss, weights), weights)
+        return loss
+
+    graph = tf.function(step, autograph=False)
+    return lambda images, labels: float(graph(images, labels))

@@ -1,27 +1,92 @@
-"""The training loop as one writes it oneself: eager, traced, or compiled by XLA.
-
-Every loop takes its batches from the same dataset, as ``fit`` does, and waits for the
-device at the end of a tick only.
-"""
+"""Loops that train, and steps within fit, cut into ticks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from perfkit.experiments.shared import loop_job as jobs
-from perfkit.experiments.shared.traces import Traces, telling
-from perfkit.measure.tick import READY, every
+from perfkit.experiments.shared.models import MODELS
+from perfkit.measure.tick import READY, TICK_S, Note, Pause, Tick, every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import keras
     import tensorflow as tf
+    from numpy.typing import NDArray
 
-    from perfkit.experiments.shared.loop_job import Job
     from perfkit.measure.tick import Yielded
 
     Step = Callable[[Any, Any], tf.Tensor]
+    Array = NDArray[Any]
+
+# So many causes are told; the next ones say the same.
+_TOLD = 4
+NOTE = "traces"
+ANEW = "nothing changed but the function itself, which was made anew"
+
+
+@dataclass
+class Traces:
+    """Counts the traces of one function.
+
+    Attributes:
+        steps: How often the function was called; whoever calls it counts.
+        seen: The arguments of each trace, in words, by the argument's name.
+    """
+
+    steps: int = 0
+    seen: list[dict[str, str]] = field(default_factory=list)
+
+    def step(self, count: int = 1) -> None:
+        """Note that the function was called ``count`` times."""
+        self.steps += count
+
+    def trace(self, **arguments: Any) -> None:
+        """Note a trace; called from within the traced body."""
+        self.seen.append({name: described(one) for name, one in arguments.items()})
+
+    def told(self) -> dict[str, Any]:
+        """What a trial keeps: steps, traces and the causes of the first few."""
+        pairs = zip(self.seen, self.seen[1:], strict=False)
+        causes = [_cause(before, after) for before, after in pairs]
+        return {
+            "steps": self.steps,
+            "traces": len(self.seen),
+            "because": list(dict.fromkeys(causes))[:_TOLD],
+        }
+
+
+def described(argument: Any) -> str:
+    """An argument as tracing sees it: ``"float32[32, 784]"`` or ``"int 7"``."""
+    shape = getattr(argument, "shape", None)
+    if shape is None:
+        return f"{type(argument).__name__} {argument}"
+    sizes = ["?" if size is None else str(size) for size in shape]
+    return f"{argument.dtype.name}[{', '.join(sizes)}]"
+
+
+def telling(
+    ticks: Iterable[Tick | Pause | Note], traces: Traces
+) -> Iterator[Tick | Pause | Note]:
+    """Pass ticks on, and tell of the traces after the first, second, fourth, ..."""
+    passed, due = 0, 1
+    for tick in ticks:
+        yield tick
+        passed += isinstance(tick, Tick)
+        if passed >= due:
+            yield Note(NOTE, traces.told())
+            due *= 2
+
+
+def _cause(before: dict[str, str], after: dict[str, str]) -> str:
+    changed = [name for name in after if after[name] != before.get(name)]
+    if not changed:
+        return ANEW
+    return "; ".join(f"{name}: {before[name]}, then {after[name]}" for name in changed)
 
 
 def eager(job: Job, network: keras.Model) -> Iterator[Yielded]:
@@ -42,7 +107,7 @@ def compiled(job: Job, network: keras.Model) -> Iterator[Yielded]:
 
 
 def traced(
-    job: Job, network: keras.Model, *, feed: jobs.Feed = "even", **options: Any
+    job: Job, network: keras.Model, *, feed: Feed = "even", **options: Any
 ) -> Iterator[Yielded]:
     """Train with a step that is a ``tf.function``.
 
@@ -86,7 +151,7 @@ def step_of(network: keras.Model) -> Step:
     """Give the plain Python function that trains on one batch."""
     import tensorflow as tf
 
-    optimizer, loss_of = jobs.optimizer_for(network), jobs.loss_function()
+    optimizer, loss_of = optimizer_for(network), loss_function()
 
     def step(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
@@ -103,3 +168,237 @@ def wait() -> None:
     import tensorflow as tf
 
     tf.test.experimental.sync_devices()
+
+
+Told = Tick | Pause | Note
+
+
+class Left(BaseException):
+    """Ends a ``fit`` whose ticks nobody wants any more, whatever else is caught."""
+
+
+class Turnstile:
+    """Lets two threads work in turns: one tells, the other hears."""
+
+    def __init__(self) -> None:
+        self._told, self._go_on = threading.Semaphore(0), threading.Semaphore(0)
+        self._what: Told = Tick(0)
+        self._leaving = False
+
+    def tell(self, what: Told) -> None:
+        """Hand over what a trial is to yield, and stand still until it is stamped.
+
+        Raises:
+            Left: Nobody listens any more.
+        """
+        if self._leaving:
+            raise Left
+        self._what = what
+        self._told.release()
+        self._go_on.acquire()
+        if self._leaving:
+            raise Left
+
+    def heard(self, work: Callable[[], object]) -> Iterator[Told]:
+        """Run ``work`` in a thread and yield what it tells, until it ends.
+
+        Raises:
+            Exception: What ``work`` raised.
+        """
+        with ThreadPoolExecutor(1, "perfkit-fit") as thread:
+            working = thread.submit(work)
+            working.add_done_callback(lambda _: self._told.release())
+            try:
+                while self._told.acquire() and not working.done():
+                    yield self._what
+                    self._go_on.release()
+            except GeneratorExit:
+                self._leaving = True
+                self._go_on.release()
+                return
+            working.result()
+
+
+def ticks(
+    fit: Callable[[keras.callbacks.Callback], object],
+    *,
+    examples: int,
+    whole_epochs: int = 0,
+    sync: Callable[[], object] = lambda: None,
+    stepped: Callable[[int], object] = lambda steps: None,
+) -> Iterator[Told]:
+    """Run ``fit`` and yield a tick whenever one is long enough.
+
+    Args:
+        fit: Calls ``model.fit`` with the callback it is given among the others.
+        examples: In a batch.
+        whole_epochs: Steps of an epoch, so that each tick holds whole epochs with all
+            that their ends cost; 0 to end ticks anywhere.
+        sync: Waits for the device; called once per tick, just before it ends.
+        stepped: Told how many steps were made, each time some are.
+    """
+    turnstile = Turnstile()
+    callback = _counting(_OpenTick(turnstile, examples, sync, stepped), whole_epochs)
+    yield from turnstile.heard(lambda: fit(callback))
+
+
+class _OpenTick:
+    """The steps since the last tick."""
+
+    def __init__(
+        self,
+        turnstile: Turnstile,
+        examples: int,
+        sync: Callable[[], object],
+        stepped: Callable[[int], object],
+    ) -> None:
+        self._turnstile, self._examples = turnstile, examples
+        self._sync, self._stepped = sync, stepped
+        self._steps, self._began = 0, time.perf_counter()
+        self._first, self._reached = True, 0
+
+    def begin_epoch(self) -> None:
+        """Count the steps of an epoch anew."""
+        self._reached = 0
+
+    def reach(self, step: int) -> None:
+        """Add the steps since the last call: an execution may hold several."""
+        self.add(step - self._reached)
+        self._reached = step
+
+    def add(self, steps: int) -> None:
+        """Count steps; end the tick if it is the first call or long enough."""
+        self._steps += steps
+        self._stepped(steps)
+        if self._first or time.perf_counter() - self._began >= TICK_S:
+            self.end()
+
+    def end(self) -> None:
+        """Wait for the device and hand over what was done, if anything was."""
+        if not self._steps:
+            return
+        self._sync()
+        self._turnstile.tell(Tick(self._steps * self._examples))
+        self._first, self._steps, self._began = False, 0, time.perf_counter()
+
+
+def _counting(open_: _OpenTick, epoch_steps: int) -> Any:
+    from keras.callbacks import LambdaCallback
+
+    if epoch_steps:
+        return LambdaCallback(
+            on_epoch_end=lambda epoch, logs: open_.add(epoch_steps),
+            on_train_end=lambda logs: open_.end(),
+        )
+    return LambdaCallback(
+        on_epoch_begin=lambda epoch, logs: open_.begin_epoch(),
+        on_train_batch_end=lambda batch, logs: open_.reach(batch + 1),
+        on_train_end=lambda logs: open_.end(),
+    )
+
+
+# What the batches of a training look like.
+Feed = Literal["even", "ragged", "changing"]
+
+# Batches in memory; a training goes through them again and again.
+BATCHES = 8
+LEARNING_RATE = 0.01
+
+
+@dataclass(frozen=True)
+class Job:
+    """A training that has not begun.
+
+    Attributes:
+        model: A name of ``perfkit.experiments.shared.models``.
+        batch: Examples in a batch.
+        epoch: Steps after which ``fit`` ends an epoch, where it makes epochs.
+        seed: Of the weights and the examples.
+        steps: How many to make; None for no end.
+    """
+
+    model: str
+    batch: int
+    epoch: int = 50
+    seed: int = 0
+    steps: int | None = None
+
+    def first(self, steps: int) -> Job:
+        """The same training, ended after so many steps."""
+        return replace(self, steps=steps)
+
+    def network(self) -> keras.Model:
+        """Make the network with fresh weights: the same for the same seed."""
+        import keras
+
+        keras.utils.set_random_seed(self.seed)
+        return MODELS[self.model].build()
+
+    def batches(self, feed: Feed = "even") -> tf.data.Dataset:
+        """All batches, in order: ``steps`` of them, or without an end.
+
+        Args:
+            feed: ``"even"``: each has ``batch`` examples. ``"ragged"``: every eighth
+                has half of them, as the last of an epoch has. ``"changing"``: no two
+                in a row have the same number, and their mean is ``batch``.
+        """
+        dataset = _FEEDS[feed](self).repeat()
+        return dataset if self.steps is None else dataset.take(self.steps)
+
+    def examples(self, count: int) -> tuple[Array, Array]:
+        """So many examples with their labels."""
+        return MODELS[self.model].batch(count, self.seed)
+
+
+def optimizer_for(network: keras.Model) -> keras.optimizers.Optimizer:
+    """What updates the weights, with everything it needs already made."""
+    import keras
+
+    optimizer = keras.optimizers.SGD(LEARNING_RATE)
+    optimizer.build(network.trainable_variables)
+    return optimizer
+
+
+def loss_function() -> keras.losses.Loss:
+    """What all ways minimise."""
+    import keras
+
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def changing_sizes(batch: int) -> list[int]:
+    """Every size from 1 to twice ``batch`` less 1, one large for one small."""
+    small = [batch - step for step in range(1, batch)]
+    large = [batch + step for step in range(1, batch)]
+    return [batch, *(size for pair in zip(large, small, strict=True) for size in pair)]
+
+
+def _even(job: Job) -> tf.data.Dataset:
+    import tensorflow as tf
+
+    features, labels = job.examples(BATCHES * job.batch)
+    return tf.data.Dataset.from_tensor_slices(
+        (
+            features.reshape(BATCHES, job.batch, *features.shape[1:]),
+            labels.reshape(BATCHES, job.batch),
+        )
+    )
+
+
+def _ragged(job: Job) -> tf.data.Dataset:
+    import tensorflow as tf
+
+    arrays = job.examples((BATCHES - 1) * job.batch + max(1, job.batch // 2))
+    return tf.data.Dataset.from_tensor_slices(arrays).batch(job.batch)
+
+
+def _changing(job: Job) -> tf.data.Dataset:
+    import tensorflow as tf
+
+    features, labels = job.examples(2 * job.batch - 1)
+    whole = tf.constant(features), tf.constant(labels)
+    sizes = tf.data.Dataset.from_tensor_slices(changing_sizes(job.batch))
+    return sizes.map(lambda size: (whole[0][:size], whole[1][:size]))
+
+
+_FEEDS = {"even": _even, "ragged": _ragged, "changing": _changing}

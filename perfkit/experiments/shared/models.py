@@ -1,9 +1,4 @@
-"""The models that experiments train, by name, each with data that fit it.
-
-They are small enough for two cores and different enough to be slow for different
-reasons: a step of the tiny one is nearly all overhead, one of the last nearly all
-arithmetic.
-"""
+"""The networks that questions train, and data to learn from."""
 
 from __future__ import annotations
 
@@ -147,3 +142,37 @@ MODELS = {
         ),
     )
 }
+
+
+_WRONG = 0.2
+_STRENGTH = 24.0
+_COARSE = 4
+
+
+def learnable(model: Model, count: int, seed: int) -> Batch:
+    """``count`` examples and their labels, the same for the same seed.
+
+    The patterns are always the same: another seed gives other examples of one task.
+    """
+    import numpy as np
+
+    noise, labels = model.batch(count, seed)
+    seen = (noise + _patterns(model)[labels]).astype(np.float32)
+    random = np.random.default_rng([seed, 1])
+    wrong = random.random(count) < _WRONG
+    labels[wrong] = random.integers(model.classes, size=int(wrong.sum()))
+    return seen, labels
+
+
+def _patterns(model: Model) -> NDArray[Any]:
+    import numpy as np
+
+    side, *rest = model.shape
+    # Coarse patterns: what is pooled or strided over still shows them.
+    coarse = (_COARSE, _COARSE, *rest[1:]) if rest else (side,)
+    random = np.random.default_rng(1)
+    found = random.standard_normal((model.classes, *coarse))
+    for axis, of in enumerate(model.shape[:2] if rest else (), start=1):
+        found = np.repeat(found, of // _COARSE, axis=axis)
+    strong: NDArray[Any] = found * (_STRENGTH / np.sqrt(np.prod(model.shape)))
+    return strong

@@ -16,11 +16,11 @@ from perfkit.experiments.shared.precision import (
     FLOAT16,
     FLOAT32,
     PRECISIONS,
+    expected,
 )
-from perfkit.experiments.shared.precision_expectations import expected
 
 if TYPE_CHECKING:
-    from perfkit.experiments.shared.precision_hardware import Hardware
+    from perfkit.experiments.shared.precision import Hardware
 
 Feed = Literal["memory", "JPEG", "disk"]
 # Changing anything that shapes the jobs has to change this: only jobs of the same

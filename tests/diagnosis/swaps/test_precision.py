@@ -8,7 +8,7 @@ from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.swap import Untested
 from perfkit.diagnosis.swaps import precision
 from perfkit.diagnosis.training import Training
-from perfkit.experiments.shared.precision_hardware import Hardware
+from perfkit.experiments.shared.precision import Hardware
 
 
 def found(machine, **known):

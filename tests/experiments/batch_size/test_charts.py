@@ -5,12 +5,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit import charts
-from perfkit.experiments.batch_size import (
-    learning_chart,
-    memory_chart,
-    rates_chart,
-    steps_chart,
-)
+from perfkit.experiments.batch_size import charts as own_charts
 from tests.charts.test_any_finding import ATTACK, check
 from tests.charts.test_kinds import marks, texts, words
 from tests.experiments.batches import FORECAST, learnt, tried
@@ -85,7 +80,7 @@ def test_no_note_breaks_a_chart(kind, note):
 
 
 def test_rates_stand_where_the_axes_say():
-    figure = rates_chart.batch_sizes(sized())
+    figure = own_charts.batch_sizes(sized())
     assert "examples per second (logarithmic)" in words(figure)
     at = {text: (x, y) for text, x, y in texts(figure)}
     # Equal ratios are equal distances.
@@ -101,7 +96,7 @@ def canvas_green():
 
 
 def test_the_knee_and_the_usual_loop_are_named():
-    figure = rates_chart.batch_sizes(sized())
+    figure = own_charts.batch_sizes(sized())
     assert "enough: 64" in words(figure)
     assert "usual loop, upwards" in words(figure)
     assert "The usual loop says: 4 100, 16 2,000, 256 9,000" in figure.alt
@@ -109,12 +104,12 @@ def test_the_knee_and_the_usual_loop_are_named():
 
 def test_a_rate_that_still_rises_is_not_called_enough():
     rising = finding({"batch 4": 100.0, "batch 64": 900.0}, against="batch 4")
-    assert "still rising: 64" in words(rates_chart.batch_sizes(rising))
+    assert "still rising: 64" in words(own_charts.batch_sizes(rising))
 
 
 def test_the_line_is_drawn_with_both_numbers():
     rates = {f"batch {n}": n / (0.002 + 1e-4 * n) for n in (4, 16, 64, 256)}
-    figure = steps_chart.step_costs(finding(rates, against="batch 4"))
+    figure = own_charts.step_costs(finding(rates, against="batch 4"))
     said = words(figure)
     assert any(text.startswith("overhead ") for text in said)
     assert any(text.startswith("+ ") and text.endswith(" each") for text in said)
@@ -122,7 +117,7 @@ def test_the_line_is_drawn_with_both_numbers():
 
 
 def test_memory_shows_forecast_limit_and_what_does_not_fit():
-    figure = memory_chart.memory(sized())
+    figure = own_charts.memory(sized())
     assert "forecast from shapes" in words(figure)
     assert "256 examples a batch: 40 MB, forecast 2.62 MB" in figure.alt
     assert "512 fit. 544 do not fit." in figure.alt
@@ -138,15 +133,15 @@ def test_memory_shows_what_the_largest_batch_asked_for():
         trial(name, 10.0, 9, notes={"memory": {"resident": held}})
         for name, held in HELD.items()
     ]
-    figure = memory_chart.memory(sized(extra=(*told, fits, TRIED[1])))
+    figure = own_charts.memory(sized(extra=(*told, fits, TRIED[1])))
     said = " ".join(words(figure))
     assert "512 fit into the 256 MB that perfkit allows, it had asked for" in said
     gpu = sized(extra=(*told, fits, TRIED[1]), notes={"forecast": FORECAST, "gpus": 1})
-    assert "limit" not in " ".join(words(memory_chart.memory(gpu)))
+    assert "limit" not in " ".join(words(own_charts.memory(gpu)))
 
 
 def test_learning_is_drawn_by_examples_and_by_seconds():
-    figure = learning_chart.learning(sized())
+    figure = own_charts.learning(sized())
     said = words(figure)
     assert {"examples learnt from (logarithmic)", "seconds of training"} <= set(said)
     assert "With 4 examples a batch the loss fell from 2.3 to 0.4" in figure.alt

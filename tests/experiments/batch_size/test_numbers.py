@@ -5,8 +5,7 @@ import itertools
 import pytest
 
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.batch_size.load import load
-from perfkit.experiments.batch_size.numbers import StepTime
+from perfkit.experiments.batch_size.numbers import StepTime, load
 from perfkit.measure.trial import Trial
 from tests.experiments.batches import by_cost, measured, name, played
 from tests.measure.scripted import Weather

@@ -9,7 +9,7 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments.batch_size import BatchSize, told
+from perfkit.experiments.batch_size import BatchSize, numbers
 from perfkit.experiments.shared.models import MODELS
 from perfkit.findings import store
 from perfkit.measure.measurement import TWIN
@@ -243,7 +243,7 @@ def test_the_post_mortem_says_what_was_missing():
 def test_the_forecast_stands_beside_what_was_measured():
     run_ = measured(LEVEL)
     for trial in run_.trials:
-        size = told.size_of(trial.variant)
+        size = numbers.size_of(trial.variant)
         trial.notes["memory"] = {"resident": 10 * MB + 8000 * size * 4}
     said = because(run_)
     assert "400 KB of weights" in said
@@ -296,14 +296,14 @@ def test_notes_that_make_no_sense_say_nothing(note):
         tried("learning by 4", batch=4, losses=note),
         tried("fits 4?", batch=4, memory=note),
     )
-    assert told.usual_loop(trials, "the usual loop") == {}
-    assert told.curves(trials) == ()
-    assert told.memory(trials) == {}
-    assert told.forecast({"forecast": note}) is None
+    assert numbers.usual_loop(trials, "the usual loop") == {}
+    assert numbers.curves(trials) == ()
+    assert numbers.memory(trials) == {}
+    assert numbers.forecast({"forecast": note}) is None
 
 
 def test_a_curve_pairs_each_look_with_the_work_before_it():
-    (curve,) = told.curves([learnt(8, [3.0, 2.0, 1.0], step_s=0.5, samples=100)])
+    (curve,) = numbers.curves([learnt(8, [3.0, 2.0, 1.0], step_s=0.5, samples=100)])
     assert curve.samples == (0, 100, 200)
     assert curve.seconds == pytest.approx((0.0, 0.5, 1.0))
     assert curve.losses == (3.0, 2.0, 1.0)
@@ -336,7 +336,7 @@ def test_a_real_run_finds_the_largest_batch_and_never_crashes(tmp_path, monkeypa
     assert set(found.notes["forecast"]) == {
         *("weights", "gradients", "slots", "activations"),
     }
-    held = told.memory(found.trials)
+    held = numbers.memory(found.trials)
     assert set(held) == {2, 64}
     assert all(0 < value < 128 * MB for value in held.values())
     assert store.load(found.path).verdict == found.verdict

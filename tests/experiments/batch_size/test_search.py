@@ -10,7 +10,7 @@ import pytest
 
 from perfkit.experiments.batch_size import search as searching
 from perfkit.experiments.batch_size.search import found, search, step
-from perfkit.experiments.batch_size.words import why
+from perfkit.experiments.batch_size.verdict import why
 from perfkit.measure.launcher import launcher
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.tick import READY

@@ -7,10 +7,10 @@ import pytest
 from perfkit.elsewhere import fresh
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments.contention import Contention, opened, signs
-from perfkit.experiments.contention import disturbed_training as training
+from perfkit.experiments.contention import Contention, loads, signs
+from perfkit.experiments.contention import verdict as opened
 from perfkit.experiments.contention.loads import LOADS
-from perfkit.experiments.contention.suspects import suspects
+from perfkit.experiments.contention.verdict import suspects
 from perfkit.findings import store
 from perfkit.measure.launcher import launcher
 from perfkit.measure.measurement import Arm
@@ -327,7 +327,7 @@ def told(number, fed):
     """What the trial of a mystery is made to do, learnt from the arm itself."""
     arm = Contention(mystery=number, fed=fed).variants()["mystery"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "train", lambda job: job)
+        patch.setattr(loads, "train", lambda job: job)
         job = arm.work()
     slow = {"sleeps": "sleeping pipeline", "decodes": "decoding pipeline"}
     return slow[job.slow] if job.slow else job.load.name
@@ -421,7 +421,7 @@ def test_what_holds_no_mystery_cannot_be_opened(parameters):
 
 
 def test_a_slow_pipeline_takes_twice_the_usual_step_once_that_is_known():
-    pace = training.Pace()
+    pace = loads.Pace()
     assert pace.delay() == 0.0
     for seconds in (9.0, 0.010, 0.012, 0.011, 0.010):
         pace.saw(seconds)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perfkit.experiments.convolution import agreement, mistakes, reference
+from perfkit.experiments.convolution import mistakes, reference, trying
 from perfkit.experiments.convolution.problem import Problem
 from perfkit.experiments.convolution.ways import GROUPS, WAYS, own
 
@@ -57,7 +57,7 @@ def test_the_reference_is_what_tensorflow_means_by_a_convolution(problem):
 def test_every_way_gives_the_right_answer_at_every_size(name):
     way = WAYS[name]
     fitting = [problem for problem in PROBLEMS if not way.unfit(problem)]
-    assert {p: agreement.mistake(way, p) for p in fitting} == dict.fromkeys(fitting, "")
+    assert {p: trying.mistake(way, p) for p in fitting} == dict.fromkeys(fitting, "")
 
 
 def test_groups_are_convolved_apart():
@@ -84,7 +84,7 @@ def test_groups_are_convolved_apart():
 )
 @pytest.mark.parametrize("problem", [BIG, Problem(), Problem(side=12, stride=2)])
 def test_every_mistake_is_seen_and_said(name, said, problem):
-    assert said in agreement.mistake(WAYS[name], problem)
+    assert said in trying.mistake(WAYS[name], problem)
 
 
 def of_taps(change):
@@ -106,7 +106,7 @@ VALID = Problem(batch=2, side=10, channels=3, filters=4, padding="valid")
 
 
 def test_a_function_of_ones_own_that_is_right_is_right():
-    assert agreement.mistake(of_taps(lambda answer: answer), VALID) == ""
+    assert trying.mistake(of_taps(lambda answer: answer), VALID) == ""
 
 
 @pytest.mark.parametrize(
@@ -120,14 +120,14 @@ def test_a_function_of_ones_own_that_is_right_is_right():
     ],
 )
 def test_a_function_of_ones_own_that_is_wrong_is_told_how(change, said):
-    assert said in agreement.mistake(of_taps(change), VALID)
+    assert said in trying.mistake(of_taps(change), VALID)
 
 
 def test_a_mirrored_kernel_is_named():
     def mirrored(images, kernel, stride, padding):
         return reference.convolved(images, kernel[::-1, ::-1], VALID)
 
-    assert "it mirrors the kernel" in agreement.mistake(own(mirrored), VALID)
+    assert "it mirrors the kernel" in trying.mistake(own(mirrored), VALID)
 
 
 def test_an_answer_that_is_kept_from_the_first_call_is_wrong():
@@ -137,7 +137,7 @@ def test_an_answer_that_is_kept_from_the_first_call_is_wrong():
         kept.append(reference.convolved(images, kernel, VALID).astype(np.float32))
         return kept[0]
 
-    assert "wrong" in agreement.mistake(own(remember), VALID)
+    assert "wrong" in trying.mistake(own(remember), VALID)
 
 
 def test_what_writes_into_its_images_is_stopped():
@@ -145,7 +145,7 @@ def test_what_writes_into_its_images_is_stopped():
         images *= 2
 
     with pytest.raises(ValueError, match="read-only"):
-        agreement.mistake(own(spoil), VALID)
+        trying.mistake(own(spoil), VALID)
 
 
 def test_an_edge_that_is_wrong_is_looked_for_at_the_edge():
@@ -156,7 +156,7 @@ def test_an_edge_that_is_wrong_is_looked_for_at_the_edge():
         valid = Problem(side=14, padding="valid")
         return reference.convolved(around, kernel, valid)
 
-    assert "at the edges only" in agreement.mistake(own(repeated_edge), same)
+    assert "at the edges only" in trying.mistake(own(repeated_edge), same)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16", "bfloat16"])

@@ -7,8 +7,8 @@ import pytest
 
 import perfkit
 from perfkit.errors import RunError
-from perfkit.experiments.cpu_or_gpu import devices, jobs, training, wire
-from perfkit.experiments.cpu_or_gpu.devices import ALL_CORES, CPU, GPU, ONE_CORE, Device
+from perfkit.experiments.cpu_or_gpu import work as trainings
+from perfkit.experiments.cpu_or_gpu.work import ALL_CORES, CPU, GPU, ONE_CORE, Device
 from perfkit.experiments.shared.probe import can_keep_to_one_core
 from perfkit.measure.tick import READY, Tick
 
@@ -24,7 +24,7 @@ def trained(device):
     """Train a little in a new process; give its cores and TensorFlow's threads."""
 
     def look(_):
-        work = training.resident(device, jobs.dense(64), 16)
+        work = trainings.resident(device, trainings.dense(64), 16)
         items = [next(work) for _ in range(3)]
         names = [
             task.joinpath("comm").read_text().strip()
@@ -60,7 +60,7 @@ def test_all_cores_have_a_thread_each_whatever_the_environment_says(monkeypatch)
 def test_a_network_that_lies_elsewhere_is_not_timed():
     def look(_):
         try:
-            training.built(Device("GPU", GPU, lambda: None), jobs.dense(4))
+            trainings.built(Device("GPU", GPU, lambda: None), trainings.dense(4))
         except (RunError, RuntimeError, ValueError) as error:
             return type(error).__name__
         return ""
@@ -72,7 +72,7 @@ def test_a_gpu_that_is_not_there_is_a_sentence():
     def look(tf):
         tf.config.set_visible_devices([], "GPU")
         try:
-            devices.A_GPU.take()
+            trainings.A_GPU.take()
         except RunError as error:
             return str(error)
         return ""
@@ -80,14 +80,16 @@ def test_a_gpu_that_is_not_there_is_a_sentence():
     assert perfkit.fresh(look) == "TensorFlow can use no GPU here."
 
 
-@pytest.mark.parametrize("feed", [wire.as_floats, wire.as_bytes, wire.ahead])
+@pytest.mark.parametrize(
+    "feed", [trainings.as_floats, trainings.as_bytes, trainings.ahead]
+)
 def test_every_way_to_feed_trains_on_the_same_numbers(feed):
     def look(_):
-        device, model = Device("CPU", CPU, lambda: None), jobs.dense(8)
-        pairs = [wire._in_memory(model, 4, seed) for seed in range(2)]
+        device, model = Device("CPU", CPU, lambda: None), trainings.dense(8)
+        pairs = [trainings._in_memory(model, 4, seed) for seed in range(2)]
         batches = iter(feed(device, pairs))
         seen = [next(batches) for _ in range(3)]
-        work = wire.fed(device, model, 4, feed)
+        work = trainings.fed(device, model, 4, feed)
         items = [next(work) for _ in range(3)]
         right = [
             abs(features.numpy() - pixels / 255).max() < 1e-6

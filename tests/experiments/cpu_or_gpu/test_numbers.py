@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from perfkit.experiments.cpu_or_gpu import numbers, where
-from perfkit.experiments.cpu_or_gpu.fit import Step, fitted
-from perfkit.experiments.cpu_or_gpu.jobs import Size, cost
+from perfkit.experiments.cpu_or_gpu import numbers
+from perfkit.experiments.cpu_or_gpu.numbers import Step, fitted
+from perfkit.experiments.cpu_or_gpu.work import Size, cost
 from tests.experiments.crossings import (
     CPU,
     GPU,
@@ -42,7 +42,7 @@ def timed(costs, sizes=SIZES, noise=0.0, seed=0):
 
 def crossing(first, second, pair=numbers.PAIRS[0], **more):
     run = measured(steps(first, second, pair=pair), **more)
-    return where.crossing(numbers.curve(run))
+    return numbers.crossing(numbers.curve(run))
 
 
 # The fit.
@@ -147,7 +147,7 @@ def test_a_gain_that_is_lost_again_is_no_crossover():
     known = steps(ONE, TWO)
     name = numbers.name_of("all cores", "width 2,048", 64)
     known[name] = (64, 2 * known[name][1])
-    assert where.crossing(numbers.curve(measured(known))).kind == "mixed"
+    assert numbers.crossing(numbers.curve(measured(known))).kind == "mixed"
 
 
 def test_the_curve_goes_through_what_was_measured():
@@ -175,14 +175,14 @@ def test_one_width_makes_no_curve():
 @pytest.mark.parametrize("batch", [16, 64, 256])
 def test_the_boundary_at_other_batches_is_where_the_costs_say(batch):
     run = measured(steps(ONE, TWO), noise=0.0005)
-    (edge,) = where.boundary(run, [batch], 2048)
+    (edge,) = numbers.boundary(run, [batch], 2048)
     assert edge[0] == pytest.approx(true_crossing(ONE, TWO, batch), rel=0.06)
     assert edge[1] <= edge[0] <= edge[2]
 
 
 def test_there_is_no_boundary_where_the_second_device_never_pays():
     run = measured(steps(ONE, ONE), noise=0.0005)
-    assert where.boundary(run, [64], 2048) == [None]
+    assert numbers.boundary(run, [64], 2048) == [None]
 
 
 @pytest.mark.parametrize(

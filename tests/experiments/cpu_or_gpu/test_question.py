@@ -8,7 +8,7 @@ import pytest
 import perfkit
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import cpu_or_gpu, experiment
-from perfkit.experiments.cpu_or_gpu import CpuOrGpu, devices, numbers
+from perfkit.experiments.cpu_or_gpu import CpuOrGpu, numbers, work
 from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Arm, Measurement
 from perfkit.running import run
@@ -278,9 +278,9 @@ def test_a_number_of_weights_is_read_off_the_curve():
 
 def test_the_environment_holds_no_core_back(monkeypatch):
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
-    monkeypatch.setattr(devices, "without_gpus", lambda: None)
-    devices.ALL_CORES.take()
-    assert "TF_NUM_INTRAOP_THREADS" not in devices.os.environ
+    monkeypatch.setattr(work, "without_gpus", lambda: None)
+    work.ALL_CORES.take()
+    assert "TF_NUM_INTRAOP_THREADS" not in work.os.environ
 
 
 @pytest.mark.measures

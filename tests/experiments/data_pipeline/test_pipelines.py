@@ -4,16 +4,16 @@ import itertools
 import numpy as np
 import pytest
 
-from perfkit.experiments.data_pipeline import agreement, records
+from perfkit.experiments.data_pipeline import feeding, reading
 from perfkit.experiments.data_pipeline.ways import WAYS
 
-COMPARABLE = [way.name for way in WAYS.values() if agreement.comparable(way)]
+COMPARABLE = [way.name for way in WAYS.values() if feeding.comparable(way)]
 
 
 @pytest.fixture
 def forms(run, images):
-    for form in records.FORMS:
-        run(records.make(images, form))
+    for form in reading.FORMS:
+        run(reading.make(images, form))
 
 
 def batches(way, task, count):
@@ -23,7 +23,7 @@ def batches(way, task, count):
 
 @pytest.mark.parametrize("name", COMPARABLE)
 def test_a_way_gives_the_images_that_all_ways_give(name, task, forms):
-    assert agreement.differences([WAYS[name]], task) == {}
+    assert feeding.differences([WAYS[name]], task) == {}
 
 
 def test_all_ways_but_those_with_other_random_numbers_are_compared():
@@ -76,7 +76,7 @@ def test_a_png_goes_through_the_way_that_decodes_only_a_square(run, tmp_path):
     Image.fromarray(pixels).save(tmp_path / "a.png")
     images = run(look_at(tmp_path, count=1, side=64))[1]
     task = Task(images=images, side=64, batch=3)
-    assert agreement.differences([WAYS["crop while decoding"]], task) == {}
+    assert feeding.differences([WAYS["crop while decoding"]], task) == {}
 
 
 def test_a_way_that_gives_something_else_is_found_out(task):
@@ -96,7 +96,7 @@ def test_a_way_that_gives_something_else_is_found_out(task):
 
     for kind in (Darker, Late):
         guilty = dataclasses.replace(WAYS["python generator"], build=kind)
-        found = agreement.differences([guilty, WAYS["naive map"]], task)
+        found = feeding.differences([guilty, WAYS["naive map"]], task)
         assert list(found) == ["python generator"]
         assert "pixels differ by 0." in found["python generator"]
 
@@ -106,5 +106,5 @@ def test_images_of_another_size_are_found_out(task):
     guilty = dataclasses.replace(
         WAYS["naive map"], build=lambda _: WAYS["naive map"].build(smaller)
     )
-    found = agreement.differences([guilty], task)
+    found = feeding.differences([guilty], task)
     assert "shape (48, 48, 3) instead of (64, 64, 3)" in found["naive map"]

@@ -6,8 +6,7 @@ import tensorflow as tf
 
 from perfkit.experiments.execution_mode import agreement
 from perfkit.experiments.execution_mode.ways import WAYS
-from perfkit.experiments.shared.loop_job import Job
-from perfkit.experiments.shared.loops import step_of
+from perfkit.experiments.shared.loops import Job, step_of
 from perfkit.measure.tick import READY
 
 JOB = Job("tiny-dense", 8, epoch=10)

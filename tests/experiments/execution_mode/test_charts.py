@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from perfkit import charts
 from perfkit.errors import BadFileError
-from perfkit.experiments.execution_mode import break_even_chart
-from perfkit.experiments.execution_mode.break_even_chart import _apart
+from perfkit.experiments.execution_mode import charts as own_charts
+from perfkit.experiments.execution_mode.charts import _apart
 from perfkit.findings.reading import parsed
 from tests.charts.test_any_finding import check
 from tests.charts.test_kinds import marks, texts, words
@@ -63,7 +63,7 @@ def test_without_a_batch_an_example_is_a_step():
 
 @pytest.mark.parametrize("made", [finding({}, rounds=0), finding({"naive": 1000.0})])
 def test_one_variant_alone_crosses_nothing(made):
-    assert "No two variants were timed." in check(break_even_chart.break_even(made)).alt
+    assert "No two variants were timed." in check(own_charts.break_even(made)).alt
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -73,7 +73,7 @@ def test_every_finding_that_can_be_read_can_be_drawn(data):
         found = parsed(data, "x")
     except BadFileError:
         assume(False)
-    check(break_even_chart.break_even(found))
+    check(own_charts.break_even(found))
 
 
 @pytest.mark.parametrize("wanted", [[0.0, 1.0, 2.0], [290.0, 299.0, 300.0], [5.0]])

@@ -7,10 +7,10 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments.execution_mode import ExecutionMode, agreement, fits
-from perfkit.experiments.execution_mode.fits import BY_DEFAULT
-from perfkit.experiments.execution_mode.ways import GROUPS, WAYS
-from perfkit.experiments.shared.traces import NOTE
+from perfkit.experiments.execution_mode import ExecutionMode, agreement
+from perfkit.experiments.execution_mode import ways as modes
+from perfkit.experiments.execution_mode.ways import BY_DEFAULT, GROUPS, WAYS
+from perfkit.experiments.shared.loops import NOTE
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.measure.trial import Trial
@@ -138,9 +138,9 @@ def test_arms_travel_to_their_trials():
 
 
 def test_what_is_not_there_is_not_run_and_says_why(monkeypatch):
-    from perfkit.experiments.execution_mode import observers
+    from perfkit.experiments.execution_mode import ways as modes
 
-    monkeypatch.setattr(observers.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(modes.importlib.util, "find_spec", lambda name: None)
     arm = ExecutionMode(arms="observers").variants()["histograms"]
     assert arm.unavailable.endswith("not installed: `pip install tensorboard`")
 
@@ -163,7 +163,7 @@ def test_a_way_that_learns_something_else_is_not_timed(monkeypatch):
 )
 def test_what_fit_does_anyway_is_named_and_not_timed_again(monkeypatch, xla, twin):
     monkeypatch.setattr(agreement, "differences", lambda ways, job: {})
-    monkeypatch.setattr(fits, "uses_xla", lambda network: xla)
+    monkeypatch.setattr(modes, "uses_xla", lambda network: xla)
     *_, told = ExecutionMode().prepare()
     assert list(told.value) == [twin]
     assert told.value[twin].startswith('is what "fit" does here, where Keras')

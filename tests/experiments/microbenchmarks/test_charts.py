@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import pytest
 
 from perfkit import charts
-from perfkit.experiments.microbenchmarks import ladder_chart
+from perfkit.experiments.microbenchmarks import charts as own_charts
 from tests.findings import ladders, made
 
 
@@ -32,7 +32,7 @@ def test_a_ladder_is_drawn_first_and_on_no_common_axis():
 
 
 def test_every_rung_is_there_with_its_rate_and_unit():
-    said = [text for text, _ in words(ladder_chart.ladder(ladders.finding()))]
+    said = [text for text, _ in words(own_charts.ladder(ladders.finding()))]
     for name in (*ladders.RUNGS, "interpreter", "arrays", "memory", "TensorFlow"):
         assert name in said
     assert any(re.fullmatch(r"\d+ GFLOP/s ± [\d.]+ %", text) for text in said)
@@ -42,7 +42,7 @@ def test_every_rung_is_there_with_its_rate_and_unit():
 
 def test_a_bar_reaches_the_share_of_the_limit():
     finding = ladders.finding()
-    figure = ladder_chart.ladder(finding)
+    figure = own_charts.ladder(finding)
     at = dict(words(figure))
     (bar,) = bars(figure)
     rate = next(t.rate for t in finding.timings if t.variant == ladders.PRODUCT)
@@ -52,7 +52,7 @@ def test_a_bar_reaches_the_share_of_the_limit():
 
 def test_a_rate_beyond_its_limit_stays_in_the_picture():
     far = {**ladders.RUNGS, ladders.PRODUCT: (2e11, "FLOP", "arrays", 1e9)}
-    figure = ladder_chart.ladder(ladders.finding(far))
+    figure = own_charts.ladder(ladders.finding(far))
     ((_, right),) = bars(figure)
     assert right == pytest.approx(dict(words(figure))["100 %"], abs=1)
     assert "its limit" in figure.alt
@@ -60,7 +60,7 @@ def test_a_rate_beyond_its_limit_stays_in_the_picture():
 
 
 def test_the_words_say_where_the_limit_is_from():
-    alt = ladder_chart.ladder(ladders.finding()).alt
+    alt = own_charts.ladder(ladders.finding()).alt
     assert "A limit: 2 cores at 64 FLOP a tick." in alt
     assert "graph call 4," in alt or "graph call 3," in alt
 
@@ -68,23 +68,23 @@ def test_the_words_say_where_the_limit_is_from():
 def test_what_was_not_run_says_why():
     notes = {"rungs": ladders.note() | {"GPU rungs": {"unit": "calls", "group": "GPU"}}}
     why = {"GPU rungs": "No NVIDIA driver is installed."}
-    figure = ladder_chart.ladder(ladders.finding(notes=notes, unavailable=why))
+    figure = own_charts.ladder(ladders.finding(notes=notes, unavailable=why))
     assert "was not run: No NVIDIA driver is installed." in dict(words(figure))
     assert "GPU rungs was not run: No NVIDIA driver is installed" in figure.alt
 
 
 def test_a_finding_without_rungs_says_so():
-    assert "holds no rungs" in ladder_chart.ladder(made.finding()).alt
+    assert "holds no rungs" in own_charts.ladder(made.finding()).alt
 
 
 def test_nothing_in_the_notes_becomes_markup():
     attack = '"><script>alert(1)</script>&\x1b]]>$\\frac$'
     told = {attack: (2e9, attack, attack, 3e9), **ladders.RUNGS}
     finding = ladders.finding(told)
-    for svg in (ladder_chart.ladder(finding).svg, finding._repr_html_()):
+    for svg in (own_charts.ladder(finding).svg, finding._repr_html_()):
         assert "<script" not in svg
         assert "\x1b" not in svg
-    ElementTree.fromstring(ladder_chart.ladder(finding).svg)
+    ElementTree.fromstring(own_charts.ladder(finding).svg)
 
 
 def test_what_happened_when_is_told_in_each_rungs_own_unit():

@@ -7,7 +7,7 @@ import pytest
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment, microbenchmarks
-from perfkit.experiments.microbenchmarks import images
+from perfkit.experiments.microbenchmarks import probes
 from perfkit.experiments.microbenchmarks.verdict import judge
 from perfkit.experiments.session import Session
 from perfkit.experiments.shared import probe_disk as disk
@@ -200,7 +200,7 @@ def test_without_a_limit_the_rate_itself_is_said():
 def test_a_disk_that_gives_fewer_pictures_than_are_decoded_is_weak(bytes_each, weak):
     both = {
         disk.NAME: (2e8, "B", "disk", None),
-        images.ALL_CORES: (1000.0, "images", "images", None),
+        probes.ALL_CORES: (1000.0, "images", "images", None),
     }
     found = judge(ladder(notes={"image_bytes": bytes_each}, **both))
     assert ("the disk, which gives 2" in found.headline) is weak
@@ -209,8 +209,8 @@ def test_a_disk_that_gives_fewer_pictures_than_are_decoded_is_weak(bytes_each, w
 @pytest.mark.parametrize(("all_cores", "weak"), [(700.0, True), (1500.0, False)])
 def test_cores_that_do_not_add_up_are_weak(all_cores, weak):
     both = {
-        images.ONE_CORE: (1000.0, "images", "images", None),
-        images.ALL_CORES: (all_cores, "images", "images", None),
+        probes.ONE_CORE: (1000.0, "images", "images", None),
+        probes.ALL_CORES: (all_cores, "images", "images", None),
     }
     assert (
         '"JPEG decode", on 2 cores only 0.' in judge(ladder(**both)).headline
@@ -294,8 +294,8 @@ def test_no_share_above_the_limit_is_said():
 
 def test_the_ratio_of_all_cores_to_one_has_its_interval():
     both = {
-        images.ONE_CORE: (1000.0, "images", "images", None),
-        images.ALL_CORES: (700.0, "images", "images", None),
+        probes.ONE_CORE: (1000.0, "images", "images", None),
+        probes.ALL_CORES: (700.0, "images", "images", None),
     }
     assert re.search(r"only 0[.]\d+× [(]0", judge(ladder(**both)).headline)
 

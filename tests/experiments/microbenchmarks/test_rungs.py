@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfkit.experiments.microbenchmarks import dispatch, interpreter, pipeline
+from perfkit.experiments.microbenchmarks import probes
 from perfkit.experiments.shared import probe_convolutions as convolutions
 from perfkit.experiments.shared import probe_memory as memory
 from perfkit.experiments.shared import probe_products as products
@@ -11,12 +11,12 @@ from perfkit.measure.tick import READY
 from perfkit.measure.trial import Limits
 
 PROBES = (
-    *interpreter.PROBES,
-    *interpreter.ARRAYS,
+    *probes.INTERPRETER,
+    *probes.ARRAYS,
     *products.NUMPY,
     *memory.probes(),
-    *pipeline.PROBES,
-    *dispatch.PROBES,
+    *probes.PIPELINE,
+    *probes.DISPATCH,
     *products.CPU,
     *convolutions.CPU,
 )

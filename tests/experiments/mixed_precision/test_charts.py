@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit import charts
-from perfkit.experiments.mixed_precision import losses_chart, scale_chart
+from perfkit.experiments.mixed_precision import charts as own_charts
 from tests.charts.test_any_finding import ATTACK, check
 from tests.charts.test_kinds import marks, texts, words
 from tests.experiments.mixed_precision.test_question import learnt, scaled
@@ -62,7 +62,7 @@ def test_no_note_breaks_a_chart(kind, note):
 
 
 def test_losses_are_told_pair_by_pair():
-    figure = losses_chart.losses(precise())
+    figure = own_charts.losses(precise())
     assert "mixed_bfloat16 in 2 pairs: too noisy to say" in figure.alt
     assert "by step 18 the loss is 1.2 in the mean, and 1.2 in float32" in figure.alt
     assert {"float32", "mixed_bfloat16", "added to the loss of float32"} <= set(
@@ -71,7 +71,7 @@ def test_losses_are_told_pair_by_pair():
 
 
 def test_skipped_steps_stand_at_their_step_and_scale():
-    figure = scale_chart.loss_scale(precise())
+    figure = own_charts.loss_scale(precise())
     assert figure.alt.endswith(
         "In 4 steps it began at 1,024, reached 2,048 and ended at 1,024; 1 step was "
         "skipped."

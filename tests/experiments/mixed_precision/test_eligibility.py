@@ -3,8 +3,8 @@
 import pytest
 
 import perfkit
-from perfkit.experiments.mixed_precision import eligibility
-from perfkit.experiments.mixed_precision.eligibility import Layer
+from perfkit.experiments.mixed_precision import numbers
+from perfkit.experiments.mixed_precision.numbers import Layer
 
 
 def layer(**more):
@@ -15,15 +15,15 @@ def layer(**more):
 @pytest.fixture(scope="module")
 def small_cnn():
     def look(tf):
-        from perfkit.experiments.mixed_precision import eligibility
+        from perfkit.experiments.mixed_precision import numbers
         from perfkit.experiments.shared.models import MODELS
         from perfkit.experiments.shared.precision import PRECISIONS
 
         PRECISIONS["mixed_bfloat16"].choose()
         network = MODELS["small-cnn"].build()
-        return [one.described() for one in eligibility.layers(network)]
+        return [one.described() for one in numbers.layers(network)]
 
-    return eligibility.told({"layers": perfkit.fresh(look)})
+    return numbers.told({"layers": perfkit.fresh(look)})
 
 
 def test_a_network_is_looked_at_layer_by_layer(small_cnn):
@@ -48,7 +48,7 @@ def test_the_first_and_the_last_layer_are_left_out_with_their_reasons(small_cnn)
     assert [one.hindrance for one in inner] == ["", ""]
     assert last.hindrance == "computes in float32"
     work = [one.products for one in small_cnn]
-    assert eligibility.share(small_cnn) == (work[1] + work[2]) / sum(work)
+    assert numbers.share(small_cnn) == (work[1] + work[2]) / sum(work)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_a_layer_gains_in_16_bits_and_whole_blocks(sides, hindrance):
     [None, 3, [None], [{}], [{"name": 1}], [{**vars(layer()), "inputs": -1}]],
 )
 def test_a_note_that_is_no_list_of_layers_is_none(note):
-    assert eligibility.told({"layers": note}) == ()
-    assert eligibility.share(()) is None
+    assert numbers.told({"layers": note}) == ()
+    assert numbers.share(()) is None
 
 
 def test_layers_come_back_from_their_note():
-    assert eligibility.told({"layers": [layer().described()]}) == (layer(),)
+    assert numbers.told({"layers": [layer().described()]}) == (layer(),)

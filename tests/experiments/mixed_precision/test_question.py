@@ -8,18 +8,12 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments.mixed_precision import MixedPrecision, foresee, told
-from perfkit.experiments.mixed_precision.facts import beforehand
-from perfkit.experiments.mixed_precision.foreseen import (
-    computing,
-    expectations,
-    too_slow,
-)
-from perfkit.experiments.mixed_precision.losses import pairs
-from perfkit.experiments.shared import precision_hardware as hardware
-from perfkit.experiments.shared import precision_work as work
-from perfkit.experiments.shared.precision import GROUPS, NO_TF32, PRECISIONS
-from perfkit.experiments.shared.precision_hardware import Hardware
+from perfkit.experiments.mixed_precision import MixedPrecision, foresee, numbers
+from perfkit.experiments.mixed_precision.numbers import computing, pairs, too_slow
+from perfkit.experiments.mixed_precision.numbers import foresee as expectations
+from perfkit.experiments.mixed_precision.verdict import beforehand
+from perfkit.experiments.shared import precision as formats
+from perfkit.experiments.shared.precision import GROUPS, NO_TF32, PRECISIONS, Hardware
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.tick import REFUSED
 from perfkit.measure.trial import Trial
@@ -56,7 +50,7 @@ def learnt(precision, losses, seed=1, every=6):
         variant=f"learning in {precision}",
         round=0,
         outcome="completed",
-        notes={work.CURVE: curve},
+        notes={formats.CURVE: curve},
     )
 
 
@@ -66,7 +60,7 @@ def scaled(scales, updates):
         variant="the loss scale",
         round=0,
         outcome="completed",
-        notes={work.SCALE: note},
+        notes={formats.SCALE: note},
     )
 
 
@@ -127,11 +121,11 @@ def test_the_default_run_holds_every_precision_against_float32():
 
 
 def test_without_a_gpu_tf32_is_shown_with_the_reason(monkeypatch):
-    monkeypatch.setattr(hardware, "here", lambda: CPU)
+    monkeypatch.setattr(formats, "here", lambda: CPU)
     arms = MixedPrecision().variants()
     assert arms[NO_TF32].unavailable.startswith("needs a GPU")
     assert [arm.name for arm in arms.values() if arm.unavailable] == [NO_TF32]
-    monkeypatch.setattr(hardware, "here", lambda: GPU)
+    monkeypatch.setattr(formats, "here", lambda: GPU)
     assert not any(arm.unavailable for arm in MixedPrecision().variants().values())
 
 
@@ -319,7 +313,7 @@ def learning(precision, added, seeds=(1, 2, 3)):
 
 
 def held_in_pairs(trials):
-    (found,) = pairs(told.curves(trials))
+    (found,) = pairs(numbers.curves(trials))
     return found
 
 
@@ -392,18 +386,22 @@ def test_a_note_that_is_no_curve_is_none(note):
         variant="x",
         round=0,
         outcome="completed",
-        notes={work.CURVE: note, work.SCALE: note, "memory": note},
+        notes={
+            formats.CURVE: note,
+            formats.SCALE: note,
+            "memory": note,
+        },
     )
-    assert told.curves([spoiled]) == ()
-    assert told.scale([spoiled]) is None
-    assert told.memory([spoiled]) == {}
+    assert numbers.curves([spoiled]) == ()
+    assert numbers.scale([spoiled]) is None
+    assert numbers.memory([spoiled]) == {}
 
 
 # The loss scale.
 
 
 def test_skipped_steps_are_those_that_halved_the_scale():
-    found = told.scale([scaled([8.0, 8.0, 16.0, 8.0, 16.0, 32.0, 16.0], 4)])
+    found = numbers.scale([scaled([8.0, 8.0, 16.0, 8.0, 16.0, 32.0, 16.0], 4)])
     assert found.skipped == (3, 6)
     said = because(measured(FASTER, tried=[scaled([8.0, 16.0, 8.0], 1)]))
     assert "went from 8 up to 16: 1 of 2 steps were skipped (at step 2)" in said
@@ -448,15 +446,15 @@ def test_all_precisions_begin_with_the_same_weights_and_see_the_same_examples():
 
     def losses(name):
         def look(tf):
-            from perfkit.experiments.shared import precision_work as work
+            from perfkit.experiments.shared import precision as formats
 
-            notes = [n.value for n in work.learning("tiny-dense", name, 5) if has(n)]
+            notes = [n.value for n in formats.learning("tiny-dense", name, 5) if has(n)]
             return notes[-1]["losses"]
 
         return perfkit.fresh(look)
 
     found = {name: losses(name) for name in ("float32", "float64", "mixed_bfloat16")}
-    assert len(found["float32"]) == work.STEPS // work.BETWEEN
+    assert len(found["float32"]) == formats.STEPS // formats.BETWEEN
     assert found["float32"][-1] < 0.7 * found["float32"][0]
     assert found["float64"] == pytest.approx(found["float32"], rel=1e-3)
     assert found["mixed_bfloat16"] == pytest.approx(found["float32"], rel=0.05)
@@ -464,7 +462,7 @@ def test_all_precisions_begin_with_the_same_weights_and_see_the_same_examples():
 
 
 def has(yielded):
-    return getattr(yielded, "name", "") == work.CURVE
+    return getattr(yielded, "name", "") == formats.CURVE
 
 
 @pytest.mark.measures
@@ -480,8 +478,8 @@ def test_a_run_times_two_precisions_and_lets_them_learn(tmp_path):
     assert {t.variant for t in found.timings} == {"float32", "mixed_bfloat16"}
     assert list(found.notes["expected"]) == ["mixed_bfloat16"]
     assert REFUSED not in found.notes or found.notes[REFUSED] == {}
-    assert [pair.precision for pair in pairs(told.curves(found.trials))] == [
+    assert [pair.precision for pair in pairs(numbers.curves(found.trials))] == [
         "mixed_bfloat16"
     ]
-    assert told.memory(found.trials)["float32"][0] > 0
+    assert numbers.memory(found.trials)["float32"][0] > 0
     assert "Losses of " in " ".join(found.verdict.because)

@@ -6,7 +6,7 @@ import pytest
 import perfkit
 from perfkit.experiments import experiment
 from perfkit.experiments.reference_trainings import numbers, work
-from perfkit.experiments.shared.precision_hardware import Hardware
+from perfkit.experiments.shared.precision import Hardware
 from perfkit.experiments.shared.reference_jobs import (
     REFERENCES,
     RESIDENTS,

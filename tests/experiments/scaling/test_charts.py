@@ -5,8 +5,8 @@ import re
 import pytest
 
 from perfkit import charts
-from perfkit.experiments.scaling.devices import LOGICAL
-from perfkit.experiments.scaling.names import SHARED
+from perfkit.experiments.scaling.numbers import SHARED
+from perfkit.experiments.scaling.work import LOGICAL
 from perfkit.findings import store
 from tests.charts.test_any_finding import check
 from tests.experiments.scalings import linked, measured, steps

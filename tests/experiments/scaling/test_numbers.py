@@ -2,10 +2,9 @@
 
 import pytest
 
-from perfkit.experiments.scaling import names, numbers
-from perfkit.experiments.scaling.devices import GPU, LOGICAL
-from perfkit.experiments.scaling.limits import limits
-from perfkit.experiments.scaling.links import traffic
+from perfkit.experiments.scaling import numbers
+from perfkit.experiments.scaling.numbers import limits
+from perfkit.experiments.scaling.work import GPU, LOGICAL, traffic
 from tests.experiments.scalings import (
     INPUT_S,
     LINK_RATE,
@@ -25,14 +24,16 @@ WHOLE = STEP + STRATEGY_S + SUM_S
 
 @pytest.mark.parametrize("kind", [GPU, LOGICAL])
 @pytest.mark.parametrize("count", [1, 2, 16])
-@pytest.mark.parametrize("way", ["", names.STRATEGY, names.OWN, names.FED])
+@pytest.mark.parametrize("way", ["", numbers.STRATEGY, numbers.OWN, numbers.FED])
 def test_a_name_tells_what_it_was_made_of(kind, count, way):
-    assert names.read(names.name_of(kind, count, way)) == names.Named(kind, count, way)
+    assert numbers.read(numbers.name_of(kind, count, way)) == numbers.Named(
+        kind, count, way
+    )
 
 
-@pytest.mark.parametrize("name", ["", "0 GPUs", "2 TPUs", "2 GPUs, fast", names.LINK])
+@pytest.mark.parametrize("name", ["", "0 GPUs", "2 TPUs", "2 GPUs, fast", numbers.LINK])
 def test_other_names_tell_nothing(name):
-    assert names.read(name) is None
+    assert numbers.read(name) is None
 
 
 def test_efficiency_is_speed_up_by_the_number_of_devices():
@@ -115,7 +116,7 @@ def test_what_noise_hides_limits_nothing():
     ],
 )
 def test_whatever_a_file_holds_nothing_is_raised(told):
-    run = measured(linked(steps()), notes={names.NOTE: told})
+    run = measured(linked(steps()), notes={numbers.NOTE: told})
     assert len(numbers.points(run)) == 3
     assert numbers.sums(run) == ()
     assert numbers.link(run) is None

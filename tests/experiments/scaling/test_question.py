@@ -11,8 +11,8 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment, scaling
 from perfkit.experiments.scaling import Scaling
 from perfkit.experiments.scaling.agreement import LEARNS_OTHERWISE
-from perfkit.experiments.scaling.devices import LOGICAL
-from perfkit.experiments.scaling.names import LINK, SHARED
+from perfkit.experiments.scaling.numbers import LINK, SHARED
+from perfkit.experiments.scaling.work import LOGICAL
 from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Pause, Tick

@@ -81,9 +81,9 @@ def test_what_autotune_chose_is_told_apart_from_what_was_written(task):
 
 
 def test_files_in_turns_and_other_stages_have_names_for_people(run, task):
-    from perfkit.experiments.data_pipeline import records
+    from perfkit.experiments.data_pipeline import reading
 
-    run(records.make(task.images, "shards"))
+    run(reading.make(task.images, "shards"))
     plan = plan_of(WAYS["tfrecord shards"].build(task))
     assert "files in turns, parallel" in names(plan)
     for way in ("cache", "naive map", "batch first"):

@@ -7,10 +7,10 @@ import keras
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.execution_mode import fits, observers
+from perfkit.experiments.execution_mode import ways
 from perfkit.experiments.execution_mode.ways import WAYS
-from perfkit.experiments.shared import inside_fit
-from perfkit.experiments.shared.loop_job import Job, loss_function, optimizer_for
+from perfkit.experiments.shared import loops
+from perfkit.experiments.shared.loops import Job, loss_function, optimizer_for
 from perfkit.measure.tick import Note, Tick
 
 JOB = Job("tiny-dense", 8, epoch=10)
@@ -37,7 +37,7 @@ def fitting(network, steps, *, epochs=1, callbacks=(), **options):
 @pytest.mark.parametrize("at_once", [1, 4])
 def test_ticks_hold_every_example_that_fit_has_trained_on(at_once):
     network = compiled(steps_per_execution=at_once)
-    ticks = list(inside_fit.ticks(fitting(network, 20, epochs=2), examples=8))
+    ticks = list(loops.ticks(fitting(network, 20, epochs=2), examples=8))
     assert sum(tick.examples for tick in ticks) == 2 * 20 * 8
     assert network.optimizer.iterations.numpy() == 40
     # The first call is a tick of its own.
@@ -58,7 +58,7 @@ def test_whole_epochs_are_counted_once_their_validation_is_done():
         callbacks=[Watching()],
         validation_data=JOB.first(2).batches(),
     )
-    for tick in inside_fit.ticks(fit, examples=8, whole_epochs=10):
+    for tick in loops.ticks(fit, examples=8, whole_epochs=10):
         seen.append(tick.examples // 80)
     assert sum(one for one in seen if one != "validated") == 3
     assert seen.index(1) > seen.index("validated")
@@ -67,9 +67,7 @@ def test_whole_epochs_are_counted_once_their_validation_is_done():
 
 def test_fit_stands_still_while_a_tick_is_looked_at():
     made = []
-    ticks = inside_fit.ticks(
-        fitting(compiled(), 10**6), examples=8, stepped=made.append
-    )
+    ticks = loops.ticks(fitting(compiled(), 10**6), examples=8, stepped=made.append)
     heard = 0
     for tick in itertools.islice(ticks, 5):
         heard += tick.examples
@@ -80,7 +78,7 @@ def test_fit_stands_still_while_a_tick_is_looked_at():
 def test_every_tick_waits_for_the_device_once():
     waited = []
     fit = fitting(compiled(), 200)
-    ticks = list(inside_fit.ticks(fit, examples=8, sync=lambda: waited.append(1)))
+    ticks = list(loops.ticks(fit, examples=8, sync=lambda: waited.append(1)))
     assert len(waited) == len(ticks)
 
 
@@ -90,13 +88,13 @@ def test_what_fit_raises_is_raised_here():
             if batch == 3:
                 raise ValueError("the third batch is broken")
 
-    ticks = inside_fit.ticks(fitting(compiled(), 10, callbacks=[Failing()]), examples=8)
+    ticks = loops.ticks(fitting(compiled(), 10, callbacks=[Failing()]), examples=8)
     with pytest.raises(ValueError, match="third batch is broken"):
         list(ticks)
 
 
 def test_closing_the_ticks_ends_fit_and_its_thread():
-    ticks = inside_fit.ticks(fitting(compiled(), 10**6), examples=8)
+    ticks = loops.ticks(fitting(compiled(), 10**6), examples=8)
     next(ticks)
     assert any(t.name.startswith("perfkit-fit") for t in threading.enumerate())
     ticks.close()
@@ -116,7 +114,7 @@ def test_fit_compiles_as_compile_does_unless_its_name_says_otherwise(name, xla):
     assert network.jit_compile is compiled(jit_compile=xla).jit_compile
     notes = {note.name: note.value for note in told}
     if name == "fit":
-        assert notes[fits.BY_DEFAULT] is network.jit_compile
+        assert notes[ways.BY_DEFAULT] is network.jit_compile
 
 
 @pytest.mark.parametrize("name", ["metrics", "callback", "progress bar", "validation"])
@@ -144,10 +142,10 @@ def test_an_observer_watches_and_the_rest_is_as_without_it(name, capsys, monkeyp
 
 
 def test_histograms_need_tensorboard_and_say_so(monkeypatch):
-    monkeypatch.setattr(observers.importlib.util, "find_spec", lambda name: None)
-    assert "`pip install tensorboard`" in observers.histograms_missing()
-    monkeypatch.setattr(observers.importlib.util, "find_spec", lambda name: "there")
-    assert observers.histograms_missing() == ""
+    monkeypatch.setattr(ways.importlib.util, "find_spec", lambda name: None)
+    assert "`pip install tensorboard`" in ways.histograms_missing()
+    monkeypatch.setattr(ways.importlib.util, "find_spec", lambda name: "there")
+    assert ways.histograms_missing() == ""
 
 
 # CPU time, and both sides in short turns: what else runs here falls on them alike.
@@ -196,7 +194,7 @@ def usual_ratio(one, other):
 @pytest.mark.slow
 def test_ticks_out_of_fit_cost_it_less_than_a_twentieth():
     bare = compiled()
-    ticks = inside_fit.ticks(fitting(compiled(), 10**9), examples=8)
+    ticks = loops.ticks(fitting(compiled(), 10**9), examples=8)
     worked(ticks, STEPS), fitted(bare)
     ratio = usual_ratio(lambda: worked(ticks, STEPS), lambda: fitted(bare))
     ticks.close()

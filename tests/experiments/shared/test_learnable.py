@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from perfkit.experiments.shared.learnable import learnable
-from perfkit.experiments.shared.models import MODELS
+from perfkit.experiments.shared.models import MODELS, learnable
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,6 +1,6 @@
 import numpy as np
 
-from perfkit.experiments.shared.loop_job import BATCHES, Job, changing_sizes
+from perfkit.experiments.shared.loops import BATCHES, Job, changing_sizes
 
 JOB = Job("tiny-dense", 8)
 

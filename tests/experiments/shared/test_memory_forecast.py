@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfkit.experiments.shared.memory_forecast import Forecast, forecast
+from perfkit.experiments.shared.batches import Forecast, forecast
 
 
 class Variable:

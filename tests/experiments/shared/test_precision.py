@@ -5,7 +5,7 @@ import re
 import pytest
 
 import perfkit
-from perfkit.experiments.shared import precision_hardware as hardware
+from perfkit.experiments.shared import precision as formats
 from perfkit.experiments.shared.precision import GROUPS, PRECISIONS
 
 
@@ -76,7 +76,7 @@ def test_a_loop_that_forgets_to_scale_the_loss_learns_next_to_nothing():
 
 
 @pytest.mark.skipif(
-    "avx512_bf16" not in (hardware.here().instructions or ()),
+    "avx512_bf16" not in (formats.here().instructions or ()),
     reason="the processor has no avx512_bf16 that could be left out",
 )
 def test_what_is_left_out_reaches_onednn_before_its_first_operation(capfd):

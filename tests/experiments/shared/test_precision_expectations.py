@@ -4,15 +4,16 @@ import dataclasses
 
 import pytest
 
-from perfkit.experiments.shared import precision_hardware as hardware
+from perfkit.experiments.shared import precision
 from perfkit.experiments.shared.precision import (
     GROUPS,
     INSTRUCTIONS,
     NO_TF32,
     PRECISIONS,
+    Hardware,
+    expected,
+    unavailable,
 )
-from perfkit.experiments.shared.precision_expectations import expected, unavailable
-from perfkit.experiments.shared.precision_hardware import Hardware
 from perfkit.machine.gpu import Gpu
 from perfkit.machine.record import Processor
 from tests.findings.made import MACHINE
@@ -25,7 +26,7 @@ AMX = (*BF16, "amx_bf16", "amx_int8", "amx_tile", "avx512_fp16")
 
 def with_cores(instructions, **more):
     processor = Processor(instructions=instructions)
-    return hardware.of(dataclasses.replace(MACHINE, processor=processor, **more))
+    return precision.of(dataclasses.replace(MACHINE, processor=processor, **more))
 
 
 def with_card(capability):
@@ -139,8 +140,8 @@ def test_a_processor_is_not_imitated_where_a_gpu_computes():
     [("8.9", (8, 9)), ("12.0", (12, 0)), ("", None), (None, None), ("8", None)],
 )
 def test_a_compute_capability_is_two_numbers(text, numbers):
-    assert hardware.parsed(text) == numbers
+    assert precision.parsed(text) == numbers
 
 
 def test_the_machine_at_hand_is_read_without_an_error():
-    assert isinstance(hardware.here(), Hardware)
+    assert isinstance(precision.here(), Hardware)

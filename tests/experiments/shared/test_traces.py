@@ -1,10 +1,8 @@
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.execution_mode.fits import prepared
-from perfkit.experiments.execution_mode.ways import REMEDIES, WAYS
-from perfkit.experiments.shared.loop_job import Job
-from perfkit.experiments.shared.traces import ANEW, NOTE, Traces, described, telling
+from perfkit.experiments.execution_mode.ways import REMEDIES, WAYS, prepared
+from perfkit.experiments.shared.loops import ANEW, NOTE, Job, Traces, described, telling
 from perfkit.measure.tick import Note, Tick
 
 JOB = Job("tiny-dense", 8)
@@ -22,14 +20,14 @@ def told(name, steps):
 
 @pytest.fixture(autouse=True)
 def _a_tick_for_every_step(monkeypatch):
-    from perfkit.experiments.execution_mode import retracing
+    from perfkit.experiments.execution_mode import ways
     from perfkit.experiments.shared import loops
 
     def every(steps, sync):
         yield from (Tick(step) for step in steps)
 
     monkeypatch.setattr(loops, "every", every)
-    monkeypatch.setattr(retracing, "every", every)
+    monkeypatch.setattr(ways, "every", every)
 
 
 @pytest.mark.parametrize(

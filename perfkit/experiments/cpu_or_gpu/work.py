@@ -1,0 +1,307 @@
+"""The trainings that two devices are held against each other with."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perfkit.errors import RunError
+from perfkit.experiments.shared.loops import step_of, wait
+from perfkit.experiments.shared.models import MODELS, Model
+from perfkit.experiments.shared.probe import on_one_core, without_gpus
+from perfkit.experiments.shared.probe_gpu import sees_one
+from perfkit.measure.tick import READY, every
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import keras
+    import numpy as np
+    import tensorflow as tf
+    from numpy.typing import NDArray
+
+    from perfkit.measure.tick import Yielded
+
+    Pair = tuple[Any, Any]
+    Batch = tuple[tf.Tensor, tf.Tensor]
+    Step = Callable[[Any, Any], tf.Tensor]
+
+CPU, GPU = "CPU:0", "GPU:0"
+# What an environment may have set to keep TensorFlow from the cores that there are.
+_HOLDS_BACK = (
+    *("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"),
+    *("OMP_NUM_THREADS", "MKL_NUM_THREADS"),
+)
+
+
+@dataclass(frozen=True)
+class Device:
+    """Something to train on.
+
+    Attributes:
+        name: As variants have it, such as ``"all cores"``.
+        place: As TensorFlow calls it.
+        take: Makes a fresh process use it and nothing else.
+    """
+
+    name: str
+    place: str
+    take: Callable[[], None]
+
+
+def _one_core() -> None:
+    _all_cores()
+    on_one_core()
+
+
+def _all_cores() -> None:
+    for name in _HOLDS_BACK:
+        os.environ.pop(name, None)
+    without_gpus()
+
+
+def _gpu() -> None:
+    if not sees_one():
+        raise RunError("TensorFlow can use no GPU here.")
+
+
+ONE_CORE = Device("one core", CPU, _one_core)
+ALL_CORES = Device("all cores", CPU, _all_cores)
+# All cores again, by the name that they have beside a GPU.
+WHOLE_CPU = Device("CPU", CPU, _all_cores)
+A_GPU = Device("GPU", GPU, _gpu)
+
+
+_LAYERS, _CLASSES = 3, 10
+_FLOAT = 4
+# Times that a step touches each weight, and each activation.
+_PER_WEIGHT, _PER_ACTIVATION = 6, 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """The work of one step.
+
+    Attributes:
+        flops: Multiplications and additions.
+        traffic: Bytes read and written in memory, at least.
+    """
+
+    flops: float
+    traffic: float
+
+
+@dataclass(frozen=True, order=True)
+class Size:
+    """A dense network of three equal layers, and the batch it is trained on.
+
+    Attributes:
+        width: Numbers of an example, and units of each layer.
+        batch: Examples of a step.
+    """
+
+    width: int
+    batch: int
+
+    @property
+    def cost(self) -> Cost:
+        """The work of one step."""
+        return cost(self.width, self.batch)
+
+
+def weights(width: float) -> float:
+    """How many weights the network of a width has, without its biases."""
+    return _LAYERS * width**2 + _CLASSES * width
+
+
+def cost(width: float, batch: float) -> Cost:
+    """The work of a step of the dense network, whole numbers or not."""
+    # Nobody needs the gradient of the examples.
+    products = 3 * weights(width) - width**2
+    touched = _PER_WEIGHT * weights(width) + _PER_ACTIVATION * batch * _LAYERS * width
+    return Cost(flops=2 * batch * products, traffic=_FLOAT * touched)
+
+
+def dense(width: int) -> Model:
+    """The network of a width, with data that fit it."""
+    build = functools.partial(_dense, width)
+    return Model(f"width {width:,}", "three equal layers", (width,), _CLASSES, build)
+
+
+def named(name: str, batch: int) -> Cost:
+    """The work of a step of one of ``perfkit.experiments.shared.models``; builds it."""
+    kernels, products = list[int](), list[int]()
+    activations = 0
+    for layer in MODELS[name].build().layers:
+        activations += _count(layer.output.shape)
+        if hasattr(layer, "kernel"):
+            kernels.append(_count(layer.kernel.shape))
+            # A kernel is used at every place of a picture, and once without one.
+            products.append(kernels[-1] * _count(layer.output.shape[1:-1]))
+    touched = _PER_WEIGHT * sum(kernels) + _PER_ACTIVATION * batch * activations
+    flops = 2 * batch * (3 * sum(products) - products[0])
+    return Cost(flops=float(flops), traffic=float(_FLOAT * touched))
+
+
+def _count(shape: Iterable[int | None]) -> int:
+    return math.prod(side for side in shape if side is not None)
+
+
+def _dense(width: int) -> keras.Model:
+    import keras
+
+    layers = [keras.layers.Dense(width, activation="relu") for _ in range(_LAYERS)]
+    logits = keras.layers.Dense(_CLASSES)
+    return keras.Sequential([keras.Input((width,)), *layers, logits])
+
+
+# Different batches in memory, so that none is at hand from the step before.
+_BATCHES = 4
+_LARGEST_BYTE = 255
+
+
+def fed(
+    device: Device,
+    model: Model,
+    batch: int,
+    feed: Callable[[Device, list[Pair]], Iterable[Pair]],
+) -> Iterator[Yielded]:
+    """Train a fresh network, each step on a batch that comes from memory.
+
+    Args:
+        device: Where the network is.
+        model: What is trained, with data that fit it.
+        batch: Examples of a step.
+        feed: How batches come to the device.
+    """
+    device.take()
+    step = compiled(built(device, model))
+    pairs = [_in_memory(model, batch, seed) for seed in range(_BATCHES)]
+    batches = feed(device, pairs)
+    yield READY
+
+    def steps() -> Iterator[int]:
+        for features, labels in batches:
+            step(features, labels)
+            yield batch
+
+    yield from every(steps(), sync=wait)
+
+
+def as_floats(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
+    """Four bytes of each number cross, when the step wants them."""
+    import tensorflow as tf
+
+    there = [_held(_scaled(pixels), labels) for pixels, labels in pairs]
+    for features, labels in itertools.cycle(there):
+        with tf.device(device.place):
+            here = tf.identity(features), tf.identity(labels)
+        yield here
+
+
+def as_bytes(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
+    """One byte of each number crosses; the device makes floats of them."""
+    import tensorflow as tf
+
+    there = [_held(pixels, labels) for pixels, labels in pairs]
+    for pixels, labels in itertools.cycle(there):
+        with tf.device(device.place):
+            features = tf.cast(tf.identity(pixels), tf.float32) / _LARGEST_BYTE
+            here = features, tf.identity(labels)
+        yield here
+
+
+def ahead(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
+    """Four bytes of each number cross while the device works on the step before."""
+    import numpy as np
+    import tensorflow as tf
+
+    features = np.stack([_scaled(pixels) for pixels, _ in pairs])
+    labels = np.stack([labels for _, labels in pairs])
+    dataset = tf.data.Dataset.from_tensor_slices((features, labels)).repeat()
+    prefetched: Iterable[Pair] = dataset.apply(
+        tf.data.experimental.prefetch_to_device(f"/{device.place}", buffer_size=2)
+    )
+    return prefetched
+
+
+def _in_memory(model: Model, batch: int, seed: int) -> Pair:
+    """A batch whose numbers are bytes, as pixels are."""
+    import numpy as np
+
+    _, labels = model.batch(batch, seed)
+    random = np.random.default_rng(seed)
+    shape = (batch, *model.shape)
+    return random.integers(_LARGEST_BYTE + 1, size=shape, dtype=np.uint8), labels
+
+
+def _scaled(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    import numpy as np
+
+    return np.divide(pixels, _LARGEST_BYTE, dtype=np.float32)
+
+
+def _held(features: Any, labels: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    """Tensors in the computer's own memory."""
+    import tensorflow as tf
+
+    with tf.device("CPU:0"):
+        return tf.constant(features), tf.constant(labels)
+
+
+def resident(device: Device, model: Model, batch: int) -> Iterator[Yielded]:
+    """Train a fresh network, step after step, without an end.
+
+    Args:
+        device: Where; this process uses nothing else from now on.
+        model: What is trained, with data that fit it.
+        batch: Examples of a step.
+    """
+    device.take()
+    step = compiled(built(device, model))
+    features, labels = on(device, model.batch(batch))
+    yield READY
+
+    def steps() -> Iterator[int]:
+        for _ in itertools.count():
+            step(features, labels)
+            yield batch
+
+    yield from every(steps(), sync=wait)
+
+
+def built(device: Device, model: Model) -> keras.Model:
+    """Make the network on its device.
+
+    Raises:
+        RunError: TensorFlow put it elsewhere.
+    """
+    import tensorflow as tf
+
+    with tf.device(device.place):
+        network = model.build()
+    place = network.trainable_variables[0].value.device
+    if device.place not in place:
+        raise RunError(f"The network lies on {place or 'no device'} and was not timed.")
+    return network
+
+
+def compiled(network: keras.Model) -> Step:
+    """Give a training step as a graph; it does not wait for the device."""
+    import tensorflow as tf
+
+    step: Step = tf.function(step_of(network), autograph=False)
+    return step
+
+
+def on(device: Device, batch: tuple[Any, Any]) -> Batch:
+    """Copy a batch to the device."""
+    import tensorflow as tf
+
+    with tf.device(device.place):
+        features, labels = (tf.identity(tf.constant(part)) for part in batch)
+    return features, labels

@@ -1,0 +1,431 @@
+"""The trainings on several devices, fed or on batches that are there."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from perfkit.errors import RunError
+from perfkit.experiments.shared import probe_memory as memory
+from perfkit.experiments.shared.loops import wait
+from perfkit.experiments.shared.models import MODELS
+from perfkit.experiments.shared.probe import repeated, without_gpus
+from perfkit.experiments.shared.probe_gpu import syncing
+from perfkit.measure.tick import READY, Tick, every
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import keras
+    import tensorflow as tf
+    from numpy.typing import NDArray
+
+    from perfkit.experiments.shared.models import Model
+    from perfkit.measure.tick import Yielded
+
+    Pair = tuple[Any, Any]
+    Step = Callable[[Any, Any], None]
+
+DeviceKind = Literal["GPU", "logical device"]
+GPU: DeviceKind = "GPU"
+LOGICAL: DeviceKind = "logical device"
+
+
+def taken(kind: DeviceKind, count: int) -> tuple[str, ...]:
+    """Make a fresh process use so many devices and nothing else.
+
+    Args:
+        kind: Of all of them.
+        count: How many.
+
+    Returns:
+        Their names as TensorFlow has them, such as ``("GPU:0", "GPU:1")``.
+
+    Raises:
+        RunError: TensorFlow can use fewer GPUs.
+    """
+    import tensorflow as tf
+
+    if kind == GPU:
+        found = tf.config.list_physical_devices("GPU")
+        if len(found) < count:
+            raise RunError(f"TensorFlow can use {len(found)} of {count} GPUs here.")
+        tf.config.set_visible_devices(found[:count], "GPU")
+        return tuple(f"GPU:{number}" for number in range(count))
+    without_gpus()
+    processor, *_ = tf.config.list_physical_devices("CPU")
+    parts = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
+    tf.config.set_logical_device_configuration(processor, parts)
+    return tuple(f"CPU:{number}" for number in range(count))
+
+
+def usable() -> int:
+    """How many GPUs TensorFlow can use in this process; starts none of them."""
+    import tensorflow as tf
+
+    return len(tf.config.list_physical_devices("GPU"))
+
+
+def mirrored(places: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
+    """Give the strategy over these devices; a process can have one.
+
+    A second one, over another number of devices, was seen to fail in its first sum.
+    """
+    import tensorflow as tf
+
+    return tf.distribute.MirroredStrategy(list(places))
+
+
+_SEED = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A training on some devices that has not begun.
+
+    Attributes:
+        model: A name of ``perfkit.experiments.shared.models``.
+        kind: Of the devices.
+        count: How many devices there are.
+        batch: Examples of a step, on all devices together.
+    """
+
+    model: str
+    kind: DeviceKind
+    count: int
+    batch: int
+
+    @property
+    def share(self) -> int:
+        """Examples of a step on one device."""
+        return self.batch // self.count
+
+    @property
+    def what(self) -> Model:
+        """The network and the examples it takes."""
+        return MODELS[self.model]
+
+    def network(self) -> keras.Model:
+        """Make the network; its fresh weights are the same every time."""
+        import keras
+
+        keras.utils.set_random_seed(_SEED)
+        return self.what.build()
+
+    def examples(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The examples of one step, for all devices together."""
+        return self.what.batch(self.batch, _SEED)
+
+
+def weights(model: str) -> int:
+    """How many numbers the gradient of a model has."""
+    variables = MODELS[model].build().trainable_variables
+    return sum(math.prod(variable.shape) for variable in variables)
+
+
+def batch_of(count: int, batch: int, *, strong: bool) -> int:
+    """Examples of a step on so many devices together.
+
+    Args:
+        count: How many devices.
+        batch: Of a device; of all together where ``strong``.
+        strong: Whether all devices share one batch, instead of one each.
+    """
+    return batch if strong else count * batch
+
+
+def counts(most: int) -> tuple[int, ...]:
+    """How many devices to try: 1, 2, 4, 8 and so on, and ``most``."""
+    doubled = [1 << power for power in range(most.bit_length())]
+    return tuple(sorted({*doubled, most}))
+
+
+_FLOAT = 4
+# Large enough that starting a copy does not show.
+_BLOCK = 1 << 28
+
+
+def traffic(weights: float, kind: DeviceKind, count: int) -> float:
+    """Bytes that pass the link in a step, at least, to sum the gradients of a step.
+
+    In a ring every device sends 2 (n - 1) / n times its gradient. GPUs do so at the
+    same time, each over its own link. Logical devices all share one memory, where each
+    byte that is sent is read and written.
+
+    Args:
+        weights: Numbers of a gradient.
+        kind: Of the devices.
+        count: How many devices.
+    """
+    of_each = 2 * (count - 1) / count * _FLOAT * weights
+    return of_each if kind == GPU else 2 * count * of_each
+
+
+def bytes_of_an_example(job: Job) -> float:
+    """What a step sends over the link, for each of its examples; builds the model."""
+    return traffic(weights(job.model), job.kind, job.count) / job.batch
+
+
+def copying(job: Job) -> Iterator[Yielded]:
+    """Copy from the first GPU to the second, or within memory."""
+    places = taken(job.kind, 2)
+    each = bytes_of_an_example(job)
+    if job.kind == GPU:
+        return counted(_between_gpus(*places), each)
+    return counted(memory.copy(one_core=False), each)
+
+
+def counted(moved: Iterable[Yielded], each: float) -> Iterator[Yielded]:
+    """Count examples instead of bytes.
+
+    Args:
+        moved: Yields bytes.
+        each: Bytes of an example.
+    """
+    whole, examples = 0.0, 0
+    for item in moved:
+        if not isinstance(item, int):
+            yield item
+            continue
+        whole += item / each
+        # Examples are counted whole; what is left over counts next time.
+        yield Tick(int(whole) - examples)
+        examples = int(whole)
+
+
+def _between_gpus(first: str, second: str) -> Iterator[Yielded]:
+    import tensorflow as tf
+
+    with tf.device(first):
+        block = tf.Variable(tf.zeros([_BLOCK // _FLOAT]))
+
+    # In a graph nothing is kept from one call to the next, so each call copies.
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def copy() -> tf.Tensor:
+        with tf.device(first):
+            read = block.read_value()
+        with tf.device(second):
+            return tf.identity(read)
+
+    yield from repeated(copy, _BLOCK, syncing())
+
+
+# Different pictures in memory; a training goes through them again and again.
+_PICTURES = 64
+_BRIGHTEST = 255.0
+
+
+def resident(job: Job, place: str) -> Pair:
+    """The batch of one device, which stays on it."""
+    return _on(place, *job.examples())
+
+
+def resident_on_each(
+    job: Job, strategy: tf.distribute.Strategy, places: tuple[str, ...]
+) -> Pair:
+    """Each device's share of the batch, which stays on it."""
+    features, labels = job.examples()
+    parts = [
+        _on(place, features[first : first + job.share], labels[first:][: job.share])
+        for place, first in zip(places, range(0, job.batch, job.share), strict=True)
+    ]
+
+    def values(which: int) -> Any:
+        return strategy.experimental_distribute_values_from_function(
+            lambda context: parts[context.replica_id_in_sync_group][which]
+        )
+
+    return values(0), values(1)
+
+
+def decoded(job: Job, side: int) -> tf.data.Dataset:
+    """Batches for all devices together, without an end, each example from a JPEG.
+
+    Args:
+        job: What takes them.
+        side: Pixels of a picture's side.
+    """
+    import tensorflow as tf
+
+    wanted = math.prod(job.what.shape)
+
+    def example(picture: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        pixels = tf.reshape(tf.io.decode_jpeg(picture, channels=3), [-1])[:wanted]
+        numbers = tf.cast(pixels, tf.float32) / _BRIGHTEST
+        return tf.reshape(numbers, job.what.shape), label
+
+    graph = tf.autograph.experimental.do_not_convert(example)
+    pictures, labels = _pictures(side), job.what.batch(_PICTURES)[1]
+    dataset = tf.data.Dataset.from_tensor_slices((pictures, labels)).repeat()
+    dataset = dataset.map(graph, num_parallel_calls=tf.data.AUTOTUNE)
+    return dataset.batch(job.batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
+
+
+def _pictures(side: int) -> list[bytes]:
+    """JPEGs of smooth noise, about as dear to decode as photographs."""
+    import io
+
+    import numpy as np
+    from PIL import Image
+
+    random = np.random.default_rng(0)
+    found = list[bytes]()
+    for _ in range(_PICTURES):
+        few = random.integers(256, size=(side // 8, side // 8, 3), dtype=np.uint8)
+        file = io.BytesIO()
+        Image.fromarray(few).resize((side, side)).save(file, "JPEG", quality=90)
+        found.append(file.getvalue())
+    return found
+
+
+def _on(place: str, features: Any, labels: Any) -> Pair:
+    import tensorflow as tf
+
+    with tf.device(place):
+        return tf.identity(tf.constant(features)), tf.identity(tf.constant(labels))
+
+
+LEARNING_RATE = 0.01
+
+
+def plain(job: Job, network: keras.Model) -> Step:
+    """Give the step of one device, without a strategy."""
+
+    def step(features: tf.Tensor, labels: tf.Tensor) -> None:
+        slopes = gradients(job, network, features, labels)
+        for weight, slope in zip(variables(network), slopes, strict=True):
+            _descend(weight, slope)
+
+    return step
+
+
+def step_of_all(
+    job: Job, network: keras.Model, strategy: tf.distribute.Strategy, *, summed: bool
+) -> Step:
+    """Give the step of several devices.
+
+    Args:
+        job: What is trained.
+        network: Made within the scope of the strategy.
+        strategy: Whose devices make the step.
+        summed: Whether each learns from the gradients of all, or from its own alone.
+    """
+    import tensorflow as tf
+
+    def on_each(features: tf.Tensor, labels: tf.Tensor) -> None:
+        slopes = gradients(job, network, features, labels)
+        context = tf.distribute.get_replica_context()
+        if summed:
+            slopes = context.all_reduce(tf.distribute.ReduceOp.SUM, slopes)
+        context.merge_call(_descend_on_each, args=(variables(network), slopes))
+
+    def step(features: Any, labels: Any) -> None:
+        strategy.run(on_each, args=(features, labels))
+
+    return step
+
+
+def traced(step: Callable[..., None]) -> Callable[..., None]:
+    """Give the step as a graph; it does not wait for its devices."""
+    import tensorflow as tf
+
+    graph: Callable[..., None] = tf.function(step, autograph=False)
+    return graph
+
+
+def gradients(
+    job: Job, network: keras.Model, features: tf.Tensor, labels: tf.Tensor
+) -> list[tf.Tensor]:
+    """A device's part of the gradient of the mean loss over the whole batch."""
+    import keras
+    import tensorflow as tf
+
+    loss_of = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction="sum"
+    )
+    with tf.GradientTape() as tape:
+        loss = loss_of(labels, network(features, training=True)) / job.batch
+    slopes: list[tf.Tensor] = tape.gradient(loss, variables(network))
+    return slopes
+
+
+def variables(network: keras.Model) -> list[tf.Variable]:
+    """TensorFlow's own variables of the weights that learn."""
+    return [weight.value for weight in network.trainable_variables]
+
+
+def _descend_on_each(
+    strategy: tf.distribute.Strategy, weights: list[Any], slopes: list[Any]
+) -> None:
+    for weight, slope in zip(weights, slopes, strict=True):
+        strategy.extended.update(weight, _descend, args=(slope,), group=False)
+
+
+def _descend(weight: tf.Variable, slope: tf.Tensor) -> None:
+    weight.assign_sub(LEARNING_RATE * slope)
+
+
+def alone(job: Job) -> Iterator[Yielded]:
+    """Train on one device without a strategy, on a batch that stays there."""
+    (place,) = taken(job.kind, job.count)
+    step, batch = _alone(job, place), resident(job, place)
+    yield READY
+    yield from _ticks(lambda: step(*batch), job.batch)
+
+
+def alone_and_fed(job: Job, side: int) -> Iterator[Yielded]:
+    """The same; each step's batch comes from a pipeline."""
+    (place,) = taken(job.kind, job.count)
+    step, batches = _alone(job, place), iter(decoded(job, side))
+    call = traced(lambda: step(*next(batches)))
+    yield READY
+    yield from _ticks(call, job.batch)
+
+
+def together(job: Job, *, summed: bool = True) -> Iterator[Yielded]:
+    """Train on several devices, each on a batch that stays on it.
+
+    Args:
+        job: What is trained, and on how many.
+        summed: Whether each learns from the gradients of all, or from its own alone.
+    """
+    places = taken(job.kind, job.count)
+    strategy = mirrored(places)
+    with strategy.scope():
+        network = job.network()
+    step = traced(step_of_all(job, network, strategy, summed=summed))
+    batch = resident_on_each(job, strategy, places)
+    yield READY
+    yield from _ticks(lambda: step(*batch), job.batch)
+
+
+def together_and_fed(job: Job, side: int) -> Iterator[Yielded]:
+    """Train on several devices; one pipeline makes the batches of all."""
+    strategy = mirrored(taken(job.kind, job.count))
+    with strategy.scope():
+        network = job.network()
+    step = step_of_all(job, network, strategy, summed=True)
+    shared = strategy.experimental_distribute_dataset(decoded(job, side))
+    batches = iter(shared)
+    call = traced(lambda: step(*next(batches)))
+    yield READY
+    yield from _ticks(call, job.batch)
+
+
+def _alone(job: Job, place: str) -> Callable[..., None]:
+    import tensorflow as tf
+
+    with tf.device(place):
+        network = job.network()
+    return traced(plain(job, network))
+
+
+def _ticks(step: Callable[[], Any], batch: int) -> Iterator[Yielded]:
+    def done() -> Iterator[int]:
+        for _ in itertools.count():
+            step()
+            yield batch
+
+    return every(done(), sync=wait)
