@@ -192,6 +192,8 @@ class Choosing:
         """Name the arms of the next round; none where nothing is left to learn."""
         if _cannot_run(measured):
             return ()
+        if not self._swaps and not measured.trials:
+            return (self.given,)
         most = self._fitting(measured)
         wanted = [swap for swap in self._swaps if self._wanted(swap, measured)]
         wanted.sort(key=lambda swap: self._place(swap, measured))

@@ -87,7 +87,10 @@ def _headline(found: Diagnosis) -> str:
             f"{statements.listed(still_open)}; the run was too short or too noisy."
         )
     if not statements.rounds(found):
-        return "Nothing was swapped: this training has nothing that perfkit can change."
+        return (
+            "Nothing was swapped: there is nothing in this training that perfkit can "
+            "change by itself; why stands under what was not tested."
+        )
     return _healthy(found)
 
 
