@@ -20,11 +20,10 @@ from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import RunError
 from perfkit.measure.alone import Alone
-from perfkit.measure.events import Finished
 from perfkit.measure.launcher import launcher
 from perfkit.measure.measurement import Arm
 from perfkit.measure.monitor import Monitor
-from perfkit.measure.plan import Plan
+from perfkit.measure.plan import Finished, Plan
 from perfkit.measure.processes import in_process
 from perfkit.measure.rounds import Run
 

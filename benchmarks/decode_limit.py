@@ -24,8 +24,8 @@ from perfkit.experiments.data_pipeline.ways import DECODE_LIMIT, WAYS
 from perfkit.experiments.session import Session
 from perfkit.experiments.shared import cores, decoding
 from perfkit.experiments.shared.images import kept
-from perfkit.measure.events import Finished, TrialStarted
 from perfkit.measure.measurement import Arm
+from perfkit.measure.plan import Finished, TrialStarted
 
 SIMPLEJPEG = "decode limit, simplejpeg"
 SQUARES = "decode limit, squares"

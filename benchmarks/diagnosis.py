@@ -26,7 +26,7 @@ import by_hand
 from perfkit.diagnosis.maker import InFile, maker
 from perfkit.diagnosis.session import DiagnosisSession
 from perfkit.errors import PerfkitError
-from perfkit.measure.events import Preparing, TrialStarted
+from perfkit.measure.plan import Preparing, TrialStarted
 
 GUILTY = Path(__file__).resolve().parents[1] / "tests" / "guilty"
 # What was realised has to lie in the claimed interval, made wider by so much.

@@ -22,11 +22,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from perfkit.measure.events import Finished
 from perfkit.measure.launcher import launcher
 from perfkit.measure.measurement import Arm, Measurement
 from perfkit.measure.monitor import Monitor
-from perfkit.measure.plan import Plan
+from perfkit.measure.plan import Finished, Plan
 from perfkit.measure.rounds import Run
 from perfkit.measure.spread import Spread
 from perfkit.measure.tick import READY, every

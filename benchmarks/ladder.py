@@ -24,8 +24,8 @@ from perfkit.experiments.microbenchmarks import MachineLadder
 from perfkit.experiments.session import Session
 from perfkit.experiments.shared import probe_products as products
 from perfkit.experiments.shared.probe import side
-from perfkit.measure.events import Finished, TrialStarted
 from perfkit.measure.measurement import Arm
+from perfkit.measure.plan import Finished, TrialStarted
 from perfkit.measure.steady import steady
 from perfkit.measure.tick import READY, Note
 

@@ -22,10 +22,10 @@ PREPARED = f"""
 import io, itertools, json, time
 import ipywidgets, numpy as np
 from matplotlib.figure import Figure
-from perfkit.measure.events import Progress, Sampled, Ticked, TrialStarted
+from perfkit.measure.plan import Progress, Sampled, Ticked, TrialStarted
 from perfkit.panel.live_chart import LiveChart
-from perfkit.panel.points import CAPACITY, Points
-from perfkit.panel.watching import _doing, _in_words
+from perfkit.panel.live_chart import CAPACITY, Points
+from perfkit.panel.view import _doing, _in_words
 from perfkit.progress import Board
 
 NAMES = ["one", "two", "three", "four"]

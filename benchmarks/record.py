@@ -27,7 +27,7 @@ from perfkit.experiments.recordings import BROUGHT
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.standing import measurement
-from perfkit.panel.machines import NAMES
+from perfkit.panel.panel import NAMES
 
 NOTEBOOKS = sorted(Path(__file__).resolve().parents[1].glob("notebooks/*.ipynb"))
 ASKING = ("perfkit.run", "perfkit.panel", "perfkit.diagnose")

@@ -21,11 +21,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfkit.comparing.compare import compare
 from perfkit.errors import PerfkitError
 from perfkit.experiments.contention.loads import CPU, LOADS, MEMORY, at_work
 from perfkit.experiments.shared import cache
-from perfkit.passports.reading import load
+from perfkit.machines.compare import compare
+from perfkit.machines.passport import load
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

@@ -20,8 +20,8 @@ from perfkit.experiments.data_pipeline import DataPipeline, feeding
 from perfkit.experiments.data_pipeline.ways import DECODE_LIMIT, GROUPS, SYNTHETIC, WAYS
 from perfkit.experiments.session import Session
 from perfkit.experiments.shared import decoding
-from perfkit.measure.events import Finished
 from perfkit.measure.measurement import Arm
+from perfkit.measure.plan import Finished
 
 TYPED = ", typed"
 NAMES = [name for name in GROUPS["essential"] if name in WAYS]

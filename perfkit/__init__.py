@@ -24,11 +24,9 @@ from perfkit import _verbs
 
 if TYPE_CHECKING:
     from perfkit.charts import chart
-    from perfkit.classroom.reading import classroom
-    from perfkit.comparing.compare import compare
     from perfkit.diagnosing import diagnose
     from perfkit.diagnosis.steps import steps
-    from perfkit.doctor.examining import doctor
+    from perfkit.doctor.examination import doctor
     from perfkit.documents import load
     from perfkit.elsewhere import fresh
     from perfkit.errors import PerfkitError
@@ -39,11 +37,13 @@ if TYPE_CHECKING:
     from perfkit.findings.record import Finding, Verdict
     from perfkit.findings.store import findings
     from perfkit.machine.collect import machine
+    from perfkit.machines.classroom import classroom
+    from perfkit.machines.compare import compare
+    from perfkit.machines.passport import recorded
+    from perfkit.machines.recording import passport
     from perfkit.measure.tick import READY, Note, Pause, Tick, every
     from perfkit.panel.panel import panel
-    from perfkit.passports.recorded import recorded
     from perfkit.profiling.profile import profile
-    from perfkit.recording.passport import passport
     from perfkit.running import run
 
 __version__ = "0.1.0"
@@ -96,8 +96,8 @@ _HOME = {
     "Tick": "measure.tick",
     "Verdict": "findings.record",
     "chart": "charts",
-    "classroom": "classroom.reading",
-    "compare": "comparing.compare",
+    "classroom": "machines.classroom",
+    "compare": "machines.compare",
     "diagnose": "diagnosing",
     "doctor": "doctor.examining",
     "every": "measure.tick",
@@ -109,15 +109,15 @@ _HOME = {
     "load": "documents",
     "machine": "machine.collect",
     "panel": "panel.panel",
-    "passport": "recording.passport",
+    "passport": "machines.recording",
     "profile": "profiling.profile",
-    "recorded": "passports.recorded",
+    "recorded": "machines.passport",
     "run": "running",
     "steps": "diagnosis.steps",
     "variant": "experiments.base",
 }
 
-_PACKAGES = ("classroom", "doctor", "experiments", "export", "findings", "machine")
+_PACKAGES = ("doctor", "experiments", "export", "findings", "machine")
 for _name in _PACKAGES:
     _verbs.make_callable(f"perfkit.{_name}", f"perfkit.{_HOME[_name]}")
 _verbs.make_callable("perfkit.panel", "perfkit.panel.panel", needs="anywidget")

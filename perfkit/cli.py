@@ -67,7 +67,7 @@ def _give_up_stdout() -> None:
 
 def _doctor(asked: Namespace) -> int:
     from perfkit.doctor import page
-    from perfkit.doctor.examining import doctor
+    from perfkit.doctor.examination import doctor
 
     found = doctor(probe=asked.probe, folder=asked.folder, display=_display())
     if asked.json:
@@ -134,7 +134,7 @@ def _write_patch(found: Diagnosis, made: Callable[[], object]) -> None:
 
 
 def _profile(asked: Namespace) -> int:
-    from perfkit.profiling import saving
+    from perfkit.profiling import profile as profiling_profile
     from perfkit.profiling.profile import profile
     from perfkit.report import sayer
 
@@ -144,11 +144,11 @@ def _profile(asked: Namespace) -> int:
         print(told, file=sys.stderr)
     made = profile(asked.training, steps=asked.steps, timeout=asked.timeout)
     if asked.json == "-":
-        print(saving.to_json(made))
+        print(profiling_profile.to_json(made))
     else:
         sayer(_console())(repr(made))
     if asked.json not in (None, "-"):
-        saving.save(made, asked.json)
+        profiling_profile.save(made, asked.json)
     if asked.chart:
         from perfkit.charts import chart
 
@@ -183,7 +183,7 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
 def _show(asked: Namespace) -> int:
     from perfkit.documents import load
     from perfkit.findings.profile import Profile
-    from perfkit.passports.record import Passport
+    from perfkit.machines.passport import Passport
     from perfkit.report import sayer
 
     found, console = load(asked.file), _console()
@@ -205,8 +205,8 @@ def _show(asked: Namespace) -> int:
 
 
 def _passport(asked: Namespace) -> int:
-    from perfkit.passports import words
-    from perfkit.recording.passport import ready
+    from perfkit.machines import passport_words
+    from perfkit.machines.recording import ready
     from perfkit.report import sayer
 
     making = ready(
@@ -217,11 +217,11 @@ def _passport(asked: Namespace) -> int:
     )
     making.make(_display())
     made, say = making.passport(), sayer(_console())
-    say(words.in_text(made))
+    say(passport_words.in_text(made))
     if making.unsaved or made.path is None:
         raise RunError(making.unsaved)
     say()
-    say(words.preview(made, made.path.stat().st_size))
+    say(passport_words.preview(made, made.path.stat().st_size))
     say(f"Written: {made.path}")
     if made.stopped:
         return INTERRUPTED
@@ -229,7 +229,7 @@ def _passport(asked: Namespace) -> int:
 
 
 def _class(asked: Namespace) -> int:
-    from perfkit.classroom.reading import classroom
+    from perfkit.machines.classroom import classroom
     from perfkit.report import sayer
 
     room, say = classroom(asked.folder, asked.you), sayer(_console())
@@ -241,7 +241,7 @@ def _class(asked: Namespace) -> int:
 
 
 def _compare(asked: Namespace) -> int:
-    from perfkit.comparing.compare import compare
+    from perfkit.machines.compare import compare
     from perfkit.report import sayer
 
     found, say = compare(asked.a, asked.b), sayer(_console())

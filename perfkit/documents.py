@@ -10,9 +10,9 @@ from perfkit.findings import store
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import kind_of
 from perfkit.findings.text import plain
-from perfkit.passports import reading as passports
-from perfkit.passports.record import Passport
-from perfkit.profiling import saving as profiles
+from perfkit.machines import passport
+from perfkit.machines.passport import Passport
+from perfkit.profiling import profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 Document: TypeAlias = store.Recorded | Profile | Passport
 # Those that are no findings; who reads findings reads diagnoses too.
 _OTHERS: dict[str, Callable[[bytes, str], Profile | Passport]] = {
-    "profile": profiles.parsed,
-    "passport": passports.parsed,
+    "profile": profile.parsed,
+    "passport": passport.parsed,
 }
 
 

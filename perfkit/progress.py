@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.findings.rungs import Rung, rungs
-from perfkit.measure.events import (
+from perfkit.findings.standing import Rung, rungs
+from perfkit.measure.plan import (
     Finished,
     Prepared,
     Preparing,
@@ -19,8 +19,8 @@ from perfkit.measure.events import (
 )
 
 if TYPE_CHECKING:
-    from perfkit.measure.events import Event
     from perfkit.measure.measurement import Measurement
+    from perfkit.measure.plan import Event
     from perfkit.measure.statistics import Timing
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perfkit.experiments.replay import Replay
     from perfkit.experiments.session import Session
     from perfkit.findings.record import Finding
-    from perfkit.measure.events import Event
+    from perfkit.measure.plan import Event
 
 Found = TypeVar("Found", covariant=True)
 

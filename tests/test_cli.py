@@ -78,7 +78,7 @@ def test_doctor_tells_by_its_code_whether_something_fails(
     monkeypatch, capsys, checks, stopped, code
 ):
     found = looked.examination(*checks, stopped=stopped)
-    monkeypatch.setattr("perfkit.doctor.examining.doctor", lambda **_: found)
+    monkeypatch.setattr("perfkit.doctor.examination.doctor", lambda **_: found)
     assert cli.main(["doctor"]) == code
     assert "Processor: AMD Ryzen 9" in capsys.readouterr().out
     assert cli.main(["doctor", "--json"]) == code
@@ -87,7 +87,7 @@ def test_doctor_tells_by_its_code_whether_something_fails(
 
 def test_what_a_probe_missed_is_said_beside_the_json(monkeypatch, capsys):
     found = looked.examination(missed=("No trial ran.",))
-    monkeypatch.setattr("perfkit.doctor.examining.doctor", lambda **_: found)
+    monkeypatch.setattr("perfkit.doctor.examination.doctor", lambda **_: found)
     assert cli.main(["doctor", "--json", "--probe"]) == 1
     said = capsys.readouterr()
     json.loads(said.out)

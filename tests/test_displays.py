@@ -7,7 +7,7 @@ from rich.console import Console
 
 from perfkit import displays
 from perfkit.displays import Display, NotebookDisplay, TerminalDisplay
-from perfkit.measure import events
+from perfkit.measure import plan
 from perfkit.progress import Board
 
 
@@ -61,7 +61,7 @@ def test_a_terminal_is_left_without_the_bar():
     console = Console(file=screen, force_terminal=True, width=60, color_system=None)
     with TerminalDisplay(console) as terminal:
         board = Board(doing="Round 1, serial")
-        board.hear(events.Progress(15.0, 60.0))
+        board.hear(plan.Progress(15.0, 60.0))
         terminal.show(board, at_once=True)
         before = screen.getvalue()
     assert "45 s left" in before

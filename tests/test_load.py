@@ -6,8 +6,8 @@ import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError
 from perfkit.findings import store
-from perfkit.passports import saving as passports
-from perfkit.profiling import saving as profiles
+from perfkit.machines import passport as machines_passport
+from perfkit.profiling import profile as profiling_profile
 from tests.comparing.pairs import passport
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings.made import finding
@@ -23,8 +23,8 @@ def saved(request, tmp_path):
         case "diagnosis":
             return diagnosis(), store.save(diagnosis(), path=path)
         case "profile":
-            return profile(), profiles.save(profile(), path)
-    return passport(), passports.save(passport(), path)
+            return profile(), profiling_profile.save(profile(), path)
+    return passport(), machines_passport.save(passport(), path)
 
 
 def test_each_kind_of_document_is_read_again(saved):
@@ -41,7 +41,7 @@ def test_each_kind_of_document_is_shown(saved, capsys):
 
 
 def test_a_passport_is_not_drawn_alone(tmp_path, capsys):
-    passports.save(passport(), tmp_path / "a.json")
+    machines_passport.save(passport(), tmp_path / "a.json")
     chart = ["--chart", str(tmp_path / "a.svg")]
     assert cli.main(["show", str(tmp_path / "a.json"), *chart]) == 2
     assert "perfkit compare A.json B.json" in capsys.readouterr().err
@@ -66,7 +66,7 @@ def test_what_perfkit_did_not_write_is_refused_in_a_sentence(tmp_path, data, sai
 
 
 def test_a_profile_is_held_against_nothing(tmp_path):
-    path = profiles.save(profile(), tmp_path / "it.json")
+    path = profiling_profile.save(profile(), tmp_path / "it.json")
     with pytest.raises(
         BadFileError, match=r"it\.json is a profile, which explains one"
     ):

@@ -7,7 +7,7 @@ import perfkit
 from perfkit import running
 from perfkit.displays import Display
 from perfkit.errors import BadParameterError, RunError
-from perfkit.measure import events
+from perfkit.measure import plan
 
 
 class Script:
@@ -27,7 +27,7 @@ class Script:
             for event in self.told:
                 if event is signal.SIGINT:
                     signal.raise_signal(signal.SIGINT)
-                    event = events.Progress(1.0, 2.0)
+                    event = plan.Progress(1.0, 2.0)
                 yield event
                 if self.stopped:
                     return
@@ -36,11 +36,11 @@ class Script:
 
 
 def test_watching_returns_what_the_session_found():
-    assert running.watch(Script(events.Progress(1.0, 2.0)), Display()) == "found"
+    assert running.watch(Script(plan.Progress(1.0, 2.0)), Display()) == "found"
 
 
 def test_the_first_interrupt_is_stop_and_keeps_what_was_found():
-    session = Script(signal.SIGINT, *[events.Progress(1.0, 2.0)] * 10)
+    session = Script(signal.SIGINT, *[plan.Progress(1.0, 2.0)] * 10)
     assert running.watch(session, Display()) == "found"
     assert session.stopped
 
@@ -64,7 +64,7 @@ def test_a_run_ends_when_its_display_breaks():
         def _draw(self, board):
             raise OSError("the screen is gone")
 
-    session = Script(events.Progress(1.0, 2.0))
+    session = Script(plan.Progress(1.0, 2.0))
     with pytest.raises(OSError, match="screen"):
         running.watch(session, Broken())
     assert session.closed
@@ -82,7 +82,7 @@ def test_an_interrupt_before_there_is_anything_interrupts():
 
 def test_a_run_can_be_watched_from_another_thread():
     found = []
-    session = Script(events.Progress(1.0, 2.0))
+    session = Script(plan.Progress(1.0, 2.0))
     thread = threading.Thread(
         target=lambda: found.append(running.watch(session, Display()))
     )

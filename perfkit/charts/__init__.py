@@ -8,25 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perfkit.charts.figure import Figure
-from perfkit.charts.kind import Kind
+from perfkit.charts.canvas import stamped
+from perfkit.charts.figure import Figure, Kind
 from perfkit.charts.plan import anatomy, has_anatomy, has_plan, plan
-from perfkit.charts.profiled_ops import has_ops, profiled_ops
-from perfkit.charts.profiled_steps import has_steps, profiled_steps
-from perfkit.charts.rates import rates
-from perfkit.charts.ratios import ratios
+from perfkit.charts.profiled import has_ops, has_steps, profiled_ops, profiled_steps
+from perfkit.charts.rates import rates, ratios
 from perfkit.charts.roofline import has_roofline, roofline
-from perfkit.charts.split import has_split, split
-from perfkit.charts.stamp import stamped
+from perfkit.charts.split import has_split, split, waits, waterfall
 from perfkit.charts.timeline import timeline
-from perfkit.charts.waits import waits
-from perfkit.charts.waterfall import waterfall
 from perfkit.errors import BadParameterError
 from perfkit.experiments import charts_of
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
 from perfkit.findings.record import Finding
-from perfkit.findings.rungs import is_ladder
+from perfkit.findings.standing import is_ladder
 
 if TYPE_CHECKING:
     from perfkit.findings.store import Recorded

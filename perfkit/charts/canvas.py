@@ -8,13 +8,13 @@ import textwrap
 import threading
 import warnings
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Drawing
 
-from perfkit.charts.figure import Figure
-from perfkit.charts.svg import INK, fitted
+from perfkit.charts.figure import INK, Figure, fitted
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from perfkit.findings.record import Finding
 
+
 # Readers with any colour vision tell them apart, and they stand out, 3 to 1, from white
 # and from black alike.
 BLUE, GREEN, RED, GREY = "#0173b2", "#029e73", "#d55e00", "#949494"
@@ -32,7 +33,7 @@ WIDTH = 760
 ROW = 32
 TEXT, SMALL = 12.0, 10.5
 # Of an average character of the text, as wide fonts have it.
-_CHARACTER = 0.56
+_CANVAS_CHARACTER = 0.56
 _BETWEEN = "  ·  "
 _TOP, _CAPTION_LINE = 34, 16
 # Matplotlib reads some of its settings from one table for all threads.
@@ -131,7 +132,7 @@ def origin(finding: Finding) -> str:
 
 def caption_lines(parts: Sequence[str]) -> list[str]:
     """Put the parts of a caption into lines that fit, whole where they can be."""
-    longest = int((WIDTH - 24) / (SMALL * _CHARACTER))
+    longest = int((WIDTH - 24) / (SMALL * _CANVAS_CHARACTER))
     lines = [""]
     for part in (piece for text in parts for piece in textwrap.wrap(text, longest)):
         joined = f"{lines[-1]}{_BETWEEN}{part}" if lines[-1] else part
@@ -181,7 +182,53 @@ def frame(rows: float, lines: Sequence[str], axis: float = 40) -> tuple[float, f
 
 def text_width(texts: Sequence[str], size: float = TEXT) -> float:
     """Pixels that the longest of some texts takes, at most."""
-    return max((len(text) for text in texts), default=0) * size * _CHARACTER
+    return max((len(text) for text in texts), default=0) * size * _CANVAS_CHARACTER
 
 
 TOP = _TOP
+
+
+_SVG = "http://www.w3.org/2000/svg"
+_LINE, _PAD = 18, 8
+# Of an average bold character, as wide fonts have it.
+_STAMP_CHARACTER = 0.62
+
+
+def stamped(figure: Figure, words: str) -> Figure:
+    """Put a band with a sentence on top of a picture.
+
+    Args:
+        figure: The picture; it stays as it is below the band.
+        words: What the band says, in lines as long as the picture is wide.
+    """
+    root = ElementTree.fromstring(figure.svg)
+    left, top, width, height = map(float, root.get("viewBox", "").split())
+    longest = int((width - 4 * _PAD) / (SMALL * _STAMP_CHARACTER))
+    lines = textwrap.wrap(words, longest)
+    high = len(lines) * _LINE + 2 * _PAD
+    root.set("viewBox", f"{left:g} {top - high:g} {width:g} {height + high:g}")
+    root.set("height", f"{float(root.get('height', height)) + high:g}")
+    alt = f"{words} {figure.alt}"
+    root.set("aria-label", alt)
+    # What comes first in a drawing lies below the rest; nothing else is up here.
+    root.append(_band(lines, top - high, width, high))
+    ElementTree.register_namespace("", _SVG)
+    return Figure(ElementTree.tostring(root, encoding="unicode"), alt)
+
+
+def _band(
+    lines: list[str], top: float, width: float, high: float
+) -> ElementTree.Element:
+    band = ElementTree.Element(f"{{{_SVG}}}g")
+    place = {"x": "1", "y": f"{top + 1:g}", "width": f"{width - 2:g}"}
+    look = "fill:none;stroke:currentColor;stroke-width:1.5"
+    frame = place | {"height": f"{high - _PAD + 2:g}", "style": look}
+    ElementTree.SubElement(band, f"{{{_SVG}}}rect", frame)
+    font = f"font-size:{SMALL}px;font-weight:bold;font-family:system-ui, sans-serif"
+    for number, line in enumerate(lines):
+        at = {"x": f"{_PAD}", "y": f"{top + (number + 1) * _LINE:g}"}
+        text = ElementTree.SubElement(
+            band, f"{{{_SVG}}}text", at | {"style": f"{font};fill:currentColor"}
+        )
+        text.text = line
+    return band

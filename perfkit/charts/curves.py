@@ -2,19 +2,94 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from perfkit.charts import canvas, scales
+from perfkit.charts import canvas
 from perfkit.charts.canvas import SMALL, WIDTH
-from perfkit.charts.svg import INK
+from perfkit.charts.figure import INK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
+
+
+_MOST = 8
+# Beyond this ratio of the largest to the smallest, differences show on a log axis only.
+_LOG_ABOVE = 6.0
+# An interval is drawn at most so far beyond the values themselves.
+_REACH = 2.0
+# Pixels that a character of a tick's number takes.
+_DIGIT = 6.0
+
+
+def is_wide(values: Iterable[float]) -> bool:
+    """Whether positive values are so far apart that they need a logarithmic axis."""
+    positive = [value for value in values if value > 0]
+    return bool(positive) and max(positive) / min(positive) > _LOG_ABOVE
+
+
+def limits(values: Iterable[float], ends: Iterable[float]) -> tuple[float, float]:
+    """The positive range that holds all values, and the ends of intervals within reach.
+
+    Args:
+        values: What must be seen.
+        ends: Lower and upper ends of intervals, which may be far away.
+    """
+    seen = [value for value in values if value > 0] or [1.0]
+    least, most = min(seen) / _REACH, max(seen) * _REACH
+    every = [*seen, *(min(max(end, least), most) for end in ends)]
+    return min(every), max(every)
+
+
+def even_ticks(low: float, high: float) -> list[float]:
+    """Round numbers at even distances, at most eight."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / _MOST
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(s * power for s in (1, 2, 5, 10) if s * power >= rough * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{number * step:.12g}") for number in range(first, last + 1)]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of each power of ten; powers alone where those are too many."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [digit * 10.0**power for power in powers for digit in digits]
+        ticks = [tick for tick in ticks if low / 1.001 <= tick <= high * 1.001]
+        if len(ticks) <= _MOST:
+            return ticks if len(ticks) > 1 else even_ticks(low, high)
+    return ticks[:: -(-len(ticks) // _MOST)]
+
+
+def _scales_apart(
+    axes: Axes, ticks: Iterable[float], write: Callable[[float], str]
+) -> list[float]:
+    """The ticks whose numbers have room beside those of the ticks before them."""
+    kept = dict[float, tuple[float, float]]()
+    for tick in ticks:
+        middle = float(axes.transData.transform((tick, 0.0))[0])
+        half = (len(write(tick)) + 1) * _DIGIT / 2
+        if all(abs(middle - at) >= half + other for at, other in kept.values()):
+            kept[tick] = middle, half
+    return sorted(kept)
+
+
+def put(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:
+    """Let these ticks stand on the horizontal axis, the first of any that would meet.
+
+    The limits and the scale of the axis must be set.
+    """
+    axes.xaxis.set_major_locator(FixedLocator(_scales_apart(axes, ticks, write)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+
 
 HEIGHT = 260
 _LEFT = 96
@@ -52,11 +127,11 @@ def sizes(axes: Axes, values: Sequence[int]) -> None:
     """Let batch sizes stand below, on a logarithmic axis."""
     axes.set_xscale("log")
     axes.set_xlim(min(values) / _AROUND, max(values) * _AROUND)
-    scales.put(axes, _apart(values), lambda size: f"{size:,.0f}")
+    put(axes, _curves_apart(values), lambda size: f"{size:,.0f}")
     axes.set_xlabel("examples in a batch (logarithmic)")
 
 
-def _apart(values: Sequence[int]) -> list[float]:
+def _curves_apart(values: Sequence[int]) -> list[float]:
     """The values whose numbers have room; the last is always there to be read."""
     low, high = min(values), max(values)
     least = max((high / low) ** (1 / _MOST_SIZES), _AROUND)
@@ -81,16 +156,16 @@ def measure(
         ends: Ends of intervals, which are cut where they are far away.
         write: Writes a number beside the axis.
     """
-    low, high = scales.limits(values, ends)
+    low, high = limits(values, ends)
     axes.set_yscale("log")
     axes.set_ylim(low / _AROUND, high * _AROUND)
-    ticks(axes, scales.log_ticks(low / _AROUND, high * _AROUND), write)
+    ticks(axes, log_ticks(low / _AROUND, high * _AROUND), write)
 
 
 def even(axes: Axes, high: float, write: Callable[[float], str]) -> None:
     """Set the axis at the left to go from 0 to a little above ``high``."""
     axes.set_ylim(0, high * 1.06)
-    ticks(axes, scales.even_ticks(0, high * 1.06), write)
+    ticks(axes, even_ticks(0, high * 1.06), write)
 
 
 def ticks(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:

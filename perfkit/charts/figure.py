@@ -6,7 +6,113 @@ import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from xml.etree import ElementTree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from xml.etree.ElementTree import Element
+
+
+# A colour that stands for the page's own: text, axes, outlines.
+INK = "#010203"
+
+_SVG = "http://www.w3.org/2000/svg"
+_HREF = "{http://www.w3.org/1999/xlink}href"
+_NUMBERS = ("d", "x", "y", "width", "height", "points", "transform")
+_FONT = re.compile(r"font-family:[^;]*")
+# Where it is the root of a document it is a picture, in an <img> or a file; no page
+# gives it colours then. The selector does not hold within a page.
+_STYLE = """
+svg.perfkit-chart:root{color:#1a1a1a;background:#fff}
+@media(prefers-color-scheme:dark){svg.perfkit-chart:root{color:#e8e8e8;background:#111}}
+"""
+
+
+def fitted(raw: str, alt: str) -> str:
+    """Make a page's picture of what Matplotlib wrote.
+
+    Args:
+        raw: Matplotlib's SVG, its text as text.
+        alt: What it shows, in words.
+    """
+    root = ElementTree.fromstring(raw)
+    _drop_the_unseen(root)
+    for element in root.iter():
+        _clean(element)
+    _drop_unused_ids(root)
+    _dress(root, alt)
+    ElementTree.register_namespace("", _SVG)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return re.sub(r">\s+<", "><", text)
+
+
+def _drop_the_unseen(root: Element) -> None:
+    for parent in list(root.iter()):
+        for child in list(parent):
+            kind = child.tag.rpartition("}")[2]
+            if kind in ("metadata", "style") or _is_invisible(child):
+                parent.remove(child)
+
+
+def _is_invisible(element: Element) -> bool:
+    return element.tag.endswith("}path") and element.get("style") == "fill: none"
+
+
+def _clean(element: Element) -> None:
+    if _HREF in element.attrib:
+        element.set("href", element.attrib.pop(_HREF))
+    style = _FONT.sub("font-family: system-ui, sans-serif", element.get("style", ""))
+    if style:
+        style = style.replace(INK, "currentColor").replace("; ", ";").replace(": ", ":")
+        element.set("style", style)
+    if element.tag.endswith("}text") and "rotate(-0" in element.get("transform", ""):
+        del element.attrib["transform"]
+    for name in _NUMBERS:
+        if name in element.attrib:
+            element.set(name, _short(element.attrib[name]))
+
+
+def _short(numbers: str) -> str:
+    rounded = re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.1f}", numbers)
+    without_zeros = re.sub(r"(\d)\.0\b", r"\1", rounded)
+    return " ".join(without_zeros.split())
+
+
+def _drop_unused_ids(root: Element) -> None:
+    used = set(_references(root))
+    for element in root.iter():
+        if element.get("id", "") not in used:
+            element.attrib.pop("id", None)
+
+
+def _references(root: Element) -> Iterator[str]:
+    for element in root.iter():
+        for value in element.attrib.values():
+            yield from re.findall(r"url\(#([^)]+)\)", value)
+        yield element.get("href", "").removeprefix("#")
+
+
+def _dress(root: Element, alt: str) -> None:
+    width, height = (
+        root.get(side, "").removesuffix("pt") for side in ("width", "height")
+    )
+    root.attrib.pop("version", None)
+    root.attrib |= {
+        "class": "perfkit-chart",
+        "role": "img",
+        "aria-label": alt,
+        "width": width,
+        "height": height,
+        "style": "max-width:100%;height:auto",
+        # Matplotlib sets these for all elements of the page that the picture is in.
+        "stroke-linejoin": "round",
+        "stroke-linecap": "butt",
+    }
+    style = ElementTree.Element(f"{{{_SVG}}}style")
+    style.text = _STYLE.strip()
+    root.insert(0, style)
+
 
 # What can be scrolled must be reached by keyboard as well.
 _SCROLLED = (
@@ -57,3 +163,23 @@ class Figure:
             "image/svg+xml": self.svg,
             "text/plain": self.alt,
         }
+
+
+Drawn = TypeVar("Drawn")
+
+
+@dataclass(frozen=True)
+class Kind(Generic[Drawn]):
+    """One kind of chart.
+
+    Attributes:
+        draw: Draws it.
+        title: What it shows, for the line that it folds out from.
+        fits: Whether a finding holds what it draws.
+        leads: Whether it comes before the charts that every finding has.
+    """
+
+    draw: Callable[[Drawn], Figure]
+    title: str
+    fits: Callable[[Drawn], bool]
+    leads: bool = False

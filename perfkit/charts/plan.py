@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.charts import canvas, rows, scales
+from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN
 from perfkit.errors import BadParameterError
 from perfkit.findings.standing import standings
@@ -77,7 +77,7 @@ def _drawn(title: str, note: Any) -> Figure:
         for row, stage in enumerate(stages):
             _draw_row(axes, row, stage)
         axes.set_xlim(0, 1)
-        scales.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
+        curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
         axes.set_xlabel("share of the pipeline's work, over all threads")
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)

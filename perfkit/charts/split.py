@@ -2,21 +2,118 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.charts import canvas, rows, scales
-from perfkit.charts.canvas import BLUE, GREY
-from perfkit.charts.svg import INK
+from perfkit.charts import canvas, curves, rows
+from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
+from perfkit.charts.figure import INK
+from perfkit.findings.diagnosis import Gain
 from perfkit.findings.sections import part_in_words
+from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
     from perfkit.findings.diagnosis import Diagnosis, Part
+    from perfkit.findings.record import Finding
+    from perfkit.measure.trial import Trial
+
+
+_COLOURS = ((RED, "////"), (BLUE, ""), (GREEN, "...."), (GREY, "xxxx"))
+_WAITS_WORDS = {"input": "waiting for input"}
+
+
+def waits(finding: Finding) -> Figure:
+    """Draw for each variant the shares of its time that it reported, part by part."""
+    title = f"{plain(finding.experiment, 40)}: where the time of a step goes"
+    known = ((s.variant, _shares(finding, s.variant)) for s in standings(finding))
+    shares = {variant: found for variant, found in known if found}
+    if not shares:
+        return canvas.message(title, "No variant reported where its time goes.")
+    parts = list(dict.fromkeys(part for found in shares.values() for part in found))
+    parts = parts[: len(_COLOURS)]
+    lines = canvas.caption_lines(["light: the rest of the step"])
+    inner, height = canvas.frame(len(shares), lines, axis=62)
+
+    def draw(drawing: Drawing) -> None:
+        names = [rows.name(variant) for variant in shares]
+        axes = rows.axes(drawing, names, inner, right=180)
+        for row, found in enumerate(shares.values()):
+            _waits_draw_row(axes, row, found, parts)
+        _name_parts(axes, parts)
+        axes.set_xlim(0, 1)
+        curves.put(axes, [0, 0.25, 0.5, 0.75, 1], units.percent)
+        axes.set_xlabel("share of the time between two ticks")
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    said = "; ".join(
+        _waits_in_words(variant, found) for variant, found in shares.items()
+    )
+    return canvas.drawn(height, f"{title}. {said}.", draw)
+
+
+def _shares(finding: Finding, variant: str) -> dict[str, float]:
+    """The share of each part over all completed trials, their first ticks left out."""
+    spent, parts = 0.0, dict[str, float]()
+    for trial in finding.trials:
+        if trial.variant != variant or trial.outcome != "completed":
+            continue
+        spent += sum(list(_worked(trial))[1:])
+        for part, seconds in trial.parts.items():
+            parts[part] = parts.get(part, 0.0) + sum(seconds[1:])
+    return {part: min(1.0, s / spent) for part, s in parts.items()} if spent > 0 else {}
+
+
+def _worked(trial: Trial) -> Iterator[float]:
+    """Seconds of each tick with examples."""
+    for (before, _), (now, examples) in zip(trial.ticks, trial.ticks[1:], strict=False):
+        if examples:
+            yield now - before
+
+
+def _waits_draw_row(
+    axes: Axes, row: int, found: dict[str, float], parts: list[str]
+) -> None:
+    axes.barh(row, 1, 0.5, facecolor=INK, alpha=0.12)
+    left = 0.0
+    for part, (colour, hatch) in zip(parts, _COLOURS, strict=False):
+        share = min(found.get(part, 0.0), 1 - left)
+        axes.barh(
+            row, share, 0.5, left, facecolor=colour, hatch=hatch, edgecolor=INK, lw=0
+        )
+        left += share
+    words = [f"{_part(part)} {units.percent(found.get(part, 0.0))}" for part in parts]
+    rows.beside(axes, row, words[0], plain(", ".join(words[1:]), 30), bold=False)
+
+
+def _name_parts(axes: Axes, parts: list[str]) -> None:
+    """A patch and a name for each part, under the axis."""
+    left = 0.0
+    for part, (colour, hatch) in zip(parts, _COLOURS, strict=False):
+        words = _part(part) + (" (hatched)" if hatch else "")
+        canvas.note(axes, "■", (0, 0), (left, -48), color=colour)
+        canvas.note(axes, words, (0, 0), (left + 15, -48))
+        left += 40 + canvas.text_width([words], canvas.SMALL)
+
+
+def _part(part: str) -> str:
+    return _WAITS_WORDS.get(part, plain(part, 24))
+
+
+def _waits_in_words(variant: str, found: dict[str, float]) -> str:
+    parts = ", ".join(
+        f"{_part(p)} {units.percent(share)}" for p, share in found.items()
+    )
+    return f"{plain(variant, 60)}: {parts}"
+
 
 _MOST = 20
 _REST = "unexplained"
@@ -39,7 +136,7 @@ def split(found: Diagnosis) -> Figure:
         ["dashed: the step as given", "hatched: at most", "?: not known"]
     )
     inner, height = canvas.frame(len(parts), lines, axis=48)
-    said = [(_in_words(part, whole), part.grade) for _, part in parts]
+    said = [(_split_in_words(part, whole), part.grade) for _, part in parts]
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(name) for name, _ in parts]
@@ -59,14 +156,14 @@ def split(found: Diagnosis) -> Figure:
     )
 
 
-def _in_words(part: Part, whole: float) -> str:
+def _split_in_words(part: Part, whole: float) -> str:
     return ", ".join(filter(None, part_in_words(part, whole)))
 
 
 def _draw_stair(axes: Axes, parts: list[Part], whole: float) -> None:
     at, high = 0.0, whole
     for row, part in enumerate(parts):
-        if _in_words(part, whole) == "?":
+        if _split_in_words(part, whole) == "?":
             continue
         sure = part.low or 0.0 if part.seconds is None else part.seconds
         axes.barh(row, sure, 0.5, at, facecolor=BLUE, lw=0, alpha=0.75)
@@ -78,5 +175,144 @@ def _draw_stair(axes: Axes, parts: list[Part], whole: float) -> None:
             high = max(high, at + part.high - sure)
     axes.axvline(whole, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
     axes.set_xlim(0, 1.06 * high)
-    scales.put(axes, scales.even_ticks(0, 1.06 * high), units.seconds)
+    curves.put(axes, curves.even_ticks(0, 1.06 * high), units.seconds)
     axes.set_xlabel("time of each step")
+
+
+# Colour and hatch, so that no meaning hangs on the colour alone.
+_LOOKS = {
+    "defect": (RED, "////"),
+    "opportunity": (BLUE, "...."),
+    "together": (GREEN, "\\\\\\\\"),
+    "ceiling": (GREY, "xxxx"),
+}
+_WATERFALL_WORDS = {
+    "defect": "a defect",
+    "opportunity": "an opportunity",
+    "together": "measured together",
+    "ceiling": "no input: the ceiling",
+}
+_NOTHING = Gain(estimate=1.0, low=1.0, high=1.0)
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """One row: the step with something changed.
+
+    Attributes:
+        name: What was changed.
+        kind: One of ``_LOOKS``; "" for the step as given.
+        gain: What that brought.
+    """
+
+    name: str
+    kind: str = ""
+    gain: Gain = _NOTHING
+
+
+def waterfall(found: Diagnosis) -> Figure:
+    """Draw the step as given, what each claimed swap takes off it, and the limits."""
+    title = f"{plain(found.training, 60)}: what each change takes off a step"
+    step = found.step
+    if step is None:
+        return canvas.message(title, "The training as given could not be measured.")
+    bars = list(_bars(found))
+    lines = canvas.caption_lines(list(_caption(bars)))
+    inner, height = canvas.frame(len(bars), lines, axis=48)
+
+    def draw(drawing: Drawing) -> None:
+        said = [_beside(bar, step.median_s) for bar in bars]
+        names = [rows.name(bar.name) for bar in bars]
+        axes = rows.axes(drawing, names, inner, right=rows.room(said))
+        _set_scale(axes, bars, step.median_s, step.high)
+        for row, bar in enumerate(bars):
+            _waterfall_draw_row(axes, row, bar, step.median_s)
+            rows.beside(axes, row, *said[row], bold=bar.kind == "together")
+        _whisker(axes, 0, step.low, step.high)
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    words = "; ".join(_waterfall_in_words(bar, step.median_s) for bar in bars)
+    return canvas.drawn(height, f"{title}. {words}.", draw)
+
+
+def _bars(found: Diagnosis) -> Iterator[_Bar]:
+    yield _Bar("as given")
+    for cause in found.causes[:_MOST]:
+        yield _Bar(_named(cause.cause, cause.swap), cause.kind, cause.speedup)
+    if found.together:
+        yield _Bar("the best together", "together", found.together.speedup)
+    if found.ceiling:
+        yield _Bar("without input", "ceiling", found.ceiling)
+
+
+def _named(cause: str, swap: str) -> str:
+    if not swap:
+        return cause
+    return f"{cause}: {swap}" if len(cause) + len(swap) <= 30 else swap
+
+
+def _set_scale(axes: Axes, bars: list[_Bar], step: float, step_high: float) -> None:
+    # A swap may turn out slower with its whole interval; most of that is shown.
+    ends = [step / bar.gain.low for bar in bars]
+    high = 1.06 * min(max(step_high, step, *ends), 2 * step)
+    axes.set_xlim(0, high)
+    curves.put(axes, curves.even_ticks(0, high), _seconds)
+    axes.set_xlabel("time for the examples of a step as given")
+
+
+def _seconds(value: float) -> str:
+    return units.seconds(value) if value else "0"
+
+
+def _waterfall_draw_row(axes: Axes, row: int, bar: _Bar, step: float) -> None:
+    left = step / bar.gain.estimate
+    axes.barh(row, min(left, axes.get_xlim()[1]), 0.5, facecolor=INK, alpha=0.25)
+    if bar.kind and left < step:
+        colour, hatch = _LOOKS[bar.kind]
+        axes.barh(
+            row,
+            step - left,
+            0.5,
+            left,
+            facecolor=colour,
+            hatch=hatch,
+            edgecolor=INK,
+            lw=0,
+            alpha=0.75,
+        )
+    if bar.kind:
+        _whisker(axes, row, step / bar.gain.high, step / bar.gain.low)
+
+
+def _whisker(axes: Axes, row: int, low: float, high: float) -> None:
+    high = min(high, axes.get_xlim()[1])
+    axes.hlines(row, low, high, colors=INK, lw=1.8)
+    axes.plot([low, high], [row, row], "|", color=INK, ms=9, mew=1.8)
+
+
+def _beside(bar: _Bar, step: float) -> tuple[str, str]:
+    left = units.seconds(step / bar.gain.estimate)
+    if not bar.kind:
+        return left, ""
+    gain = units.ratio_between(bar.gain.estimate, bar.gain.low, bar.gain.high)
+    if gain == units.UNKNOWN:
+        return gain, _WATERFALL_WORDS[bar.kind]
+    return left, f"{gain}, {_WATERFALL_WORDS[bar.kind]}"
+
+
+def _caption(bars: list[_Bar]) -> Iterator[str]:
+    kinds = {bar.kind for bar in bars}
+    yield "plain: the time that is left"
+    if kinds & {"defect", "opportunity", "together"}:
+        yield "hatched: what the change takes off"
+        yield "each was measured against the step as given: gains do not add up"
+    else:
+        yield "no swap is claimed to bring anything"
+    yield "bar with ends: 95 % interval"
+
+
+def _waterfall_in_words(bar: _Bar, step: float) -> str:
+    left, more = _beside(bar, step)
+    name = plain(bar.name, 80)
+    return f"{name} {left}" + (f", {more}" if more else "")

@@ -9,12 +9,13 @@ that comes again once in a real epoch. A validation is a pause of its own.
 from __future__ import annotations
 
 import contextlib
+import signal
+import threading
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from perfkit.diagnosis import early_ends, main_thread, own_callbacks
-from perfkit.diagnosis.validating import Validating
+from perfkit.diagnosis import own_callbacks
 from perfkit.diagnosis.validation import epochs_between
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared.loops import Turnstile, wait
@@ -26,6 +27,120 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.looping import Looping
     from perfkit.diagnosis.training import Training
     from perfkit.experiments.shared.loops import Told
+
+
+def tell_datasets() -> None:
+    """Let a ``PyDataset`` end an epoch that was broken off before it begins the next.
+
+    Keras breaks an epoch off for good where a training is stopped, and refuses to begin
+    another then. What the end does belongs to the end of an epoch, as in a real one.
+    """
+    # Keras before 3.7 takes an epoch as it comes, and has no such method.
+    with contextlib.suppress(ImportError, AttributeError):
+        from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
+
+        begin = PyDatasetAdapter.on_epoch_begin
+
+        def end_then_begin(adapter: Any) -> None:
+            if getattr(adapter, "_within_epoch", False):
+                adapter.on_epoch_end()
+            begin(adapter)
+
+        PyDatasetAdapter.on_epoch_begin = end_then_begin
+
+
+def stand_in() -> None:
+    """Let this process's other threads ask for signal handlers, which are not set.
+
+    A trial makes the training in a thread of its own, and Python refuses handlers
+    there. A trial is ended by a signal that no handler hears.
+    """
+    real = signal.signal
+
+    def asked(number: int, handler: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            return real(number, handler)
+        return signal.getsignal(number)
+
+    signal.signal = asked  # type: ignore[assignment]
+
+
+VALIDATION = "validation"
+# What comes before the first batch of a validation that is shortened.
+START = "validation start"
+# The note of a trial whose validations were shortened: the share of them that was run.
+SHORTENED = "validation shortened to"
+# The note where nobody knows how long a validation is, and it is not over soon.
+UNKNOWN = "validation of unknown length"
+_MOMENT_S = 0.35
+
+
+class Validating:
+    """Watches the validations of a trial.
+
+    Args:
+        steps: Of a whole validation; None where nobody knows.
+    """
+
+    def __init__(self, steps: int | None) -> None:
+        self._steps = steps
+        self._limit: int | None = None
+        self._done = self._validations = 0
+        self._began = 0.0
+        # Batches of the first execution, and whether its time was told by itself.
+        self._first, self._apart = 0, False
+
+    def begin(self) -> None:
+        """Begin a validation."""
+        self._done, self._began, self._first, self._apart = 0, 0.0, 0, False
+
+    def reach(self, done: int, callback: Any) -> bool:
+        """Count batches, and end the validation where it took a moment.
+
+        Returns:
+            Whether what came by now is to be told by itself: see ``start``.
+        """
+        self._done = min(done, self._steps or done)
+        first = not self._began
+        if first:
+            # The first batch of all traces what the others run.
+            self._began, self._first = time.perf_counter(), self._done
+        elif self._limit is None and self._validations == 0:
+            long = time.perf_counter() - self._began > _MOMENT_S
+            if long and self._done != self._steps:
+                self._limit = self._done
+        if self._limit is not None and self._done >= self._limit:
+            callback.model.stop_evaluating = True
+        return first and self._steps is not None and self._done < (self._limit or 0)
+
+    def start(self, examples: float) -> Pause:
+        """Give what a trial is to tell once the first batch is done.
+
+        Args:
+            examples: Trained on for each validation of the real training.
+        """
+        self._apart = True
+        return Pause(START, every=examples)
+
+    def end(self, examples: float) -> tuple[Note | Pause, ...]:
+        """End it, and give what a trial is to tell of it.
+
+        Args:
+            examples: Trained on for each validation of the real training.
+        """
+        self._validations += 1
+        first = self._validations == 1
+        if self._limit is None:
+            return (Pause(VALIDATION, every=examples),)
+        if self._steps is None:
+            told = (Note(UNKNOWN, self._limit),) if first else ()
+            return *told, Pause(VALIDATION)
+        share = self._limit / self._steps
+        told = (Note(SHORTENED, share),) if first else ()
+        if self._apart:
+            share = (self._limit - self._first) / (self._steps - self._first)
+        return *told, Pause(VALIDATION, every=examples * share)
+
 
 EPOCH_END = "epoch end"
 # Each epoch of a trial is so many times as long as the one before.
@@ -118,8 +233,8 @@ def fitted(
     turnstile = Turnstile()
 
     def work() -> None:
-        main_thread.stand_in()
-        early_ends.tell_datasets()
+        stand_in()
+        tell_datasets()
         training = looping.made(making, turnstile) if looping else making()
         if training is None:
             return

@@ -4,15 +4,133 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import rows, validation
-from perfkit.diagnosis.flop import flop_of
-from perfkit.diagnosis.pipeline.trimming import padded
+from perfkit.diagnosis import validation as diagnosis_validation
+from perfkit.diagnosis.pipeline.padding import padded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perfkit.diagnosis.looping import Looping
     from perfkit.diagnosis.training import Training
+
+
+# What holds work that the graph around it does not show.
+_HIDDEN = ("While", "StatelessWhile", "PartitionedCall", "StatefulPartitionedCall")
+
+
+def flop_of(model: Any, batch: Any) -> float | None:
+    """Multiplications and additions of one training step; None where nobody knows.
+
+    Args:
+        model: Compiled and built.
+        batch: One that it is trained on: features and labels.
+    """
+    import tensorflow as tf
+
+    if not isinstance(batch, tuple | list) or len(batch) < 2:
+        return None
+
+    def gradients(features: Any, labels: Any) -> Any:
+        with tf.GradientTape() as tape:
+            predicted = model(features, training=True)
+            loss = model.compute_loss(features, labels, predicted)
+        return tape.gradient(loss, model.trainable_variables)
+
+    try:
+        step = tf.function(gradients, autograph=False)
+        graph = step.get_concrete_function(*batch[:2]).graph
+    except (ValueError, TypeError, AttributeError, KeyError, tf.errors.OpError):
+        # A model with a step of its own may be made for another.
+        return None
+    return of_graph(graph)
+
+
+def of_graph(graph: Any) -> float | None:
+    """Count the products in a graph; None where it does not show them all."""
+    operations = _needed(graph)
+    if any(operation.type in _HIDDEN for operation in operations):
+        return None
+    counted = [_COUNTED[one.type](one) for one in operations if one.type in _COUNTED]
+    return float(sum(counted)) if all(math.isfinite(n) for n in counted) else None
+
+
+def _needed(graph: Any) -> set[Any]:
+    """What its outputs hang on: gradients that nobody asks for are never computed."""
+    needed: set[Any] = set()
+    open_ = [tensor.op for tensor in graph.outputs]
+    while open_:
+        operation = open_.pop()
+        if operation not in needed:
+            needed.add(operation)
+            open_ += [tensor.op for tensor in operation.inputs]
+    return needed
+
+
+def _elements(tensor: Any) -> float:
+    count = tensor.shape.num_elements()
+    return math.nan if count is None else float(count)
+
+
+def _inner(operation: Any, flag: str) -> float:
+    axis = -2 if operation.get_attr(flag) else -1
+    size = operation.inputs[0].shape[axis]
+    return math.nan if size is None else float(size)
+
+
+def _product(flag: str) -> Callable[[Any], float]:
+    def count(operation: Any) -> float:
+        return 2 * _elements(operation.outputs[0]) * _inner(operation, flag)
+
+    return count
+
+
+def _convolution(operation: Any) -> float:
+    kernel = _elements(operation.inputs[1]) / operation.inputs[1].shape[-1]
+    return float(2 * _elements(operation.outputs[0]) * kernel)
+
+
+def _for_kernel(operation: Any) -> float:
+    kernel = operation.outputs[0]
+    if kernel.shape.num_elements() is None:
+        return math.nan
+    return (
+        float(_elements(kernel) / kernel.shape[-1]) * 2 * _elements(operation.inputs[2])
+    )
+
+
+def _for_input(operation: Any) -> float:
+    kernel = operation.inputs[1]
+    return (
+        float(_elements(kernel) / kernel.shape[-1]) * 2 * _elements(operation.inputs[2])
+    )
+
+
+def _einsum(operation: Any) -> float:
+    equation = operation.get_attr("equation").decode()
+    names = equation.partition("->")[0].split(",")
+    if "..." in equation or len(names) != 2:
+        return math.nan
+    sizes = {
+        name: size
+        for letters, tensor in zip(names, operation.inputs, strict=True)
+        for name, size in zip(letters, tensor.shape, strict=True)
+    }
+    return 2 * math.prod(math.nan if s is None else s for s in sizes.values())
+
+
+_COUNTED: dict[str, Callable[[Any], float]] = {
+    "MatMul": _product("transpose_a"),
+    "BatchMatMul": _product("adj_x"),
+    "BatchMatMulV2": _product("adj_x"),
+    "Conv2D": _convolution,
+    "Conv2DBackpropFilter": _for_kernel,
+    "Conv2DBackpropInput": _for_input,
+    "Einsum": _einsum,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,9 +245,9 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         metrics=_metrics(model),
         callbacks=tuple(type(c).__name__ for c in arguments.get("callbacks") or ()),
         progress=arguments.get("verbose", "auto") != 0,
-        validation=validation.epochs_between(arguments) > 0,
-        validation_steps=validation.steps_of(arguments, training.data),
-        validated=validation.epochs_between(arguments),
+        validation=diagnosis_validation.epochs_between(arguments) > 0,
+        validation_steps=diagnosis_validation.steps_of(arguments, training.data),
+        validated=diagnosis_validation.epochs_between(arguments),
         policy=_policy(model),
         element=tuple(described(part) for part in tf.nest.flatten(batch)),
         open_shapes=open_shapes(training),
@@ -164,7 +282,7 @@ def _first_batch(training: Training) -> Any:
         return training.data[0]
     if training.kind == "arrays":
         size = training.arguments["batch_size"]
-        return rows.first(training.data, size)
+        return diagnosis_validation.first(training.data, size)
     return _next_of(training.data())
 
 
@@ -202,7 +320,7 @@ def steps_of(training: Training) -> int | None:
         return None if count is None else int(count)
     if training.kind == "arrays":
         kept = 1 - float(training.arguments.get("validation_split") or 0)
-        examples = int(rows.count(training.data) * kept)
+        examples = int(diagnosis_validation.count_of(training.data) * kept)
         return -(-examples // int(training.arguments["batch_size"]))
     return None
 
@@ -228,3 +346,55 @@ def described(part: Any) -> str:
     """Say the dtype and shape of a tensor: ``"float32[32, 224]"``."""
     dtype = getattr(part.dtype, "name", str(part.dtype))
     return f"{dtype}[{', '.join(map(str, part.shape))}]"
+
+
+# Another epoch is waited for so long: its beginning tells that there are more.
+_WAIT_S = 2.0
+
+
+def some_epochs(running: Iterator[object], looping: Looping) -> None:
+    """Let a loop that has epochs begin as many as a trial may, each for a step.
+
+    Where it has no more than this sees, its function ends here, too: no trial will
+    come so far.
+    """
+    if not looping.repeated:
+        return
+    looping.hurry, began = True, time.perf_counter()
+    for _ in running:
+        enough = looping.begun >= looping.most
+        if enough or time.perf_counter() - began > _WAIT_S:
+            return
+
+
+def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
+    """Say what was seen of a loop.
+
+    Args:
+        looping: Which has heard of its steps.
+        **seen: Facts that only timing tells.
+    """
+    import tensorflow as tf
+
+    training = looping.training
+    assert training is not None
+    batch, calls = looping.first, looping.calls
+    return Facts(
+        model="a loop of your own",
+        data=training.kind,
+        batch=examples_in(batch),
+        steps=looping.length or steps_of(training),
+        eager=tf.config.functions_run_eagerly(),
+        element=tuple(
+            described(part)
+            for part in tf.nest.flatten(batch)
+            if hasattr(part, "shape") and hasattr(part, "dtype")
+        ),
+        loop=True,
+        open_shapes=open_shapes(training),
+        settings=training.settings,
+        eager_calls=calls.eager(looping.all) if calls else (),
+        drawn=calls.drawn(looping.all) if calls else {},
+        epochs=min(looping.begun, looping.most) if looping.repeated else 1,
+        **seen,
+    )

@@ -7,14 +7,17 @@ the training as given noted, with an interval over those trials.
 
 from __future__ import annotations
 
+import contextlib
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psutil
 
 from perfkit import units
-from perfkit.diagnosis import tracing, waiting
+from perfkit.diagnosis import tracing
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
-from perfkit.diagnosis.noting import STEADY
+from perfkit.diagnosis.tracing import STEADY
 from perfkit.findings.diagnosis import Cause, Gain, Seconds
 from perfkit.measure.measurement import TWIN
 
@@ -27,6 +30,41 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.swap import Swap
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.trial import Trial
+
+
+class Others:
+    """The user's programs apart from this one, and what they have used since."""
+
+    def __init__(self) -> None:
+        self._before = _used()
+
+    def busiest(self) -> str:
+        """The name of the one that used most since; "" where none did much."""
+        gone = {
+            (pid, name): seconds - self._before.get((pid, name), 0.0)
+            for (pid, name), seconds in _used().items()
+        }
+        one = max(gone, key=lambda key: gone[key], default=None)
+        return one[1] if one is not None and gone[one] > 1.0 else ""
+
+
+def _used() -> dict[tuple[int, str], float]:
+    """CPU seconds of each process of this user, those of this program left out."""
+    found: dict[tuple[int, str], float] = {}
+    with contextlib.suppress(psutil.Error, AttributeError):
+        ours = {
+            os.getpid(),
+            *(p.pid for p in psutil.Process().children(recursive=True)),
+        }
+        user = os.getuid()
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.pid not in ours and process.uids().real == user:
+                    used = sum(process.cpu_times()[:2])
+                    # A name, never a path: that would tell of the user's folders.
+                    found[process.pid, os.path.basename(process.name())] = used
+    return found
+
 
 _LEVEL = 0.975
 # Others that take as many cores are worth a word; with fewer than this it is quiet.
@@ -168,7 +206,7 @@ def _shares(measured: Measurement) -> tuple[list[float], list[float]]:
     for trial in (*measured.of(AS_GIVEN), *measured.of(TWIN)):
         others = _during(trial, measured, "cpu_other")
         own = _during(trial, measured, "cpu_trial")
-        note = _note(trial, waiting.NOTE)
+        note = _note(trial, tracing.WAITED)
         if others is None or not own or not note or not note["ran_s"]:
             continue
         waited = float(note["waited_s"]) / float(note["ran_s"])

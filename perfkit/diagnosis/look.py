@@ -9,20 +9,22 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import hints, raised, variables
+from perfkit.diagnosis.choosing import planned
 from perfkit.diagnosis.epochs import Epochs, fitted
-from perfkit.diagnosis.facts import facts_of
+from perfkit.diagnosis.facts import facts_of, facts_of_loop, some_epochs
 from perfkit.diagnosis.loop_calls import LoopCalls
-from perfkit.diagnosis.loop_facts import facts_of_loop, some_epochs
 from perfkit.diagnosis.looping import Looping
 from perfkit.diagnosis.maker import contain
-from perfkit.diagnosis.noting import noted
-from perfkit.diagnosis.pipeline.driven import driven_plan, tells_too_little
-from perfkit.diagnosis.pipeline.facts import pipeline_facts
-from perfkit.diagnosis.pipeline.live import kinds, live_plan
-from perfkit.diagnosis.pipeline.private import leave_files_alone
-from perfkit.diagnosis.planning import planned
+from perfkit.diagnosis.pipeline.facts import (
+    driven_plan,
+    kinds,
+    live_plan,
+    pipeline_facts,
+    tells_too_little,
+)
+from perfkit.diagnosis.pipeline.rebuilding import leave_files_alone
 from perfkit.diagnosis.screening import Turns
-from perfkit.diagnosis.tracing import Tracing
+from perfkit.diagnosis.tracing import Tracing, noted
 from perfkit.diagnosis.training import Training, handed_over
 from perfkit.errors import BadParameterError
 from perfkit.measure.launcher import read_early

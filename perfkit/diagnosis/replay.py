@@ -16,7 +16,7 @@ from perfkit.experiments.recordings import place_of, read_all
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.text import plain
-from perfkit.measure.events import Event, Preparing
+from perfkit.measure.plan import Event, Preparing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -16,7 +16,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import own_callbacks, planning, raised, swaps, validation
+from perfkit.diagnosis import choosing as diagnosis_choosing
+from perfkit.diagnosis import own_callbacks, raised, swaps, validation
 from perfkit.diagnosis.choosing import AS_GIVEN, Screening, arms
 from perfkit.diagnosis.epochs import EPOCH_END, Block
 from perfkit.diagnosis.trial import epochs_for, swap_in
@@ -239,7 +240,7 @@ class Turns:
         if not self._ready_s or self._ticks < _TICKS:
             return False
         spent = time.perf_counter() - self._ready_s
-        usual = planning.turn_s(self._facts.step_s)
+        usual = diagnosis_choosing.turn_s(self._facts.step_s)
         if spent < usual:
             return False
         epochs = self._variants[self._now].block.epochs

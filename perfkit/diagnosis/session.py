@@ -12,37 +12,26 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import (
-    choosing,
-    judging,
-    look,
-    peak,
-    raised,
-    swaps,
-    telling,
-    variables,
-)
+from perfkit.diagnosis import choosing, judging, look, raised, swaps, telling, variables
+from perfkit.diagnosis import split as diagnosis_split
 from perfkit.diagnosis.choosing import (
     AS_GIVEN,
+    LONGEST_S,
+    PLAN,
     TOGETHER,
     Applying,
     Choosing,
+    in_words,
+    planned,
     unmeasured,
+    without_turns_s,
 )
 from perfkit.diagnosis.edits import located
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.hints.source import digest
-from perfkit.diagnosis.inferring import inferred
+from perfkit.diagnosis.inferring import Others, inferred
 from perfkit.diagnosis.maker import maker, name_of
-from perfkit.diagnosis.others import Others
-from perfkit.diagnosis.planning import (
-    LONGEST_S,
-    PLAN,
-    in_words,
-    planned,
-    without_turns_s,
-)
 from perfkit.diagnosis.split import split
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, PerfkitError, RunError
@@ -52,11 +41,10 @@ from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
 from perfkit.measure import spread
 from perfkit.measure.alone import Alone
-from perfkit.measure.events import Event, Finished, Preparing, TrialEnded
 from perfkit.measure.launcher import launcher
 from perfkit.measure.monitor import Monitor
 from perfkit.measure.one_process import Opening
-from perfkit.measure.plan import Plan
+from perfkit.measure.plan import Event, Finished, Plan, Preparing, TrialEnded
 from perfkit.measure.rounds import Run
 from perfkit.measure.trial import Limits
 
@@ -67,9 +55,9 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.swap import Swap
     from perfkit.measure.launcher import Message
     from perfkit.measure.measurement import Measurement
+    from perfkit.measure.plan import Tries
     from perfkit.measure.tick import Yielded
     from perfkit.measure.trial import Outcome
-    from perfkit.measure.tries import Tries
 
 _SLICE_S = 0.1
 _LONGEST_LOOK_S = 300.0
@@ -255,7 +243,9 @@ class DiagnosisSession:
 
     def _measure(self) -> Iterator[Event]:
         least = min(_LEAST_ROUND_S, self._left + _LATE * self._budget)
-        peaks = peak.TAKES_S if peak.can_be_told(self._facts) else 0.0
+        peaks = (
+            diagnosis_split.TAKES_S if diagnosis_split.can_be_told(self._facts) else 0.0
+        )
         left = max(1.0, least, self._left - peaks) - _CLOSING_S
         if self._opening:
             # The process that looked has run since before.
@@ -295,7 +285,7 @@ class DiagnosisSession:
             yield event
 
     def _peak(self, _: Measurement) -> Tries:
-        return peak.tries(self._facts, gpus=len(self._machine.gpus))
+        return diagnosis_split.tries(self._facts, gpus=len(self._machine.gpus))
 
     def _work(self, swapped: Sequence[Swap]) -> Callable[[], Iterator[Yielded]]:
         return functools.partial(trial, self._maker, self._facts, tuple(swapped))
@@ -334,7 +324,7 @@ class DiagnosisSession:
         proved = judging.causes(self._swaps, measured, noted)
         causes = judging.ranked((*proved, *noted))
         gpus = len(self._machine.gpus)
-        reached = peak.share(step, measured, self._facts)
+        reached = diagnosis_split.share(step, measured, self._facts)
         found = Diagnosis(
             training=name_of(self._maker),
             recorded=self._recorded,
@@ -352,7 +342,8 @@ class DiagnosisSession:
             aside=judging.set_aside(self._swaps, measured),
             hints=hints(self._maker),
             anatomy=self._anatomy,
-            facts=self._facts.as_note() | {peak.SHARE: reached, PLAN: self._plan},
+            facts=self._facts.as_note()
+            | {diagnosis_split.SHARE: reached, PLAN: self._plan},
             outcome=telling.outcome(measured),
             code=digest(self._maker),
             trials=measured.trials,

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.looping import Looping
 from perfkit.diagnosis.maker import contain
-from perfkit.diagnosis.noting import noted
-from perfkit.diagnosis.pipeline.keeping import Worth
-from perfkit.diagnosis.pipeline.private import fill_caches
-from perfkit.diagnosis.tracing import Tracing
+from perfkit.diagnosis.pipeline.rebuilding import Worth, fill_caches
+from perfkit.diagnosis.tracing import Tracing, noted
 from perfkit.diagnosis.training import Training, handed_over
 
 if TYPE_CHECKING:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfkit.errors import BadParameterError, PerfkitError
+from perfkit.progress import Board
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.displays import Display
     from perfkit.findings.record import Finding
-    from perfkit.machine.check import Check
+    from perfkit.machine.checks.asking import Check
     from perfkit.machine.record import Machine
+
 
 _SCHEMA = 1
 _TOLD = ("id", "status", "title", "evidence", "why", "remedy")
@@ -53,7 +64,7 @@ class Examination:
 
     def answer(self) -> str:
         """Whether TensorFlow can use a GPU here, in a sentence."""
-        from perfkit.doctor.answer import answer
+        from perfkit.doctor.page import answer
 
         return answer(self.machine, self.checks)
 
@@ -87,7 +98,7 @@ class Examination:
         return in_text(self)
 
     def _repr_html_(self) -> str:
-        from perfkit.doctor.card import in_html
+        from perfkit.doctor.page import in_html
 
         return in_html(self)
 
@@ -101,3 +112,148 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+LADDER = "machine-ladder"
+# A probe takes under three minutes, and the ladder has its preparing on top.
+_PROBE_S, _PREPARING_S = 165.0, 40.0
+# What a start that hangs may cost, and what the ladder needs at least.
+_START_S, _LADDER_S = 75.0, 45.0
+
+
+def doctor(
+    *,
+    prove: bool = False,
+    probe: bool = False,
+    ladder: Finding | None = None,
+    folder: str | Path | None = None,
+    display: Display | None = None,
+) -> Examination:
+    """Say what this machine is, and what in it slows training.
+
+    Without a probe it takes a second or two. An interrupt ends a probe, and what was
+    found by then is given back.
+
+    Args:
+        prove: Also start TensorFlow in a process of its own and let every device
+            compute, which takes 10 to 30 s.
+        probe: Do that, read the disk, and measure how fast each part of the machine is,
+            all in under 3 minutes. The measurement is saved as a finding.
+        ladder: Take this measurement of the parts of the machine into account, a
+            finding of ``machine-ladder`` made here; none is made then.
+        folder: Where the data lie, whose disk is then read in any case.
+        display: Where progress is shown; None for where this runs.
+
+    Raises:
+        BadParameterError: There is no such folder, or ``ladder`` is another finding.
+    """
+    from perfkit.displays import display_here
+    from perfkit.experiments.parameters import Folder
+    from perfkit.findings.record import Finding
+    from perfkit.machine.checks import checks
+    from perfkit.machine.collect import machine
+
+    if not isinstance(folder, str | Path | None):
+        raise BadParameterError(f"The folder is {folder!r}; give its path.")
+    Folder().check("folder", folder or "")
+    if not isinstance(ladder, Finding | None):
+        raise BadParameterError(f"The ladder is {ladder!r}; give a finding.")
+    if ladder is not None and ladder.experiment != LADDER:
+        raise BadParameterError(
+            f"The ladder is a finding of {ladder.experiment!r}; give one of {LADDER!r}."
+        )
+    look = _Look(machine(), folder, display or display_here())
+    try:
+        if folder or probe:
+            look.read_disk()
+        if prove or probe:
+            look.start()
+        if ladder is not None and ladder.replayed:
+            look.missed.append(f"The ladder is not of this machine: {ladder.stamp}")
+        elif ladder is not None:
+            look.take(ladder)
+        elif probe:
+            look.climb()
+    except KeyboardInterrupt:
+        look.stopped = True
+    return Examination(
+        machine=look.machine,
+        checks=checks(look.machine),
+        ladder=look.ladder,
+        missed=tuple(look.missed),
+        stopped=look.stopped,
+    )
+
+
+@dataclass
+class _Look:
+    """What was seen so far; an interrupt may come at any moment."""
+
+    machine: Machine
+    folder: str | Path | None
+    display: Display
+    ladder: Finding | None = None
+    missed: list[str] = field(default_factory=list)
+    stopped: bool = False
+    began: float = field(default_factory=time.monotonic)
+
+    def read_disk(self) -> None:
+        """Read the disk under the data."""
+        from perfkit.machine.disk import disk
+
+        with self._showing("Reading the disk"):
+            found = disk(self.folder or ".")
+        self.machine = replace(self.machine, disk=found)
+
+    def start(self) -> None:
+        """Start TensorFlow, and let every device compute."""
+        from perfkit.machine.start import started
+
+        with self._showing("Starting TensorFlow"):
+            found = started(_START_S)
+        self.machine = replace(self.machine, start=found)
+
+    def climb(self) -> None:
+        """Measure how fast each part is, and save that with all that is known."""
+        from perfkit.findings import store
+
+        try:
+            measured = self._measured()
+            known = self.take(measured)
+            if measured.path:
+                store.save(known, path=measured.path)
+        except PerfkitError as error:
+            self.missed.append(str(error))
+
+    def _measured(self) -> Finding:
+        from perfkit import running
+        from perfkit.experiments import experiment
+
+        spent = time.monotonic() - self.began
+        left = max(_LADDER_S, _PROBE_S - _PREPARING_S - spent)
+        small = running.BUDGET_VARIABLE in os.environ
+        ladder = experiment(LADDER, data=os.fspath(self.folder or ""))
+        session = running.open_session(ladder, None if small else left)
+        finding = running.watch(session, self.display)
+        if session.unsaved:
+            # A command has no memory from which it could be saved again.
+            why, _, _ = session.unsaved.partition(" It is still in memory")
+            self.missed.append(f"The ladder is shown here and not kept: {why}")
+        return finding
+
+    def take(self, ladder: Finding) -> Finding:
+        """Tell the machine what its GPUs did, and the finding which machine it was."""
+        from perfkit.machine.load import observed
+
+        self.stopped = ladder.stopped
+        gpus = observed(self.machine.gpus, ladder.samples)
+        self.machine = replace(self.machine, gpus=gpus)
+        self.ladder = replace(ladder, machine=self.machine)
+        return self.ladder
+
+    @contextmanager
+    def _showing(self, doing: str) -> Iterator[None]:
+        with self.display:
+            self.display.show(Board(doing=doing), at_once=True)
+            yield
+            self.display.show(Board(doing=doing, over=True), at_once=True)

@@ -7,22 +7,205 @@ it can be searched.
 from __future__ import annotations
 
 import io
+from html import escape
 from typing import TYPE_CHECKING
 
-from perfkit import report
-from perfkit.doctor.parts import parts
-from perfkit.findings.text import plain
+from perfkit import report, units
+from perfkit.findings.text import plain, with_code
+from perfkit.machine.checks import asking
+from perfkit.machine.checks.cores import limiting
 from perfkit.machine.checks.started import meaning
 from perfkit.machine.record import Start
+from perfkit.machine.starting.process import is_right
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import Console
 
     from perfkit.doctor.examination import Examination
-    from perfkit.machine.check import Check
-    from perfkit.machine.record import Machine
+    from perfkit.machine.checks.asking import Check
+    from perfkit.machine.gpu import Gpu, Link
+    from perfkit.machine.record import Disk, Load, Machine, Processor, Software
+
+
+# Instructions that tell how fast a core can multiply, by the name that people use.
+_SPOKEN = {
+    "avx2": "AVX2",
+    "avx512f": "AVX-512",
+    "avx512_bf16": "AVX-512 bf16",
+    "amx_bf16": "AMX bf16",
+    "asimd": "NEON",
+    "sve": "SVE",
+}
+_BUILDS = {
+    "cpu": "build for CPUs",
+    "metal": "with Apple's plugin for its GPUs",
+    "rocm": "build for AMD's GPUs",
+}
+
+
+def parts(machine: Machine) -> tuple[tuple[str, str], ...]:
+    """Name every part of a machine that is known, with a line about it."""
+    return tuple((name, _joined(*line)) for name, line in _lines(machine))
+
+
+def _lines(machine: Machine) -> Iterator[tuple[str, Iterator[str]]]:
+    yield "Processor", _processor(machine)
+    yield "Memory", _memory(machine)
+    for number, gpu in enumerate(machine.gpus):
+        name = f"GPU {number}" if len(machine.gpus) > 1 else "GPU"
+        yield name, _gpu(gpu)
+    if not machine.gpus:
+        yield "GPU", iter((machine.no_gpu or "None.",))
+    if machine.driver and machine.driver.version:
+        yield "Driver", _driver(machine.driver.version, machine.driver.cuda)
+    yield "TensorFlow", _tensorflow(machine)
+    if machine.start:
+        yield "Its start", _start(machine.start)
+    yield "System", _system(machine)
+    if machine.load:
+        yield "Load", _load(machine.load, machine.cores)
+    if machine.disk:
+        yield "Disk", _disk(machine.disk)
+
+
+def _processor(machine: Machine) -> Iterator[str]:
+    yield machine.cpu
+    granted = units.significant(machine.cores_granted)
+    by = " and ".join(limiting(machine))
+    yield f"{granted} of {machine.cores} cores{f' ({by})' if by else ''}"
+    if machine.processor:
+        yield from _cores(machine.processor)
+
+
+def _cores(processor: Processor) -> Iterator[str]:
+    if processor.frequency:
+        yield units.rate(processor.frequency, "Hz")
+    known = processor.instructions or ()
+    yield from (spoken for name, spoken in _SPOKEN.items() if name in known)
+    if processor.governor:
+        yield f"governor {processor.governor}"
+    if processor.virtual:
+        yield "in a virtual machine"
+
+
+def _memory(machine: Machine) -> Iterator[str]:
+    present = machine.memory_present
+    limited = present is not None and present != machine.memory
+    of = f" of {units.size(present)}" if limited and present else ""
+    yield f"{units.size(machine.memory)}{of}"
+    if machine.load and machine.load.memory_free is not None:
+        yield f"{units.size(machine.load.memory_free)} free"
+
+
+def _gpu(gpu: Gpu) -> Iterator[str]:
+    yield gpu.name
+    if gpu.memory is not None:
+        yield units.size(gpu.memory)
+    if gpu.compute_capability:
+        yield f"compute capability {gpu.compute_capability}"
+    yield from _link(gpu.link)
+    if gpu.power.limit is not None:
+        yield f"{units.significant(gpu.power.limit)} W"
+    if gpu.power.temperature is not None:
+        yield f"{units.significant(gpu.power.temperature)} °C"
+
+
+def _link(link: Link) -> Iterator[str]:
+    """What is in use, and what is possible; an idle link says nothing of its speed."""
+    best = (link.generation_max, link.width_max)
+    generation = link.busy_generation or link.generation_max
+    width = link.busy_width or link.width or link.width_max
+    if generation and width:
+        of = f" of {best[0]} ×{best[1]}" if all(best) else ""
+        in_use = (generation, width)
+        yield f"PCIe {generation} ×{width}{of if in_use != best else ''}"
+
+
+def _driver(version: str, cuda: str | None) -> Iterator[str]:
+    yield f"NVIDIA {version}"
+    if cuda:
+        yield f"for CUDA up to {cuda}"
+
+
+def _tensorflow(machine: Machine) -> Iterator[str]:
+    software, versions = machine.software, machine.versions
+    if software and software.build == "none":
+        yield "not installed"
+        return
+    name = asking.distribution(machine)
+    package = f" ({name})" if name not in ("", "tensorflow") else ""
+    yield f"{versions.get(name, 'unknown')}{package}"
+    if software and software.build == "cuda":
+        yield _cuda(machine, software)
+    elif software and software.build in _BUILDS:
+        yield _BUILDS[software.build]
+    if "keras" in versions:
+        yield f"Keras {versions['keras']}"
+
+
+def _cuda(machine: Machine, software: Software) -> str:
+    """What there is for a GPU: the same wheel is installed with it and without."""
+    cuda, cudnn = asking.cuda_libraries(machine), asking.cudnn(machine)
+    if cuda:
+        return f"with CUDA {cuda}" + (f" and cuDNN {cudnn}" if cudnn else "")
+    found = [one for one in software.libraries if not one.name.startswith("libcuda.")]
+    if not found:
+        return "without packages of CUDA"
+    if any(library.problem for library in found):
+        return "without the CUDA libraries that a GPU needs"
+    return "with CUDA libraries that are no packages of pip"
+
+
+def _start(start: Start) -> Iterator[str]:
+    if start.problem:
+        yield start.problem
+    if start.seconds is not None:
+        yield f"imported in {units.seconds(start.seconds)}"
+    for device in start.devices:
+        proofs = [proof for proof in start.proofs if proof.device == device]
+        right = [p.computation for p in proofs if is_right(p)]
+        wrong = [p.computation for p in proofs if not is_right(p)]
+        if right:
+            yield f"{device} computes right: {' and '.join(right)}"
+        if wrong:
+            yield f"{device} does not compute right: {' and '.join(wrong)}"
+
+
+def _system(machine: Machine) -> Iterator[str]:
+    yield machine.system
+    if machine.software and machine.software.container:
+        yield "in a container"
+    yield f"Python {machine.python}"
+
+
+def _load(load: Load, cores: int) -> Iterator[str]:
+    if load.others is not None:
+        busy = units.significant(load.others, 2)
+        yield f"other programs keep {busy} of {cores} cores busy"
+    if load.steal:
+        yield f"{units.percent(load.steal)} of the time goes to other machines"
+    if load.swap:
+        yield f"{units.size(load.swap)} in swap"
+    if load.on_battery is not None:
+        yield "on battery" if load.on_battery else "on mains power"
+
+
+def _disk(disk: Disk) -> Iterator[str]:
+    if disk.filesystem:
+        yield disk.filesystem
+    if disk.cold is not None:
+        yield f"reads {units.rate(disk.cold, 'B')}"
+    if disk.cached is not None:
+        yield f"{units.rate(disk.cached, 'B')} from memory"
+    if disk.cold is disk.cached is None:
+        yield "too few files there to time it"
+
+
+def _joined(*said: str) -> str:
+    return ", ".join(said) or "unknown"
+
 
 _WIDTH = 100
 _LONGEST = 2000
@@ -132,3 +315,136 @@ def _rows(
     for name, line in clean:
         table.add_row(Text(name), Text(line))
     console.print(Padding(table, (0, 0, 0, indent)))
+
+
+# No colour but that of an edge, which a word says as well: a notebook's theme, light
+# or dark, shows through.
+_STYLE = """
+.perfkit-doctor {max-width: 62em}
+.perfkit-doctor p {margin: .3em 0}
+.perfkit-doctor .perfkit-parts {display: grid; gap: 8px; margin: .6em 0;
+  grid-template-columns: repeat(auto-fill, minmax(15em, 1fr))}
+.perfkit-doctor .perfkit-parts div {border: 1px solid #80808080; border-radius: 4px;
+  padding: 6px 10px; overflow-wrap: anywhere}
+.perfkit-doctor .perfkit-parts dd {margin: 0}
+.perfkit-doctor .perfkit-checks {list-style: none; margin: .6em 0; padding: 0}
+.perfkit-doctor .perfkit-checks li {border-left: 4px solid #808080; margin: .7em 0;
+  padding: 2px 0 2px 12px; overflow-wrap: anywhere}
+.perfkit-doctor .perfkit-checks li.perfkit-fail {border-left-color: #d33}
+.perfkit-doctor .perfkit-checks li.perfkit-warn {border-left-color: #c80}
+.perfkit-doctor .perfkit-do {white-space: pre-wrap}
+.perfkit-doctor .perfkit-small {font-size: .88em; opacity: .85}
+"""
+
+
+def in_html(examination: Examination) -> str:
+    """A card for each part, then what is wrong, then what else was seen."""
+    return (
+        f'<div class="perfkit-doctor"><style>{_STYLE}</style>'
+        f"{''.join(_pieces(examination))}</div>"
+    )
+
+
+def _pieces(examination: Examination) -> Iterator[str]:
+    cards = (
+        f"<div><dt><b>{_clean(name)}</b></dt><dd>{_clean(line)}</dd></div>"
+        for name, line in parts(examination.machine)
+    )
+    yield f'<dl class="perfkit-parts">{"".join(cards)}</dl>'
+    yield f"<p><b>{with_code(_clean(examination.answer()))}</b></p>"
+    if examination.wrong:
+        checks = "".join(map(_check, examination.wrong))
+        yield f'<ul class="perfkit-checks">{checks}</ul>'
+    else:
+        yield "<p><b>Nothing was found here that costs speed.</b></p>"
+    yield f"<p>{_clean(examination.summary())}</p>"
+    if examination.well:
+        items = "".join(f"<li>{_clean(title)}</li>" for title in examination.well)
+        yield f"<details><summary>What is ok</summary><ul>{items}</ul></details>"
+    if examination.machine.start and examination.machine.start.said:
+        yield _log(examination.machine)
+    if examination.ladder:
+        yield examination.ladder._repr_html_()
+    yield from (f"<p>{_clean(sentence)}</p>" for sentence in examination.missed)
+    if examination.stopped:
+        yield "<p>It was stopped before everything had been looked at.</p>"
+
+
+def _check(check: Check) -> str:
+    said = (check.evidence, check.why)
+    lines = "".join(f"<p>{with_code(_clean(line))}</p>" for line in said if line)
+    remedy = with_code(_clean(check.remedy))
+    todo = f'<p class="perfkit-do"><b>Do:</b> {remedy}</p>' if remedy else ""
+    return (
+        f'<li class="perfkit-{check.status}">'
+        f"<b>{check.status.upper()}: {_clean(check.title)}</b>{lines}{todo}</li>"
+    )
+
+
+def _log(machine: Machine) -> str:
+    rows, rest = log_of(machine)
+    items = "".join(_item(*row) for row in rows)
+    listed = f"<ul>{items}</ul>" if items else ""
+    return (
+        "<details><summary>What TensorFlow said as it started</summary>"
+        f'{listed}<p class="perfkit-small">{_clean(rest)}</p></details>'
+    )
+
+
+def _item(weight: str, line: str) -> str:
+    return f"<li><b>{_clean(weight)}</b>: {with_code(_clean(line))}</li>"
+
+
+def _clean(text: str) -> str:
+    return escape(plain(text, _LONGEST))
+
+
+_PROCESSOR = "TensorFlow trains on the processor"
+_AS_IT_IS = "see the first FAIL"
+
+
+def answer(machine: Machine, checks: Sequence[Check]) -> str:
+    """Say in a sentence whether TensorFlow can use a GPU, and how that is known."""
+    fails = [check for check in checks if check.status == "fail"]
+    if any(check.id == "no-tensorflow" for check in fails):
+        return "TensorFlow is not installed here: nothing can be trained."
+    if machine.start and machine.start.devices:
+        return _seen(machine)
+    if machine.start and machine.start.problem:
+        return "TensorFlow did not get through its start here."
+    if not machine.gpus:
+        return _without(machine, fails)
+    if fails:
+        return f"TensorFlow cannot use {_named(machine)} as things are: {_AS_IT_IS}."
+    return (
+        f"TensorFlow can use {_named(machine)}, as far as can be told without trying; "
+        "`perfkit doctor --probe` lets it compute."
+    )
+
+
+def _seen(machine: Machine) -> str:
+    """What TensorFlow itself showed as it was started."""
+    assert machine.start
+    on_gpu = [p for p in machine.start.proofs if p.device.startswith("GPU")]
+    if on_gpu and all(map(is_right, on_gpu)):
+        return f"TensorFlow can use {_named(machine)}: it computed right there."
+    if any(device.startswith("GPU") for device in machine.start.devices):
+        return f"TensorFlow finds {_named(machine)} and was not seen to compute right."
+    if machine.gpus:
+        return f"{_PROCESSOR}: it does not find {_named(machine)}."
+    return f"{_PROCESSOR}: it finds no GPU here."
+
+
+def _without(machine: Machine, fails: Sequence[Check]) -> str:
+    if any("driver" in check.id or check.id == "no-reader" for check in fails):
+        return f"{_PROCESSOR}: no GPU answers here; {_AS_IT_IS}."
+    return f"{asking.without_gpu(machine)}."
+
+
+def _named(machine: Machine) -> str:
+    names = [gpu.name for _, _, gpu in asking.seen(machine)] or [
+        gpu.name for gpu in machine.gpus
+    ]
+    if len(names) == 1:
+        return names[0]
+    return f"{len(names)} x {names[0]}" if len(set(names)) == 1 else "a GPU here"

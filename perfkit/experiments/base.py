@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perfkit.experiments.parameters import parameters_of
-from perfkit.measure import tries
+from perfkit.measure import plan
 from perfkit.measure.measurement import Arm
 
 if TYPE_CHECKING:
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
+    from perfkit.measure.plan import Tries
     from perfkit.measure.tick import Yielded
-    from perfkit.measure.tries import Tries
 
 Work = Callable[[], "Iterator[Yielded]"]
 _MARK = "_perfkit_variant"
@@ -88,7 +88,7 @@ class Experiment:
         Args:
             measured: What the rounds have shown.
         """
-        return tries.none(measured)
+        return plan.none(measured)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say in words what the timings mean; called again as they narrow."""

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from perfkit.errors import PerfkitError
 from perfkit.findings import store
 from perfkit.findings.standing import measurement
-from perfkit.measure.events import (
+from perfkit.measure.measurement import TWIN
+from perfkit.measure.plan import (
     Event,
     Finished,
     Prepared,
@@ -27,7 +28,6 @@ from perfkit.measure.events import (
     TrialEnded,
     TrialStarted,
 )
-from perfkit.measure.measurement import TWIN
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

@@ -20,10 +20,9 @@ from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
 from perfkit.measure import spread
 from perfkit.measure.alone import Alone
-from perfkit.measure.events import Event, Finished, Preparing, TrialEnded
 from perfkit.measure.launcher import launcher
 from perfkit.measure.monitor import Monitor
-from perfkit.measure.plan import Plan
+from perfkit.measure.plan import Event, Finished, Plan, Preparing, TrialEnded
 from perfkit.measure.rounds import Run
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from perfkit.machine.record import Machine
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.tries import Tries
+    from perfkit.measure.plan import Tries
 
 
 class Session:

@@ -15,7 +15,7 @@ from perfkit.errors import BadParameterError, need
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from perfkit.export.sources import Notebook
+    from perfkit.export.markdown import Notebook
     from perfkit.findings.store import Recorded
 
 __all__ = ["export"]
@@ -48,20 +48,20 @@ def export(
             a page.
         MissingPartError: The extra "lab", which a notebook takes, is not installed.
     """
-    from perfkit.export import sources as given
-    from perfkit.export import writing
+    from perfkit.export import markdown
+    from perfkit.export import notebook as export_notebook
 
     if code not in CODE:
         raise BadParameterError(f"code is {code!r}; choose from {', '.join(CODE)}.")
-    read = [given.read(source) for source in given.listed(sources)]
+    read = [markdown.read(source) for source in markdown.listed(sources)]
     files = [source.path for source in read if source.path is not None]
     target = (
         Path(os.path.expanduser(path))
         if path is not None
         else _beside(files, len(read))
     )
-    writing.check(target, files)
-    writing.write(target, _page(read, code))
+    export_notebook.check(target, files)
+    export_notebook.write(target, _page(read, code))
     return target
 
 
@@ -74,8 +74,8 @@ def _beside(files: Sequence[Path], count: int) -> Path:
 
 
 def _page(sources: Sequence[Recorded | Notebook], code: str) -> str:
-    from perfkit.export.page import findings_page
-    from perfkit.export.sources import Notebook
+    from perfkit.export.markdown import Notebook
+    from perfkit.export.notebook import findings_page
 
     findings = [source for source in sources if not isinstance(source, Notebook)]
     if not sources:

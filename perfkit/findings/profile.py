@@ -199,31 +199,31 @@ class Profile:
 
     def ops(self) -> DataFrame:
         """One row per operation: where it ran, how often, its seconds, its share."""
-        from perfkit.findings.profile_tables import ops
+        from perfkit.findings.tables import ops
 
         return ops(self)
 
     def input(self) -> DataFrame:
         """One row per step: its seconds, and those of each part of it."""
-        from perfkit.findings.profile_tables import steps
+        from perfkit.findings.tables import steps
 
         return steps(self)
 
     def input_stages(self) -> DataFrame:
         """One row per stage of the input: elements, and seconds of its own."""
-        from perfkit.findings.profile_tables import stages
+        from perfkit.findings.tables import stages
 
         return stages(self)
 
     def kernels(self) -> DataFrame:
         """One row per kernel of a GPU; where there is none ``missing`` says why."""
-        from perfkit.findings.profile_tables import kernels
+        from perfkit.findings.tables import kernels
 
         return kernels(self)
 
     def memory(self) -> DataFrame:
         """One row per allocator; where there is none ``missing`` says why."""
-        from perfkit.findings.profile_tables import memory
+        from perfkit.findings.tables import memory
 
         return memory(self)
 

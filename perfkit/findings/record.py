@@ -129,7 +129,7 @@ class Finding:
 
     def table(self) -> DataFrame:
         """One row per variant: its rate and ratio with their 95 % intervals."""
-        from perfkit.findings.table import table
+        from perfkit.findings.tables import table
 
         return table(self)
 

@@ -13,17 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadFileError, PerfkitError
-from perfkit.findings import diagnosis_reading
+from perfkit.findings import reading
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.frames import frame
-from perfkit.findings.reading import (
-    LARGEST_BYTES,
-    kind_of,
-    parsed,
-    parsed_as,
-    written,
-)
+from perfkit.findings.reading import LARGEST_BYTES, kind_of, parsed, parsed_as, written
 from perfkit.findings.record import Finding
+from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -98,7 +92,7 @@ def parsed_recorded(data: bytes, name: str) -> Recorded:
     """
     # The word is looked for first, so that a finding is not read as JSON twice.
     if b'"diagnosis"' in data and kind_of(data, name) == "diagnosis":
-        return diagnosis_reading.parsed(data, name)
+        return reading.parsed_diagnosis(data, name)
     return parsed(data, name)
 
 

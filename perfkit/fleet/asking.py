@@ -7,24 +7,41 @@ or falls silent is an outcome with a sentence, while the others go on.
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import json
+import secrets
 import threading
 import time
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, get_args
 
 from perfkit import units
-from perfkit.errors import BadParameterError
-from perfkit.fleet import behind
-from perfkit.fleet.news import Broken, Doing, Home, Left
-from perfkit.fleet.outcome import Gathered, How, Outcome
-from perfkit.fleet.row import Row
-from perfkit.fleet.task import LEASE_S
+from perfkit.errors import BadFileError, BadParameterError, PerfkitError
+from perfkit.findings import reading, store
+from perfkit.findings.text import plain
+from perfkit.fleet import outcome
+from perfkit.fleet.outcome import (
+    LEASE_S,
+    Broken,
+    Doing,
+    Gathered,
+    Home,
+    How,
+    Left,
+    Outcome,
+    Row,
+)
+from perfkit.machines import passport as machines_passport
+from perfkit.machines.passport_words import headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Sequence
 
-    from perfkit.fleet.keeping import Keeper
-    from perfkit.fleet.news import News
-    from perfkit.fleet.task import Member, Task
+    from perfkit.findings.record import Finding
+    from perfkit.fleet.outcome import Member, News, Task
+    from perfkit.machines.passport import Passport
+
 
 # Beyond the budget: to connect, to start, to prepare, to come home. Of half a minute it
 # leaves what closing takes.
@@ -115,7 +132,7 @@ class Asking:
                     self._now = self._clock() - zero
                     self._hear(news)
                 self._end_what_is_over()
-                behind.mark(self.rows, self._now)
+                outcome.mark(self.rows, self._now)
                 yield self.rows
         finally:
             self._fleet.close()
@@ -188,7 +205,7 @@ class Asking:
         elif stopped and self._now - (self._stopped_at or 0.0) > _STOPPING_S:
             self._end(row, "stopped", "Nothing came home after Stop.")
         elif self._now >= row.until:
-            how: How = "cut off" if silent > behind.SILENT_S else "timed out"
+            how: How = "cut off" if silent > outcome.SILENT_S else "timed out"
             self._end(row, how, _too_late(row, silent))
 
     def _end(self, row: Row, how: How, said: str) -> None:
@@ -218,10 +235,103 @@ def _too_late(row: Row, silent: float) -> str:
             "It did not begin: its worker is busy with other work, or stands still; "
             "look at the dashboard of the cluster."
         )
-    if silent > behind.SILENT_S:
+    if silent > outcome.SILENT_S:
         return (
             f"Nothing was heard of it for {units.seconds(round(silent))}, last at "
             f"{units.percent(row.share)} of its run: its network is cut, or the "
             "machine stands still."
         )
     return f"It did not end in time; the last that it told: {row.doing}."
+
+
+PASSPORTS = "perfkit-passports"
+_LONGEST = 400
+# A text within a text may be twice as long.
+_LARGEST_BYTES = 2 * reading.LARGEST_BYTES
+_WHAT = "what it sent"
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """Reads and saves what comes home, at once.
+
+    Args:
+        folder: Where it is saved; None for a folder here by the name of its kind.
+    """
+
+    folder: Path | None = None
+
+    def outcome(
+        self, member: Member, task: Task, data: bytes, seconds: float
+    ) -> Outcome:
+        """Say how a member ended that sent this."""
+        try:
+            how, why, document = _parts(data)
+            found = self._kept(document, task) if document else None
+        except PerfkitError as error:
+            said = f"What it sent was not kept: {error}"
+            return Outcome(member=member, how="failed", said=said, seconds=seconds)
+        return Outcome(
+            member=member,
+            how=how,
+            said=_said(how, why, found, task),
+            seconds=seconds,
+            document=found,
+        )
+
+    def _kept(self, document: str, task: Task) -> Finding | Passport:
+        data = document.encode()
+        if task.what == "passport":
+            passport = machines_passport.parsed(data, _WHAT)
+            machines_passport.save(passport, self._new_passport())
+            return passport
+        finding = reading.parsed(data, _WHAT)
+        if finding.experiment != task.experiment:
+            raise BadFileError(f"{_WHAT} answers another question than was asked.")
+        # No machine of a fleet shows recordings, whatever the document says of itself.
+        finding = replace(finding, replayed=False)
+        store.save(finding, self.folder)
+        return finding
+
+    def _new_passport(self) -> Path:
+        now = datetime.datetime.now().astimezone()
+        name = f"passport-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}.json"
+        return (self.folder or Path(PASSPORTS)) / name
+
+
+def _parts(data: bytes) -> tuple[How, str, str]:
+    """How it ended, why, and the document as a text.
+
+    Raises:
+        BadFileError: It is nothing that a member of a fleet sends.
+    """
+    try:
+        told = json.loads(data) if len(data) <= 2 * reading.LARGEST_BYTES else None
+    except (ValueError, RecursionError):
+        told = None
+    match told:
+        case {"how": str(how), "why": str(why), "document": str(document)} if (
+            how in get_args(How)
+        ):
+            return how, plain(why, _LONGEST), document  # type: ignore[return-value]
+    raise BadFileError(f"{_WHAT} is nothing that perfkit sends.")
+
+
+def _said(how: How, why: str, found: Finding | Passport | None, task: Task) -> str:
+    if found is None:
+        return why or "It ended without a word and without a finding."
+    if task.what == "passport":
+        said = headline(found) + _another(found, task)  # type: ignore[arg-type]
+    else:
+        said = plain(found.verdict.headline, _LONGEST)  # type: ignore[union-attr]
+    if how == "completed":
+        return said
+    return f"{why or 'It was stopped.'} What it measured by then: {said}"
+
+
+def _another(passport: Passport, task: Task) -> str:
+    """That it has another TensorFlow; "" where it has the same or none."""
+    version = plain(passport.machine.versions.get("tensorflow", ""), 40)
+    if version in ("", task.tensorflow) or not task.tensorflow:
+        return ""
+    return f"; it has TensorFlow {version}, the asking machine {task.tensorflow}"

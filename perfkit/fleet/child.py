@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from perfkit import running
 from perfkit.displays import Display
 from perfkit.errors import PerfkitError, RunError
-from perfkit.fleet.task import LEASE_S, Task, tensorflow_here
+from perfkit.fleet.outcome import LEASE_S, Task, tensorflow_here
 
 if TYPE_CHECKING:
     from perfkit.progress import Board
@@ -81,8 +81,8 @@ def _finding(task: Task, teller: Teller) -> tuple[str, bool]:
 
 
 def _passport(task: Task, teller: Teller) -> tuple[str, bool]:
-    from perfkit.passports.saving import to_json
-    from perfkit.recording.making import Making
+    from perfkit.machines.passport import to_json
+    from perfkit.machines.recording import Making
 
     making = Making(task.budget, task.label, Path.cwd() / _PASSPORT)
     making.make(teller)

@@ -14,21 +14,69 @@ import re
 import secrets
 import threading
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings.text import plain
-from perfkit.fleet.here import drained
-from perfkit.fleet.members import members
-from perfkit.fleet.news import Broken, Doing, Home, Left
-from perfkit.fleet.task import BEAT_S
+from perfkit.fleet.outcome import BEAT_S, Broken, Doing, Home, Left, Member
+from perfkit.fleet.supervising import drained
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from distributed import Client, Future
 
-    from perfkit.fleet.news import News
-    from perfkit.fleet.task import Member, Task
+    from perfkit.fleet.outcome import News, Task
+
+
+EACH = ("host", "worker")
+
+
+def members(
+    workers: Mapping[str, Mapping[str, Any]], *, each: str = "host"
+) -> tuple[Member, ...]:
+    """Who is asked, in the order of hosts.
+
+    Args:
+        workers: By address, what the scheduler knows of each worker.
+        each: ``"host"`` or ``"worker"``.
+
+    Raises:
+        BadParameterError: ``each`` is neither.
+    """
+    if each not in EACH:
+        raise BadParameterError(f"each is {each!r}; give one of {', '.join(EACH)}.")
+    by_host: dict[str, list[str]] = {}
+    for address in sorted(workers):
+        by_host.setdefault(_host(address, workers[address]), []).append(address)
+    return tuple(
+        Member(key=address, host=host, name=_name(host, address, workers, each))
+        for host in sorted(by_host, key=_by_numbers)
+        for address in by_host[host][: None if each == "worker" else 1]
+    )
+
+
+def _name(
+    host: str, address: str, workers: Mapping[str, Mapping[str, Any]], each: str
+) -> str:
+    if each == "host":
+        return plain(host, 60)
+    name = plain(str(workers[address].get("name", "")), 60)
+    return f"{plain(host, 60)} {name if name and name != address else _port(address)}"
+
+
+def _host(address: str, about: Mapping[str, Any]) -> str:
+    return str(about.get("host") or urlsplit(address).hostname or address)
+
+
+def _port(address: str) -> str:
+    return address.rpartition(":")[2]
+
+
+def _by_numbers(host: str) -> list[tuple[int, str]]:
+    """So that 10.0.0.9 stands before 10.0.0.10."""
+    return [(int(part) if part.isdigit() else -1, part) for part in host.split(".")]
+
 
 _ADDRESS = re.compile(r"(\w+://)?([^\s/:\[\]]+|\[[0-9a-fA-F:.%\w]+\]):\d{1,5}")
 _CONNECT_S = 10.0

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from perfkit import running
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiments
-from perfkit.fleet.asking import Asking
-from perfkit.fleet.here import Here
-from perfkit.fleet.keeping import Keeper
+from perfkit.fleet.asking import Asking, Keeper
+from perfkit.fleet.outcome import Task, tensorflow_here
 from perfkit.fleet.showing import display_here
-from perfkit.fleet.task import Task, tensorflow_here
+from perfkit.fleet.supervising import Here
 
 if TYPE_CHECKING:
     from distributed import Client

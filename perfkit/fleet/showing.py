@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from perfkit.fleet.outcome import Gathered
-    from perfkit.fleet.row import Row
+    from perfkit.fleet.outcome import Gathered, Row
 
 _STYLE = """
 .perfkit-fleet {overflow-x: auto}

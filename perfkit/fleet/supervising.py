@@ -6,8 +6,10 @@ It has a process of its own, so that one that hangs or crashes takes nobody alon
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -16,9 +18,14 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from perfkit.fleet.task import BEAT_S
+from perfkit.findings.text import plain
+from perfkit.fleet.outcome import BEAT_S, Broken, Doing, Home, Member
+
+if TYPE_CHECKING:
+    from perfkit.fleet.outcome import News, Task
+
 
 _SLICE_S = 0.25
 # What Stop is given to keep what was measured; then it is ended.
@@ -189,3 +196,66 @@ def _late(doing: dict[str, Any]) -> str:
 def _made(folder: Path) -> Path:
     folder.mkdir()
     return folder
+
+
+_HERE = "here"
+_CLOSING_S = 10.0
+
+
+class Here:
+    """This machine as the only member.
+
+    Attributes:
+        members: That one.
+    """
+
+    def __init__(self) -> None:
+        self.members = (Member(key=_HERE, host=_HERE, name="this machine"),)
+        self._news: queue.SimpleQueue[News] = queue.SimpleQueue()
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, member: Member, task: Task) -> None:
+        """Let it do a task."""
+        told = dataclasses.asdict(task)
+        self._thread = threading.Thread(target=self._do, args=(told,), daemon=True)
+        self._thread.start()
+
+    def heard(self, timeout: float) -> list[News]:
+        """Wait so long for news, and give it."""
+        return drained(self._news, timeout)
+
+    def beat(self, over: Collection[str], *, stop: bool) -> None:
+        """Say who has nothing to do any more, and whether all is to be stopped."""
+        if stop or over:
+            self._over.set()
+
+    def close(self) -> None:
+        """End what still runs."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(_CLOSING_S)
+
+    def _do(self, told: dict[str, Any]) -> None:
+        try:
+            data = supervise(told, self._tell, self._wanted)
+        except OSError as error:
+            self._news.put(Broken(_HERE, f"The system refused: {plain(str(error))}."))
+        else:
+            self._news.put(Home(_HERE, data))
+
+    def _tell(self, doing: dict[str, Any]) -> None:
+        self._news.put(Doing(_HERE, **doing))
+
+    def _wanted(self) -> str:
+        return STOP if self._over.is_set() else GO_ON
+
+
+def drained(news: queue.SimpleQueue[News], timeout: float) -> list[News]:
+    """Wait for the first news, and take what came with it."""
+    found: list[News] = []
+    with contextlib.suppress(queue.Empty):
+        found.append(news.get(timeout=timeout))
+        while True:
+            found.append(news.get_nowait())
+    return found

@@ -9,13 +9,12 @@ from perfkit import units
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
-from perfkit.fleet import behind
+from perfkit.fleet import outcome as fleet_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perfkit.fleet.outcome import Gathered, Outcome
-    from perfkit.fleet.row import Row
+    from perfkit.fleet.outcome import Gathered, Outcome, Row
 
 HEADINGS = ("host", "outcome", "fastest", "took", "what it found, or why not")
 _WAITING = "waiting for its turn"
@@ -69,7 +68,7 @@ def closing(gathered: Gathered) -> Iterator[str]:
     took = units.seconds(round(gathered.seconds))
     early = " It was stopped." if gathered.stopped else ""
     yield f"{kept} of {of} sent what they measured, in {took}.{early}"
-    yield from behind.slow(gathered)
+    yield from fleet_outcome.slow(gathered)
     yield from _versions(gathered)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import dask
 from distributed import get_client, get_worker
 
+from perfkit.fleet.outcome import LEASE_S
 from perfkit.fleet.supervising import GO_ON, STOP, supervise
-from perfkit.fleet.task import LEASE_S
 
 _NANNYS = ("pre-spawn-environ", "environ")
 

@@ -3,21 +3,113 @@
 from __future__ import annotations
 
 import functools
+import os
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from perfkit.machine import card_readings as card
-from perfkit.machine import holders, readings
-from perfkit.machine.gpu import Clocks, Driver, Gpu, Link, Power, State
-from perfkit.machine.nvml import Device, Nvml, RefusedError, found, lost
-from perfkit.machine.readings import Read, above_zero, flag, number, word
-from perfkit.machine.topology import topology
+import psutil
+
+from perfkit.machine import environment, readings
+from perfkit.machine import nvml as machine_nvml
+from perfkit.machine.gpu import Clocks, Driver, Gpu, Holder, Link, Power, State
+from perfkit.machine.nvml import (
+    FUNCTION_NOT_FOUND,
+    NOT_FOUND,
+    Device,
+    Nvml,
+    Read,
+    RefusedError,
+    above_zero,
+    flag,
+    found,
+    given,
+    lost,
+    number,
+    topology,
+    word,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from perfkit.machine.gpu import Holder
+
+UNKNOWN_HOLDER = "unknown program"
+_LONGEST_NAME = 40
+
+
+def computing(device: Device) -> list[Any]:
+    """Processes that compute on the GPU, as the library describes them."""
+    return _processes(device, "nvmlDeviceGetComputeRunningProcesses")
+
+
+def drawing(device: Device) -> list[Any]:
+    """Processes that draw on a screen with the GPU."""
+    return _processes(device, "nvmlDeviceGetGraphicsRunningProcesses")
+
+
+def busy(device: Device) -> dict[int, float]:
+    """The share of time in which kernels of a process ran, by its number."""
+    try:
+        # From the oldest reading that the driver keeps, which is some seconds old.
+        samples = device.ask("nvmlDeviceGetProcessUtilization", 0)
+    except RefusedError as error:
+        if error.code in (0, NOT_FOUND):
+            return {}
+        raise
+    newest = sorted(samples, key=lambda sample: int(sample.timeStamp))
+    return {int(sample.pid): given(sample.smUtil) / 100 for sample in newest}
+
+
+def holders(
+    computing: Sequence[Any], drawing: Sequence[Any], busy: Mapping[int, float]
+) -> tuple[Holder, ...]:
+    """One record for each program, those with most memory first."""
+    names = environment.own_names()
+    computes = {int(process.pid) for process in computing}
+    # One that computes and draws is told of twice, with the same memory.
+    memory = {int(p.pid): p.usedGpuMemory or None for p in (*drawing, *computing)}
+    found = [
+        Holder(
+            program=_program(pid, names),
+            memory=taken,
+            busy=busy.get(pid),
+            computes=pid in computes,
+            own=_is_own(pid),
+        )
+        for pid, taken in sorted(memory.items())
+    ]
+    return tuple(sorted(found, key=lambda holder: -(holder.memory or 0)))
+
+
+def _processes(device: Device, call: str) -> list[Any]:
+    try:
+        return list(device.ask_part(f"{call}_v3"))
+    except RefusedError as error:
+        if error.code != FUNCTION_NOT_FOUND:
+            raise
+    # Drivers before 510.
+    return list(device.ask_part(f"{call}_v2"))
+
+
+def _program(pid: int, names: Sequence[str]) -> str:
+    try:
+        name = psutil.Process(pid).name()
+    except (psutil.Error, OSError, ValueError):
+        return UNKNOWN_HOLDER
+    # A program may call itself what it likes, its command line or a path included.
+    first = name.replace("\\", "/").rpartition("/")[2].split(" ")[0]
+    return environment.cleaned(first, names, _LONGEST_NAME) or UNKNOWN_HOLDER
+
+
+def _is_own(pid: int) -> bool:
+    """Whether it is this process or one that it started, near or far."""
+    try:
+        process = psutil.Process(pid)
+        return os.getpid() in (pid, *(parent.pid for parent in process.parents()))
+    except (psutil.Error, OSError, ValueError):
+        return False
+
 
 Subject = TypeVar("Subject")
 
@@ -50,20 +142,20 @@ _COMPUTE_MODES = {
 _DRIVER_MODELS = {0: "WDDM", 1: "TCC", 2: "MCDM"}
 
 _GPU: dict[str, Read] = {
-    "name": card.name,
-    "memory": readings.memory_total,
-    "memory_used": readings.memory_used,
+    "name": readings.name,
+    "memory": machine_nvml.memory_total,
+    "memory_used": machine_nvml.memory_used,
     "memory_bus": above_zero("nvmlDeviceGetMemoryBusWidth"),
-    "memory_window": card.memory_window,
-    "compute_capability": card.capability,
+    "memory_window": readings.memory_window,
+    "compute_capability": readings.capability,
     "architecture": word(
         "nvmlDeviceGetArchitecture", _ARCHITECTURES, "architecture {}"
     ),
-    "cores": card.cores,
-    "multiprocessors": card.multiprocessors,
-    "pci_bus": card.pci_bus,
-    "busy": readings.busy,
-    "tells_fill": card.tells_fill,
+    "cores": readings.cores,
+    "multiprocessors": readings.multiprocessors,
+    "pci_bus": readings.pci_bus,
+    "busy": machine_nvml.busy,
+    "tells_fill": readings.tells_fill,
 }
 _LINK: dict[str, Read] = {
     "generation": above_zero("nvmlDeviceGetCurrPcieLinkGeneration"),
@@ -72,26 +164,26 @@ _LINK: dict[str, Read] = {
     "width_max": above_zero("nvmlDeviceGetMaxPcieLinkWidth"),
     "generation_card": above_zero("nvmlDeviceGetGpuMaxPcieLinkGeneration"),
     "replays": number("nvmlDeviceGetPcieReplayCounter"),
-    "nvlinks": card.nvlinks,
+    "nvlinks": readings.nvlinks,
 }
 _CLOCKS: dict[str, Read] = {
     "sm": above_zero("nvmlDeviceGetClockInfo", _SM, times=1e6),
     "sm_max": above_zero("nvmlDeviceGetMaxClockInfo", _SM, times=1e6),
-    "sm_set": card.sm_set,
+    "sm_set": readings.sm_set,
     "memory": above_zero("nvmlDeviceGetClockInfo", _MEMORY, times=1e6),
     "memory_max": above_zero("nvmlDeviceGetMaxClockInfo", _MEMORY, times=1e6),
-    "throttle": card.throttle,
-    "throttle_known": card.throttle_known,
-    "slowed_power": partial(card.slowed, by=_BY_POWER),
-    "slowed_heat": partial(card.slowed, by=_BY_HEAT),
+    "throttle": readings.throttle,
+    "throttle_known": readings.throttle_known,
+    "slowed_power": partial(readings.slowed, by=_BY_POWER),
+    "slowed_heat": partial(readings.slowed, by=_BY_HEAT),
 }
 _POWER: dict[str, Read] = {
     "draw": above_zero("nvmlDeviceGetPowerUsage", per=1e3),
-    "limit": card.limit,
+    "limit": readings.limit,
     "limit_set": above_zero("nvmlDeviceGetPowerManagementLimit", per=1e3),
     "limit_default": above_zero("nvmlDeviceGetPowerManagementDefaultLimit", per=1e3),
-    "limit_min": partial(card.limit_bound, which=_LOWEST),
-    "limit_max": partial(card.limit_bound, which=_HIGHEST),
+    "limit_min": partial(readings.limit_bound, which=_LOWEST),
+    "limit_max": partial(readings.limit_bound, which=_HIGHEST),
     "energy": number("nvmlDeviceGetTotalEnergyConsumption", per=1e3),
     "temperature": number("nvmlDeviceGetTemperature", _GPU_SENSOR),
     "slowdown": above_zero("nvmlDeviceGetTemperatureThreshold", _SLOWDOWN),
@@ -102,15 +194,15 @@ _STATE: dict[str, Read] = {
     "compute_mode": word("nvmlDeviceGetComputeMode", _COMPUTE_MODES, "mode {}"),
     "ecc": flag("nvmlDeviceGetEccMode"),
     "mig": flag("nvmlDeviceGetMigMode"),
-    "performance": card.performance,
+    "performance": readings.performance,
     "driver_model": word("nvmlDeviceGetDriverModel", _DRIVER_MODELS, "model {}"),
     "accounting": flag("nvmlDeviceGetAccountingMode"),
-    "errors": card.errors,
-    "rows_remapped": card.rows_remapped,
-    "remap_pending": partial(card.rows_flag, which=_PENDING),
-    "remap_failed": partial(card.rows_flag, which=_FAILED),
-    "numa_node": card.numa_node,
-    "cores_near": card.cores_near,
+    "errors": readings.errors,
+    "rows_remapped": readings.rows_remapped,
+    "remap_pending": partial(readings.rows_flag, which=_PENDING),
+    "remap_failed": partial(readings.rows_flag, which=_FAILED),
+    "numa_node": readings.numa_node,
+    "cores_near": readings.cores_near,
 }
 _DRIVER: dict[str, Callable[[Nvml], Any]] = {
     "version": lambda nvml: nvml.ask("nvmlSystemGetDriverVersion"),
@@ -118,9 +210,9 @@ _DRIVER: dict[str, Callable[[Nvml], Any]] = {
     "cuda": lambda nvml: _cuda(nvml.ask("nvmlSystemGetCudaDriverVersion")),
 }
 _PROCESSES: dict[str, Read] = {
-    "": holders.computing,
-    ".drawing": holders.drawing,
-    ".busy": holders.busy,
+    "": computing,
+    ".drawing": drawing,
+    ".busy": busy,
 }
 
 
@@ -160,7 +252,7 @@ def _driver(nvml: Nvml, devices: tuple[Device, ...]) -> Driver:
 
 
 def _cuda(version: int) -> str:
-    thousands, rest = divmod(readings.not_zero(version), 1000)
+    thousands, rest = divmod(machine_nvml.not_zero(version), 1000)
     return f"{thousands}.{rest // 10}"
 
 
@@ -188,7 +280,7 @@ def _holders(device: Device, refused: dict[str, str]) -> tuple[Holder, ...] | No
     told = _told(_PROCESSES, device, refused, "holders")
     if "" not in told:
         return None
-    return holders.holders(told[""], told.get(".drawing", ()), told.get(".busy", {}))
+    return holders(told[""], told.get(".drawing", ()), told.get(".busy", {}))
 
 
 def _told(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfkit.errors import BadParameterError
-from perfkit.machine.files import amounts_of, text_of
+from perfkit.machine.limits import amounts_of, text_of
 from perfkit.machine.record import Disk
 
 if TYPE_CHECKING:

@@ -8,6 +8,53 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+# The driver's bit for a GPU that has nothing to do.
+IDLE = 0x1
+_THROTTLES = {
+    0x4: "power limit reached",
+    0x8: "hardware slowdown (heat or power)",
+    0x20: "too warm, slowed by the driver",
+    0x40: "too hot, slowed by the hardware",
+    0x80: "power brake (external power supply)",
+    0x200: "board limit",
+    0x400: "voltage limit",
+}
+# Idle, clocks that somebody set, cards in step, a display: settings, not faults.
+_NOT_THROTTLING = IDLE | 0x2 | 0x10 | 0x100
+
+
+def throttle_reasons(mask: float) -> tuple[str, ...]:
+    """What slows the GPU's clocks, in words; nothing for idle or clocks set by hand."""
+    bits = int(mask) & ~_NOT_THROTTLING
+    known = [words for bit, words in _THROTTLES.items() if bits & bit]
+    unknown = bits & ~sum(_THROTTLES)
+    return (*known, *([f"reason {unknown:#x}"] if unknown else []))
+
+
+# Bits per second of one lane in one direction, by generation: transfers times the share
+# of them that carries data (8 of 10, 128 of 130, 242 of 256 bits).
+_BITS = {
+    1: 2.5e9 * 8 / 10,
+    2: 5e9 * 8 / 10,
+    3: 8e9 * 128 / 130,
+    4: 16e9 * 128 / 130,
+    5: 32e9 * 128 / 130,
+    6: 64e9 * 242 / 256,
+}
+
+
+def rate(generation: int | None, width: int | None) -> float | None:
+    """Bytes per second in one direction, in theory; None if it is not known.
+
+    Args:
+        generation: Of the link, from 1 to 6.
+        width: Its lanes.
+    """
+    if generation not in _BITS or not width:
+        return None
+    return _BITS[generation] / 8 * width
+
+
 Problem = Literal[
     "",
     "no reader",

@@ -7,13 +7,16 @@ takes another with it, and what is unknown is never 0.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from perfkit.machine.gpu import Problem
+
 
 # The library's own numbers; they have never changed.
 INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND = 2, 3, 6
@@ -207,3 +210,150 @@ def _word(error: Any) -> str:
         word = ""
     # What a library says that gives no text for its error.
     return f"Error {error.value}" if word in ("", "None") else word.rstrip(".")
+
+
+Read = Callable[[Device], Any]
+
+# The library's version of the memory's record: 2, and its 40 bytes.
+_MEMORY_V2 = 0x02000028
+
+
+def number(call: str, *arguments: Any, times: float = 1, per: float = 1) -> Read:
+    """A number, in the unit that ``times`` or ``per`` make of the driver's."""
+
+    def read(device: Device) -> float:
+        value: int = given(device.ask(call, *arguments))
+        return value if times == per == 1 else value * times / per
+
+    return read
+
+
+def above_zero(call: str, *arguments: Any, times: float = 1, per: float = 1) -> Read:
+    """The same where 0 can only mean that the driver does not know."""
+    read = number(call, *arguments, times=times, per=per)
+    return lambda device: not_zero(read(device))
+
+
+def flag(call: str) -> Read:
+    """Whether something is on; the first of two answers, the other is for later."""
+
+    def read(device: Device) -> bool:
+        answer = device.ask(call)
+        now = answer[0] if isinstance(answer, list) else answer
+        return bool(given(now))
+
+    return read
+
+
+def word(call: str, words: Mapping[int, str], other: str) -> Read:
+    """A number as its word; ``other`` with the number where it has none."""
+
+    def read(device: Device) -> str:
+        answer = device.ask(call)
+        value = given(answer[0] if isinstance(answer, list) else answer)
+        return words.get(value, other.format(value))
+
+    return read
+
+
+def memory_total(device: Device) -> int:
+    """Bytes of memory that the GPU has."""
+    return int(not_zero(given(_memory(device).total)))
+
+
+def memory_used(device: Device) -> int:
+    """Bytes that are taken, by anybody."""
+    memory = _memory(device)
+    not_zero(given(memory.total))
+    return int(given(memory.used))
+
+
+def busy(device: Device) -> float:
+    """Share of the time in which at least one kernel ran."""
+    percent = given(device.ask_part("nvmlDeviceGetUtilizationRates").gpu)
+    return float(percent / 100)
+
+
+def throttle_mask(device: Device) -> int:
+    """What slows the clocks now, as the driver's bits."""
+    return either(device, "nvmlDeviceGetCurrentClocks{}Reasons")
+
+
+def either(device: Device, call: str) -> int:
+    """Ask by the name that drivers since 535 know, then by the older one."""
+    try:
+        return int(given(device.ask(call.format("Event"))))
+    except RefusedError as error:
+        if error.code != FUNCTION_NOT_FOUND:
+            raise
+    return int(given(device.ask(call.format("Throttle"))))
+
+
+def not_zero(value: Any) -> Any:
+    """The value, where it is one.
+
+    Raises:
+        RefusedError: It is 0.
+    """
+    if not value:
+        raise RefusedError
+    return value
+
+
+def _memory(device: Device) -> Any:
+    # The older record counts what the driver keeps for itself as taken.
+    try:
+        return device.ask_part("nvmlDeviceGetMemoryInfo", _MEMORY_V2)
+    except RefusedError:
+        return device.ask_part("nvmlDeviceGetMemoryInfo")
+
+
+# What two cards have in common, by the library's numbers.
+_WAYS = {
+    0: "on one board",
+    10: "over PCI Express, through one switch",
+    20: "over PCI Express, through several switches",
+    30: "over PCI Express, through one bridge of a processor",
+    40: "over PCI Express, through one processor",
+    50: "over PCI Express, through two processors",
+}
+_READ, _NVLINK = 0, 2
+_CAN = 0
+
+
+def topology(gpus: Sequence[Device]) -> tuple[str, ...]:
+    """Say of each pair of cards how data go from one to the other.
+
+    Raises:
+        RefusedError: The driver says it of no pair.
+    """
+    said, refused = list[str](), list[RefusedError]()
+    for (a, one), (b, other) in combinations(enumerate(gpus), 2):
+        if one.refused or other.refused or one.card is other.card:
+            continue
+        try:
+            said.append(f"GPU {a} and GPU {b}: {_joined(one, other)}.")
+        except RefusedError as error:
+            refused.append(error)
+    if refused and not said:
+        raise refused[0]
+    return tuple(said)
+
+
+def _joined(one: Device, other: Device) -> str:
+    if _can(one, other, _NVLINK):
+        return "joined by NVLink"
+    common = given(one.ask("nvmlDeviceGetTopologyCommonAncestor", other.card))
+    way = _WAYS.get(common, f"in a way that the driver numbers {common}")
+    direct = _can(one, other, _READ)
+    if direct is None:
+        return way
+    return f"{way}, {'directly' if direct else 'by way of main memory'}"
+
+
+def _can(one: Device, other: Device, what: int) -> bool | None:
+    """Whether two cards can reach each other so; None where the driver hides it."""
+    try:
+        return bool(one.ask("nvmlDeviceGetP2PStatus", other.card, what) == _CAN)
+    except RefusedError:
+        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from perfkit.machine.files import asked, folders, listed, number_of, text_of, word_of
+from perfkit.machine.limits import asked, folders, listed, number_of, text_of, word_of
 from perfkit.machine.record import Processor
 
 if TYPE_CHECKING:

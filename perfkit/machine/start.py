@@ -16,8 +16,7 @@ from perfkit import units
 from perfkit.machine import environment
 from perfkit.machine.record import Proof, Start
 from perfkit.machine.starting import child
-from perfkit.machine.starting.loaded import loaded
-from perfkit.machine.starting.log import said
+from perfkit.machine.starting.log import loaded, said
 from perfkit.machine.starting.process import watched
 
 if TYPE_CHECKING:

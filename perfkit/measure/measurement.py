@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perfkit.measure import statistics
-from perfkit.measure.recurring import Usual
 from perfkit.measure.spread import Spread
-from perfkit.measure.steady import steady
+from perfkit.measure.steady import Usual, steady
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

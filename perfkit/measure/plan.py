@@ -2,19 +2,148 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from perfkit.measure.spread import Spread
+from perfkit.measure.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from perfkit.measure.launcher import Running
     from perfkit.measure.measurement import Arm, Measurement
     from perfkit.measure.one_process import Opening
     from perfkit.measure.trial import Limits
-    from perfkit.measure.tries import Tries
+
+
+# The seconds that all tries of a run may take: a share of its budget, and never less
+# than a handful of short ones needs.
+_SHARE = 0.5
+_LEAST_S = 15.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Try:
+    """One trial outside the rounds.
+
+    Attributes:
+        name: What it answers, such as ``"fits 512?"``; its trial's ``variant``.
+        work: Makes the generator that does the work; called in a fresh process.
+        memory: Bytes that it may allocate above what it starts with; None for no limit.
+        seconds: After so many, counted from when it is ready, it has worked long enough
+            and is ended as completed; None where it ends by itself.
+    """
+
+    name: str
+    work: Callable[[], Iterator[Any]]
+    memory: int | None = None
+    seconds: float | None = None
+
+
+Tries = Generator[Try, Trial, None]
+
+
+def none(_: Measurement) -> Tries:
+    """Try nothing."""
+    yield from ()
+
+
+def seconds_for(budget: float) -> float:
+    """Seconds that the tries of a run may take together, on top of its budget."""
+    return max(_LEAST_S, _SHARE * budget)
+
+
+def following(asking: Tries, ended: Trial | None) -> Try | None:
+    """What is to be tried next; None where there is nothing more.
+
+    Args:
+        asking: The tries, under way.
+        ended: What came of the last one; None before the first.
+    """
+    try:
+        return next(asking) if ended is None else asking.send(ended)
+    except StopIteration:
+        return None
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """Something is made ready before the first trial; the budget has not begun."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All is ready; what preparing found out, as the finding's notes have it."""
+
+    notes: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TrialStarted:
+    """A trial begins, ``at`` seconds after the start of the run."""
+
+    variant: str
+    round: int
+    at: float
+
+
+@dataclass(frozen=True)
+class Ticked:
+    """New ticks of the running trial: ``(seconds since the run's start, examples)``.
+
+    An entry of 0 examples ends set-up or a pause: no rate can be read from the time
+    before it.
+    """
+
+    variant: str
+    ticks: tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One reading of the machine, by the names that ``Finding.samples`` has."""
+
+    values: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class TrialEnded:
+    """A trial is over; the measurement holds it."""
+
+    trial: Trial
+    measurement: Measurement
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Seconds of the budget spent and the seconds the run will take as it looks now."""
+
+    spent: float
+    expected: float
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The run is over, by its budget, by narrow intervals or by Stop."""
+
+    measurement: Measurement
+    stopped: bool
+
+
+Event = (
+    Preparing
+    | Prepared
+    | TrialStarted
+    | Ticked
+    | Sampled
+    | TrialEnded
+    | Progress
+    | Finished
+)
 
 
 class Starter(Protocol):

@@ -22,9 +22,12 @@ import psutil
 
 from perfkit.errors import RunError
 from perfkit.machine.limits import memory_free
-from perfkit.measure import spending, tries
-from perfkit.measure.asleep import Asleep
-from perfkit.measure.events import (
+from perfkit.measure import plan as measure_plan
+from perfkit.measure import spending
+from perfkit.measure.live import Asleep, LiveTrial
+from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.one_process import OneProcess
+from perfkit.measure.plan import (
     Event,
     Finished,
     Prepared,
@@ -35,9 +38,6 @@ from perfkit.measure.events import (
     TrialEnded,
     TrialStarted,
 )
-from perfkit.measure.live import LiveTrial
-from perfkit.measure.measurement import TWIN, Arm, Measurement
-from perfkit.measure.one_process import OneProcess
 from perfkit.measure.steady import settled
 from perfkit.measure.tick import REFUSED
 from perfkit.measure.trial import Limits
@@ -46,9 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from perfkit.measure.one_process import Opening
-    from perfkit.measure.plan import Plan, Starter, Watcher
+    from perfkit.measure.plan import Plan, Starter, Try, Watcher
     from perfkit.measure.trial import Trial
-    from perfkit.measure.tries import Try
 
 # Once it has shown its pace, a trial without news for so long hangs.
 _SILENCE_S = 10.0
@@ -396,12 +395,12 @@ class Run:
         if self.plan.tries is None or self.stopped.is_set():
             return
         self._round = 0
-        self._tries_end = self._now() + tries.seconds_for(self.plan.budget)
+        self._tries_end = self._now() + measure_plan.seconds_for(self.plan.budget)
         with contextlib.closing(self.plan.tries(self.measurement)) as asking:
-            wanted = tries.following(asking, None)
+            wanted = measure_plan.following(asking, None)
             while wanted is not None and not self._ending:
                 yield from self._one_try(wanted)
-                wanted = tries.following(asking, self._trials[-1])
+                wanted = measure_plan.following(asking, self._trials[-1])
 
     def _one_try(self, wanted: Try) -> Iterator[Event]:
         limits = Limits(silence=_TRY_SILENCE_S, memory=wanted.memory)
@@ -453,7 +452,7 @@ class Run:
         if self._tries_end is not None:
             return self._tries_end
         budget = self.plan.budget
-        return budget + (tries.seconds_for(budget) if self.plan.tries else 0.0)
+        return budget + (measure_plan.seconds_for(budget) if self.plan.tries else 0.0)
 
     def _next_round_fits(self) -> bool:
         if not self._arms or self.stopped.is_set():

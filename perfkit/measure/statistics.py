@@ -30,6 +30,16 @@ if TYPE_CHECKING:
 
     _Floats = NDArray[np.float64]
 
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A number and the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
 Comparing = Literal["faster", "slower", "no difference shown", "too noisy to say"]
 
 _LEVEL = 0.975

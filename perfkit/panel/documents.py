@@ -9,21 +9,23 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import anywidget
+import traitlets
 
 from perfkit import units
-from perfkit.comparing.reading import parsed
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.text import plain
-from perfkit.passports import reading as passports
-from perfkit.passports.record import Passport
-from perfkit.passports.recorded import FOLDER, PASSPORT, recorded
+from perfkit.machines import passport as machines_passport
+from perfkit.machines.compare import parsed
+from perfkit.machines.passport import FOLDER, PASSPORT, Passport, recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from perfkit.comparing.works import Document
+    from perfkit.machines.comparison import Document
 
     Source: TypeAlias = Document | Path
 
@@ -77,7 +79,7 @@ def given(what: Document | str | Path) -> tuple[str, Source]:
     if isinstance(what, str | Path):
         path = FOLDER / str(what) / PASSPORT
         if os.sep not in str(what) and path.is_file():
-            return f"recorded: {what}{_about(passports.load(path))}", path
+            return f"recorded: {what}{_about(machines_passport.load(path))}", path
         path = Path(os.path.expanduser(what))
         document = parsed(store.whole_file(path), plain(path.name))
         return _label(document, plain(path.name, _LONGEST)), path
@@ -100,7 +102,7 @@ def passport(what: Passport | str | Path) -> Passport:
     if isinstance(what, Passport):
         return what
     if isinstance(what, str | Path):
-        return passports.load(what)
+        return machines_passport.load(what)
     raise BadParameterError(f"{plain(repr(what), 60)} is no passport, and no file.")
 
 
@@ -162,7 +164,7 @@ def _kind(path: Path) -> str:
 def _passport(path: Path) -> str:
     name = plain(path.name, _LONGEST)
     try:
-        return f"{name}{_about(passports.load(path))}"
+        return f"{name}{_about(machines_passport.load(path))}"
     except BadFileError:
         return f"{name} (cannot be read)"
 
@@ -186,3 +188,39 @@ def _add(found: dict[str, Path], path: Path, label: str) -> None:
         number += 1
         more = f"{label} ({number})"
     found[more] = path
+
+
+_HERE = Path(__file__).parent / "static"
+
+
+class Upload(anywidget.AnyWidget):
+    """A button that asks for a file and sends it.
+
+    Args:
+        heard: Called with the file's name, its size in bytes and its content; that is
+            None where the page could not read the file or found it too large.
+    """
+
+    _esm = (_HERE / "upload.js").read_text(encoding="utf-8")
+
+    description = traitlets.Unicode("Upload…").tag(sync=True)
+    tooltip = traitlets.Unicode().tag(sync=True)
+    disabled = traitlets.Bool(False).tag(sync=True)
+    largest = traitlets.Int(LARGEST_UPLOAD).tag(sync=True)
+
+    def __init__(
+        self, heard: Callable[[str, float, bytes | None], None], **traits: Any
+    ) -> None:
+        super().__init__(**traits)
+        self._told = heard
+        self.on_msg(self._hear)
+
+    def _hear(self, _: Any, content: Any, buffers: list[Any]) -> None:
+        # A page is not trusted either: anything can be sent in its name.
+        told = content if isinstance(content, dict) else {}
+        name, size = told.get("name"), told.get("size")
+        self._told(
+            name if isinstance(name, str) else "",
+            float(size) if isinstance(size, int | float) else 0.0,
+            bytes(buffers[0]) if buffers else None,
+        )

@@ -7,22 +7,218 @@ missed a message is whole again then, and one that is reloaded asks for that sta
 
 from __future__ import annotations
 
+import collections
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anywidget
+import numpy as np
 import traitlets
 
-from perfkit.panel.points import CAPACITY
+from perfkit.findings.standing import rungs
+from perfkit.measure.measurement import TWIN
+from perfkit.measure.plan import (
+    Finished,
+    Prepared,
+    Progress,
+    Sampled,
+    Ticked,
+    TrialEnded,
+    TrialStarted,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from perfkit.panel.points import Estimate, Points
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.plan import Event
+    from perfkit.measure.statistics import Timing
+
+
+# As many rows as a run that keeps to its budget makes, and as many as are kept.
+_ROWS, CAPACITY = 480, 600
+# More rows a second say no more to the eye.
+_SHORTEST_S = 0.2
+_NOTHING = math.nan
+
+# Of one round: the variant's place, when, its rate, and the ends of its interval.
+Estimate = tuple[int, float, float, float, float]
+
+
+class Points:
+    """The rows of one run so far.
+
+    Args:
+        variants: The variants to draw, in order; others are left out.
+        budget: Seconds that the run will take.
+        cores: What counts as the whole of the machine's processor time.
+        gpus: How many GPUs there are to be seen.
+
+    Attributes:
+        load: What the columns after those of the variants hold.
+        total: How many rows there have been.
+        estimates: Every variant's rate with its interval, each time it became known.
+        measure: What the numbers of the variants are.
+    """
+
+    def __init__(
+        self, variants: Sequence[str], budget: float, cores: float, gpus: int = 0
+    ) -> None:
+        self._place = {name: place for place, name in enumerate(variants)}
+        self._period = max(_SHORTEST_S, budget / _ROWS)
+        self._cores, self._gpus = max(cores, 1.0), gpus
+        self.load = ["this training", "other programs", "the machine's speed"]
+        self.load += ["GPU busy"] * (gpus > 0)
+        self.total = 0
+        self.estimates: list[Estimate] = []
+        self.measure = "examples/s"
+        # What each variant's rates are divided by; None where they stay as they are.
+        self._own: NDArray[np.float32] | None = None
+        self._told: dict[str, Timing] = {}
+        self._rows: collections.deque[list[float]] = collections.deque(maxlen=CAPACITY)
+        self._meters = {name: _Meter() for name in variants}
+        self._samples: list[dict[str, float | None]] = []
+        self._best_pulse = _NOTHING
+        self._now = self._last = 0.0
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return 1 + len(self._place) + len(self.load)
+
+    def hear(self, event: Event) -> None:
+        """Take in what the run told."""
+        match event:
+            case Prepared(notes) if rungs(notes):
+                self.measure = "of its own rate"
+                self._own = np.full(len(self._place), _NOTHING, np.float32)
+            case Ticked(variant, ticks):
+                if variant in self._meters:
+                    self._meters[variant].read(ticks)
+                self._now = max(self._now, ticks[-1][0])
+            case Sampled(values):
+                self._samples.append(values)
+            case TrialStarted(variant, _, at):
+                if variant in self._meters:
+                    self._meters[variant].begin()
+                self._now = max(self._now, at)
+            case TrialEnded(trial, measured):
+                # Trials that took turns end together and bring one measurement.
+                if trial.variant != TWIN:
+                    self._estimate(measured)
+            case Finished(measured):
+                self._estimate(measured)
+            case Progress(spent, _):
+                self._now = max(self._now, spent)
+
+    def take(self, *, rest: bool = False) -> NDArray[np.float32]:
+        """Give the rows that are new since the last call, shape (rows, width).
+
+        Args:
+            rest: Whether to make a row of what is there, however little.
+        """
+        if self._now - self._last < self._period and not (rest and self._has_news()):
+            return np.empty((0, self.width), np.float32)
+        row = [self._now, *(meter.take() for meter in self._meters.values())]
+        row += self._load_since()
+        self._last = self._now
+        self._rows.append(row)
+        self.total += 1
+        return self._relative([row])
+
+    def all(self) -> NDArray[np.float32]:
+        """Give every row that is kept, shape (rows, width)."""
+        return self._relative(list(self._rows))
+
+    def _has_news(self) -> bool:
+        return bool(self._samples) or any(meter for meter in self._meters.values())
+
+    def _load_since(self) -> list[float]:
+        samples, self._samples = self._samples, []
+        pulse = _mean(samples, "pulse")
+        self._best_pulse = float(np.fmax(self._best_pulse, pulse))
+        load = [
+            *(
+                # What is unknown stays so: not a number, and no whole machine.
+                float(np.minimum(_mean(samples, name) / self._cores, 1.0))
+                for name in ("cpu_trial", "cpu_other")
+            ),
+            pulse,
+        ]
+        if self._gpus:
+            busy = [_mean(samples, f"gpu{n}_busy") for n in range(self._gpus)]
+            load.append(_mean_of(busy))
+        return load
+
+    def _relative(self, rows: list[list[float]]) -> NDArray[np.float32]:
+        """The rows with the machine's speed as a share of the best seen so far."""
+        numbers = np.array(rows, np.float32).reshape(-1, self.width)
+        numbers[:, 1 + len(self._place) + 2] /= self._best_pulse
+        if self._own is not None:
+            rates = numbers[:, 1 : 1 + len(self._place)]
+            for row in rates:
+                # The first rate stands for its own until that is known better.
+                self._own = np.where(np.isnan(self._own), row, self._own)
+            rates /= self._own
+        return numbers
+
+    def _estimate(self, measured: Measurement) -> None:
+        for timing in measured.timings:
+            place = self._place.get(timing.variant)
+            if place is None or self._told.get(timing.variant) == timing:
+                continue
+            self._told[timing.variant] = timing
+            own = 1.0
+            if self._own is not None:
+                own = self._own[place] = timing.rate
+            found = (timing.rate / own, timing.low / own, timing.high / own)
+            self.estimates.append((place, self._now, *found))
+
+
+class _Meter:
+    """The rate of a variant since it was last asked for.
+
+    A trial's first tick traces and compiles; it is no rate.
+    """
+
+    def __init__(self) -> None:
+        self._examples, self._seconds = 0, 0.0
+        self._from: float | None = None
+        self._first = True
+
+    def __bool__(self) -> bool:
+        return self._seconds > 0
+
+    def begin(self) -> None:
+        self._from, self._first = None, True
+
+    def read(self, ticks: Sequence[tuple[float, int]]) -> None:
+        for at, examples in ticks:
+            if examples and self._from is not None:
+                if not self._first:
+                    self._examples += examples
+                    self._seconds += at - self._from
+                self._first = False
+            self._from = at
+
+    def take(self) -> float:
+        rate = self._examples / self._seconds if self._seconds else _NOTHING
+        self._examples, self._seconds = 0, 0.0
+        return rate
+
+
+def _mean(samples: Sequence[dict[str, float | None]], name: str) -> float:
+    return _mean_of([s[name] for s in samples if name in s])
+
+
+def _mean_of(values: Sequence[float | None]) -> float:
+    known = [v for v in values if v is not None and not math.isnan(v)]
+    return sum(known) / len(known) if known else _NOTHING
+
 
 KEYFRAME_S = 5.0
 _HERE = Path(__file__).parent / "static"

@@ -12,14 +12,15 @@ from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
 from perfkit.findings import store
 from perfkit.measure.launcher import launcher
-from perfkit.panel import cells, page
+from perfkit.panel import view, working
+from perfkit.panel.class_panel import ClassPanel
+from perfkit.panel.compare_panel import ComparePanel
 from perfkit.panel.controls import Controls, described
 from perfkit.panel.diagnosis_panel import DiagnosisPanel
 from perfkit.panel.fleet_panel import FleetPanel, fleet_panel
-from perfkit.panel.machines import NAMES, machines_panel
-from perfkit.panel.view import View
-from perfkit.panel.watching import NOTHING, watch
-from perfkit.panel.worker import Worker
+from perfkit.panel.passport_panel import PassportPanel
+from perfkit.panel.view import NOTHING, View, watch
+from perfkit.panel.working import Worker
 from perfkit.running import (
     default_budget,
     interrupt_is_stop,
@@ -37,7 +38,33 @@ if TYPE_CHECKING:
     from perfkit.experiments.replay import Replay
     from perfkit.experiments.session import Session
     from perfkit.findings.record import Finding
-    from perfkit.panel.machines import MachinesPanel
+
+    MachinesPanel = PassportPanel | ComparePanel | ClassPanel
+
+# Each with what it takes, as the verb of the same name does.
+_PANELS: dict[str, tuple[Callable[..., MachinesPanel], tuple[str, ...]]] = {
+    "passport": (PassportPanel, ("out", "budget", "label", "with_names")),
+    "compare": (ComparePanel, ("a", "b", "folder")),
+    "class": (ClassPanel, ("folder", "you")),
+}
+NAMES = tuple(_PANELS)
+
+
+def machines_panel(name: str, **given: Any) -> MachinesPanel:
+    """Make the panel of this name; what is None or "" was not given.
+
+    Raises:
+        BadParameterError: Something was given that it does not take.
+    """
+    make, takes = _PANELS[name]
+    asked = {key: value for key, value in given.items() if value not in (None, "")}
+    if not asked.keys() <= {*takes}:
+        wrong = ", ".join(sorted(asked.keys() - {*takes}))
+        raise BadParameterError(
+            f'The panel "{name}" takes {", ".join(takes)}, and not {wrong}.'
+        )
+    return make(**asked)
+
 
 _SLICE_S = 0.1
 _READY = "Ready: press Run."
@@ -159,7 +186,7 @@ class Panel:
         self.view.save.on_click(lambda _: self._worker.ask(self._save))
         self.view.export.on_click(lambda _: self._worker.ask(self._export))
         self.controls.on_change(lambda: self._worker.ask(self._changed))
-        cells.take_over(self, experiment.name)
+        working.take_over(self, experiment.name)
 
     def __repr__(self) -> str:
         return f"<the panel of: {self._question}>"
@@ -328,7 +355,7 @@ class Panel:
     def _static(self) -> tuple[str, str]:
         settings = described(self.controls)
         text = repr(self.finding or self)
-        return page.twin(self._question, settings, self.finding), text
+        return view.twin(self._question, settings, self.finding), text
 
 
 def _load_charts() -> None:

@@ -2,18 +2,171 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import closing
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 
-from perfkit.panel import page
-from perfkit.panel.live_chart import LiveChart
+from perfkit import units
+from perfkit.displays import PERIOD_S, Display
+from perfkit.experiments.replay import Replay
+from perfkit.findings.standing import standings
+from perfkit.panel.live_chart import LiveChart, Points
+from perfkit.progress import Board, with_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from perfkit.experiments.session import Session
     from perfkit.findings.record import Finding
+    from perfkit.findings.store import Recorded
     from perfkit.panel.controls import Controls
+
+
+def charts(finding: Recorded) -> str:
+    """The final charts: the first in sight, what explains it folded away below."""
+    from perfkit.charts import chart, kinds
+
+    first, *others = kinds(finding).items()
+    folded = (
+        f"<details><summary>{title}</summary>{chart(finding, kind).in_page()}</details>"
+        for kind, title in others
+    )
+    return chart(finding, first[0]).in_page() + "".join(folded)
+
+
+def twin(
+    question: str, settings: Iterable[tuple[str, str]], finding: Finding | None
+) -> str:
+    """What stands for a panel without a kernel: its finding, or its settings."""
+    if finding is not None:
+        from perfkit.charts import chart
+
+        return f"{finding._repr_html_()}{chart(finding).in_page()}"
+    rows = "".join(
+        f'<tr><th scope="row">{escape(label)}</th><td>{escape(text)}</td></tr>'
+        for label, text in settings
+    )
+    return (
+        f"<p><b>{escape(question)}</b></p><p>{no_run('perfkit.run')} "
+        f"The panel is set to:</p><table>{rows}</table>"
+    )
+
+
+def no_run(verb: str) -> str:
+    """What to do where no panel is seen: on a page, or on a server without widgets.
+
+    Args:
+        verb: What does the same without a panel, such as ``"perfkit.run"``.
+    """
+    return (
+        "No run yet. Run this notebook in JupyterLab, Jupyter Notebook or VS Code to "
+        f"use the panel; where it does not appear, <code>{verb}(...)</code> does the "
+        "same."
+    )
+
+
+class Status(Display):
+    """A sentence and, while something is measured, how far it is.
+
+    Attributes:
+        widget: What is shown.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.widget = LiveChart()
+        self._spent: Callable[[], float] = float
+        self._budget = 0.0
+
+    def say(self, state: str) -> None:
+        """Tell the reader one sentence."""
+        self.widget.state = state
+
+    def begin(self, budget: float, spent: Callable[[], float]) -> None:
+        """Count seconds from now on; ``spent`` says how many of the budget are gone."""
+        self._budget, self._spent = budget, spent
+
+    def end(self) -> None:
+        """Take the bar away."""
+        self.widget.doing = {}
+
+    def _draw(self, board: Board) -> None:
+        spent = self._spent()
+        left = units.seconds(float(max(0, round(self._budget - spent))))
+        self.widget.doing = {
+            "said": board.doing,
+            "left": f"{left} left",
+            "share": min(1.0, spent / self._budget),
+        }
+
+
+NOTHING = "Stopped before any trial ended: there is nothing to keep."
+
+
+def watch(session: Session | Replay, chart: LiveChart, budget: float) -> None:
+    """Run a session to its end, and draw it at most four times a second.
+
+    Raises:
+        RunError: Preparing failed, or no trial could be started.
+    """
+    here, chosen = session.machine, session.experiment
+    # A recorded run is told at once: nothing of it is drawn before it is over.
+    told = isinstance(session, Replay)
+    budget = session.budget if isinstance(session, Replay) else budget
+    variants = [arm.name for arm in chosen.variants().values()]
+    points = Points(variants, budget, here.cores_granted, len(here.gpus))
+    board, drawn = Board(), 0.0
+    chart.begin(points, variants, chosen.baseline, budget)
+    try:
+        with closing(session.events()) as events:
+            for event in events:
+                board.hear(event)
+                points.hear(event)
+                if told:
+                    points.take()
+                elif time.monotonic() - drawn >= PERIOD_S:
+                    drawn = time.monotonic()
+                    chart.update(points, _doing(board), lambda: _in_words(board))
+                    _mark_guess(session, chart)
+    finally:
+        chart.finish(points, _end_in_words(board, session))
+
+
+def _mark_guess(session: Session | Replay, chart: LiveChart) -> None:
+    """Draw the guess once it can be told what it means."""
+    if session.finding is None or chart.guess:
+        return
+    from perfkit.charts.rates import guess
+
+    found = guess(session.finding)
+    chart.guess = {"variant": found.variant, "ratio": found.ratio}
+
+
+def _doing(board: Board) -> dict[str, Any]:
+    return {"said": board.doing, "left": board.left, "share": board.share}
+
+
+def _in_words(board: Board) -> str:
+    doing = ", ".join(part for part in (board.doing, board.left) if part)
+    return _words(doing, [f"{name}: {rate}" for name, rate in board.rates])
+
+
+def _end_in_words(board: Board, session: Session | Replay) -> str:
+    if session.finding is None:
+        return _words(board.doing, [])
+    counted = {s.variant: s.unit for s in standings(session.finding)}
+    known = (
+        f"{t.variant}: {with_interval(t, counted[t.variant])}"
+        for t in session.finding.timings
+    )
+    return _words(board.doing, list(known))
+
+
+def _words(doing: str, rates: list[str]) -> str:
+    return f"Live chart. {'; '.join([doing, *rates])}."
 
 
 class View:
@@ -66,7 +219,7 @@ class View:
     def show(self, finding: Finding) -> None:
         """Show what was found: the verdict at once, then its charts."""
         self.card.value = finding._repr_html_()
-        self.charts.value = page.charts(finding)
+        self.charts.value = charts(finding)
 
     def display(self, static: str, text: str) -> None:
         """Show the panel as output of the running cell.

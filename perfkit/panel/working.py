@@ -2,18 +2,97 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import contextvars
+import functools
+import logging
+import sys
 import threading
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from perfkit.errors import PerfkitError
-from perfkit.panel import cells
-from perfkit.panel.worker import Worker
 from perfkit.running import interrupt_is_stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+class Worker:
+    """Does tasks in the order in which it is asked to."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: collections.deque[Callable[[], object]] = collections.deque()
+        self._lock = threading.Lock()
+        self._at_work = False
+
+    def ask(self, task: Callable[[], object]) -> None:
+        """Let a task be done after those asked for before; returns at once."""
+        # In a context of its own a thread would not know which request of the page it
+        # answers; some kernels send nothing then.
+        context = contextvars.copy_context()
+        with self._lock:
+            self._tasks.append(functools.partial(context.run, task))
+            if self._at_work:
+                return
+            self._at_work = True
+        threading.Thread(target=self._work, name=self._name, daemon=True).start()
+
+    def _work(self) -> None:
+        while task := self._next():
+            try:
+                task()
+            # One task that fails must not take those after it along.
+            except Exception:
+                logging.getLogger(__name__).exception("A panel's task failed.")
+
+    def _next(self) -> Callable[[], object] | None:
+        with self._lock:
+            self._at_work = bool(self._tasks)
+            return self._tasks.popleft() if self._tasks else None
+
+
+class StoppableCell(Protocol):
+    """What may be running when its cell is run again."""
+
+    def stop(self) -> None:
+        """End what is running."""
+
+    def wait(self) -> None:
+        """Return once nothing is running."""
+
+
+# By cell: the execution that made it, and the panel.
+_made: dict[str, list[tuple[str, StoppableCell]]] = {}
+
+
+def take_over(panel: StoppableCell, otherwise: str) -> None:
+    """Stop what earlier runs of this cell made, and remember what this one makes.
+
+    Args:
+        panel: What this cell makes.
+        otherwise: What stands for the cell where the front end does not tell it.
+    """
+    cell, execution = running_cell()
+    known = _made.get(cell or otherwise, [])
+    old = [made for by, made in known if by != execution or not execution]
+    for made in old:
+        made.stop()
+    for made in old:
+        made.wait()
+    kept = [(by, made) for by, made in known if made not in old]
+    _made[cell or otherwise] = [*kept, (execution, panel)]
+
+
+def running_cell() -> tuple[str, str]:
+    """The id of the running cell and that of its execution; "" where unknown."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    request: dict[str, Any] = getattr(shell, "get_parent", dict)()
+    cell = request.get("metadata", {}).get("cellId", "")
+    return str(cell), str(request.get("header", {}).get("msg_id", ""))
+
 
 SLICE_S = 0.1
 _Found = TypeVar("_Found")
@@ -55,7 +134,7 @@ class Working:
         self._idle.set()
         self._error: Exception | None = None
         self._display: Any = None
-        cells.take_over(self, name)
+        take_over(self, name)
 
     def __repr__(self) -> str:
         return f"<the panel of: {self._question}>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import os
 import tempfile
 import threading
 from pathlib import Path
@@ -13,20 +14,90 @@ from perfkit.diagnosis import raised
 from perfkit.diagnosis.look import PROBLEM, TRACEBACK
 from perfkit.diagnosis.maker import maker, name_of
 from perfkit.errors import BadParameterError, RunError
+from perfkit.findings import store
+from perfkit.findings.profile import Profile
+from perfkit.findings.reading import parsed_as, written
+from perfkit.findings.text import plain
 from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
 from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import launcher
 from perfkit.measure.processes import in_process
-from perfkit.profiling import saving, tools
-from perfkit.profiling.gathering import gathered
-from perfkit.profiling.stepping import STEPPED, stepped
+from perfkit.profiling import traces
+from perfkit.profiling.course import STEPPED, stepped
+from perfkit.profiling.traces import gathered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from perfkit.findings.profile import Profile
     from perfkit.measure.processes import Ended
+
+
+_MOST, _MOST_PARTS = 1000, 50
+_LISTS = ("traced_s", "untraced_s", "steps", "table", "stages", "launched", "held")
+
+
+def to_json(profile: Profile) -> str:
+    """Write a profile as JSON."""
+    return written(profile).decode()
+
+
+def save(profile: Profile, path: str | Path) -> Path:
+    """Write a profile to a file.
+
+    The file is there in full or, whatever happens, as it was before.
+
+    Raises:
+        PerfkitError: It cannot be written there. The profile itself is untouched.
+    """
+    path = Path(os.path.expanduser(path))
+    store.write_as(path, to_json(profile).encode(), profile.kind)
+    return path
+
+
+def load(path: str | Path) -> Profile:
+    """Read a profile from its file.
+
+    Raises:
+        BadFileError: There is no such file, or it is not a profile that this perfkit
+            can read.
+    """
+    path = Path(os.path.expanduser(path))
+    return parsed(store.whole_file(path), plain(path.name))
+
+
+def parsed(data: bytes, name: str) -> Profile:
+    """Read a profile from the bytes of a file.
+
+    Args:
+        data: All of it.
+        name: What errors call it.
+
+    Raises:
+        BadFileError: It is anything but a profile; the sentence says what.
+    """
+    return parsed_as(Profile, data, name, _faults)
+
+
+def _faults(profile: Profile) -> Iterator[str]:
+    """What no profiler can have seen, although each value is of the right type."""
+    for field in _LISTS:
+        if len(getattr(profile, field)) > _MOST:
+            yield f"it has more than {_MOST} entries in {field}"
+    if not profile.traced_s or not profile.untraced_s:
+        yield "it has no times"
+    if min((*profile.traced_s, *profile.untraced_s), default=1.0) <= 0:
+        yield "a time is not above 0"
+    if any(len(step.parts) > _MOST_PARTS for step in profile.steps):
+        yield f"a step has more than {_MOST_PARTS} parts"
+    seconds = [*(step.seconds for step in profile.steps)]
+    seconds += [spent for step in profile.steps for spent in step.parts.values()]
+    seconds += [op.self_s for op in profile.table]
+    seconds += [stage.self_s for stage in profile.stages]
+    seconds += [kernel.total_s for kernel in profile.launched]
+    if min(seconds, default=0.0) < 0:
+        yield "a time is below 0"
+
 
 MOST_STEPS = 10
 LONGEST_S = 300.0
@@ -61,9 +132,9 @@ def profile(
         BadFileError: A file that is no profile.
     """
     if str(make_training).endswith(".json") and isinstance(make_training, str | Path):
-        return saving.load(make_training)
+        return load(make_training)
     _check(steps, timeout)
-    made, xprof = maker(make_training), tools.version()
+    made, xprof = maker(make_training), traces.version()
     check_trains()
     launcher().warm()
     recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
@@ -75,7 +146,7 @@ def profile(
         with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
             work = functools.partial(stepped, made, steps, folder)
             told = told_by(in_process(work, timeout))
-            tables, failed = tools.read(folder)
+            tables, failed = traces.read(folder)
     finally:
         alone.let_go()
     return gathered(

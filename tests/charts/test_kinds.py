@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from perfkit import charts
-from perfkit.charts.guess import guess
+from perfkit.charts.rates import guess
 from perfkit.charts.timeline import steps
 from perfkit.findings.record import Verdict
 from perfkit.machine.record import Gpu

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from perfkit.charts import scales
+from perfkit.charts import curves
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from perfkit.charts import scales
     ],
 )
 def test_even_ticks_are_round_numbers(low, high, ticks):
-    assert scales.even_ticks(low, high) == ticks
+    assert curves.even_ticks(low, high) == ticks
 
 
 @pytest.mark.parametrize(
@@ -28,35 +28,35 @@ def test_even_ticks_are_round_numbers(low, high, ticks):
     ],
 )
 def test_log_ticks_multiply(low, high, ticks):
-    assert scales.log_ticks(low, high) == pytest.approx(ticks)
+    assert curves.log_ticks(low, high) == pytest.approx(ticks)
 
 
 @given(st.floats(1e-6, 1e9), st.floats(1.01, 1e9))
 def test_ticks_lie_on_the_axis_and_are_not_too_many(low, factor):
     high = low * factor
-    for ticks in (scales.even_ticks(low, high), scales.log_ticks(low, high)):
+    for ticks in (curves.even_ticks(low, high), curves.log_ticks(low, high)):
         assert len(ticks) <= 10
         assert ticks == sorted(ticks)
         assert all(low * 0.99 <= tick <= high * 1.01 for tick in ticks)
 
 
 def test_an_interval_out_of_reach_does_not_squeeze_the_rest():
-    assert scales.limits([100, 200], [90, 210]) == (90, 210)
-    assert scales.limits([100, 200], [0.001, 1e9]) == (50, 400)
-    assert scales.limits([], []) == (1, 1)
-    assert scales.limits([0.0, 10.0], []) == (10, 10)
+    assert curves.limits([100, 200], [90, 210]) == (90, 210)
+    assert curves.limits([100, 200], [0.001, 1e9]) == (50, 400)
+    assert curves.limits([], []) == (1, 1)
+    assert curves.limits([0.0, 10.0], []) == (10, 10)
 
 
 def test_rates_far_apart_need_a_log_axis():
-    assert not scales.is_wide([100, 500])
-    assert scales.is_wide([100, 50, 2500])
-    assert not scales.is_wide([0, 0])
+    assert not curves.is_wide([100, 500])
+    assert curves.is_wide([100, 50, 2500])
+    assert not curves.is_wide([0, 0])
 
 
 def test_numbers_that_would_meet_are_left_out_the_first_ones_staying():
     axes = Figure(figsize=(2, 1), dpi=72).add_axes((0, 0, 1, 1))
     axes.set_xlim(0, 144)
-    scales.put(axes, [100, 20, 40, 110], lambda value: f"{value:g},000")
+    curves.put(axes, [100, 20, 40, 110], lambda value: f"{value:g},000")
     assert list(axes.get_xticks()) == [20, 100]
-    scales.put(axes, [20, 70, 120], lambda value: f"{value:g}")
+    curves.put(axes, [20, 70, 120], lambda value: f"{value:g}")
     assert list(axes.get_xticks()) == [20, 70, 120]

@@ -5,12 +5,12 @@ import pytest
 
 import perfkit
 from perfkit import cli
-from perfkit.classroom.able import NOTEBOOKS, held_back, unable
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.experiments import experiments
-from perfkit.machine.check import Check
+from perfkit.machine.checks.asking import Check
 from perfkit.machine.record import Software, Start
-from perfkit.passports.saving import save
+from perfkit.machines.classroom import NOTEBOOKS, held_back, unable
+from perfkit.machines.passport import save
 from tests.classroom.passports import passport
 from tests.export.pages import Page, problems
 from tests.findings.made import MACHINE
@@ -200,6 +200,6 @@ def test_a_page_never_takes_the_place_of_a_passport(folder):
 
 
 def _page(room):
-    from perfkit.classroom.page import page
+    from perfkit.machines.class_page import page
 
     return page(room)

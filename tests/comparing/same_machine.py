@@ -7,8 +7,7 @@ from perfkit.experiments import experiment
 from perfkit.experiments.reference_trainings.numbers import trainings_of
 from perfkit.experiments.shared.reference_jobs import REFERENCES
 from perfkit.findings.standing import measurement
-from perfkit.passports.levels import Levels
-from perfkit.passports.visits import together
+from perfkit.machines.levels import Levels, together
 from tests.comparing import pairs
 from tests.experiments.references import ALONE, CALL, FED
 from tests.findings import made

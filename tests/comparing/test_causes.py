@@ -1,7 +1,7 @@
 import pytest
 
-from perfkit.comparing.compare import compare
 from perfkit.machine.gpu import Clocks, Gpu
+from perfkit.machines.compare import compare
 from tests.comparing import pairs
 
 # What is made worse on purpose, the part that has to be named first, and what of the

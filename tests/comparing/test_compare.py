@@ -4,9 +4,9 @@ import pytest
 
 import perfkit
 from perfkit import cli
-from perfkit.comparing.page import page
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.passports import saving
+from perfkit.machines import passport
+from perfkit.machines.comparison_page import page
 from tests.comparing import pairs
 from tests.export.pages import problems
 from tests.findings.made import finding
@@ -27,8 +27,8 @@ def show(found):
 @pytest.fixture
 def files(tmp_path):
     one, other = tmp_path / "a.json", tmp_path / "b.json"
-    saving.save(pairs.passport(), one)
-    saving.save(pairs.one_core(), other)
+    passport.save(pairs.passport(), one)
+    passport.save(pairs.one_core(), other)
     return one, other
 
 
@@ -70,7 +70,7 @@ def test_what_is_no_passport_is_one_sentence(files, tmp_path, data, said, capsys
 
 def test_two_passports_that_share_nothing_are_no_success(files, capsys):
     empty = files[0].with_name("empty.json")
-    saving.save(pairs.passport(trainings=(), rungs=()), empty)
+    passport.save(pairs.passport(trainings=(), rungs=()), empty)
     assert cli.main(["compare", str(files[0]), str(empty)]) == 1
     assert "No training was measured on both" in capsys.readouterr().out
 
@@ -135,7 +135,7 @@ _TOGETHER = 8
 @pytest.mark.parametrize("start", range(0, len(ATTACKS), _TOGETHER))
 def test_a_passport_full_of_attacks_does_no_harm(start):
     texts = [text[:200] for text in ATTACKS.values()]
-    sound = saving.to_json(pairs.one_core()).encode()
+    sound = passport.to_json(pairs.one_core()).encode()
     data = attacked(sound, *texts[start:], *texts[:start])
     odd = shown.passports.parsed(data, "x.json")
     show(perfkit.compare(odd, odd))

@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.comparing.compare import compare
+from perfkit.machines.compare import compare
 from tests.comparing import pairs
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings import ladders, made

@@ -1,11 +1,11 @@
 import pytest
 
-from perfkit.comparing.advising import _BEARS
-from perfkit.comparing.compare import compare
-from perfkit.comparing.machines import differences
 from perfkit.machine import checks
 from perfkit.machine.gpu import Gpu, Link
 from perfkit.machine.record import Disk, Processor
+from perfkit.machines.compare import compare
+from perfkit.machines.explaining import _BEARS
+from perfkit.machines.sides import differences
 from tests.comparing import pairs
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from perfkit.comparing.compare import compare
-from perfkit.comparing.record import UNEXPLAINED
+from perfkit.machines.compare import compare
+from perfkit.machines.comparison import UNEXPLAINED
 from tests.comparing import pairs
 
 ALIKE = ("one_core", "onednn_off", "busy", "slow_disk", "waiting_elements")

@@ -1,6 +1,6 @@
 from collections import Counter
 
-from perfkit.comparing.compare import compare
+from perfkit.machines.compare import compare
 from tests.comparing import same_machine
 
 PAIRS = 8

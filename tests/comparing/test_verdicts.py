@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from perfkit.comparing import headlines, ratios, words
-from perfkit.comparing.compare import compare
-from perfkit.comparing.differing import Ratio
+from perfkit.machines import comparison_words, ratios
+from perfkit.machines.compare import compare
+from perfkit.machines.ratios import Ratio
 from tests.comparing import pairs
 
 DRAWS = 200
@@ -102,12 +102,12 @@ def test_trainings_that_differ_both_ways_depend_on_the_training():
     ],
 )
 def test_a_share_that_may_be_anything_is_not_known(share, said):
-    assert words.percent(*share) == said
+    assert comparison_words.percent(*share) == said
 
 
 def test_how_much_a_part_is_of_a_difference_is_said_only_where_that_is_known():
     main = compare(pairs.passport(), pairs.one_core()).main
     wide = dataclasses.replace(main.causes[0], share_low=0.04, share_high=12.07)
     vague = dataclasses.replace(main, changes=(wide,))
-    assert "part of that is the input" in headlines.headline("slower", (vague,))
-    assert " % of that is the input" in headlines.headline("slower", (main,))
+    assert "part of that is the input" in comparison_words.headline("slower", (vague,))
+    assert " % of that is the input" in comparison_words.headline("slower", (main,))

@@ -7,8 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from perfkit.diagnosis import epochs as epochs_module
-from perfkit.diagnosis import validating
+from perfkit.diagnosis import epochs as diagnosis_epochs
 from perfkit.diagnosis.epochs import fitted
 from perfkit.diagnosis.training import made
 from perfkit.measure.tick import Note, Pause
@@ -24,7 +23,7 @@ class Clock:
 
     def install(self, monkeypatch):
         told = types.SimpleNamespace(perf_counter=lambda: self.now)
-        for module in (epochs_module, validating):
+        for module in (diagnosis_epochs, diagnosis_epochs):
             monkeypatch.setattr(module, "time", told)
 
 

@@ -628,7 +628,7 @@ def test_code_that_is_gone_costs_the_lines_alone(tmp_path):
 
 def test_a_saved_diagnosis_without_lines_is_read(tmp_path):
     from perfkit.findings import store
-    from perfkit.findings.diagnosis_reading import parsed
+    from perfkit.findings.reading import parsed_diagnosis as parsed
 
     data = json.loads(store.to_json(found("graph")))
     for one in data["causes"]:

@@ -1,9 +1,8 @@
 import pytest
 
-from perfkit.diagnosis.epochs import Epochs
+from perfkit.diagnosis.epochs import SHORTENED, UNKNOWN, Epochs
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.trial import epochs_for
-from perfkit.diagnosis.validating import SHORTENED, UNKNOWN
 from perfkit.measure.steady import steady
 from tests.diagnosis.fits import BATCH, Clock, Costs, batches, training, trial
 

@@ -14,7 +14,7 @@ def several(tf):
     import keras
     from keras import layers
 
-    from perfkit.diagnosis.flop import flop_of
+    from perfkit.diagnosis.facts import flop_of
 
     def of(shape, *stack):
         model = keras.Sequential([keras.Input(shape), *stack])

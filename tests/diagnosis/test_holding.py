@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.diagnosis.holding import Held
+from perfkit.diagnosis.script import Held
 
 
 def test_what_is_handed_over_finds_its_files():

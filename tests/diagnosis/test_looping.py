@@ -4,13 +4,13 @@ import types
 import pytest
 
 from perfkit.diagnosis.epochs import EPOCH_END, Epochs
+from perfkit.diagnosis.facts import facts_of_loop
 from perfkit.diagnosis.loop_calls import (
     LoopCalls,
     as_graphs,
     one_batch,
     one_iterator,
 )
-from perfkit.diagnosis.loop_facts import facts_of_loop
 from perfkit.diagnosis.looping import Looping
 from perfkit.diagnosis.steps import steps
 from perfkit.diagnosis.swaps import applicable
@@ -40,8 +40,8 @@ def looped(function, epochs, most_told=12, **options):
 
 @pytest.fixture(autouse=True)
 def every_step_is_a_tick(monkeypatch):
-    monkeypatch.setattr("perfkit.diagnosis.counting.TICK_S", 0.0)
-    monkeypatch.setattr("perfkit.diagnosis.counting.wait", lambda: None)
+    monkeypatch.setattr("perfkit.diagnosis.looping.TICK_S", 0.0)
+    monkeypatch.setattr("perfkit.diagnosis.looping.wait", lambda: None)
 
 
 def test_a_loop_without_epochs_goes_on_with_the_data_anew():

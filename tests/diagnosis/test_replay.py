@@ -10,7 +10,7 @@ from perfkit.diagnosis.hints.source import digest
 from perfkit.errors import MissingPartError
 from perfkit.export import export
 from perfkit.findings import store
-from perfkit.panel import cells
+from perfkit.panel import working
 from tests.diagnosis.diagnosed import diagnosis
 from tests.hostile.shown import in_terminal
 
@@ -92,7 +92,7 @@ def test_an_environment_variable_turns_every_diagnosis_into_a_replay(
     folder, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setenv("PERFKIT_REPLAY", str(folder))
-    cells._made.clear()
+    working._made.clear()
     panel = perfkit.panel(make_training, folder=tmp_path)
     assert panel.result().replayed
     assert STAMP in panel.view.chart.state

@@ -14,12 +14,11 @@ from perfkit.diagnosis import contained, look
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.maker import InFile, maker, name_of
-from perfkit.diagnosis.marks import MarkSteps
-from perfkit.diagnosis.script import Script
+from perfkit.diagnosis.script import MarkSteps, Script
 from perfkit.diagnosis.script_code import fit_calls, longest, source, trains_by_fit
 from perfkit.errors import BadParameterError
 from perfkit.measure.processes import in_process
-from perfkit.profiling.stepping import STEPPED, stepped
+from perfkit.profiling.course import STEPPED, stepped
 
 MODEL = """
 import sys

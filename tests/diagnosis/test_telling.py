@@ -2,11 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.diagnosis import judging, statements
+from perfkit.diagnosis import judging, telling
 from perfkit.diagnosis.choosing import AS_GIVEN
-from perfkit.diagnosis.statements import left_open, recovered
 from perfkit.diagnosis.swaps import observers, resident
-from perfkit.diagnosis.telling import told
+from perfkit.diagnosis.telling import left_open, recovered, told
 from perfkit.findings.diagnosis import Gain, Part, Seconds
 from tests.diagnosis.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis, gain
 from tests.findings.made import failed
@@ -281,4 +280,4 @@ def test_ends_of_epochs_that_differ_by_much_are_said_to_hide_gains(longest, said
 
 
 def test_the_groups_that_are_told_are_those_that_are_left_out():
-    assert set(statements._GROUPS) == {resident.NAME, observers.GROUP}
+    assert set(telling._GROUPS) == {resident.NAME, observers.GROUP}

@@ -12,7 +12,7 @@ def seen():
 
 
 def watched(tf):
-    from perfkit.diagnosis import signatures
+    from perfkit.diagnosis import tracing
     from perfkit.diagnosis.tracing import Tracing
 
     traces = Tracing()
@@ -38,7 +38,7 @@ def watched(tf):
         return told
 
     counted, anew = use("as given")
-    signatures.fix(anew)
+    tracing.fix(anew)
     traces.seen.clear()
     return counted, anew, use("fixed")[0]
 

@@ -1,5 +1,5 @@
-from perfkit.diagnosis import waiting
-from perfkit.diagnosis.waiting import Waiting
+from perfkit.diagnosis import tracing
+from perfkit.diagnosis.tracing import Waiting
 
 
 def threads(root, **told):
@@ -11,16 +11,16 @@ def threads(root, **told):
 
 def test_all_threads_are_added_up(tmp_path):
     threads(tmp_path, t1="2000000000 500000000 7\n", t2="1000000000 250000000 3\n")
-    assert waiting.read(tmp_path) == Waiting(ran_s=3.0, waited_s=0.75)
+    assert tracing.read(tmp_path) == Waiting(ran_s=3.0, waited_s=0.75)
 
 
 def test_a_thread_that_ended_meanwhile_is_passed_over(tmp_path):
     threads(tmp_path, t1="2000000000 500000000 7\n", t2="")
-    assert waiting.read(tmp_path) == Waiting(ran_s=2.0, waited_s=0.5)
+    assert tracing.read(tmp_path) == Waiting(ran_s=2.0, waited_s=0.5)
 
 
 def test_a_system_that_does_not_tell_is_no_zero(tmp_path):
-    assert waiting.read(tmp_path) is None
+    assert tracing.read(tmp_path) is None
 
 
 def test_what_came_between_two_readings_is_kept():

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.doctor.answer import answer
+from perfkit.doctor.page import answer
 from perfkit.machine.record import Proof, Start
 from tests.doctor import looked
 

@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 
 import made
 
-from perfkit.doctor.card import in_html
+from perfkit.doctor.page import in_html
 from perfkit.machine.record import Said, Start
 from tests.doctor import looked
 

@@ -6,7 +6,7 @@ import pytest
 
 import perfkit
 from perfkit.displays import Display
-from perfkit.doctor import examining
+from perfkit.doctor import examination
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings import store
 from perfkit.machine.record import Disk, Start
@@ -56,7 +56,7 @@ def stage(monkeypatch, tmp_path):
 
 
 def look(**how):
-    return examining.doctor(display=Display(), **how)
+    return examination.doctor(display=Display(), **how)
 
 
 def test_without_a_probe_the_machine_is_described_and_nothing_is_started(stage):
@@ -189,4 +189,4 @@ def test_a_ladder_that_was_stopped_is_kept_and_said_to_be(stage):
 
 
 def test_the_verb_is_the_function():
-    assert inspect.signature(perfkit.doctor) == inspect.signature(examining.doctor)
+    assert inspect.signature(perfkit.doctor) == inspect.signature(examination.doctor)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.doctor.parts import parts
+from perfkit.doctor.page import parts
 from perfkit.machine.record import Library, Load, Proof, Software, Start
 from tests.doctor import looked
 

@@ -11,7 +11,7 @@ from perfkit.experiments.recordings import recording
 from perfkit.experiments.replay import Replay
 from perfkit.export import export
 from perfkit.findings import store
-from perfkit.measure import events
+from perfkit.measure import plan
 from perfkit.measure.measurement import TWIN
 from tests.experiments.toy import Loops
 from tests.findings.made import MACHINE, finding
@@ -90,21 +90,21 @@ def test_one_stands_for_what_is_brought_along(folder, monkeypatch, tmp_path):
 def test_a_replay_tells_every_tick_of_the_run_on_one_clock(tmp_path):
     made = recorded()
     heard = list(Replay(Loops(), made, folder=tmp_path).events())
-    ticks = [tick for e in heard if isinstance(e, events.Ticked) for tick in e.ticks]
+    ticks = [tick for e in heard if isinstance(e, plan.Ticked) for tick in e.ticks]
     assert sum(examples for _, examples in ticks) == sum(
         examples for trial in made.trials for _, examples in trial.ticks
     )
-    clock = [e.ticks[-1][0] for e in heard if isinstance(e, events.Ticked)]
+    clock = [e.ticks[-1][0] for e in heard if isinstance(e, plan.Ticked)]
     assert clock == sorted(clock)
-    started = [e for e in heard if isinstance(e, events.TrialStarted)]
+    started = [e for e in heard if isinstance(e, plan.TrialStarted)]
     assert len(started) == len(made.trials) == 9
-    sampled = [e for e in heard if isinstance(e, events.Sampled)]
+    sampled = [e for e in heard if isinstance(e, plan.Sampled)]
     assert [e.values["t"] for e in sampled] == list(made.samples["t"])
 
 
 def test_the_rates_become_known_round_by_round(tmp_path):
     heard = Replay(Loops(), recorded(), folder=tmp_path).events()
-    ended = [e for e in heard if isinstance(e, events.TrialEnded)]
+    ended = [e for e in heard if isinstance(e, plan.TrialEnded)]
     assert [e.trial.round for e in ended] == [1, 2, 3]
     assert TWIN not in {e.trial.variant for e in ended}
     assert ended[-1].measurement.timings == recorded().timings

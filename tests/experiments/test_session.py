@@ -11,7 +11,7 @@ from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.experiments.session import Session
 from perfkit.findings import store
 from perfkit.measure.alone import Alone
-from perfkit.measure.events import (
+from perfkit.measure.plan import (
     Finished,
     Preparing,
     Sampled,

@@ -1,4 +1,4 @@
-from perfkit.export.compact import compact
+from perfkit.export.notebook import compact
 
 HEAD = "<style>p {}\n</style>"
 

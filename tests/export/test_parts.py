@@ -7,8 +7,7 @@ import pytest
 
 from perfkit.export.clean import Outline
 from perfkit.export.code import highlighted, terminal
-from perfkit.export.markdown import markdown
-from perfkit.export.mathematics import mathml, without_dollars
+from perfkit.export.markdown import markdown, mathml, without_dollars
 from perfkit.export.pictures import LARGEST_BYTES, beside, encoded, inline_only
 from tests.export.books import PNG
 from tests.export.pages import Page

@@ -5,10 +5,8 @@ import pytest
 from rich.console import Console
 
 from perfkit import report
-from perfkit.export.finding import shown
-from perfkit.export.numbers import tables
-from perfkit.findings.rungs import Rung, is_ladder, note, rungs
-from perfkit.findings.standing import standings
+from perfkit.export.finding import shown, tables
+from perfkit.findings.standing import Rung, is_ladder, note, rungs, standings
 from tests.findings import ladders, made
 
 

@@ -1,9 +1,9 @@
 """What was tried outside the rounds is in the record, and in no table of variants."""
 
-from perfkit.export.method import method
+from perfkit.export.finding import method
 from perfkit.findings.standing import standings
-from perfkit.findings.table import table
-from perfkit.measure.events import TrialStarted
+from perfkit.findings.tables import table
+from perfkit.measure.plan import TrialStarted
 from perfkit.measure.trial import Trial
 from perfkit.progress import Board
 from tests.findings.made import finding, trial

@@ -2,8 +2,7 @@
 
 import json
 
-from perfkit.fleet.news import Doing, Home
-from perfkit.fleet.task import Member, Task
+from perfkit.fleet.outcome import Doing, Home, Member, Task
 from tests.findings import made
 
 TASK = Task(what="run", experiment="data-pipeline", budget=60.0, tensorflow="2.21.0")

@@ -1,9 +1,8 @@
 import pytest
 
 from perfkit.errors import BadParameterError
-from perfkit.fleet.asking import SLACK_S, Asking, share_of
-from perfkit.fleet.keeping import Keeper
-from perfkit.fleet.news import Broken, Doing, Left
+from perfkit.fleet.asking import SLACK_S, Asking, Keeper, share_of
+from perfkit.fleet.outcome import Broken, Doing, Left
 from tests.fleet.scripted import TASK, Fleet, member, members, run, sent
 
 

@@ -12,10 +12,10 @@ import pytest
 from distributed import Client
 
 from perfkit.findings.store import load_finding
-from perfkit.fleet import asking as fleets
+from perfkit.fleet import asking as fleet_asking
 from perfkit.fleet import opening
 from perfkit.fleet.cluster import Cluster, _why, connect
-from perfkit.fleet.task import Task
+from perfkit.fleet.outcome import Task
 
 HERE = Path(__file__).parent
 
@@ -73,8 +73,8 @@ def test_one_is_killed_and_one_is_cut_off_and_six_findings_come_home(
     cluster, tmp_path, monkeypatch
 ):
     # Eight of them start on few cores here; the limits themselves are tested elsewhere.
-    monkeypatch.setattr(fleets, "SLACK_S", 90.0)
-    monkeypatch.setattr(fleets, "LEASE_S", 8.0)
+    monkeypatch.setattr(fleet_asking, "SLACK_S", 90.0)
+    monkeypatch.setattr(fleet_asking, "LEASE_S", 8.0)
     asking = opening.open_asking(TASK, cluster.address, folder=tmp_path, each="worker")
     assert len(asking.rows) == 8
     ends = {"127.0.0.2-a": signal.SIGKILL, "127.0.0.3-b": signal.SIGSTOP}

@@ -4,9 +4,8 @@ import pytest
 
 from perfkit import cli
 from perfkit.fleet import opening
-from perfkit.fleet.asking import Asking
-from perfkit.fleet.keeping import Keeper
-from perfkit.fleet.news import Broken, Home
+from perfkit.fleet.asking import Asking, Keeper
+from perfkit.fleet.outcome import Broken, Home
 from tests.fleet import scripted
 
 

@@ -4,8 +4,8 @@ import json
 import pytest
 
 from perfkit.findings.store import to_json
-from perfkit.fleet.keeping import Keeper
-from perfkit.passports.saving import to_json as passport_to_json
+from perfkit.fleet.asking import Keeper
+from perfkit.machines.passport import to_json as passport_to_json
 from tests.comparing.pairs import passport
 from tests.findings import made
 from tests.fleet.scripted import TASK, member, sent

@@ -1,7 +1,7 @@
 import pytest
 
 from perfkit.errors import BadParameterError
-from perfkit.fleet.members import members
+from perfkit.fleet.cluster import members
 
 WORKERS = {
     "tcp://10.0.0.10:5001": {"host": "10.0.0.10", "name": "gpu-0"},

@@ -8,10 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perfkit.fleet.here import Here
-from perfkit.fleet.news import Doing, Home
-from perfkit.fleet.supervising import GO_ON, STOP, supervise
-from perfkit.fleet.task import Task
+from perfkit.fleet.outcome import Doing, Home, Task
+from perfkit.fleet.supervising import GO_ON, STOP, Here, supervise
 
 LONG_S = 60
 TASK = Task(what="run", experiment="counting", budget=1.0, seconds=LONG_S)

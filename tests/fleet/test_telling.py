@@ -2,9 +2,8 @@ import dataclasses
 
 from rich.console import Console
 
-from perfkit.fleet import behind, showing, telling
-from perfkit.fleet.outcome import Gathered, Outcome
-from perfkit.fleet.row import Row
+from perfkit.fleet import outcome, showing, telling
+from perfkit.fleet.outcome import Gathered, Outcome, Row
 from tests.findings import made
 from tests.fleet.scripted import member
 
@@ -46,7 +45,7 @@ def test_a_machine_whose_baseline_is_slow_is_named_with_what_shows_it():
     usual = {"naive": 1000.0, "prefetched": 1900.0}
     slow = {"naive": 400.0, "prefetched": 800.0}
     room = gathered(completed(1, usual), completed(2, usual), completed(3, slow))
-    (said,) = behind.slow(room)
+    (said,) = outcome.slow(room)
     assert said.startswith("host 3 is well behind: 'naive' ran at ")
     assert "on the 2 others at" in said
 
@@ -54,9 +53,9 @@ def test_a_machine_whose_baseline_is_slow_is_named_with_what_shows_it():
 def test_machines_that_differ_by_little_are_not_called_slow_nor_one_beside_one():
     usual, near = {"naive": 1000.0}, {"naive": 900.0}
     three = gathered(completed(1, usual), completed(2, usual), completed(3, near))
-    assert list(behind.slow(three)) == []
+    assert list(outcome.slow(three)) == []
     two = gathered(completed(1, usual), completed(2, {"naive": 100.0}))
-    assert list(behind.slow(two)) == []
+    assert list(outcome.slow(two)) == []
 
 
 def test_different_versions_of_tensorflow_are_told():

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from functools import cache
 
-from perfkit.findings import diagnosis_reading, reading
+from perfkit.findings import reading
 from perfkit.findings.store import to_json
-from perfkit.passports import reading as passports
-from perfkit.passports.saving import to_json as passport_to_json
-from perfkit.profiling import saving as profiles
+from perfkit.machines import passport as machines_passport
+from perfkit.machines.passport import to_json as passport_to_json
+from perfkit.profiling import profile as profiling_profile
 from tests.classroom.passports import passport
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings import ladders, spoiled
@@ -48,13 +48,13 @@ def _diagnosis():
 @cache
 def _profile():
     made = profile(launched=(KERNEL,), held=(HELD,))
-    return profiles.to_json(made).encode()
+    return profiling_profile.to_json(made).encode()
 
 
 KINDS = {
     "finding": Kind(spoiled.sound, reading.parsed, shown.finding),
     "ladder": Kind(_ladder, reading.parsed, shown.finding),
-    "diagnosis": Kind(_diagnosis, diagnosis_reading.parsed, shown.diagnosis),
-    "passport": Kind(_passport, passports.parsed, shown.passport),
-    "profile": Kind(_profile, profiles.parsed, shown.profile),
+    "diagnosis": Kind(_diagnosis, reading.parsed_diagnosis, shown.diagnosis),
+    "passport": Kind(_passport, machines_passport.parsed, shown.passport),
+    "profile": Kind(_profile, profiling_profile.parsed, shown.profile),
 }

@@ -8,13 +8,13 @@ from rich.console import Console
 
 from perfkit import report
 from perfkit.charts import chart, kinds
-from perfkit.export.page import findings_page
-from perfkit.findings import diagnosis_reading
+from perfkit.export.notebook import findings_page
+from perfkit.findings import reading
 from perfkit.findings.reading import parsed
-from perfkit.panel import page
-from perfkit.passports import reading as passports
-from perfkit.passports.words import preview
-from perfkit.profiling import saving as profiles
+from perfkit.machines import passport as machines_passport
+from perfkit.machines.passport_words import preview
+from perfkit.panel import view
+from perfkit.profiling import profile as profiling_profile
 from tests.export.pages import Page, problems
 
 _POLICY = "<meta http-equiv=x content=\"default-src 'none'\">"
@@ -33,7 +33,7 @@ def finding(data):
     found = parsed(data, "x.json")
     figures = [chart(found, kind) for kind in kinds(found)]
     texts = [repr(found), in_terminal(found), *(figure.alt for figure in figures)]
-    parts = [found._repr_html_(), page.twin("?", (), found), page.charts(found)]
+    parts = [found._repr_html_(), view.twin("?", (), found), view.charts(found)]
     parts += [figure.svg for figure in figures]
     for figure in figures:
         ElementTree.fromstring(figure.svg)
@@ -48,7 +48,7 @@ def diagnosis(data):
     Raises:
         BadFileError: It is none.
     """
-    found = diagnosis_reading.parsed(data, "x.json")
+    found = reading.parsed_diagnosis(data, "x.json")
     figures = [chart(found.finding, kind) for kind in kinds(found.finding)]
     texts = [repr(found), in_terminal(found), *(figure.alt for figure in figures)]
     parts = [found._repr_html_(), *(figure.svg for figure in figures)]
@@ -86,7 +86,7 @@ def passport(data):
     Raises:
         BadFileError: It is none.
     """
-    found = passports.parsed(data, "x.json")
+    found = machines_passport.parsed(data, "x.json")
     check([repr(found), preview(found, len(data))], [found._repr_html_()], [])
     return found
 
@@ -97,7 +97,7 @@ def profile(data):
     Raises:
         BadFileError: It is none.
     """
-    found = profiles.parsed(data, "x.json")
+    found = profiling_profile.parsed(data, "x.json")
     figures = [chart(found, kind) for kind in kinds(found)]
     for figure in figures:
         ElementTree.fromstring(figure.svg)

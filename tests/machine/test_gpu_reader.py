@@ -1,7 +1,7 @@
 import pytest
 
 SAMPLE = """
-from perfkit.machine.gpu_reader import GpuReader
+from perfkit.machine.readings import GpuReader
 answer = GpuReader().sample()
 """
 READINGS = {
@@ -46,7 +46,7 @@ def test_wsl_gives_what_it_gives_and_no_zeros(ask, scripted):
 def test_each_refused_call_takes_only_its_own_reading(ask, scripted, code):
     lines = """
 import os
-from perfkit.machine.gpu_reader import GpuReader
+from perfkit.machine.readings import GpuReader
 answer, machine = {}, open(os.environ["NVML_MACHINE"]).read()
 for call in CALLS:
     with open(os.environ["NVML_MACHINE"], "w") as script:
@@ -76,7 +76,7 @@ nvmlDeviceGetTemperature 0 40
 
 def test_a_card_that_falls_off_the_bus_leaves_the_other(ask, scripted):
     lines = """
-from perfkit.machine.gpu_reader import GpuReader
+from perfkit.machine.readings import GpuReader
 reader = GpuReader(clock=lambda: 0.0)
 answer = [sorted(reader.sample()) for _ in range(3)]
 """
@@ -101,7 +101,7 @@ nvmlDeviceGetTemperature * 50
 def test_traffic_is_read_once_a_second_and_for_one_card_at_a_time(ask):
     machine = "nvmlDeviceGetCount * 2\nnvmlDeviceGetPcieThroughput * 1 2\n"
     lines = """
-from perfkit.machine.gpu_reader import GpuReader
+from perfkit.machine.readings import GpuReader
 times = iter([0.0, 0.2, 0.4, 1.0, 1.1, 1.2])
 reader = GpuReader(clock=lambda: next(times))
 answer = [sorted({key[:4] for key in reader.sample()}) for _ in range(6)]
@@ -129,7 +129,7 @@ def test_an_old_driver_names_its_throttling_otherwise(ask, old_driver, scripted)
 )
 def test_a_driver_without_cards_to_read_says_why(ask, machine, why):
     lines = """
-from perfkit.machine.gpu_reader import GpuReader
+from perfkit.machine.readings import GpuReader
 reader = GpuReader()
 answer = [reader.sample(), reader.sample(), reader.why]
 """
@@ -140,7 +140,7 @@ answer = [reader.sample(), reader.sample(), reader.why]
 
 def test_a_closed_reader_opens_again(ask, scripted):
     lines = """
-from perfkit.machine.gpu_reader import GpuReader
+from perfkit.machine.readings import GpuReader
 reader = GpuReader()
 reader.close()
 first = reader.sample()

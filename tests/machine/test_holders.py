@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.machine.holders import UNKNOWN
+from perfkit.machine.cards import UNKNOWN_HOLDER as UNKNOWN
 
 HOLDERS = """
 import dataclasses

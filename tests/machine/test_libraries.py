@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from perfkit.machine import libraries, packages
+from perfkit.machine import software
 from tests.machine.trees import CPU, grow, package, tensorflow
 
 pytestmark = pytest.mark.skipif(
@@ -59,10 +59,10 @@ def site(tmp_path, loader):
 
 
 def tried(folder, variables=None, names=()):
-    built = packages.tensorflow([str(folder)])
+    built = software.tensorflow([str(folder)])
     return {
         library.name: library
-        for library in libraries.tried(built, variables or {}, names)()
+        for library in software.tried(built, variables or {}, names)()
     }
 
 
@@ -139,17 +139,17 @@ def test_an_answer_that_takes_too_long_is_not_waited_for(site, monkeypatch):
     hanging = LOADER.replace("*handle = dlopen", "for (;;) pause(); *handle = dlopen")
     source = f"#include <unistd.h>\n{hanging}"
     compiled(site / "tensorflow/libtensorflow_framework.so.2", source)
-    monkeypatch.setattr(libraries, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(software, "_PATIENCE_S", 0.2)
     assert tried(site) == {}
 
 
 @pytest.mark.skipif(
-    packages.tensorflow(sys.path).build != "cuda",
+    software.tensorflow(sys.path).build != "cuda",
     reason="needs a TensorFlow that was built with CUDA",
 )
 def test_the_tensorflow_here_is_asked_itself(tmp_path):
     folder = grow(tmp_path, tensorflow())
-    real = packages.tensorflow(sys.path).folder / "tensorflow"
+    real = software.tensorflow(sys.path).folder / "tensorflow"
     framework = "libtensorflow_framework.so.2"
     (folder / "tensorflow" / framework).symlink_to(real / framework)
     for part, name in [("cufft", "libcufft.so.11"), ("cudnn", "libcudnn.so.9")]:

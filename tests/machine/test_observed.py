@@ -1,7 +1,7 @@
 import pytest
 
 from perfkit.machine.gpu import Clocks, Gpu, Link
-from perfkit.machine.observed import observed
+from perfkit.machine.load import observed
 
 CARD = Gpu(
     name="NVIDIA RTX A4000",

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.machine import packages
+from perfkit.machine import software
 from tests.machine.trees import CPU, CUDA, grow, package, tensorflow
 
 
 def built(folder, files):
-    return packages.tensorflow([str(grow(folder, files))])
+    return software.tensorflow([str(grow(folder, files))])
 
 
 def test_a_build_for_gpus_says_what_it_was_made_with(tmp_path):
@@ -43,7 +43,7 @@ def test_without_tensorflow_there_is_no_build(tmp_path):
 def test_a_file_of_its_name_hides_tensorflow(tmp_path):
     mine, theirs = grow(tmp_path / "a", {"tensorflow.py": ""}), tmp_path / "b"
     grow(theirs, tensorflow())
-    found = packages.tensorflow([str(mine), str(theirs)])
+    found = software.tensorflow([str(mine), str(theirs)])
     assert (found.build, found.folder) == ("unknown", mine)
 
 
@@ -78,7 +78,7 @@ def test_one_that_only_asks_for_another_is_not_counted(tmp_path):
 def test_one_in_another_folder_is_hidden_and_does_no_harm(tmp_path):
     mine = grow(tmp_path / "a", tensorflow())
     theirs = grow(tmp_path / "b", tensorflow(CPU, "2.15.0", "tensorflow-cpu"))
-    found = packages.tensorflow([str(mine), str(theirs)])
+    found = software.tensorflow([str(mine), str(theirs)])
     assert (found.build, found.packages) == ("cuda", ("tensorflow",))
 
 
@@ -86,7 +86,7 @@ def test_versions_are_those_that_python_finds_first(tmp_path):
     mine = grow(tmp_path / "a", package("nvidia-cudnn-cu12", "9.3.0.75"))
     theirs = grow(tmp_path / "b", package("nvidia-cudnn-cu12", "8.9") | tensorflow())
     grow(theirs, package("secret-project", "1"))
-    assert packages.versions([str(mine), str(tmp_path / "gone"), str(theirs)]) == {
+    assert software.versions([str(mine), str(tmp_path / "gone"), str(theirs)]) == {
         "keras": "3.15.1",
         "nvidia-cudnn-cu12": "9.3.0.75",
         "tensorflow": "2.21.0",
@@ -94,7 +94,7 @@ def test_versions_are_those_that_python_finds_first(tmp_path):
 
 
 def test_the_versions_here_are_those_that_are_installed():
-    found = packages.versions(sys.path)
+    found = software.versions(sys.path)
     assert {"numpy", "keras", "perfkit"} <= set(found)
     assert found == {name: importlib.metadata.version(name) for name in found}
 
@@ -102,7 +102,7 @@ def test_the_versions_here_are_those_that_are_installed():
 def test_the_tensorflow_here_is_read_without_being_imported():
     place = importlib.util.find_spec("tensorflow").origin
     told = runpy.run_path(Path(place).parent / "python/platform/build_info.py")
-    found = packages.tensorflow(sys.path)
+    found = software.tensorflow(sys.path)
     assert found.folder == Path(place).parents[1]
     assert (found.build == "cuda") == told["build_info"]["is_cuda_build"]
     assert found.cuda == told["build_info"].get("cuda_version")
@@ -122,13 +122,13 @@ def test_a_tensorflow_that_nothing_known_brought_says_its_version_itself(
     tmp_path, name
 ):
     files = tensorflow(name="a-containers-own") | {f"{PUBLIC}/{name}": HEADER}
-    found = packages.versions([str(grow(tmp_path, files))])
+    found = software.versions([str(grow(tmp_path, files))])
     assert found == {"keras": "3.15.1", "tensorflow": "2.18.1"}
 
 
 def test_whichever_distribution_brings_the_module_it_is_tensorflow(tmp_path):
     files = tensorflow(CPU, "2.20.0.dev1", "tf-nightly-cpu")
-    found = packages.versions([str(grow(tmp_path, files))])
+    found = software.versions([str(grow(tmp_path, files))])
     assert found["tensorflow"] == found["tf-nightly-cpu"] == "2.20.0.dev1"
 
 
@@ -141,4 +141,4 @@ def test_whichever_distribution_brings_the_module_it_is_tensorflow(tmp_path):
     ],
 )
 def test_keras_says_its_version_without_being_imported(tmp_path, file, text, version):
-    assert packages.keras_version([str(grow(tmp_path, {file: text}))]) == version
+    assert software.keras_version([str(grow(tmp_path, {file: text}))]) == version

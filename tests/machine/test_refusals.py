@@ -32,7 +32,7 @@ nvmlDeviceGetPcieThroughput * 10 20
 EACH = """
 import dataclasses, os
 from perfkit.machine.cards import gpus
-from perfkit.machine.gpu_reader import GpuReader
+from perfkit.machine.readings import GpuReader
 
 def look(before=""):
     with open(os.environ["NVML_MACHINE"], "w") as script:
@@ -202,7 +202,7 @@ def test_the_library_has_every_call_that_is_asked_for(ask, driver, scripted):
     lines = """
 import pynvml
 from perfkit.machine.cards import gpus
-from perfkit.machine.gpu_reader import GpuReader
+from perfkit.machine.readings import GpuReader
 asked, find = set(), pynvml._nvmlGetFunctionPointer
 pynvml._nvmlGetFunctionPointer = lambda name: asked.add(name) or find(name)
 gpus(), GpuReader().sample()
@@ -350,7 +350,7 @@ def test_without_nvidia_ml_py_there_is_a_sentence_that_says_how_to_get_it(ask):
 import sys
 sys.modules["pynvml"] = None
 from perfkit.machine.cards import gpus
-from perfkit.machine.gpu_reader import GpuReader
+from perfkit.machine.readings import GpuReader
 reader = GpuReader()
 answer = [*gpus(), reader.sample(), reader.why]
 """

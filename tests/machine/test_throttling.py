@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.machine.throttling import throttle_reasons
+from perfkit.machine.gpu import throttle_reasons
 
 
 @pytest.mark.parametrize("mask", [0, 0x1, 0x2, 0x10, 0x100, 0x113])

@@ -7,9 +7,8 @@ it another. What happens between two looks at the load is ``later``.
 
 import types
 
-from perfkit.machine.collect import machine
+from perfkit.machine.collect import Surroundings, machine
 from perfkit.machine.record import Library
-from perfkit.machine.surroundings import Surroundings
 
 XEON = "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz"
 OLD = "fpu sse sse2 ht sse4_1 sse4_2 avx"

@@ -50,13 +50,13 @@ def leaves_files():
     """Write where temporary files go, on disk and in memory, and never end."""
     import tempfile
 
-    from perfkit.diagnosis.pipeline import scratch
+    from perfkit.diagnosis.pipeline import files
 
-    folders = [os.environ["TMPDIR"], scratch.scratch()]
+    folders = [os.environ["TMPDIR"], files.scratch()]
     for folder in folders:
         os.close(tempfile.mkstemp(dir=folder)[0])
     yield Note("left", [folders, tempfile.mkstemp()[1]])
-    yield Note("tidying", [process.pid for process in scratch._waiting])
+    yield Note("tidying", [process.pid for process in files._waiting])
     yield from count()
 
 

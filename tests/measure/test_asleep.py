@@ -1,4 +1,4 @@
-from perfkit.measure.asleep import Asleep
+from perfkit.measure.live import Asleep
 from tests.measure.scripted import Clock
 
 

@@ -5,9 +5,8 @@ import threading
 import psutil
 import pytest
 
-from perfkit.measure import monitor as module
-from perfkit.measure.monitor import Monitor
-from perfkit.measure.pulse import pulse
+from perfkit.measure import monitor as measure_monitor
+from perfkit.measure.monitor import Monitor, pulse
 
 _BURN = "while True: pass"
 
@@ -127,7 +126,7 @@ def test_stop_may_be_called_twice_and_ends_the_thread(monitor):
 
 
 def test_rates_start_with_the_second_look_and_after_a_reset():
-    rates = module._Rates()
+    rates = measure_monitor._Rates()
     assert rates.of_all(0.0, {"disk": 100}) == {}
     assert rates.of_all(2.0, {"disk": 300}) == {"disk": 100.0}
     assert rates.of_all(3.0, {"disk": 10}) == {}
@@ -137,7 +136,7 @@ def test_rates_start_with_the_second_look_and_after_a_reset():
 def test_a_late_sample_is_followed_by_a_whole_period(monkeypatch):
     # The clock's readings: each sample begins, takes 10 ms, and the third comes late.
     now = iter((0.0, 0.01, 0.2, 0.21, 0.58, 0.59, 0.79, 0.8))
-    monkeypatch.setattr(module.time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(measure_monitor.time, "perf_counter", lambda: next(now))
     watching, waits = Monitor(), []
     monkeypatch.setattr(watching, "_sample", dict)
 

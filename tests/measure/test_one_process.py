@@ -2,9 +2,9 @@
 
 import pytest
 
-from perfkit.measure.events import Ticked, TrialEnded
 from perfkit.measure.measurement import Arm, Measurement
 from perfkit.measure.one_process import OneProcess, Opening, failed, turn
+from perfkit.measure.plan import Ticked, TrialEnded
 from perfkit.measure.steady import steady
 from perfkit.measure.tick import READY
 from tests.measure.scripted import Script, play

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.measure.measurement import Arm, Measurement
-from perfkit.measure.recurring import Usual, seen_s
-from perfkit.measure.steady import steady
+from perfkit.measure.steady import Usual, seen_s, steady
 from perfkit.measure.trial import Trial
 
 

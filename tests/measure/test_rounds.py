@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from perfkit.measure.events import Finished, Preparing, Progress, Ticked, TrialEnded
 from perfkit.measure.measurement import TWIN, Arm
+from perfkit.measure.plan import Finished, Preparing, Progress, Ticked, TrialEnded
 from perfkit.measure.tick import REFUSED
 from tests.measure.scripted import Script, Weather, play
 

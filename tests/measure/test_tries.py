@@ -2,10 +2,9 @@
 
 import pytest
 
-from perfkit.measure import tries
-from perfkit.measure.events import Finished, Progress, TrialEnded, TrialStarted
+from perfkit.measure import plan
 from perfkit.measure.measurement import TWIN
-from perfkit.measure.tries import Try
+from perfkit.measure.plan import Finished, Progress, TrialEnded, TrialStarted, Try
 from tests.measure.scripted import Script, play
 
 DONE = (3, "completed", "")
@@ -104,7 +103,7 @@ def test_tries_have_time_of_their_own_and_end_with_it():
         first = next(
             e.at for e in events if isinstance(e, TrialStarted) and e.variant == "again"
         )
-        assert ends[-1] - first == pytest.approx(tries.seconds_for(budget), abs=1)
+        assert ends[-1] - first == pytest.approx(plan.seconds_for(budget), abs=1)
         assert isinstance(events[-1], Finished)
 
 
@@ -113,7 +112,7 @@ def test_progress_never_promises_less_than_what_is_to_come():
     run, _ = play_with(ask, budget=8)
     told = [e for e in run.events() if isinstance(e, Progress)]
     assert all(e.expected >= e.spent for e in told)
-    assert told[0].expected == pytest.approx(8 + tries.seconds_for(8))
+    assert told[0].expected == pytest.approx(8 + plan.seconds_for(8))
     alone, _ = play_with(None, budget=8)
     told = [e for e in alone.events() if isinstance(e, Progress)]
     assert told[0].expected == pytest.approx(8)

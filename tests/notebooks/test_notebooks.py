@@ -10,9 +10,9 @@ import pytest
 from nbclient import NotebookClient
 
 from perfkit.findings import store
+from perfkit.machines.recording import LADDER, TRAININGS
 from perfkit.measure import statistics
 from perfkit.measure.measurement import TWIN
-from perfkit.recording.making import LADDER, TRAININGS
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))

@@ -1,6 +1,6 @@
 """Passports in a folder, so that panels about machines have something to read."""
 
-from perfkit.passports.saving import save
+from perfkit.machines.passport import save
 from tests.comparing.pairs import passport
 from tests.panel.runs import settle
 

@@ -3,7 +3,8 @@
 import random
 import threading
 
-from perfkit.measure.events import (
+from perfkit.measure.measurement import Arm, Measurement
+from perfkit.measure.plan import (
     Finished,
     Preparing,
     Progress,
@@ -11,7 +12,6 @@ from perfkit.measure.events import (
     TrialEnded,
     TrialStarted,
 )
-from perfkit.measure.measurement import Arm, Measurement
 from perfkit.measure.trial import Trial
 
 LONG_S = 30

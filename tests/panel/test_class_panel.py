@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 
 import perfkit
-from perfkit.classroom.able import NOTEBOOKS
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.machine.record import Software
-from perfkit.panel import cells
-from perfkit.passports.saving import save
+from perfkit.machines.classroom import NOTEBOOKS
+from perfkit.machines.passport import save
+from perfkit.panel import working
 from tests.classroom.passports import passport
 from tests.export.pages import problems
 from tests.findings.made import MACHINE
@@ -20,7 +20,7 @@ WITHOUT = replace(MACHINE, software=Software(platform="linux", build="none"))
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    cells._made.clear()
+    working._made.clear()
     monkeypatch.chdir(tmp_path)
     lab = tmp_path / "Lab 7"
     lab.mkdir()

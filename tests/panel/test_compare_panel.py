@@ -2,7 +2,7 @@ import pytest
 
 import perfkit
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.panel import cells
+from perfkit.panel import working
 from perfkit.panel.documents import LARGEST_UPLOAD
 from tests.comparing.pairs import one_core, passport
 from tests.export.pages import problems
@@ -17,7 +17,7 @@ NO_SCRIPT = "<meta http-equiv=x content=\"default-src 'none'\">"
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    cells._made.clear()
+    working._made.clear()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -5,7 +5,7 @@ import pytest
 import perfkit
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.errors import BadParameterError, RunError
-from perfkit.panel import cells, diagnosis_panel
+from perfkit.panel import diagnosis_panel, working
 from tests.diagnosis.diagnosed import SLOW_MAP, cause, diagnosis
 from tests.panel import runs
 from tests.panel.runs import settle
@@ -53,7 +53,7 @@ class House:
 
 @pytest.fixture
 def house(monkeypatch):
-    cells._made.clear()
+    working._made.clear()
     return House(monkeypatch)
 
 

@@ -5,10 +5,9 @@ import pytest
 import perfkit
 from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.fleet import opening
-from perfkit.fleet.asking import Asking
-from perfkit.fleet.keeping import Keeper
-from perfkit.fleet.news import Home, Left
-from perfkit.panel import cells
+from perfkit.fleet.asking import Asking, Keeper
+from perfkit.fleet.outcome import Home, Left
+from perfkit.panel import working
 from tests.fleet import scripted
 from tests.panel.files import state
 from tests.panel.runs import LONG_S
@@ -54,7 +53,7 @@ class House:
 
 @pytest.fixture
 def house(monkeypatch, tmp_path):
-    cells._made.clear()
+    working._made.clear()
     return House(monkeypatch, tmp_path)
 
 

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from perfkit.measure.events import Progress, TrialEnded
-from perfkit.panel.live_chart import KEYFRAME_S, LiveChart
-from perfkit.panel.points import Points
+from perfkit.measure.plan import Progress, TrialEnded
+from perfkit.panel.live_chart import KEYFRAME_S, LiveChart, Points
 from tests.panel import runs
 
 DOING = {"said": "Round 1: slow", "left": "7 s left", "share": 0.3}

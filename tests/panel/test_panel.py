@@ -8,8 +8,8 @@ import pytest
 import perfkit
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings import store
-from perfkit.panel import cells
-from perfkit.panel import panel as panels
+from perfkit.panel import panel as panel_panel
+from perfkit.panel import working
 from tests.experiments.toy import Loops, NoRoom, SlowToPrepare
 from tests.findings import made
 from tests.panel import runs
@@ -23,7 +23,7 @@ class House:
         self.sessions = []
         self.opened = threading.Event()
         self.more = {}
-        monkeypatch.setattr(panels, "open_session", self.open)
+        monkeypatch.setattr(panel_panel, "open_session", self.open)
 
     def open(self, experiment, budget, guess, seed, folder):
         asked = {"parameters": experiment.parameters, "guess": guess}
@@ -45,7 +45,7 @@ def panel(house):
 
 @pytest.fixture(autouse=True)
 def no_panel_of_an_earlier_test():
-    cells._made.clear()
+    working._made.clear()
 
 
 def state(panel):
@@ -189,7 +189,7 @@ def test_after_an_error_it_runs_again(house, panel):
 
 def test_running_a_cell_again_stops_the_run_that_it_started(house, monkeypatch):
     where = ["cell", "first time"]
-    monkeypatch.setattr(cells, "running_cell", lambda: tuple(where))
+    monkeypatch.setattr(working, "running_cell", lambda: tuple(where))
     house.more = {"held": threading.Event()}
     both = [perfkit.panel(Loops()), perfkit.panel(Loops())]
     where[0] = "another cell"
@@ -248,7 +248,7 @@ def test_a_guess_is_drawn_once_the_baseline_is_known(house, monkeypatch):
             house.sessions[-1].finding = made.finding(runs.RATES, guess="3x")
 
     house.more = {"told": told}
-    monkeypatch.setattr("perfkit.panel.watching.PERIOD_S", 0.0)
+    monkeypatch.setattr("perfkit.panel.view.PERIOD_S", 0.0)
     guessed.result()
     assert guessed.view.chart.guess == {"variant": "", "ratio": 3.0}
 

@@ -6,12 +6,11 @@ import pytest
 
 import perfkit
 from perfkit.errors import BadParameterError, PerfkitError
-from perfkit.measure.events import Progress, TrialStarted
-from perfkit.panel import cells
-from perfkit.passports import reading
-from perfkit.passports.saving import to_json
-from perfkit.recording import making
-from perfkit.recording.making import LADDER, TRAININGS
+from perfkit.machines import passport, recording
+from perfkit.machines.passport import to_json
+from perfkit.machines.recording import LADDER, TRAININGS
+from perfkit.measure.plan import Progress, TrialStarted
+from perfkit.panel import working
 from tests.findings import ladders
 from tests.findings.made import MACHINE
 from tests.panel.files import state
@@ -44,7 +43,7 @@ class House:
     def __init__(self, monkeypatch):
         self.on, self.began, self.asked = False, threading.Event(), {}
         self.found = {LADDER: climbed(), TRAININGS: trained()}
-        monkeypatch.setattr(making.running, "open_session", self.open)
+        monkeypatch.setattr(recording.running, "open_session", self.open)
         monkeypatch.setattr("perfkit.machine.collect.machine", lambda: MACHINE)
 
     def open(self, experiment, budget):
@@ -57,7 +56,7 @@ class House:
 
 @pytest.fixture
 def house(monkeypatch, tmp_path):
-    cells._made.clear()
+    working._made.clear()
     monkeypatch.chdir(tmp_path)
     return House(monkeypatch)
 
@@ -132,7 +131,7 @@ def test_a_label_can_be_changed_after_the_run(house, panel):
 def test_stop_keeps_what_was_measured_by_then(house, panel, monkeypatch):
     house.on = True
     # However long this machine halts, the time is not what ends the run.
-    monkeypatch.setattr(making.Making, "_longest", lambda *_: float("inf"))
+    monkeypatch.setattr(recording.Making, "_longest", lambda *_: float("inf"))
     panel.view.run.click()
     assert house.began.wait(30)
     panel.view.stop.click()
@@ -174,7 +173,7 @@ def test_save_never_takes_the_place_of_another_file(panel, tmp_path):
     settle(panel)
     panel.view.save.click()
     assert state(panel).startswith("Saved as")
-    assert reading.load(tmp_path / "new.json").label == "again"
+    assert passport.load(tmp_path / "new.json").label == "again"
 
 
 def test_a_new_run_saves_over_no_earlier_passport(panel, tmp_path):

@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from perfkit.measure.events import (
+from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.plan import (
     Finished,
     Prepared,
     Progress,
@@ -11,8 +12,7 @@ from perfkit.measure.events import (
     TrialEnded,
     TrialStarted,
 )
-from perfkit.measure.measurement import TWIN, Arm, Measurement
-from perfkit.panel.points import CAPACITY, Points
+from perfkit.panel.live_chart import CAPACITY, Points
 from tests.panel import runs
 
 VARIANTS = ("slow", "fast")

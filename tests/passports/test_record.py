@@ -4,16 +4,16 @@ from dataclasses import replace
 import pytest
 
 from perfkit.errors import BadFileError, PerfkitError
-from perfkit.passports import reading, saving
-from perfkit.passports.record import PARTS, Part, RungRate, Training
+from perfkit.machines import passport as machines_passport
+from perfkit.machines.passport import PARTS, Part, RungRate, Training
 from tests.classroom.passports import passport, training
 
 
 def test_what_is_saved_is_read_back(tmp_path):
     made = passport()
-    path = saving.save(made, tmp_path / "desk.json")
-    again = reading.load(path)
-    assert saving.to_json(again) == saving.to_json(made)
+    path = machines_passport.save(made, tmp_path / "desk.json")
+    again = machines_passport.load(path)
+    assert machines_passport.to_json(again) == machines_passport.to_json(made)
     assert again.trainings[0].seconds == made.trainings[0].seconds
     assert again.path == made.path == path
 
@@ -27,7 +27,7 @@ def test_one_that_is_not_whole_is_read_back_as_it_is(tmp_path):
         samples={},
         phases={},
     )
-    again = reading.load(saving.save(made, tmp_path / "desk.json"))
+    again = machines_passport.load(machines_passport.save(made, tmp_path / "desk.json"))
     assert again == made
     assert not again.whole
     assert again.training("tiny dense").rate is None
@@ -35,21 +35,23 @@ def test_one_that_is_not_whole_is_read_back_as_it_is(tmp_path):
 
 
 def test_what_a_later_perfkit_adds_is_left_aside():
-    document = json.loads(saving.to_json(passport())) | {"colour": "red"}
-    again = reading.parsed(json.dumps(document).encode(), "x.json")
-    assert saving.to_json(again) == saving.to_json(passport())
+    document = json.loads(machines_passport.to_json(passport())) | {"colour": "red"}
+    again = machines_passport.parsed(json.dumps(document).encode(), "x.json")
+    assert machines_passport.to_json(again) == machines_passport.to_json(passport())
 
 
 def test_one_that_was_made_without_visits_is_read_all_the_same():
-    document = json.loads(saving.to_json(passport(visits={"a": ((0.0, 1.0),)})))
+    document = json.loads(
+        machines_passport.to_json(passport(visits={"a": ((0.0, 1.0),)}))
+    )
     assert document.pop("visits") == {"a": [[0.0, 1.0]]}
-    again = reading.parsed(json.dumps(document).encode(), "x.json")
+    again = machines_passport.parsed(json.dumps(document).encode(), "x.json")
     assert again.visits == {}
-    assert saving.to_json(again) == saving.to_json(passport())
+    assert machines_passport.to_json(again) == machines_passport.to_json(passport())
 
 
 def test_numbers_are_short_and_what_is_not_known_is_left_out():
-    text = saving.to_json(passport(budget_s=1 / 3))
+    text = machines_passport.to_json(passport(budget_s=1 / 3))
     assert '"budget_s":0.333333' in text
     assert json.loads(text)["samples"]["cpu_other"][0] is None
     assert "missing" not in json.loads(text)
@@ -57,10 +59,10 @@ def test_numbers_are_short_and_what_is_not_known_is_left_out():
 
 
 def spoilt(**fields):
-    return saving.to_json(passport(**fields)).encode()
+    return machines_passport.to_json(passport(**fields)).encode()
 
 
-LONG = tuple(float(at) for at in range(reading.MOST_SAMPLES + 1))
+LONG = tuple(float(at) for at in range(machines_passport.MOST_SAMPLES + 1))
 PART = Part(name="input", seconds=1.0)
 OUTSIDE = tuple(Part(name=name, seconds=1.0, low=2.0) for name in PARTS)
 
@@ -93,7 +95,7 @@ OUTSIDE = tuple(Part(name=name, seconds=1.0, low=2.0) for name in PARTS)
 )
 def test_what_no_machine_can_have_shown_is_refused_in_a_sentence(fields, said):
     with pytest.raises(BadFileError, match=said) as caught:
-        reading.parsed(spoilt(**fields), "theirs.json")
+        machines_passport.parsed(spoilt(**fields), "theirs.json")
     assert str(caught.value).startswith("theirs.json is not a sound passport: ")
 
 
@@ -105,33 +107,35 @@ def test_what_no_machine_can_have_shown_is_refused_in_a_sentence(fields, said):
         (b"[1]", "does not say that it is one"),
         (b'{"schema": 1, "kind": "finding"}', "not a passport but a finding"),
         (b'{"schema": 9, "kind": "passport"}', "written by a newer perfkit"),
-        (b" " * (reading.LARGEST_BYTES + 1), "too large to be a passport"),
+        (b" " * (machines_passport.LARGEST_BYTES + 1), "too large to be a passport"),
     ],
 )
 def test_another_file_is_refused_in_a_sentence(data, said):
     with pytest.raises(BadFileError, match=said):
-        reading.parsed(data, "theirs.json")
+        machines_passport.parsed(data, "theirs.json")
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path):
     with pytest.raises(BadFileError, match="There is no file"):
-        reading.load(tmp_path / "none.json")
+        machines_passport.load(tmp_path / "none.json")
 
 
 def test_what_cannot_be_read_again_is_never_written(tmp_path):
     with pytest.raises(PerfkitError, match="cannot be kept"):
-        saving.save(replace(passport(), samples={"t": LONG}), tmp_path / "a.json")
+        machines_passport.save(
+            replace(passport(), samples={"t": LONG}), tmp_path / "a.json"
+        )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_save_leaves_the_file_as_it_was(tmp_path, monkeypatch):
-    path = saving.save(passport(), tmp_path / "a.json")
+    path = machines_passport.save(passport(), tmp_path / "a.json")
     before = path.read_bytes()
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(saving.store, "write_whole", full)
+    monkeypatch.setattr(machines_passport.store, "write_whole", full)
     with pytest.raises(PerfkitError, match="No space left"):
-        saving.save(passport(label="other"), path)
+        machines_passport.save(passport(label="other"), path)
     assert path.read_bytes() == before

@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.passports.visits import together
+from perfkit.machines.levels import together
 from tests.findings import ladders, made
 
 

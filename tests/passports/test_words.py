@@ -2,8 +2,8 @@ import re
 from dataclasses import replace
 
 from perfkit.machine.record import Busy, Load
-from perfkit.passports import words
-from perfkit.passports.record import Training
+from perfkit.machines import passport_words
+from perfkit.machines.passport import Training
 from tests.classroom.passports import passport, training
 from tests.findings.made import MACHINE
 
@@ -13,7 +13,7 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m"
 def test_the_preview_says_what_is_in_the_file_and_what_is_not():
     load = Load(top=(Busy(program="firefox", cores=0.4),))
     made = passport(machine=replace(MACHINE, load=load))
-    said = words.preview(made, 31_400)
+    said = passport_words.preview(made, 31_400)
     assert said.splitlines()[0] == "In this file (31.4 KB):"
     assert "1 check with" in said
     assert "the rates of 4 parts" in said
@@ -27,14 +27,14 @@ def test_the_preview_says_what_is_in_the_file_and_what_is_not():
 
 
 def test_names_that_were_asked_for_are_shown_as_part_of_it():
-    said = words.preview(passport(host="dgx-3", user="ada"), 1000)
+    said = passport_words.preview(passport(host="dgx-3", user="ada"), 1000)
     held, _, left_out = said.partition("Not in it:")
     assert "the host's name, dgx-3 and the user's name, ada" in held
     assert "--with-names" not in left_out
 
 
 def test_the_text_has_every_training_with_its_split():
-    said = words.in_text(passport())
+    said = passport_words.in_text(passport())
     assert "tiny dense: 2 ms (1.8 ms to 2.2 ms): input ?" in said
     assert "NumPy product, float32: 200 GFLOP/s (194 to 206), 40 % of its limit" in said
     assert "warn: This laptop runs on its battery" in said
@@ -43,7 +43,7 @@ def test_the_text_has_every_training_with_its_split():
 def test_no_part_reaches_more_than_all_of_its_limit():
     made = passport()
     rungs = tuple(replace(r, limit=r.limit and r.rate / 1.32) for r in made.rungs)
-    said = words.in_text(replace(made, rungs=rungs))
+    said = passport_words.in_text(replace(made, rungs=rungs))
     assert "200 GFLOP/s (194 to 206), beyond its limit" in said
     assert "132 %" not in said
 
@@ -58,14 +58,19 @@ def test_what_is_missing_says_why():
 
 
 def test_a_mixed_precision_is_in_the_name():
-    assert words.title(training("a", 1.0, dtype="mixed_bfloat16")) == "a, bfloat16"
+    assert (
+        passport_words.title(training("a", 1.0, dtype="mixed_bfloat16"))
+        == "a, bfloat16"
+    )
 
 
 def test_what_others_wrote_is_escaped_and_printable():
     bad = training(HOSTILE, 1.0)
     made = passport(label=HOSTILE, trainings=(bad,), missed=(HOSTILE,))
     assert "<script" not in made._repr_html_()
-    assert "\x1b" not in made._repr_html_() + repr(made) + words.preview(made, 1)
+    assert "\x1b" not in made._repr_html_() + repr(made) + passport_words.preview(
+        made, 1
+    )
 
 
 def test_the_card_has_a_column_for_every_part():

@@ -12,10 +12,9 @@ import perfkit
 from perfkit import cli
 from perfkit.errors import BadParameterError, RunError
 from perfkit.measure.processes import Ended, in_process
-from perfkit.profiling import profile as profiling
-from perfkit.profiling import saving, tools
-from perfkit.profiling.gathering import gathered
-from perfkit.profiling.stepping import PROBLEM, STEPPED, stepped
+from perfkit.profiling import profile, traces
+from perfkit.profiling.course import PROBLEM, STEPPED, stepped
+from perfkit.profiling.traces import gathered
 from tests.findings.made import MACHINE
 from tests.profiling import profiled, trainings
 
@@ -38,15 +37,15 @@ def trace(tmp_path_factory):
 def made(trace):
     """What is understood of it."""
     folder, ended = trace
-    found, failed = tools.read(str(folder))
+    found, failed = traces.read(str(folder))
     return gathered(
-        profiling.told_by(ended),
+        profile.told_by(ended),
         found,
         failed,
         here=MACHINE,
         training="short_epochs",
         recorded="2026-05-04T10:00:00+02:00",
-        xprof=tools.version(),
+        xprof=traces.version(),
     )
 
 
@@ -91,7 +90,7 @@ def test_a_machine_without_a_gpu_is_told_so(made):
 
 
 def test_what_was_really_traced_is_read_again_as_it_was(made, tmp_path):
-    assert saving.load(saving.save(made, tmp_path / "steps.json")) == made
+    assert profile.load(profile.save(made, tmp_path / "steps.json")) == made
 
 
 def test_a_loop_of_ones_own_is_traced_and_never_comes_to_its_end(tmp_path):
@@ -123,7 +122,7 @@ def test_a_training_that_cannot_be_traced_is_a_sentence(maker, why, tmp_path):
     ended = traced(maker, tmp_path)
     assert ended.notes[PROBLEM].startswith(why)
     with pytest.raises(RunError, match=why[:20]) as caught:
-        profiling.told_by(ended)
+        profile.told_by(ended)
     notes = getattr(caught.value, "__notes__", [])
     assert any('raise KeyError("lost")' in n for n in notes) is (why[13:19] == "raised")
 
@@ -131,7 +130,7 @@ def test_a_training_that_cannot_be_traced_is_a_sentence(maker, why, tmp_path):
 def test_a_training_that_hangs_is_told_what_to_do():
     ended = Ended({}, "timed-out", "gave no sign of life for 300 s and was ended")
     with pytest.raises(RunError, match=r"gave no sign .* give a longer timeout\.$"):
-        profiling.told_by(ended)
+        profile.told_by(ended)
 
 
 @pytest.mark.parametrize("steps", [0, 11, 2.0, True, "3"])
@@ -164,14 +163,14 @@ def scripted(monkeypatch, tmp_path):
         }
         return Ended({STEPPED: told})
 
-    failed = {tools.MEMORY: "xprof could not read this part of the trace: so."}
+    failed = {traces.MEMORY: "xprof could not read this part of the trace: so."}
     found = profiled.tables()
-    del found[tools.MEMORY]
-    found[tools.OPS] = "[]"
-    monkeypatch.setattr(profiling, "in_process", process)
-    monkeypatch.setattr(profiling.tools, "read", lambda folder: (found, failed))
-    monkeypatch.setattr(profiling, "machine", lambda: MACHINE)
-    monkeypatch.setattr(profiling, "launcher", lambda: _Warm())
+    del found[traces.MEMORY]
+    found[traces.OPS] = "[]"
+    monkeypatch.setattr(profile, "in_process", process)
+    monkeypatch.setattr(profile.tools, "read", lambda folder: (found, failed))
+    monkeypatch.setattr(profile, "machine", lambda: MACHINE)
+    monkeypatch.setattr(profile, "launcher", lambda: _Warm())
     # Where no other run holds the lock.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return folders

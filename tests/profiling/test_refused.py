@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.machine.record import Software
-from perfkit.profiling.refused import why_no_kernels
+from perfkit.profiling.traces import why_no_kernels
 from tests.findings.made import MACHINE
 
 REFUSED = (

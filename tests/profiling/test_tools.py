@@ -7,7 +7,7 @@ import pytest
 
 from perfkit.errors import MissingPartError
 from perfkit.measure.processes import Ended
-from perfkit.profiling import tools
+from perfkit.profiling import traces
 
 
 def scripted(breaks):
@@ -29,20 +29,21 @@ def scripted(breaks):
 
 def test_all_tables_come_from_one_process():
     process, asked = scripted({})
-    found, failed = tools.read("here", process)
-    assert set(found) == set(tools.TOOLS)
-    assert found[tools.OPS] == "framework_op_stats of here"
+    found, failed = traces.read("here", process)
+    assert set(found) == set(traces.TOOLS)
+    assert found[traces.OPS] == "framework_op_stats of here"
     assert failed == {}
     assert len(asked) == 1
 
 
 def test_a_table_that_ends_the_process_costs_no_other():
-    process, asked = scripted({tools.OPS: "was ended by SIGABRT.", tools.MEMORY: ""})
-    found, failed = tools.read("here", process)
-    assert set(found) == {tools.STEPS, tools.KERNELS}
+    process, asked = scripted({traces.OPS: "was ended by SIGABRT.", traces.MEMORY: ""})
+    found, failed = traces.read("here", process)
+    assert set(found) == {traces.STEPS, traces.KERNELS}
     assert failed == {
-        tools.OPS: "xprof could not read this part of the trace: was ended by SIGABRT.",
-        tools.MEMORY: "xprof could not read this part of the trace: gave nothing.",
+        traces.OPS: "xprof could not read this part of the trace: was ended by "
+        "SIGABRT.",
+        traces.MEMORY: "xprof could not read this part of the trace: gave nothing.",
     }
     assert len(asked) == 2
 
@@ -59,5 +60,5 @@ def test_without_xprof_the_command_that_brings_it_is_told(monkeypatch, pip, comm
     monkeypatch.setattr(importlib.util, "find_spec", there.get)
     monkeypatch.setattr(sys, "prefix", "/home/ada/perfkit/.venv")
     with pytest.raises(MissingPartError) as caught:
-        tools.version()
+        traces.version()
     assert str(caught.value).endswith(f"in this environment: {command}")

@@ -5,13 +5,13 @@ import json
 import pytest
 
 from perfkit.errors import BadFileError
-from perfkit.profiling import understood
+from perfkit.profiling import traces
 from tests.profiling import profiled
 
 
 def test_a_step_keeps_all_its_parts_in_seconds():
     text = json.dumps(profiled.steps_table((4.0, 1.0), (5.0, 1.5)))
-    first, second = understood.steps(text)
+    first, second = traces.steps(text)
     assert (first.name, second.name) == ("train 0", "train 1")
     assert first.parts == pytest.approx(
         {
@@ -30,13 +30,13 @@ def test_a_part_that_a_later_xprof_tells_is_kept_under_its_own_name():
     made[1] = profiled.table(
         [{"stepnum": "train 0", "sparseTimeMs": 2.0, "stepTimeMs": 2.0}]
     )
-    (step,) = understood.steps(json.dumps(made))
+    (step,) = traces.steps(json.dumps(made))
     assert step.parts == {"sparse": 0.002}
 
 
 def test_stages_come_with_the_dearest_first():
     text = json.dumps(profiled.steps_table((4.0, 1.0)))
-    stages = understood.stages(text)
+    stages = traces.stages(text)
     assert [stage.name for stage in stages] == ["Root::Map", "Iterator::Root"]
     assert stages[1].total_s == pytest.approx(0.003)
     assert stages[0].count == 320
@@ -49,7 +49,7 @@ def test_idle_time_is_no_operation():
         ("Host", "Dataset", "Iterator::Root", 20.0, 900.0, 600.0),
     )
     for tables in (made, made[:1]):
-        found = understood.ops(json.dumps(tables))
+        found = traces.ops(json.dumps(tables))
         assert [(op.name, op.device) for op in found] == [
             ("Iterator::Root", "host"),
             ("dense/MatMul", "device"),
@@ -59,7 +59,7 @@ def test_idle_time_is_no_operation():
 
 def test_a_kernel_tells_whether_it_uses_tensor_cores():
     made = profiled.kernels_table(("sgemm", 100.0, False), ("hgemm", 400.0, True))
-    first, second = understood.kernels(json.dumps(made))
+    first, second = traces.kernels(json.dumps(made))
     assert (first.name, first.tensor_cores, first.could_use_them) == (
         "hgemm",
         True,
@@ -70,25 +70,25 @@ def test_a_kernel_tells_whether_it_uses_tensor_cores():
 
 
 def test_a_trace_without_kernels_has_none():
-    assert understood.kernels(json.dumps(profiled.kernels_table())) == ()
+    assert traces.kernels(json.dumps(profiled.kernels_table())) == ()
 
 
 def test_memory_is_told_in_bytes_though_xprof_writes_texts():
     text = json.dumps(profiled.memory_table(GPU_0_bfc=353024))
-    (held,) = understood.memory(text)
+    (held,) = traces.memory(text)
     assert (held.allocator, held.peak, held.peak_ever) == ("GPU_0_bfc", 353024, 543744)
     assert held.capacity == 64 * 2**30
-    assert understood.memory(json.dumps(profiled.memory_table())) == ()
+    assert traces.memory(json.dumps(profiled.memory_table())) == ()
 
 
 @pytest.mark.parametrize(
     "read",
     [
-        understood.steps,
-        understood.stages,
-        understood.ops,
-        understood.kernels,
-        understood.memory,
+        traces.steps,
+        traces.stages,
+        traces.ops,
+        traces.kernels,
+        traces.memory,
     ],
 )
 @pytest.mark.parametrize(
@@ -113,6 +113,6 @@ def test_what_is_no_table_is_told_in_a_sentence(read, text):
 def test_what_the_profiler_warns_of_is_found():
     made = profiled.steps_table((4.0, 1.0))
     made[3] = profiled.table([{"severity": "ERROR", "message": "CUPTI was refused"}])
-    assert understood.warnings(json.dumps(made)) == ("CUPTI was refused",)
-    assert understood.warnings(json.dumps(profiled.steps_table((4.0, 1.0)))) == ()
-    assert understood.warnings("none") == ()
+    assert traces.warnings_of(json.dumps(made)) == ("CUPTI was refused",)
+    assert traces.warnings_of(json.dumps(profiled.steps_table((4.0, 1.0)))) == ()
+    assert traces.warnings_of("none") == ()

@@ -11,11 +11,9 @@ import perfkit
 from perfkit import cli
 from perfkit.displays import Display
 from perfkit.errors import BadParameterError, MissingPartError, RunError
-from perfkit.measure import events
-from perfkit.passports import reading
-from perfkit.recording import making
-from perfkit.recording.making import LADDER, TRAININGS, Making
-from perfkit.recording.passport import ready
+from perfkit.machines import passport, recording
+from perfkit.machines.recording import LADDER, TRAININGS, Making, ready
+from perfkit.measure import plan
 from tests.experiments import references
 from tests.findings import ladders, made
 from tests.findings.made import MACHINE
@@ -49,7 +47,7 @@ class Session:
                 raise event
             if event is signal.SIGINT:
                 signal.raise_signal(signal.SIGINT)
-                event = events.Progress(1.0, 2.0)
+                event = plan.Progress(1.0, 2.0)
             self.clock.now += self.each
             yield event
             if self.stopped:
@@ -74,7 +72,7 @@ def trained():
 
 
 SHORT = {"t": (0.0, 0.2, 0.4), "cpu_trial": (1.0, 1.5, None)}
-STEP = events.Progress(1.0, 2.0)
+STEP = plan.Progress(1.0, 2.0)
 
 
 @pytest.fixture
@@ -82,8 +80,8 @@ def machine(monkeypatch):
     """A machine on which every run does what its script says."""
     clock = Clock()
     scripts = {
-        LADDER: Session(clock, climbed(), events.TrialStarted("a", 1, 0.5), STEP),
-        TRAININGS: Session(clock, trained(), events.TrialStarted("a", 1, 0.5), STEP),
+        LADDER: Session(clock, climbed(), plan.TrialStarted("a", 1, 0.5), STEP),
+        TRAININGS: Session(clock, trained(), plan.TrialStarted("a", 1, 0.5), STEP),
     }
     asked = {}
 
@@ -94,7 +92,7 @@ def machine(monkeypatch):
             raise found
         return found
 
-    monkeypatch.setattr(making.running, "open_session", open_session)
+    monkeypatch.setattr(recording.running, "open_session", open_session)
     monkeypatch.setattr("perfkit.machine.collect.machine", lambda: MACHINE)
     return clock, scripts, asked
 
@@ -117,7 +115,7 @@ def test_a_passport_holds_what_both_measurements_found(machine, tmp_path):
     assert found.visits.keys() == {LADDER, TRAININGS}
     assert not found.unfinished
     assert not found.stopped
-    assert reading.load(path).trainings == reading.load(found.path).trainings
+    assert passport.load(path).trainings == passport.load(found.path).trainings
 
 
 def test_both_measurements_lie_on_one_clock(machine):
@@ -162,7 +160,7 @@ def test_a_measurement_that_takes_too_long_is_ended(machine):
 
 def test_waiting_for_another_run_is_not_in_the_budget(machine):
     clock, scripts, asked = machine
-    waiting = events.Preparing("Waiting until another run has ended")
+    waiting = plan.Preparing("Waiting until another run has ended")
     scripts[LADDER] = Session(clock, climbed(), *[waiting] * 500, STEP)
     record(machine)
     assert not scripts[LADDER].stopped
@@ -175,7 +173,7 @@ def test_an_interrupt_keeps_what_was_measured(machine, tmp_path):
     found = record(machine, tmp_path / "a.json").passport()
     assert scripts[LADDER].stopped
     assert TRAININGS not in asked
-    kept = reading.load(tmp_path / "a.json")
+    kept = passport.load(tmp_path / "a.json")
     assert kept.stopped
     assert [r.rate for r in kept.rungs] == pytest.approx(
         [r.rate for r in found.rungs], rel=1e-5
@@ -197,7 +195,7 @@ def test_one_that_is_broken_off_has_left_what_was_measured(machine, tmp_path):
     scripts[TRAININGS].events = broken_off
     with pytest.raises(SystemExit):
         record(machine, tmp_path / "a.json")
-    kept = reading.load(tmp_path / "a.json")
+    kept = passport.load(tmp_path / "a.json")
     assert kept.unfinished
     assert kept.rungs
     assert not kept.trainings
@@ -247,7 +245,7 @@ def test_no_name_and_no_path_of_this_machine_is_in_the_file(tmp_path, monkeypatc
     clock = Clock()
     scripts = {LADDER: climbed(), TRAININGS: trained()}
     monkeypatch.setattr(
-        making.running,
+        recording.running,
         "open_session",
         lambda e, _: Session(clock, scripts[e.name], RunError(f"Gone: {HOME}/y")),
     )

@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.edits.text import Text, nodes_in
 from perfkit.diagnosis.hints.code import Code
-from perfkit.diagnosis.hints.known import UNSEEN
-from perfkit.diagnosis.hints.models import is_model
-from perfkit.diagnosis.hints.names import Function, called, dotted, own
+from perfkit.diagnosis.hints.names import (
+    UNSEEN,
+    Function,
+    called,
+    dotted,
+    is_model,
+    own,
+)
 from perfkit.diagnosis.script_code import fit_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perfkit.diagnosis.hints.known import Chain
+    from perfkit.diagnosis.hints.names import Chain
 
 # Of Keras 3, in the order in which fit takes them without their names.
 FIT_ARGUMENTS = (

@@ -22,8 +22,7 @@ from perfkit.diagnosis.edits.places import (
     value_at,
 )
 from perfkit.diagnosis.edits.text import Splice
-from perfkit.diagnosis.hints.known import UNSEEN
-from perfkit.diagnosis.hints.names import called, dotted, keyword
+from perfkit.diagnosis.hints.names import UNSEEN, called, dotted, keyword
 
 T = TypeVar("T")
 Row = Callable[[Places, re.Match[str]], Iterator[Splice]]

@@ -11,18 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import script, script_code
-from perfkit.diagnosis.hints import (
-    callbacks,
-    loops,
-    mapping,
-    options,
-    python_input,
-    settings,
-    stages,
-    steps,
-    sweeps,
-    timing,
-)
+from perfkit.diagnosis.hints import mapping, options, stages, steps
 from perfkit.diagnosis.hints.code import Code
 from perfkit.diagnosis.hints.source import UNREADABLE, source_of
 from perfkit.findings.diagnosis import Hint
@@ -35,16 +24,16 @@ if TYPE_CHECKING:
 
 # What each kind of hint is about: the causes that are tried first where it found some.
 _KINDS: dict[Callable[[Code], Iterator[Hinted]], tuple[str, ...]] = {
-    stages.hinted: ("serial-map", "no-cache", "no-prefetch", "late-shuffle"),
-    mapping.hinted: ("python-input", "per-example-map"),
-    python_input.hinted: ("python-input",),
-    options.hinted: ("eager", "debugging", "threads", "determinism"),
-    callbacks.hinted: ("callback",),
-    loops.hinted: ("retracing",),
-    steps.hinted: ("eager", "retracing"),
-    sweeps.hinted: (),
-    settings.hinted: (),
-    timing.hinted: (),
+    stages.staged: ("serial-map", "no-cache", "no-prefetch", "late-shuffle"),
+    mapping.mapped: ("python-input", "per-example-map"),
+    mapping.python_input: ("python-input",),
+    options.options: ("eager", "debugging", "threads", "determinism"),
+    options.callbacks: ("callback",),
+    steps.loops: ("retracing",),
+    steps.steps: ("eager", "retracing"),
+    steps.sweeps: (),
+    options.settings: (),
+    steps.timing: (),
 }
 # More than a reader reads, and more of a line than a report shows.
 _MOST, _WIDEST = 30, 160

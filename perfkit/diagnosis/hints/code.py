@@ -7,25 +7,257 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from perfkit.diagnosis.hints.chains import Chains
 from perfkit.diagnosis.hints.names import (
+    UNSEEN,
     Definition,
     Function,
     Names,
+    Stage,
+    asked,
+    bind,
     called,
+    common,
     dotted,
+    either,
     keyword,
+    one_of,
     own,
     parameters,
+    reached,
 )
-from perfkit.diagnosis.hints.reach import asked, reached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from perfkit.diagnosis.hints.names import Chain, Known, Value
+
+
+SOURCES = {
+    *("from_tensor_slices", "from_tensors", "from_generator", "list_files"),
+    *("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "CsvDataset"),
+    "image_dataset_from_directory",
+}
+_STAGES = {
+    *("map", "batch", "padded_batch", "ragged_batch", "shuffle", "repeat", "cache"),
+    *("prefetch", "take", "skip", "filter", "interleave", "flat_map", "with_options"),
+    *("apply", "shard", "unbatch", "concatenate", "window", "rebatch", "snapshot"),
+    *("bucket_by_sequence_length", "ignore_errors", "enumerate"),
+}
+_ARGUMENTS = {
+    *("map_func", "num_parallel_calls", "deterministic", "name", "synchronous", None),
+    *("use_unbounded_threadpool", "batch_size", "drop_remainder", "padded_shapes"),
+    *("padding_values", "buffer_size", "seed", "reshuffle_each_iteration", "count"),
+    *("filename", "predicate", "cycle_length", "block_length", "options", "index"),
+    *("transformation_func", "num_shards", "row_splits_dtype", "size", "shift", "path"),
+    *("stride", "element_length_func", "bucket_boundaries", "bucket_batch_sizes"),
+    *("start", "dataset", "log_warning", "pad_to_bucket_boundary", "no_padding"),
+}
+# A pipeline is handed through these.
+_THROUGH = {"steps", "enumerate", "iter", "zip", "as_numpy_iterator", "list", "tqdm"}
+_CHAINS_DEEPEST, _MOST, _LONGEST = 6, 3000, 60
+
+
+class Chains:
+    """The pipelines that a code makes, by following it from top to bottom.
+
+    Attributes:
+        made: Each of them as far as it gets; none is the beginning of another.
+        trained: Those that ``fit`` is given, a loop goes through, or the function asked
+            for returns.
+        fitted: The pipeline that each call of ``fit`` is given, as far as that is the
+            same whenever it runs.
+        returned: What the function asked for returns.
+        listed: Calls of ``list`` with the pipeline that each is given.
+    """
+
+    def __init__(self, code: Code) -> None:
+        self._code, self._deep, self._left = code, 0, _MOST
+        self._seen: dict[Chain, None] = {}
+        self._used: dict[Chain, None] = {}
+        self._run: set[ast.AST] = set()
+        self._begun: set[Chain] = set()
+        self._stages: dict[ast.Call, Stage] = {}
+        self.fitted: dict[ast.Call, Value] = {}
+        self.returned: Value = None
+        self.listed: dict[ast.Call, Chain] = {}
+        known: Known = {}
+        self._block(code.tree.body, known)
+        if isinstance(code.asked, Function):
+            self.returned = self._called(code.asked, None, known)
+            self._use(self.returned)
+        for function in code.functions:
+            if function not in self._run:
+                self._called(function, None, known)
+        self.made = tuple(one for one in self._seen if one not in self._begun)
+        self.trained = tuple(self._used)
+
+    def _use(self, value: Value) -> None:
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, tuple):
+                self._used[one] = None
+
+    def _block(self, body: Sequence[ast.stmt], known: Known) -> Value:
+        """Follow statements; what they return."""
+        returned: Value = None
+        for statement in body:
+            if isinstance(statement, Definition):
+                continue
+            returned = one_of(returned, self._statement(statement, known))
+        return returned
+
+    def _statement(self, statement: ast.stmt, known: Known) -> Value:
+        if isinstance(statement, ast.Return):
+            return self._value(statement.value, known)
+        if isinstance(statement, ast.Assign):
+            value = self._value(statement.value, known)
+            for target in statement.targets:
+                bind(target, value, known)
+            return None
+        if isinstance(statement, ast.If):
+            return self._branches(statement, known)
+        if isinstance(statement, ast.For):
+            self._use(self._value(statement.iter, known))
+        return self._inside(statement, known)
+
+    def _inside(self, statement: ast.stmt, known: Known) -> Value:
+        """Follow a loop's or a block's body; what it binds may also not be bound."""
+        before, returned = dict(known), None
+        for field in ("body", "handlers", "orelse", "finalbody"):
+            for part in getattr(statement, field, []):
+                body = part.body if isinstance(part, ast.ExceptHandler) else [part]
+                returned = one_of(returned, self._block(body, known))
+        if isinstance(statement, ast.For | ast.While):
+            known.update(either(before, known))
+        for child in ast.iter_child_nodes(statement):
+            if isinstance(child, ast.expr):
+                self._value(child, known)
+        return returned
+
+    def _branches(self, statement: ast.If, known: Known) -> Value:
+        always = self._truth(statement.test)
+        if always is not None:
+            return self._block(statement.body if always else statement.orelse, known)
+        other = dict(known)
+        first = self._block(statement.body, known)
+        second = self._block(statement.orelse, other)
+        known.update(either(other, known))
+        return one_of(first, second)
+
+    def _truth(self, test: ast.expr) -> bool | None:
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            inner = self._truth(test.operand)
+            return None if inner is None else not inner
+        found = self._code.constant(test) if isinstance(test, ast.Name) else None
+        return bool(found.value) if found else None
+
+    def _value(self, node: ast.AST | None, known: Known) -> Value:
+        if isinstance(node, ast.Name):
+            return known.get(node.id)
+        if isinstance(node, ast.Call):
+            return self._call(node, known)
+        if isinstance(node, ast.Tuple):
+            return [self._value(one, known) for one in node.elts]
+        if isinstance(node, ast.IfExp):
+            return self._choice(node, known)
+        for child in ast.iter_child_nodes(node) if node else ():
+            if isinstance(child, ast.expr | ast.comprehension) and not _later(child):
+                self._value(child, known)
+        return None
+
+    def _choice(self, node: ast.IfExp, known: Known) -> Value:
+        always = self._truth(node.test)
+        both = [self._value(one, known) for one in (node.body, node.orelse)]
+        if always is not None:
+            return both[0] if always else both[1]
+        return common(*both)
+
+    def _call(self, node: ast.Call, known: Known) -> Value:
+        name, function = called(node), node.func
+        given = [self._value(one, known) for one in node.args]
+        named = {one.arg: self._value(one.value, known) for one in node.keywords}
+        if name in SOURCES and _is_source(function):
+            return self._made((), name, node)
+        if isinstance(function, ast.Attribute):
+            before = self._value(function.value, known)
+            if name in _STAGES and _is_stage(node):
+                start = before if isinstance(before, tuple) else (UNSEEN,)
+                return self._made(start, name, node)
+            if name == "as_numpy_iterator":
+                return before
+        if name == "fit" and (given or "x" in named):
+            data = given[0] if given else named["x"]
+            self._use(data)
+            self.fitted[node] = common(self.fitted.get(node, data), data)
+        if name in _THROUGH and given:
+            if name == "list" and isinstance(given[0], tuple):
+                self.listed[node] = given[0]
+            return given[0]
+        defined = self._code.resolve(function)
+        return self._called(defined, node, known) if is_named(defined) else None
+
+    def _made(self, start: Chain, name: str, call: ast.Call) -> Chain:
+        """A pipeline with one more stage, the same whenever it is met."""
+        stage = self._stages.setdefault(call, Stage(name, call))
+        self._begun.add(start)
+        if len(start) > _LONGEST:
+            start = (UNSEEN, *start[-_LONGEST // 2 :])
+        self._seen[(*start, stage)] = None
+        return (*start, stage)
+
+    def _called(
+        self, function: ast.AST | None, call: ast.Call | None, known: Known
+    ) -> Value:
+        """Follow a function; what it returns."""
+        self._left -= 1
+        if (
+            not isinstance(function, Function)
+            or self._deep > _CHAINS_DEEPEST
+            or self._left < 0
+        ):
+            return None
+        self._run.add(function)
+        inside = dict(known)
+        for place, one in enumerate(parameters(function)):
+            given = keyword(call, one.arg, place) if call else None
+            inside[one.arg] = self._value(given, known)
+        self._deep += 1
+        body = function.body
+        returned = (
+            self._value(body, inside)
+            if isinstance(body, ast.expr)
+            else self._block(body, inside)
+        )
+        self._deep -= 1
+        return returned
+
+
+def is_named(node: ast.AST | None) -> bool:
+    """Whether it is a function with a name."""
+    return isinstance(node, ast.FunctionDef)
+
+
+def _is_source(function: ast.expr) -> bool:
+    """Whether the name of a source is one of TensorFlow's classes or of its methods."""
+    of = dotted(getattr(function, "value", function))
+    return (
+        called(function)[0].isupper() or "Dataset" in of or "." not in dotted(function)
+    )
+
+
+def _is_stage(call: ast.Call) -> bool:
+    """Whether a method has a stage's arguments; others have a map or a batch too."""
+    foreign = dotted(call.func).startswith(("np.", "os.", "itertools."))
+    return not foreign and all(one.arg in _ARGUMENTS for one in call.keywords)
+
+
+def _later(node: ast.AST) -> bool:
+    """Whether it does not run where it stands."""
+    return isinstance(node, ast.Lambda)
+
 
 Hinted = tuple[ast.AST, str]
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
-_DEEPEST = 8
+_CODE_DEEPEST = 8
 _TF_FUNCTION = ("tf.function", "tensorflow.function")
 _PER_BATCH = {
     *("on_batch_begin", "on_batch_end"),
@@ -109,7 +341,7 @@ class Code:
 
         A parameter stands for what the one call of its function gives.
         """
-        if not isinstance(node, ast.Name) or deep > _DEEPEST:
+        if not isinstance(node, ast.Name) or deep > _CODE_DEEPEST:
             return node
         bound = self.names.lookup(node)
         if len(bound) != 1:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict, deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from perfkit.diagnosis.hints.code import Code
+
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -146,3 +150,130 @@ def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST]]:
 def _hidden(target: ast.AST, node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     names = (one for one in ast.walk(target) if isinstance(one, ast.Name))
     yield from ((one.id, node) for one in names if isinstance(one.ctx, ast.Store))
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A call that makes a stage; ``"?"`` without one for what cannot be seen."""
+
+    name: str
+    call: ast.Call | None = None
+
+
+Chain = tuple[Stage, ...]
+# What an expression gives: a pipeline, several things at once, or neither.
+Value = Chain | list["Value"] | None
+Known = dict[str, "Value"]
+UNSEEN = Stage("?")
+
+
+def bind(target: ast.expr, value: Value, known: Known) -> None:
+    """Give names their values, a tuple of names one each."""
+    if isinstance(target, ast.Name):
+        known[target.id] = value
+    elif isinstance(target, ast.Tuple | ast.List):
+        values: Iterable[Value] = value if isinstance(value, list) else ()
+        padded = [*values, *[None] * len(target.elts)]
+        for one, its in zip(target.elts, padded, strict=False):
+            bind(one, its, known)
+
+
+def either(one: Known, other: Known) -> Known:
+    """What is known after either of two ways."""
+    return {name: common(one.get(name), other.get(name)) for name in one | other}
+
+
+def one_of(one: Value, other: Value) -> Value:
+    """What is sure of two values where either may be returned."""
+    return common(one, other) if one and other else one or other
+
+
+def common(one: Value, other: Value) -> Value:
+    """The stages that two pipelines share, and then what cannot be seen."""
+    if one == other:
+        return one
+    if not isinstance(one, tuple) or not isinstance(other, tuple):
+        return None
+    same = 0
+    while one[same : same + 1] == other[same : same + 1] != ():
+        same += 1
+    return (*one[:same], UNSEEN)
+
+
+def asked(tree: ast.Module, name: str, line: int) -> ast.AST | None:
+    """The definition of a name: the one that begins in a line, or the last outermost.
+
+    Args:
+        tree: All of the code.
+        name: Of the function.
+        line: Where it begins, with its decorators; 0 for the last outside of all.
+    """
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, Definition) and node.name == name
+        if (_first_line(node) == line if line else node in tree.body)
+    ]
+    return found[-1] if found else None
+
+
+def reached(tree: ast.Module, names: Names, first: ast.AST | None) -> Iterator[ast.AST]:
+    """What stands outside of definitions, the one asked for, and all that they name."""
+    waiting = [
+        node
+        for node in tree.body
+        if not isinstance(node, Definition) and not _is_main(node)
+    ]
+    found: list[ast.AST] = [*waiting, *([first] if first else [])]
+    seen: set[ast.AST] = set()
+    while found:
+        for node in ast.walk(found.pop()):
+            if node not in seen:
+                seen.add(node)
+                yield node
+                found += _defined(names, node)
+
+
+def _defined(names: Names, node: ast.AST) -> list[ast.AST]:
+    if not isinstance(node, ast.Name):
+        return []
+    return [one for one in names.lookup(node) if isinstance(one, Definition)]
+
+
+def _first_line(node: Definition) -> int:
+    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
+
+
+def _is_main(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+
+
+MAKES = {"Sequential", "Model", "load_model", "clone_model"}
+
+
+def is_model(code: Code, node: ast.AST) -> bool:
+    """Whether a name was given a model, or is called one and was given nothing else."""
+    name = dotted(node)
+    found = code.resolve(node)
+    if isinstance(found, ast.Call):
+        return makes_model(code, found)
+    return found is None and name.split(".")[-1].lower() in ("model", "net", "network")
+
+
+def makes_model(code: Code, call: ast.Call) -> bool:
+    """Whether a call makes a model, by itself or in a function of the same file."""
+    if called(call) in MAKES:
+        return True
+    function = code.resolve(call.func) if isinstance(call.func, ast.Name) else None
+    if not isinstance(function, ast.FunctionDef):
+        return False
+    return any(
+        _returns_model(code, one)
+        for one in ast.walk(function)
+        if isinstance(one, ast.Return)
+    )
+
+
+def _returns_model(code: Code, node: ast.Return) -> bool:
+    found = code.resolve(node.value)
+    return isinstance(found, ast.Call) and called(found) in MAKES

@@ -2,22 +2,176 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from perfkit.diagnosis.pipeline import sizes
-from perfkit.diagnosis.pipeline.cache_point import CachePoint, cache_point
-from perfkit.diagnosis.pipeline.chain import beneath, chain, kind
-from perfkit.diagnosis.pipeline.narrowing import narrows
+from perfkit.diagnosis.pipeline.chain import Stage, beneath, chain, kind, stage
 from perfkit.diagnosis.pipeline.padding import too_far
-from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
-from perfkit.diagnosis.pipeline.stages import Stage, stage
+from perfkit.diagnosis.pipeline.rebuilding import (
+    CachePoint,
+    again,
+    cache_point,
+    rebuilt,
+)
 from perfkit.diagnosis.pipeline.vectorising import for_batches
 from perfkit.diagnosis.settings import other_than_cores
+from perfkit.experiments.shared import anatomy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from perfkit.diagnosis.training import Training
+
+
+_LOOKED_AT = 8
+# Around each record: its length and two checksums.
+_FRAME = 16
+
+
+def element_bytes(dataset: Any) -> int:
+    """Bytes of an element, from the first few; 0 where there is none."""
+    import tensorflow as tf
+
+    sizes = [
+        sum(_bytes(part) for part in tf.nest.flatten(element, expand_composites=True))
+        for element in dataset.take(_LOOKED_AT)
+    ]
+    return sum(sizes) // len(sizes) if sizes else 0
+
+
+def records(source: Any) -> int | None:
+    """How many records a reader of files gives, about; None where nobody can tell."""
+    names = getattr(source, "_filenames", None)
+    if names is None or getattr(source, "_compression_type", None):
+        return None
+    each = element_bytes(source)
+    if type(source).__name__ == "TFRecordDatasetV2":
+        each += _FRAME
+    try:
+        whole = sum(os.stat(name).st_size for name in _names(names))
+    except OSError:
+        return None
+    return whole // each if each else None
+
+
+def _names(dataset: Any) -> Iterable[bytes]:
+    return (name.numpy() for name in dataset)
+
+
+def _bytes(part: Any) -> int:
+    import tensorflow as tf
+
+    if part.dtype == tf.string:
+        return int(tf.reduce_sum(tf.strings.length(part)))
+    return int(tf.size(part)) * int(part.dtype.size)
+
+
+_SLICES = "_TensorSliceDataset"
+
+
+def narrows(dataset: Any) -> bool:
+    """Whether a pipeline begins with float64, and its stages take float32 as well."""
+    import tensorflow as tf
+
+    source = chain(dataset)[0]
+    if type(source).__name__ != _SLICES:
+        return False
+    if all(part.dtype != tf.float64 for part in tf.nest.flatten(source.element_spec)):
+        return False
+    try:
+        return len(list(narrowed(dataset).take(1))) == 1
+    except Exception:
+        # A function of the user's own may name float64, and refuse anything else.
+        return False
+
+
+def narrowed(dataset: Any) -> Any:
+    """The pipeline with what is float64 at its source cast once."""
+    import tensorflow as tf
+
+    def change(place: int, stage: Any, before: Any) -> Any:
+        if before is not None or type(stage).__name__ != _SLICES:
+            return again(stage, before)
+        parts = [
+            tf.cast(part, tf.float32) if part.dtype == tf.float64 else part
+            for part in stage._tensors
+        ]
+        packed = tf.nest.pack_sequence_as(stage.element_spec, parts)
+        return tf.data.Dataset.from_tensor_slices(packed)
+
+    return rebuilt(dataset, change)
+
+
+def live_plan() -> dict[str, Any]:
+    """Describe the iterator that has given most; see ``workloads.anatomy.plan``.
+
+    Returns:
+        The plan, with ``"limits"``: the name of the stage that has the largest share
+        of the work. ``{"missing": a sentence}`` where nothing of the kind is running.
+    """
+    plans = [anatomy.plan(iterator) for iterator in _iterators()]
+    found = [plan for plan in plans if plan.get("stages")]
+    if found:
+        most = max(found, key=lambda plan: int(plan["stages"][-1]["elements"]))
+        return limited(most)
+    return plans[0] if plans else {"missing": "No tf.data pipeline is running here."}
+
+
+def limited(plan: dict[str, Any]) -> dict[str, Any]:
+    """The plan with the name of the stage that has most of its work."""
+    busiest = anatomy.busiest(plan)
+    return plan | {"limits": busiest["name"] if busiest else ""}
+
+
+def kinds(plan: dict[str, Any]) -> list[str]:
+    """TensorFlow's names of a plan's stages, the source first."""
+    return [stage["kind"] for stage in plan.get("stages", ())]
+
+
+def _iterators() -> list[Any]:
+    # Keras keeps its iterator to itself; whoever is alive is known to the collector.
+    import tensorflow as tf
+
+    return [found for found in gc.get_objects() if _is_one(found, tf.data.Iterator)]
+
+
+def _is_one(found: Any, kind: type) -> bool:
+    # isinstance() would ask the object for its class, which wakes lazy modules.
+    return issubclass(type(found), kind)
+
+
+_LONGEST_S = 1.0
+_SOURCES_GONE = ("Shuffle", "ShuffleV3", "ShuffleAndRepeat")
+
+
+def tells_too_little(plan: dict[str, Any]) -> bool:
+    """Whether a plan begins behind a shuffle."""
+    stages = plan.get("stages") or [{"kind": ""}]
+    return str(stages[0]["kind"]).startswith(_SOURCES_GONE)
+
+
+def driven_plan(dataset: Any) -> dict[str, Any]:
+    """The plan of the same pipeline without its shuffles, run for a second at most.
+
+    Returns:
+        As ``workloads.anatomy.plan``, with ``"without": "shuffle"``.
+    """
+    straight = rebuilt(dataset, _without_shuffle)
+    iterator, began = iter(straight), time.perf_counter()
+    for _ in iterator:
+        if time.perf_counter() - began > _LONGEST_S:
+            break
+    return limited(anatomy.plan(iterator)) | {"without": "shuffle"}
+
+
+def _without_shuffle(place: int, stage: Any, before: Any) -> Any:
+    if type(stage).__name__ == "_ShuffleDataset" and before is not None:
+        return before
+    return again(stage, before)
 
 
 def pipeline_facts(training: Training) -> dict[str, Any]:
@@ -114,14 +268,14 @@ def _cache(dataset: Any, objects: list[Any], point: CachePoint | str) -> dict[st
     )
     count = int(before.cardinality())
     if count < 0 and all(_one_to_one(one) for one in objects[1 : point.after + 1]):
-        count = sizes.records(objects[0]) or -1
+        count = records(objects[0]) or -1
     place = {"after": point.after, "moved": list(point.moved)}
     if count < 0:
         why = "nobody can tell how many elements there are, and whether they fit"
         return {"cache": place, "bytes": None, "why": why}
     return {
         "cache": place,
-        "bytes": count * sizes.element_bytes(before),
+        "bytes": count * element_bytes(before),
         "why": "",
     }
 

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfkit.diagnosis.pipeline.chain import chain, functions, kind
-from perfkit.diagnosis.pipeline.operations import branches
+from perfkit.diagnosis.pipeline.chain import branches, chain, functions, kind, stage
 from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
-from perfkit.diagnosis.pipeline.stages import stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

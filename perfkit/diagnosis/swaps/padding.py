@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import rows
-from perfkit.diagnosis.pipeline import trimming
+from perfkit.diagnosis import validation
+from perfkit.diagnosis.pipeline import padding
 from perfkit.diagnosis.pipeline.padding import PADS, in_buckets, to_longest
 from perfkit.diagnosis.swap import Swap, Untested
 
@@ -82,13 +82,13 @@ def _padded_before(facts: Facts) -> Iterator[Swap | Untested]:
 def cut_to_longest(training: Training, *, known: dict[str, Any]) -> None:
     """Cut each batch to the longest of its texts."""
     batches, _ = _batches(training)
-    training.replace_data(trimming.to_longest(batches, known))
+    training.replace_data(padding.cut_to_longest(batches, known))
 
 
 def cut_by_length(training: Training, *, known: dict[str, Any]) -> None:
     """Put texts of similar length into a batch, and cut it to the longest of them."""
     batches, size = _batches(training)
-    training.replace_data(trimming.in_buckets(batches, known, size))
+    training.replace_data(padding.cut_in_buckets(batches, known, size))
 
 
 def _batches(training: Training) -> tuple[Any, int]:
@@ -99,8 +99,8 @@ def _batches(training: Training) -> tuple[Any, int]:
         return training.data, examples_in(next(iter(training.data)))
     size = int(training.arguments["batch_size"])
     share = float(training.arguments.get("validation_split") or 0)
-    trained, _ = rows.parted(training.data, share)
-    return trimming.batches(trained, size), size
+    trained, _ = validation.parted(training.data, share)
+    return padding.batches(trained, size), size
 
 
 def pad_to_longest(training: Training) -> None:

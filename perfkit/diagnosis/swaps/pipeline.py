@@ -6,20 +6,43 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.diagnosis.pipeline.cache_point import CachePoint, cache_point
-from perfkit.diagnosis.pipeline.chain import chain
-from perfkit.diagnosis.pipeline.keeping import Worth, kept_after
-from perfkit.diagnosis.pipeline.rebuilding import again, parallel, rebuilt
-from perfkit.diagnosis.pipeline.stages import stage
+from perfkit.diagnosis.pipeline.chain import chain, kind, stage
+from perfkit.diagnosis.pipeline.files import from_memory
+from perfkit.diagnosis.pipeline.rebuilding import (
+    CachePoint,
+    Worth,
+    again,
+    cache_point,
+    kept_after,
+    parallel,
+    rebuilt,
+)
+from perfkit.diagnosis.pipeline.vectorising import batch_first
 from perfkit.diagnosis.swap import Swap, Untested
-from perfkit.diagnosis.swaps.pipeline_steps import worth_of
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
+from perfkit.diagnosis.trial import epochs_for, loop_epochs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.training import Training
+
+
+# Where no epoch has an end that anybody knows, so many seconds' worth.
+_WORTH_S = 0.5
+_FEWEST, _MOST = 4, 256
+
+
+def worth_of(facts: Facts) -> Worth:
+    """As many steps as an epoch of a trial has."""
+    epochs = loop_epochs(facts) if facts.loop else epochs_for(facts)
+    known = epochs.trial_steps or epochs.steps
+    if known:
+        return Worth(known, facts.steps)
+    seconds = facts.step_s or _WORTH_S
+    return Worth(min(_MOST, max(_FEWEST, round(_WORTH_S / seconds))))
+
 
 _CAUSES = (
     *("serial-map", "slow-read", "python-input", "no-cache", "no-prefetch"),
@@ -191,3 +214,159 @@ def _counted(serial: list[dict[str, Any]]) -> str:
 
 def _fix(kind: str) -> str:
     return f".{kind}(..., num_parallel_calls=tf.data.AUTOTUNE)"
+
+
+_LATE = "late-shuffle"
+# Stages that give an element for each that they are given.
+_ONE_TO_ONE = ("map", "prefetch", "options")
+# A trial's epochs are short: of a longer buffer that holds less than all they would
+# see it filled, and never emptied without new work.
+_SMALL_SHARE = 0.1
+
+
+def per_example(facts: Facts) -> Iterator[Swap]:
+    """Maps that do the same to a batch at once, called for each batch."""
+    names = facts.pipeline.get("for batches") or []
+    if not names:
+        return
+    named = " and ".join(f"`{n}`" if n else "A function" for n in reversed(names))
+    calls = "".join(f".map({name or '...'})" for name in reversed(names))
+    yield Swap(
+        name="batch before map",
+        cause="per-example-map",
+        kind="defect",
+        changes=f"{named} is called for each batch instead of each example; for the "
+        "first examples the result is the same.",
+        fix=f".batch(...){calls} instead of {calls}.batch(...): the function then "
+        "works on a whole batch",
+        apply=functools.partial(map_batches, count=len(names)),
+        after=CEILING,
+    )
+
+
+def late_shuffle(facts: Facts) -> Iterator[Swap | Untested]:
+    """A shuffle in front of the maps whose results it holds."""
+    stages = facts.pipeline.get("stages", [])
+    place = late(stages)
+    if place is None:
+        return
+    before = stages[place - 1]
+    size, count = stages[place]["arguments"]["buffer_size"], before["elements"]
+    if count is None or (_SMALL_SHARE * count < size < count):
+        why = "a short epoch does not show how long its buffer takes to fill and empty"
+        yield Untested(_LATE, why)
+        return
+    if count < 0:
+        yield Untested(_LATE, "data without an end fill the buffer once")
+        return
+    yield Swap(
+        name="shuffle before map",
+        cause=_LATE,
+        kind="defect",
+        changes=f"The shuffle of {min(size, count)} elements is filled with what the "
+        "map is given, so that each epoch begins before all of that is mapped.",
+        fix=f".shuffle({size}) before .map(...), not behind it: the buffer fills at "
+        "once, and holds less",
+        apply=shuffle_first,
+        after=CEILING,
+        own_pauses=True,
+    )
+
+
+def late(stages: Sequence[dict[str, Any]]) -> int | None:
+    """The place of the first shuffle that follows a map; None where none does."""
+    for place in range(1, len(stages)):
+        if stages[place]["kind"] == "shuffle":
+            leading = stages[_first(stages, place) : place]
+            if any(one["kind"] == "map" for one in leading):
+                return place
+    return None
+
+
+def _first(stages: Sequence[dict[str, Any]], place: int) -> int:
+    """The first place of the stages before it that give element for element."""
+    first = place
+    while first > 1 and stages[first - 1]["kind"] in _ONE_TO_ONE:
+        first -= 1
+    return first
+
+
+def map_batches(training: Training, *, count: int) -> None:
+    """Put the last maps in front of the batch behind it."""
+    training.data = batch_first(training.data, count)
+
+
+def shuffle_first(training: Training) -> None:
+    """Put the first shuffle that follows maps in front of them."""
+    objects = chain(training.data)
+    stages = [{"kind": kind(one)} for one in objects]
+    place = late(stages)
+    if place is None:
+        return
+    first = _first(stages, place)
+
+    def change(at: int, one: Any, before: Any) -> Any:
+        if at == first:
+            return again(one, again(objects[place], before))
+        return before if at == place else again(one, before)
+
+    training.data = rebuilt(training.data, change)
+
+
+_FIXES = {
+    True: "Read more at a time (leave buffer_size to TensorFlow, read several files "
+    "with num_parallel_reads=tf.data.AUTOTUNE), or put .cache() behind the reader "
+    "where the records fit in memory",
+    False: "Put many examples into each file (TFRecord), or copy the files to a disk "
+    "that is quicker; a second epoch reads what fits in memory from there",
+}
+
+
+def slow_read(facts: Facts) -> Iterator[Swap | Untested]:
+    """Records kept behind their reader, or files copied into memory."""
+    stages = facts.pipeline.get("stages", [])
+    if not facts.pipeline.get("reads"):
+        return
+    place = reader(stages)
+    if place is None:
+        yield Untested(
+            "slow-read", "what reads the files also works on them, in one stage"
+        )
+        return
+    records = stages[place]["records"]
+    what = "The records" if records else "The files"
+    yield Swap(
+        name="read from memory",
+        cause="slow-read",
+        kind="defect",
+        changes=f"{what} come out of memory; all that is done to them stays.",
+        fix=_FIXES[records],
+        apply=functools.partial(read_from_memory, worth=worth_of(facts)),
+        after=CEILING,
+        # A cache behind the work keeps the reading away, too.
+        combines=facts.pipeline["cache"] is None,
+    )
+
+
+def reader(stages: Sequence[dict[str, Any]]) -> int | None:
+    """The place of what can be read from memory; None where there is none."""
+    for place, one in enumerate(stages):
+        if one["records"]:
+            return place
+        if one["reads"]:
+            named = place > 0 and stages[place - 1]["texts"]
+            return place if named and one["kind"] == "map" else None
+    return None
+
+
+def read_from_memory(training: Training, *, worth: Worth) -> None:
+    """Give the same bytes out of memory, as far as ``worth`` goes."""
+    objects = chain(training.data)
+    stages = [stage(one, source=not at).as_facts() for at, one in enumerate(objects)]
+    place = reader(stages)
+    if place is None:
+        return
+    if stages[place]["records"]:
+        training.data = kept_after(training.data, place, worth)
+    else:
+        training.data = from_memory(training.data, place, worth)

@@ -7,14 +7,19 @@ import itertools
 import os
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis.pipeline.chain import chain
-from perfkit.diagnosis.pipeline.keeping import Worth, kept, kept_after, per_step
-from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
-from perfkit.diagnosis.pipeline.stages import stage
+from perfkit.diagnosis.pipeline.chain import chain, stage
+from perfkit.diagnosis.pipeline.rebuilding import (
+    Worth,
+    again,
+    kept,
+    kept_after,
+    per_step,
+    rebuilt,
+)
 from perfkit.diagnosis.swap import Swap, Untested
-from perfkit.diagnosis.swaps.pipeline_steps import worth_of
+from perfkit.diagnosis.swaps.model import reshaped
+from perfkit.diagnosis.swaps.pipeline import worth_of
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
-from perfkit.diagnosis.swaps.retracing import reshaped
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:

@@ -6,14 +6,15 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import loop_calls, rows
-from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis import loop_calls, validation
+from perfkit.diagnosis.swap import Swap, Untested, nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.training import Training
+
 
 NAME = "without input"
 # Input that is made on the same cores always takes a part of them: no swap shows that
@@ -21,7 +22,7 @@ NAME = "without input"
 _DEFECT = 1.5
 
 
-def swaps(facts: Facts) -> Iterator[Swap | Untested]:
+def resident(facts: Facts) -> Iterator[Swap | Untested]:
     """The ceiling without input, for every kind of data."""
     drawn = facts.drawn.get(loop_calls.BATCHES, 0.0) >= loop_calls.OFTEN
     if facts.counts and not drawn:
@@ -72,4 +73,59 @@ def _batch(training: Training) -> Any:
     if training.kind == "generator":
         return next(itertools.islice(training.data(), 1))
     size = training.arguments["batch_size"]
-    return rows.first(training.data, size)
+    return validation.first(training.data, size)
+
+
+NEED_FIT = (
+    *("step-overhead", "xla", "precision", "small-batch", "callback", "validation"),
+)
+_WHY = "it needs fit: a loop of your own decides that itself"
+
+
+def loops(facts: Facts) -> Iterator[Swap]:
+    """``tf.function`` around what each step calls, and one iterator for all of them."""
+    if facts.eager_calls:
+        yield _in_graphs(facts.eager_calls)
+    if facts.drawn.get(loop_calls.ITERATORS, 0.0) >= loop_calls.OFTEN:
+        yield Swap(
+            name="one iterator",
+            cause="epoch-boundary",
+            kind="defect",
+            changes="The data are gone through by one iterator, and none is made in "
+            "each step.",
+            fix="batches = iter(dataset.repeat()) before the loop, and next(batches) "
+            "in it instead of next(iter(dataset)).",
+            apply=loop_calls.one_iterator,
+            after=NAME,
+        )
+
+
+def _in_graphs(functions: Sequence[str]) -> Swap:
+    listed = " and ".join(f"`{name.partition(':')[2]}`" for name in functions)
+    return Swap(
+        name="tf.function",
+        cause="eager",
+        kind="defect",
+        changes=f"{listed} is traced once and run as a graph.",
+        fix=f"@tf.function in the line above {listed}. What it does besides "
+        "computing, such as counting in Python, then happens only once.",
+        apply=functools.partial(loop_calls.as_graphs, functions=tuple(functions)),
+    )
+
+
+def without_fit(
+    found: Iterable[Swap | Untested], facts: Facts
+) -> Iterator[Swap | Untested]:
+    """Leave out of a loop what needs ``fit``, and say so."""
+    if not facts.loop:
+        yield from found
+        return
+    kept = [one for one in found if one.cause not in NEED_FIT or _comes_first(one)]
+    yield from kept
+    known = {one.cause for one in kept}
+    yield from (Untested(cause, _WHY) for cause in NEED_FIT if cause not in known)
+
+
+def _comes_first(one: Swap | Untested) -> bool:
+    """Whether it sets something before the loop runs, and so needs no ``fit``."""
+    return isinstance(one, Swap) and one.before is not nothing

@@ -22,15 +22,15 @@ from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import batches as shared_batches
 from perfkit.experiments.shared.models import MODELS
 from perfkit.measure.measurement import Arm
-from perfkit.measure.tries import Try
+from perfkit.measure.plan import Try
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
+    from perfkit.measure.plan import Tries
     from perfkit.measure.tick import Yielded
-    from perfkit.measure.tries import Tries
 
 _MB = 10**6
 # A first guess a little too small costs one try more, one too large a slow failure.

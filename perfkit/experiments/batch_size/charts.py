@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfkit import units
-from perfkit.charts import canvas, curves, scales
+from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.kind import Kind
-from perfkit.charts.svg import INK
+from perfkit.charts.figure import INK, Kind
 from perfkit.experiments.batch_size import numbers, search
 from perfkit.experiments.batch_size import usual_loop as usual
 from perfkit.findings.standing import measurement
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from perfkit.experiments.batch_size.search import Found
     from perfkit.experiments.shared.batches import Forecast
     from perfkit.findings.record import Finding
-    from perfkit.measure.estimate import Estimate
-    from perfkit.measure.statistics import Timing
+    from perfkit.measure.statistics import Estimate, Timing
 
 
 _LOOPS = (
@@ -386,14 +384,14 @@ def _below(by_samples: Axes, by_seconds: Axes, found: Sequence[Curve]) -> None:
     low = float(min(curve.samples[1] for curve in found))
     high = float(max(curve.samples[-1] for curve in found))
     by_samples.set_xlim(low / 1.1, high * 1.1)
-    ticks = scales.log_ticks(low / 1.1, high * 1.1)
+    ticks = curves.log_ticks(low / 1.1, high * 1.1)
     # Half of the picture has room for half of the numbers.
-    scales.put(by_samples, ticks[:: 1 + len(ticks) // 5], units.significant)
+    curves.put(by_samples, ticks[:: 1 + len(ticks) // 5], units.significant)
     by_samples.set_xlabel("examples learnt from (logarithmic)")
     end = max(curve.seconds[-1] for curve in found)
     by_seconds.set_xlim(0, end)
-    ticks = scales.even_ticks(0, end)
-    scales.put(by_seconds, ticks[:: 1 + len(ticks) // 5], units.significant)
+    ticks = curves.even_ticks(0, end)
+    curves.put(by_seconds, ticks[:: 1 + len(ticks) // 5], units.significant)
     by_seconds.set_xlabel("seconds of training")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfkit.experiments.shared.batches import Forecast
-from perfkit.measure.estimate import Estimate
+from perfkit.measure.statistics import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

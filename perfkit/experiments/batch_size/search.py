@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfkit.experiments.shared import batches
-from perfkit.measure.tries import Try
+from perfkit.measure.plan import Try
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from perfkit.measure.plan import Tries
     from perfkit.measure.trial import Trial
-    from perfkit.measure.tries import Tries
 
 # Beyond this nobody trains.
 _MOST = 2**24

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.experiments.batch_size.numbers import Knee, Line
-    from perfkit.measure.estimate import Estimate
     from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Estimate
 
 
 _TENSOR = re.compile(r"OOM when allocating tensor with shape\s*\[([\d, ]+)\]")

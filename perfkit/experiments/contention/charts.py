@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from perfkit.charts import canvas, rows
 from perfkit.charts.canvas import BLUE, GREY, SMALL, WIDTH
-from perfkit.charts.kind import Kind
-from perfkit.charts.svg import INK
+from perfkit.charts.figure import INK, Kind
 from perfkit.experiments.contention.signs import QUIET, SIGNS, values
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain

@@ -10,8 +10,7 @@ from matplotlib.patches import Rectangle
 from perfkit import units
 from perfkit.charts import canvas
 from perfkit.charts.canvas import BLUE, SMALL, WIDTH
-from perfkit.charts.kind import Kind
-from perfkit.charts.svg import INK
+from perfkit.charts.figure import INK, Kind
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:

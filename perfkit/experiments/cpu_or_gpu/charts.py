@@ -10,8 +10,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.kind import Kind
-from perfkit.charts.svg import INK
+from perfkit.charts.figure import INK, Kind
 from perfkit.experiments.cpu_or_gpu import numbers, verdict
 from perfkit.experiments.shared.words import brief
 from perfkit.findings.standing import measurement

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from perfkit.experiments.cpu_or_gpu.work import Size, cost
-from perfkit.measure.estimate import Estimate
-from perfkit.measure.statistics import WORTH_KNOWING
+from perfkit.measure.statistics import WORTH_KNOWING, Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.experiments.cpu_or_gpu.numbers import Crossing, Curve, Point
-    from perfkit.measure.estimate import Estimate
     from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Estimate
 
 
 # The ways to bring a batch to the GPU, as variants have them.

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from perfkit import units
-from perfkit.charts import canvas, scales
+from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL, WIDTH
-from perfkit.charts.kind import Kind
-from perfkit.charts.svg import INK
+from perfkit.charts.figure import INK, Kind
 from perfkit.experiments.execution_mode.ways import EAGER, FIT
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
@@ -120,8 +119,8 @@ def _set_scales(axes: Axes, courses: Sequence[_Course], batch: float) -> None:
     ends = [c.seconds(steps, batch) for c in courses for steps in (1, most)]
     low, high = min(ends) / 1.3, max(ends) * 1.3
     axes.set_ylim(low, high)
-    scales.put(axes, scales.log_ticks(1, most), units.significant)
-    axes.yaxis.set_major_locator(FixedLocator(scales.log_ticks(low, high)))
+    curves.put(axes, curves.log_ticks(1, most), units.significant)
+    axes.yaxis.set_major_locator(FixedLocator(curves.log_ticks(low, high)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: units.seconds(value)))
     axes.grid(axis="y", alpha=0.15, lw=0.8)

@@ -25,8 +25,8 @@ from perfkit.experiments.shared import probe_gpu as gpu
 from perfkit.experiments.shared import probe_memory as memory
 from perfkit.experiments.shared import probe_products as products
 from perfkit.experiments.shared.probe import can_keep_to_one_core, without_gpus
-from perfkit.findings import rungs
-from perfkit.findings.rungs import Rung
+from perfkit.findings import standing
+from perfkit.findings.standing import Rung
 from perfkit.machine.cards import gpus_here
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
@@ -102,7 +102,7 @@ class MachineLadder(Experiment):
         card = next(iter(gpus_here()[0]), None)
         here = peaks.hardware(Path("/"), cores.granted(), parts.hertz(), card)
         yield Note(CORES, here.cores)
-        yield Note(rungs.NOTE, rungs.note(self._rungs(whats, here)))
+        yield Note(standing.NOTE, standing.note(self._rungs(whats, here)))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what the arithmetic reaches, what is weak, and what to do."""

@@ -7,12 +7,10 @@ import itertools
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.charts import canvas, rows, scales
+from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, SMALL
-from perfkit.charts.kind import Kind
-from perfkit.charts.svg import INK
-from perfkit.findings.rungs import is_ladder, rungs
-from perfkit.findings.standing import of_limit, rate, standings
+from perfkit.charts.figure import INK, Kind
+from perfkit.findings.standing import is_ladder, of_limit, rate, rungs, standings
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -73,7 +71,7 @@ def _set_scale(axes: Axes, stood: tuple[Standing, ...]) -> None:
         axes.xaxis.set_visible(False)
         axes.spines["bottom"].set_visible(False)
         return
-    scales.put(axes, [0.0, 0.25, 0.5, 0.75, 1.0], units.percent)
+    curves.put(axes, [0.0, 0.25, 0.5, 0.75, 1.0], units.percent)
     axes.set_xlabel("share of what is possible in theory")
 
 

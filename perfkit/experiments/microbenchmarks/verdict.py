@@ -16,8 +16,7 @@ from perfkit.experiments.shared import probe_disk as disk
 from perfkit.experiments.shared import probe_gpu as gpu
 from perfkit.experiments.shared import probe_products as products
 from perfkit.findings.record import Verdict
-from perfkit.findings.rungs import rungs
-from perfkit.findings.standing import share_of
+from perfkit.findings.standing import rungs, share_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

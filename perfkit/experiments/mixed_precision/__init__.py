@@ -30,15 +30,15 @@ from perfkit.experiments.shared.precision import (
 )
 from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import Arm
-from perfkit.measure.tries import Try
+from perfkit.measure.plan import Try
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from perfkit.experiments.shared.precision import Precision
     from perfkit.measure.measurement import Measurement
+    from perfkit.measure.plan import Tries
     from perfkit.measure.tick import Yielded
-    from perfkit.measure.tries import Tries
 
 # A training that learns is ended after so long, with the losses it has reached.
 _LEARNING_S = 5.0

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfkit import units
-from perfkit.charts import canvas, curves, scales
+from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
-from perfkit.charts.kind import Kind
-from perfkit.charts.svg import INK
+from perfkit.charts.figure import INK, Kind
 from perfkit.experiments.mixed_precision import numbers
 from perfkit.experiments.shared.precision import FLOAT32
 from perfkit.findings.text import plain
@@ -105,13 +104,13 @@ def _ends(left: Axes, right: Axes, found: Sequence[Pairs]) -> None:
     curves.even(left, max(high, 1e-6), units.significant)
     far = max(max(float(np.abs(one.apart).max()) for one in found), 1e-6)
     right.set_ylim(-1.1 * far, 1.1 * far)
-    curves.ticks(right, scales.even_ticks(-far, far), lambda value: f"{value:+.3g}")
+    curves.ticks(right, curves.even_ticks(-far, far), lambda value: f"{value:+.3g}")
     last = max(one.steps[-1] for one in found)
     for axes in (left, right):
         axes.set_xlim(0, last)
         axes.set_xlabel("training steps")
-        ticks = scales.even_ticks(0, last)
-        scales.put(axes, ticks[:: 1 + len(ticks) // 6], units.significant)
+        ticks = curves.even_ticks(0, last)
+        curves.put(axes, ticks[:: 1 + len(ticks) // 6], units.significant)
 
 
 def _name(axes: Axes, found: Sequence[Pairs]) -> None:
@@ -167,7 +166,7 @@ def loss_scale(finding: Finding) -> Figure:
         axes.plot(found.skipped, at, "x", color=RED, ms=8, mew=2)
         axes.set_xlim(0, len(steps) - 1)
         axes.set_xlabel("training steps")
-        scales.put(axes, scales.even_ticks(0, len(steps) - 1), units.significant)
+        curves.put(axes, curves.even_ticks(0, len(steps) - 1), units.significant)
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 

@@ -22,19 +22,18 @@ from perfkit.experiments.reference_trainings.work import (
 )
 from perfkit.experiments.shared.reference_jobs import REFERENCES, RESIDENTS
 from perfkit.findings.standing import measurement
+from perfkit.machines.levels import Levels, how_it_failed
+from perfkit.machines.passport import Part, Training
 from perfkit.measure.measurement import Arm
 from perfkit.measure.trial import Trial
-from perfkit.passports.gathered import how_it_failed
-from perfkit.passports.levels import Levels
-from perfkit.passports.record import Part, Training
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.experiments.shared.reference_jobs import Reference
     from perfkit.findings.record import Finding
+    from perfkit.machines.passport import PartName
     from perfkit.measure.measurement import Measurement
-    from perfkit.passports.record import PartName
 
 _NO_COPY = "0: the processor computes where the batch lies."
 _MOST = 1_000_000

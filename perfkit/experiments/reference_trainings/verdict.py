@@ -8,13 +8,13 @@ from perfkit import units
 from perfkit.experiments.reference_trainings.numbers import trainings
 from perfkit.experiments.shared.words import failures, noise
 from perfkit.findings.record import Verdict
-from perfkit.passports import words
+from perfkit.machines import passport_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from perfkit.machines.passport import Part, Training
     from perfkit.measure.measurement import Measurement
-    from perfkit.passports.record import Part, Training
 
 # A part that is surely more of a step than this is what it mostly is.
 _MOSTLY = 0.5
@@ -61,12 +61,14 @@ def _is_most(part: Part, training: Training) -> bool:
 
 def _headline(training: Training, part: Part) -> str:
     share = (part.seconds or 0.0) / (training.seconds or 1.0)
-    return f"{words.title(training)} is mostly {part.name} ({units.percent(share)})"
+    title = passport_words.title(training)
+    return f"{title} is mostly {part.name} ({units.percent(share)})"
 
 
 def _split(training: Training) -> str:
     parts = ", ".join(_told(training))
-    return f"{words.title(training)}: {words.step(training)} a step; {parts}."
+    title, step = passport_words.title(training), passport_words.step(training)
+    return f"{title}: {step} a step; {parts}."
 
 
 def _told(training: Training) -> Iterator[str]:
@@ -74,4 +76,4 @@ def _told(training: Training) -> Iterator[str]:
         if part.seconds is None:
             yield f"{part.name} not measured"
         elif part.seconds or part.name != "transfer":
-            yield f"{part.name} {words.seconds_of(part)}"
+            yield f"{part.name} {passport_words.seconds_of(part)}"

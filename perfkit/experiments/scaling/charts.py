@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows, scales
+from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL
-from perfkit.charts.kind import Kind
-from perfkit.charts.svg import INK
+from perfkit.charts.figure import INK, Kind
 from perfkit.experiments.scaling import numbers, verdict
 from perfkit.experiments.scaling.numbers import FED, OWN, SHARED
 from perfkit.experiments.scaling.work import GPU
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from perfkit.experiments.scaling.numbers import Point, Sum
     from perfkit.experiments.scaling.work import DeviceKind
     from perfkit.findings.record import Finding
-    from perfkit.measure.estimate import Estimate
+    from perfkit.measure.statistics import Estimate
 
     Series = dict[str, tuple[Point, ...]]
 
@@ -112,7 +111,7 @@ def _set_counts(axes: Axes, series: Series) -> None:
     room = 0.14 * (high - low)
     axes.set_xlim(low - room, high + room)
     # The most of them must be there to be read.
-    scales.put(axes, [float(count) for count in reversed(counts)], lambda n: f"{n:.0f}")
+    curves.put(axes, [float(count) for count in reversed(counts)], lambda n: f"{n:.0f}")
 
 
 def _draw_line(
@@ -190,7 +189,7 @@ def sums(finding: Finding) -> Figure:
             _draw_row(axes, row, one, high)
             rows.beside(axes, row, *words)
         axes.set_xlim(0, high)
-        scales.put(axes, scales.even_ticks(0, high), units.seconds)
+        curves.put(axes, curves.even_ticks(0, high), units.seconds)
         axes.set_xlabel("time of each step")
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)

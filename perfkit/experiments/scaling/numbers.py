@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.experiments.scaling.work import GPU, LOGICAL, DeviceKind, traffic
-from perfkit.measure.estimate import Estimate
+from perfkit.measure.statistics import Estimate
 
 if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement

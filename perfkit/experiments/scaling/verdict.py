@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from perfkit.experiments.scaling.numbers import Fed, Limit, Point, Sum
-    from perfkit.measure.estimate import Estimate
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
+    from perfkit.measure.statistics import Comparison, Estimate
 
 
 def grounds(measured: Measurement) -> Iterator[str]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import psutil
 
 from perfkit import units
-from perfkit.machine import pcie
-from perfkit.machine.files import text_of
+from perfkit.machine import gpu as machine_gpu
+from perfkit.machine.limits import text_of
 from perfkit.machine.processor import processor
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def link(machine: Hardware) -> Peak | None:
         return None
     generation = gpu.link.generation_max or gpu.link.generation
     width = gpu.link.width_max or gpu.link.width
-    rate = pcie.rate(generation, width)
+    rate = machine_gpu.rate(generation, width)
     if rate is None:
         return None
     words = f"PCI Express {generation}.0 with {width} lanes, one direction"

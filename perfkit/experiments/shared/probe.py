@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfkit.experiments.shared import cores
-from perfkit.machine.files import text_of
+from perfkit.machine.limits import text_of
 from perfkit.measure.tick import READY, TICK_S
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from perfkit.experiments.shared import peaks
 from perfkit.experiments.shared import probe_convolutions as convolutions
 from perfkit.experiments.shared import probe_products as products
 from perfkit.experiments.shared.probe import Probe, repeated, unknown
-from perfkit.machine.gpu_reader import GpuReader
+from perfkit.machine.readings import GpuReader
 from perfkit.measure.tick import READY, Note
 
 if TYPE_CHECKING:

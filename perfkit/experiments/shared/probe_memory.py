@@ -13,7 +13,7 @@ import psutil
 from perfkit import units
 from perfkit.experiments.shared import cores
 from perfkit.experiments.shared.probe import Probe, on_one_core, repeated
-from perfkit.machine.files import text_of
+from perfkit.machine.limits import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,24 +11,18 @@ from typing import TYPE_CHECKING
 from perfkit.machine.checks import (
     asking,
     card,
-    clocks,
     cores,
-    disk,
     driver,
-    environment,
-    frequency,
     libraries,
-    link,
-    memory,
+    settings,
     sharing,
     started,
-    tensorflow,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from perfkit.machine.check import Check
+    from perfkit.machine.checks.asking import Check
     from perfkit.machine.record import Machine
 
     Rule = Callable[[Machine], Iterator[Check]]
@@ -36,18 +30,18 @@ if TYPE_CHECKING:
 # From what keeps a GPU away to what costs a little.
 RULES: tuple[Rule, ...] = (
     *driver.RULES,
-    *tensorflow.RULES,
-    *libraries.RULES,
-    *card.RULES,
+    *libraries.TENSORFLOW,
+    *libraries.LIBRARIES,
+    *card.CARD,
     *started.RULES,
-    *sharing.RULES,
-    *clocks.RULES,
-    *link.RULES,
-    *cores.RULES,
-    *frequency.RULES,
-    *memory.RULES,
-    *disk.RULES,
-    *environment.RULES,
+    *sharing.SHARING,
+    *card.CLOCKS,
+    *card.LINK,
+    *cores.CORES,
+    *cores.FREQUENCY,
+    *cores.MEMORY,
+    *sharing.DISK,
+    *settings.RULES,
 )
 # What cannot be so where a GPU was seen to compute: a newer part came from elsewhere.
 _REFUTED = ("driver-too-old", "no-libcuda", "missing-library", "wrong-cudnn")

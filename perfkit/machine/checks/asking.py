@@ -2,15 +2,139 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from perfkit.machine.checks.compatibility import numbers
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.machine.gpu import Gpu
     from perfkit.machine.record import Machine, Platform
+
+
+Status = Literal["ok", "warn", "fail", "unknown"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One statement about a machine.
+
+    Attributes:
+        id: Of the rule, such as ``"cpu-only-build"``.
+        status: ``"fail"``: TensorFlow cannot use what is there, or computes wrongly;
+            ``"warn"``: it costs speed; ``"unknown"``: this machine does not say.
+        title: What is so, in a few words.
+        evidence: The values it rests on, in a sentence.
+        why: What that means for the speed of a training.
+        remedy: The exact command or setting for this system; "" where nothing is
+            wrong.
+        cost: How much it may cost, for sorting: 1 is everything (no GPU at all), 0
+            nothing. A guess at the worst case, not a measurement: it is not shown.
+    """
+
+    id: str
+    status: Status
+    title: str
+    evidence: str
+    why: str = ""
+    remedy: str = ""
+    cost: float = 0.0
+
+
+def fine(id: str, title: str, evidence: str) -> Check:
+    """Say that nothing is wrong, and on which values that rests."""
+    return Check(id=id, status="ok", title=title, evidence=evidence)
+
+
+Kernels = Literal["native", "partly native", "compiled", "none"]
+
+_TABLE = Path(__file__).with_name("compatibility.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Build:
+    """A release of TensorFlow and what it was tested with; Python from and to."""
+
+    python: tuple[str, str]
+    cuda: str
+    cudnn: str
+
+
+def build(tensorflow: str) -> Build | None:
+    """The tested build of a version such as ``"2.21.0"``; None if it is not listed."""
+    found = _table()["builds"].get(minor(tensorflow))
+    return found and Build(**{**found, "python": tuple(found["python"])})
+
+
+def newest() -> str:
+    """The newest version of TensorFlow that the table knows."""
+    versions: dict[str, Any] = _table()["builds"]
+    return max(versions, key=numbers)
+
+
+def lowest_driver(cuda: str, system: str) -> str | None:
+    """The oldest driver that runs programs made for a CUDA version; None if unknown.
+
+    Args:
+        cuda: Such as ``"12.5.1"``.
+        system: ``"linux"``, ``"windows"`` or ``"wsl2"``.
+    """
+    found: str | None = _table()["drivers"].get(cuda.split(".")[0], {}).get(system)
+    return found
+
+
+def capabilities(tensorflow: str) -> tuple[str, ...] | None:
+    """What the Linux GPU wheel of a version holds kernels for; None if unknown."""
+    found = _table()["capabilities"].get(minor(tensorflow))
+    return found and tuple(found)
+
+
+def kernels(held: tuple[str, ...], card: str) -> Kernels:
+    """How a card gets its kernels from a build.
+
+    Args:
+        held: As the build spells them: ``"sm_80"`` is machine code for 8.0 and later
+            cards of that generation, ``"compute_90"`` is code that the driver compiles
+            for 9.0 and all later ones.
+        card: Its compute capability, such as ``"8.6"``.
+    """
+    wanted = numbers(card)
+    native = {_capability(name) for name in held if name.startswith("sm_")}
+    if any(has[0] == wanted[0] and has <= wanted for has in native):
+        return "native"
+    portable = {_capability(name) for name in held if name.startswith("compute_")}
+    if wanted in portable:
+        # The 2.21 wheel was looked into: 289 of its 1,438 bundles of kernels hold
+        # machine code for 9.0 beside the portable code; 1,149 hold the portable code
+        # only, in the language of CUDA 12.5, which older drivers do not read.
+        return "partly native"
+    return "compiled" if any(has < wanted for has in portable) else "none"
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version, for comparing: ``"12.5.1"`` is (12, 5, 1)."""
+    return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
+def minor(version: str) -> str:
+    """The first two numbers of a version: ``"2.21.0"`` is ``"2.21"``."""
+    return ".".join(str(number) for number in numbers(version)[:2])
+
+
+def _capability(name: str) -> tuple[int, int]:
+    digits = "".join(re.findall(r"\d", name))
+    return int(digits[:-1]), int(digits[-1])
+
+
+@cache
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(_TABLE.read_text(encoding="utf-8"))
+    return table
+
 
 _TENSORFLOWS = ("tensorflow", "tensorflow-cpu", "tf-nightly")
 
@@ -127,3 +251,82 @@ def _chosen(indices: str, count: int) -> Iterator[int]:
         if not index.strip().isdecimal() or int(index) >= count:
             return
         yield int(index)
+
+
+_WITH_GPU = ("linux", "container", "wsl2")
+_NVIDIA_PAGE = "https://www.nvidia.com/drivers"
+_ANEW = "; then start Python, or Jupyter, anew from there."
+
+
+def install(machine: Machine) -> str:
+    """The command that installs TensorFlow as this machine can use it."""
+    version = tensorflow(machine)
+    with_gpu = machine.gpus and platform(machine) in _WITH_GPU
+    name = "tensorflow[and-cuda]" if with_gpu else "tensorflow"
+    return f'python -m pip install "{name}{f"=={version}" if version else ""}"'
+
+
+def install_one(machine: Machine, packages: tuple[str, ...]) -> str:
+    """The commands that put one TensorFlow, the right one, in the place of these."""
+    return f"python -m pip uninstall -y {' '.join(packages)}; {install(machine)}"
+
+
+def driver(machine: Machine) -> str:
+    """How a driver gets to where there is none."""
+    if platform(machine) == "container":
+        return (
+            "Start the container with its GPUs: docker run --gpus all -e "
+            "NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE; for that the host needs "
+            "the driver and nvidia-container-toolkit"
+        )
+    return newer_driver(machine)
+
+
+def newer_driver(machine: Machine) -> str:
+    """How a current driver gets onto this system."""
+    return {
+        "wsl2": f"Install the current Windows driver from {_NVIDIA_PAGE}, in Windows "
+        "and not inside WSL; then, in PowerShell: wsl --shutdown",
+        "windows": f"Install the current driver from {_NVIDIA_PAGE}.",
+        "container": "Update the driver of the host, not of the container; on Ubuntu: "
+        "sudo ubuntu-drivers install; sudo reboot",
+    }.get(
+        platform(machine),
+        "Ubuntu: sudo ubuntu-drivers install; sudo reboot. Elsewhere: the driver's "
+        f"package of the distribution, or {_NVIDIA_PAGE}.",
+    )
+
+
+def restart(machine: Machine) -> str:
+    """How the system that holds the driver is started anew."""
+    return {
+        "wsl2": "In PowerShell: wsl --shutdown; if that does not help: restart Windows",
+        "windows": "Restart Windows",
+        "container": "On the host: sudo reboot; then start the container anew",
+    }.get(platform(machine), "sudo reboot")
+
+
+def without(machine: Machine, variable: str) -> str:
+    """How an environment variable goes away."""
+    return {
+        "windows": f"In PowerShell: Remove-Item Env:{variable}",
+        "container": f"unset {variable}, or start the container without -e {variable}",
+    }.get(platform(machine), f"unset {variable}") + _ANEW
+
+
+def with_value(machine: Machine, variable: str, value: str) -> str:
+    """How an environment variable gets a value."""
+    return {
+        "windows": f'In PowerShell: $Env:{variable} = "{value}"',
+        "container": f"export {variable}={value}, or start the container with "
+        f"-e {variable}={value}",
+    }.get(platform(machine), f"export {variable}={value}") + _ANEW
+
+
+def nvidia_smi(machine: Machine, options: str) -> str:
+    """The command that changes a setting of a GPU, which takes an administrator."""
+    return {
+        "wsl2": f"In Windows, in a PowerShell as administrator: nvidia-smi {options}",
+        "windows": f"In a PowerShell as administrator: nvidia-smi {options}",
+        "container": f"On the host: sudo nvidia-smi {options}",
+    }.get(platform(machine), f"sudo nvidia-smi {options}")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfkit.machine.check import Check, fine
-from perfkit.machine.checks import asking, compatibility, remedies
+from perfkit import units
+from perfkit.machine import gpu as machine_gpu
+from perfkit.machine.checks import asking
+from perfkit.machine.checks.asking import Check, fine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from perfkit.machine.gpu import Gpu, Link
     from perfkit.machine.record import Machine
+
 
 _MINIMUM = "TF_MIN_GPU_MULTIPROCESSOR_COUNT"
 # TensorFlow's own default, or what its largest GPU has where that is less.
@@ -40,7 +44,7 @@ def hidden(machine: Machine) -> Iterator[Check]:
         title="CUDA_VISIBLE_DEVICES hides every GPU",
         evidence=evidence,
         why="TensorFlow trains on the processor alone.",
-        remedy=remedies.without(machine, "CUDA_VISIBLE_DEVICES"),
+        remedy=asking.without(machine, "CUDA_VISIBLE_DEVICES"),
         cost=1.0,
     )
 
@@ -77,7 +81,7 @@ def small(machine: Machine) -> Iterator[Check]:
         title="TensorFlow leaves this GPU out: it is too small",
         evidence=evidence,
         why="TensorFlow trains on the processor alone.",
-        remedy=remedies.with_value(machine, _MINIMUM, str(min(left_out.values()))),
+        remedy=asking.with_value(machine, _MINIMUM, str(min(left_out.values()))),
         cost=1.0,
     )
 
@@ -85,7 +89,7 @@ def small(machine: Machine) -> Iterator[Check]:
 def _kernels(
     machine: Machine, held: tuple[str, ...], name: str, capability: str
 ) -> Check:
-    kind = compatibility.kernels(held, capability)
+    kind = asking.kernels(held, capability)
     evidence = (
         f"{name} has compute capability {capability}; TensorFlow "
         f"{asking.tensorflow(machine)} holds {', '.join(held)}."
@@ -104,7 +108,7 @@ def _kernels(
 
 
 def _compiled(machine: Machine, evidence: str) -> Check:
-    remedy = remedies.with_value(machine, "CUDA_CACHE_MAXSIZE", _CACHE)
+    remedy = asking.with_value(machine, "CUDA_CACHE_MAXSIZE", _CACHE)
     if not asking.at_least(asking.tensorflow(machine), _COMPILES):
         remedy = f'python -m pip install "tensorflow[and-cuda]>={_COMPILES}"; {remedy}'
     return Check(
@@ -138,16 +142,16 @@ def _cannot_compile(machine: Machine) -> tuple[str, str] | None:
     """Why the driver would compile nothing, and what to do; None if it can."""
     disabled = machine.environment.get("CUDA_DISABLE_PTX_JIT", "")
     if disabled.lower() not in _OFF:
-        remedy = remedies.without(machine, "CUDA_DISABLE_PTX_JIT")
+        remedy = asking.without(machine, "CUDA_DISABLE_PTX_JIT")
         return f"CUDA_DISABLE_PTX_JIT is {disabled}.", remedy
     made, driver = asking.built_for(machine), machine.driver
     if made is None or driver is None or driver.cuda is None:
         return None
-    if asking.at_least(driver.cuda, compatibility.minor(made)):
+    if asking.at_least(driver.cuda, asking.minor(made)):
         return None
     return (
         f"The driver compiles code up to CUDA {driver.cuda}, this is of CUDA {made}.",
-        remedies.newer_driver(machine),
+        asking.newer_driver(machine),
     )
 
 
@@ -167,7 +171,7 @@ def _held(machine: Machine) -> tuple[str, ...] | None:
     version = asking.tensorflow(machine)
     if machine.software and machine.software.capabilities is not None:
         return machine.software.capabilities
-    return compatibility.capabilities(version) if version else None
+    return asking.capabilities(version) if version else None
 
 
 def _minimum(machine: Machine, largest: int) -> int:
@@ -175,4 +179,168 @@ def _minimum(machine: Machine, largest: int) -> int:
     return int(chosen) if chosen.isdecimal() else min(_MULTIPROCESSORS, largest)
 
 
-RULES = (hidden, kernels, small)
+CARD = (hidden, kernels, small)
+
+
+# What every healthy card meets under full load: it was designed to.
+_BY_DESIGN = ("power limit reached", "board limit", "voltage limit")
+# A few watts below the default come from rounding.
+_CLEARLY_BELOW = 0.97
+
+
+def throttled(machine: Machine) -> Iterator[Check]:
+    """Heat or a weak power supply slows a GPU down."""
+    for place, name, gpu in asking.seen(machine):
+        reasons, when = gpu.clocks.busy_throttle, "under load"
+        if reasons is None:
+            reasons, when = gpu.clocks.throttle, "now"
+        if reasons is None:
+            continue
+        bad = [r for r in reasons if r not in _BY_DESIGN and not _unknown(r)]
+        evidence = f"{name}, {when}: {'; '.join(reasons) or 'nothing'}{_state(gpu)}."
+        if not bad and any(map(_unknown, reasons)):
+            title = "The driver slows the GPU for a reason that has no name here"
+            yield Check(
+                id="throttled", status="unknown", title=title, evidence=evidence
+            )
+            continue
+        if not bad:
+            title = f"Nothing but its design slows the GPU {when}"
+            yield fine("throttled", title, evidence)
+            continue
+        yield Check(
+            id="throttled",
+            status="warn",
+            title=f"The GPU is slowed down: {bad[0]}",
+            evidence=evidence,
+            why="Every kernel takes longer for as long as that lasts, and a long "
+            "training gets slower as it goes.",
+            remedy=_cool(bad, place),
+            cost=0.6,
+        )
+
+
+def power(machine: Machine) -> Iterator[Check]:
+    """A power limit below the card's own keeps its clocks low."""
+    for place, name, gpu in asking.seen(machine):
+        limit, default = gpu.power.limit, gpu.power.limit_default
+        if limit is None or not default or gpu.state.instance:
+            continue
+        evidence = f"{name}: limit {limit:.0f} W, its own {default:.0f} W."
+        if limit >= _CLEARLY_BELOW * default:
+            yield fine("power-limit", "The GPU may draw all its power", evidence)
+            continue
+        yield Check(
+            id="power-limit",
+            status="warn",
+            title="The GPU's power limit was lowered",
+            evidence=evidence,
+            why="Under load the clocks fall until the card keeps the limit.",
+            remedy=asking.nvidia_smi(machine, f"-i {place} -pl {default:.0f}"),
+            cost=0.7 * (1 - limit / default),
+        )
+
+
+def _unknown(reason: str) -> bool:
+    """Whether a newer driver gave a reason that has no words here."""
+    return reason.startswith("reason 0x")
+
+
+def _state(gpu: Gpu) -> str:
+    """The temperature and the clock, where they are known, for a sentence's end."""
+    facts = []
+    if gpu.power.temperature is not None:
+        facts.append(f"{gpu.power.temperature:.0f} °C")
+    if gpu.clocks.sm is not None and gpu.clocks.sm_max is not None:
+        clocks = (
+            units.significant(hz / 1e6, 4) for hz in (gpu.clocks.sm, gpu.clocks.sm_max)
+        )
+        facts.append(" of ".join(clocks) + " MHz")
+    return f" ({', '.join(facts)})" if facts else ""
+
+
+def _cool(reasons: list[str], place: str) -> str:
+    look = f"watch with: nvidia-smi -i {place} -q -d PERFORMANCE,TEMPERATURE,POWER"
+    if any("brake" in reason for reason in reasons):
+        return f"Check the power cables and the power supply of the card; {look}"
+    return f"Free its fans and vents from dust, give it cooler air; {look}"
+
+
+CLOCKS = (throttled, power)
+
+
+def narrow(machine: Machine) -> Iterator[Check]:
+    """Fewer lanes, or an older generation, than card and slot can use together."""
+    for _, name, gpu in asking.seen(machine):
+        link, best = gpu.link, gpu.link.width_max
+        width = link.busy_width or link.width
+        if best is None or width is None or gpu.state.instance:
+            continue
+        lacks_lanes = width < best
+        lacks_speed = (link.busy_generation or 0) < (link.generation_max or 0)
+        if lacks_lanes or (link.busy_generation is not None and lacks_speed):
+            yield _slow(name, link, width)
+        elif lacks_speed and (link.generation or 0) < (link.generation_max or 0):
+            yield _unseen(name, link, width)
+        else:
+            words = _words(link.generation_max, best)
+            yield fine(
+                "link",
+                "The link to the GPU is as fast as it can be",
+                f"{name}: {words}{_card(link)}.",
+            )
+
+
+def _slow(name: str, link: Link, width: int) -> Check:
+    best = (link.generation_max, link.width_max)
+    # Where nobody looked under load, the generation counts as the best.
+    now = (link.busy_generation or link.generation_max, width)
+    looked = "while data were copied" if link.busy_generation else "now"
+    return Check(
+        id="slow-link",
+        status="warn",
+        title="The link to the GPU is slower than card and slot can make it",
+        evidence=f"{name}: {_words(*now)} {looked}; card and slot can do "
+        f"{_words(*best)}.",
+        why="Every batch that is copied to the GPU takes longer; a training waits for "
+        "it where batches are large and steps short.",
+        remedy="Switch off, seat the card anew, in the slot nearest to the processor "
+        "and without a riser; in the BIOS set the slot's link speed to Auto and give "
+        "the slot all its lanes",
+        cost=0.5 * (1 - _share(now, best)),
+    )
+
+
+def _unseen(name: str, link: Link, width: int) -> Check:
+    return Check(
+        id="link",
+        status="unknown",
+        title=f"The speed of the link to {name} under load was not looked at",
+        evidence=f"{name}: {_words(link.generation, width)} now; card and slot can do "
+        f"{_words(link.generation_max, link.width_max)}.",
+        why="An idle link slows down to save power; only a copy shows its speed.",
+        remedy="perfkit doctor --probe",
+    )
+
+
+def _words(generation: int | None, width: int | None) -> str:
+    known = "PCIe" if generation is None else f"PCIe {generation}"
+    speed = machine_gpu.rate(generation, width)
+    return f"{known} ×{width}" + (
+        f" ({units.rate(speed / 1e9, 'GB')})" if speed else ""
+    )
+
+
+def _card(link: Link) -> str:
+    """What the slot keeps from the card, for a sentence's end."""
+    if (link.generation_card or 0) <= (link.generation_max or 0):
+        return ""
+    return f"; the card alone could do PCIe {link.generation_card}, the slot cannot"
+
+
+def _share(now: tuple[int | None, int], best: tuple[int | None, int | None]) -> float:
+    here, there = machine_gpu.rate(*now), machine_gpu.rate(*best)
+    return here / there if here and there else now[1] / (best[1] or now[1])
+
+
+LINK = (narrow,)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from perfkit.machine.check import Check, fine
-from perfkit.machine.checks import asking, compatibility, remedies
+from perfkit.machine.checks import asking
+from perfkit.machine.checks.asking import Check, fine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ def no_card(machine: Machine) -> Iterator[Check]:
             title="WSL does not say whether this PC has an NVIDIA card",
             evidence=machine.no_gpu or "No GPU is reported.",
             why="With one, trainings could run on it; without one, nothing is missing.",
-            remedy="If it has one: " + remedies.newer_driver(machine),
+            remedy="If it has one: " + asking.newer_driver(machine),
         )
         return
     title, evidence = asking.without_gpu(machine), machine.no_gpu
@@ -86,7 +86,7 @@ def too_old(machine: Machine) -> Iterator[Check]:
         return
     platform = asking.platform(machine)
     system = platform if platform in ("windows", "wsl2") else "linux"
-    lowest = compatibility.lowest_driver(cuda, system)
+    lowest = asking.lowest_driver(cuda, system)
     if lowest is None or version is None:
         return
     evidence = f"The driver is {version}; CUDA {cuda} needs {lowest} or newer."
@@ -99,7 +99,7 @@ def too_old(machine: Machine) -> Iterator[Check]:
         title="The driver is too old for this TensorFlow",
         evidence=evidence,
         why=f"TensorFlow cannot start the GPU. {_WITHOUT}",
-        remedy=remedies.newer_driver(machine),
+        remedy=asking.newer_driver(machine),
         cost=1.0,
     )
 
@@ -114,7 +114,7 @@ def lost(machine: Machine) -> Iterator[Check]:
                 title="The driver lists a GPU and has no access to it",
                 evidence=f"{name}: {gpu.refused['card']}.",
                 why="TensorFlow cannot use it, and may not start on the others.",
-                remedy=f"{remedies.restart(machine)}; if it comes back: seat the card "
+                remedy=f"{asking.restart(machine)}; if it comes back: seat the card "
                 "anew and look at its power cables",
                 cost=1.0,
             )
@@ -139,14 +139,14 @@ def _problem(machine: Machine) -> Problem:
 
 def _load(machine: Machine) -> str:
     if asking.platform(machine) in ("wsl2", "windows"):
-        return remedies.restart(machine)
+        return asking.restart(machine)
     on_host = "On the host: " if asking.platform(machine) == "container" else ""
     return f"{on_host}sudo modprobe nvidia; if that fails: sudo reboot"
 
 
 def _allow(machine: Machine) -> str:
     if asking.platform(machine) == "container":
-        return remedies.driver(machine)
+        return asking.driver(machine)
     return (
         "ls -l /dev/nvidia* shows which group may use them: sudo usermod -aG GROUP "
         "$USER; then log in anew"
@@ -158,20 +158,20 @@ def _reader(machine: Machine) -> str:
 
 
 def _look(machine: Machine) -> str:
-    return f"nvidia-smi; if it shows no GPU either: {remedies.restart(machine)}"
+    return f"nvidia-smi; if it shows no GPU either: {asking.restart(machine)}"
 
 
 _SILENCES: dict[Problem, _Silence] = {
     "mismatch": _Silence(
         "driver-mismatch",
         "The driver was updated and no longer fits its library",
-        remedies.restart,
+        asking.restart,
     ),
     "not loaded": _Silence(
         "driver-not-loaded", "The driver is installed, and not loaded", _load
     ),
     "no permission": _Silence("driver-refused", "The driver refuses this user", _allow),
-    "no driver": _Silence("no-driver", "There is no NVIDIA driver", remedies.driver),
+    "no driver": _Silence("no-driver", "There is no NVIDIA driver", asking.driver),
     "no reader": _Silence("no-reader", "The GPUs cannot be asked", _reader),
     "no answer": _Silence("driver-silent", "The driver does not answer", _look),
     "": _Silence("driver-silent", "The driver reports no GPU", _look),

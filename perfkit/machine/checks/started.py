@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.machine.check import Check, fine
-from perfkit.machine.checks import asking, driver, memory, remedies
+from perfkit.machine.checks import asking, cores, driver
+from perfkit.machine.checks.asking import Check, fine
 from perfkit.machine.start import LATE
 from perfkit.machine.starting.child import COMPILING
 
@@ -48,7 +48,7 @@ def broken(machine: Machine) -> Iterator[Check]:
             title="TensorFlow does not get through its start",
             evidence=problem,
             why="What it was doing then is what a training does first.",
-            remedy=memory.make_room(machine)
+            remedy=cores.make_room(machine)
             if "SIGKILL" in problem
             else _mended(machine, machine.start.said),
             cost=0.94,
@@ -57,7 +57,7 @@ def broken(machine: Machine) -> Iterator[Check]:
 
 def _uncompiled(machine: Machine, problem: str) -> Check:
     flags = machine.environment.get("XLA_FLAGS")
-    remedy = remedies.without(machine, "XLA_FLAGS")
+    remedy = asking.without(machine, "XLA_FLAGS")
     return Check(
         id="no-xla",
         status="fail",
@@ -151,7 +151,7 @@ def _fault(machine: Machine, title: str, evidence: str) -> Check:
 
 def _wrong_result(machine: Machine, proof: Proof, asked: str) -> Check:
     on_gpu = "Undo any overclocking; nvidia-smi -q -d ECC,PAGE_RETIREMENT shows worn "
-    on_gpu += f"memory; then: {remedies.newer_driver(machine)}"
+    on_gpu += f"memory; then: {asking.newer_driver(machine)}"
     return Check(
         id="wrong-result",
         status="fail",
@@ -159,7 +159,7 @@ def _wrong_result(machine: Machine, proof: Proof, asked: str) -> Check:
         evidence=f"{asked} is off by {units.significant(proof.error or 0.0)} of its "
         f"largest value; rounding explains {units.significant(proof.allowed)}.",
         why="A speed means nothing where the result is wrong.",
-        remedy=on_gpu if proof.device.startswith("GPU") else remedies.install(machine),
+        remedy=on_gpu if proof.device.startswith("GPU") else asking.install(machine),
         cost=1.0,
     )
 
@@ -186,19 +186,19 @@ def _mended(machine: Machine, lines: Iterable[Said]) -> str:
         for words, mend in _MENDS.items():
             if re.search(words, said.line):
                 return mend(machine)
-    return remedies.install(machine)
+    return asking.install(machine)
 
 
 def _small_too(machine: Machine) -> str:
-    return remedies.with_value(machine, "TF_MIN_GPU_MULTIPROCESSOR_COUNT", "1")
+    return asking.with_value(machine, "TF_MIN_GPU_MULTIPROCESSOR_COUNT", "1")
 
 
 def _cached(machine: Machine) -> str:
-    return remedies.with_value(machine, "CUDA_CACHE_MAXSIZE", str(4 * 2**30))
+    return asking.with_value(machine, "CUDA_CACHE_MAXSIZE", str(4 * 2**30))
 
 
 def _shared(machine: Machine) -> str:
-    return remedies.nvidia_smi(machine, "-c DEFAULT")
+    return asking.nvidia_smi(machine, "-c DEFAULT")
 
 
 def _full(machine: Machine) -> str:
@@ -207,12 +207,12 @@ def _full(machine: Machine) -> str:
 
 # What a line contains, and what mends it.
 _MENDS: dict[str, Callable[[Machine], str]] = {
-    r"ERROR \((303|34)\)|SHARED_OBJECT|STUB|NO_DEVICE": remedies.driver,
+    r"ERROR \((303|34)\)|SHARED_OBJECT|STUB|NO_DEVICE": asking.driver,
     "TF_MIN_GPU_MULTIPROCESSOR_COUNT": _small_too,
     "cuda drivers|DRIVER_VERSION|INSUFFICIENT_DRIVER|insufficient": (
-        remedies.newer_driver
+        asking.newer_driver
     ),
-    "DRIVER_MISMATCH|match DSO|not appear to be running|ECC|UNKNOWN": remedies.restart,
+    "DRIVER_MISMATCH|match DSO|not appear to be running|ECC|UNKNOWN": asking.restart,
     "DEVICE_UNAVAILABLE|devices are busy": _shared,
     "out of memory|OUT_OF_MEMORY|RESOURCE_EXHAUSTED": _full,
     "not built with CUDA kernel binaries": _cached,

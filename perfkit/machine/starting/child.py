@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from perfkit.machine.starting.proof import Problem
+    from perfkit.machine.starting.process import Problem
 
 COMPILING = "compiling something tiny with XLA"
 
@@ -86,12 +86,12 @@ def _prove(tf: ModuleType, devices: list[str], tell: Any) -> None:
     from dataclasses import asdict
 
     from perfkit.machine.record import Proof
-    from perfkit.machine.starting import proof
+    from perfkit.machine.starting import process
 
-    for problem in proof.problems():
+    for problem in process.problems():
         for device in devices:
             tell(doing=f"computing a {problem.computation} on {device}")
-            rounding = proof.allowed(problem, device, os.environ)
+            rounding = process.allowed(problem, device, os.environ)
             try:
                 result, ran_on = _computed(tf, problem, device)
             except (tf.errors.OpError, RuntimeError, ValueError) as error:
@@ -102,13 +102,13 @@ def _prove(tf: ModuleType, devices: list[str], tell: Any) -> None:
                     problem=f"It failed: {_words(error)}",
                 )
             else:
-                found = proof.judged(problem, device, result, ran_on, rounding)
+                found = process.judged(problem, device, result, ran_on, rounding)
             tell(proof=asdict(found))
 
 
 def _computed(tf: ModuleType, problem: Problem, device: str) -> tuple[Any, str]:
     """Compute on a device; give the result and where it was computed."""
-    from perfkit.machine.starting.proof import CONVOLUTION
+    from perfkit.machine.starting.process import CONVOLUTION
 
     with tf.device(f"/{device}"):
         left, right = tf.constant(problem.left), tf.constant(problem.right)

@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
+import os
 import re
-from typing import TYPE_CHECKING
+import tomllib
+from importlib.resources import files
+from typing import TYPE_CHECKING, NamedTuple
 
 from perfkit.machine import environment
-from perfkit.machine.record import Said
-from perfkit.machine.starting.patterns import explained
+from perfkit.machine.record import Library, Said
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from perfkit.machine.record import Weight
+
+
+class Pattern(NamedTuple):
+    """One kind of line.
+
+    Attributes:
+        text: A regular expression that is found in the line.
+        weight: Whether it keeps a GPU away, costs speed, or may be left alone.
+        meaning: In a sentence or two, with what to do where there is something.
+    """
+
+    text: re.Pattern[str]
+    weight: Weight
+    meaning: str
+
+
+def explained(message: str) -> Pattern | None:
+    """Find what a message of the log means; None where nobody has explained it."""
+    return next((p for p in patterns() if p.text.search(message)), None)
+
+
+@functools.cache
+def patterns() -> tuple[Pattern, ...]:
+    """All kinds of line that are known, in the order in which they are looked for."""
+    table = files(__package__).joinpath("patterns.toml").read_text(encoding="utf-8")
+    rows = tomllib.loads(table)["pattern"]
+    return tuple(
+        Pattern(re.compile(row["text"]), row["weight"], row["meaning"]) for row in rows
+    )
+
 
 # Both ways in which TensorFlow begins a line: with a date and a file, and as absl does.
 _HEAD = re.compile(
@@ -77,3 +113,55 @@ def _has_room(known: tuple[Said, ...], one: Said) -> bool:
     unexplained = one.weight == "unexplained"
     most = _MOST_UNEXPLAINED if unexplained else _MOST_EXPLAINED
     return sum((s.weight == "unexplained") == unexplained for s in known) < most
+
+
+# The parts of cuDNN (libcudnn_ops and so on) come with it and are not named.
+_FOR_GPU = re.compile(
+    r"/(libcu(?:da|blas|dnn|fft|rand|solver|sparse|pti)[A-Za-z]*"
+    r"|libnv(?:rtc|JitLink|idia-[\w-]+)|libnccl)\.so\.?([\d.]*)$"
+)
+_PACKAGED = re.compile(r"/(?:site|dist)-packages/(?:nvidia/(\w+)/)?")
+# These belong to the driver and are numbered like it, but asked for as number 1.
+_OF_DRIVER = re.compile(r"libcuda$|libnvidia-")
+
+
+def loaded(paths: Iterable[str], variables: Mapping[str, str]) -> tuple[Library, ...]:
+    """Name the libraries among some files that TensorFlow uses a GPU with.
+
+    Args:
+        paths: Of all files that a process has loaded.
+        variables: Its environment, whose LD_LIBRARY_PATH may have led to them.
+    """
+    searched = variables.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    folders = tuple(folder.rstrip("/") + "/" for folder in searched if folder)
+    found = (_library(path, folders) for path in sorted(set(paths)))
+    return tuple(library for library in found if library)
+
+
+def _library(path: str, searched: tuple[str, ...]) -> Library | None:
+    named = _FOR_GPU.search(path)
+    if not named:
+        return None
+    stem, number = named[1], named[2]
+    asked = "1" if _OF_DRIVER.match(stem) else number.partition(".")[0]
+    packaged = _PACKAGED.search(path)
+    if packaged:
+        origin, version = "package", _version(packaged[1])
+    else:
+        origin, version = "search path" if path.startswith(searched) else "system", None
+    return Library(
+        name=".".join(filter(None, (f"{stem}.so", asked))),
+        version=version or (number if "." in number else None),
+        origin=origin,
+    )
+
+
+def _version(part: str | None) -> str | None:
+    """Of the package that brings a part of CUDA, such as ``cuda_runtime``."""
+    for cuda in ("-cu12", "-cu13", "", "-cu11"):
+        try:
+            name = f"nvidia-{(part or '').replace('_', '-')}{cuda}"
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None

@@ -11,9 +11,9 @@ from rich.console import Console
 from perfkit import report
 from perfkit.diagnosis.hints import hints, hints_in
 from perfkit.diagnosis.maker import InFile
-from perfkit.export.page import findings_page
+from perfkit.export.notebook import findings_page
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.panel.diagnosis_view import DiagnosisView
+from perfkit.panel.diagnosis_panel import DiagnosisView
 from tests.diagnosis.diagnosed import diagnosis
 from tests.export.pages import Page
 

@@ -1,7 +1,7 @@
 import pytest
 
-from perfkit.diagnosis.pipeline.cache_point import CachePoint, cache_point
-from perfkit.diagnosis.pipeline.stages import Stage
+from perfkit.diagnosis.pipeline.chain import Stage
+from perfkit.diagnosis.pipeline.rebuilding import CachePoint, cache_point
 
 SOURCE = Stage(kind="slices in memory")
 DECODE = Stage(kind="map", works=True, reads=True)

@@ -1,7 +1,6 @@
 import tensorflow as tf
 
-from perfkit.diagnosis.pipeline.driven import driven_plan, tells_too_little
-from perfkit.diagnosis.pipeline.live import kinds
+from perfkit.diagnosis.pipeline.facts import driven_plan, kinds, tells_too_little
 from perfkit.experiments.shared import anatomy
 
 

@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from perfkit.diagnosis.pipeline.keeping import Worth, kept, kept_after, refilled
+from perfkit.diagnosis.pipeline.rebuilding import Worth, kept, kept_after, refilled
 from perfkit.errors import BadParameterError
 
 DATA = tf.data.Dataset

@@ -2,7 +2,7 @@ import gc
 
 import tensorflow as tf
 
-from perfkit.diagnosis.pipeline.live import kinds, live_plan
+from perfkit.diagnosis.pipeline.facts import kinds, live_plan
 
 
 def test_the_plan_of_the_iterator_that_gave_most_is_told():

@@ -7,7 +7,7 @@ import psutil
 
 MAKE = """
 import sys
-from perfkit.diagnosis.pipeline.scratch import scratch
+from perfkit.diagnosis.pipeline.files import scratch
 print(scratch(), flush=True)
 sys.stdin.read()
 """

@@ -1,8 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from perfkit.diagnosis.pipeline.chain import chain
-from perfkit.diagnosis.pipeline.stages import stage
+from perfkit.diagnosis.pipeline.chain import chain, stage
 
 DATA = tf.data.Dataset
 

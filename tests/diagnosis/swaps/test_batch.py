@@ -6,7 +6,7 @@ import pytest
 
 from perfkit.diagnosis.facts import Facts, steps_of
 from perfkit.diagnosis.swap import Untested
-from perfkit.diagnosis.swaps import batch
+from perfkit.diagnosis.swaps import model
 from perfkit.diagnosis.trial import epochs_for
 from tests.diagnosis.fits import BATCH, batches, rows, training
 
@@ -28,7 +28,7 @@ KINDS = {"tf.data": batches(5), "PyDataset": Items(), "generator": generated}
 
 
 def test_four_times_comes_first_and_the_others_after_it():
-    first, *others = batch.swaps(Facts(batch=32, steps=100))
+    first, *others = model.batch(Facts(batch=32, steps=100))
     assert (first.name, first.batches, first.after) == ("batch ×4", 4, "")
     assert [(one.batches, one.after) for one in others] == [
         (2, "batch ×4"),
@@ -40,8 +40,8 @@ def test_four_times_comes_first_and_the_others_after_it():
 
 
 def test_no_batch_is_larger_than_the_data():
-    assert [one.batches for one in batch.swaps(Facts(batch=32, steps=3))] == [2]
-    (found,) = batch.swaps(Facts(batch=32, steps=1))
+    assert [one.batches for one in model.batch(Facts(batch=32, steps=3))] == [2]
+    (found,) = model.batch(Facts(batch=32, steps=1))
     assert isinstance(found, Untested)
 
 
@@ -49,7 +49,7 @@ def test_no_batch_is_larger_than_the_data():
 def test_larger_batches_hold_the_same_examples_in_the_same_order(kind):
     made = training(KINDS[kind])
     before = [np.asarray(x) for x, _ in every_batch(made)]
-    batch.enlarge(made, times=4)
+    model.enlarge(made, times=4)
     after = [np.asarray(x) for x, _ in every_batch(made)]
     assert [len(x) for x in after] == [4 * BATCH, BATCH]
     assert np.array_equal(np.concatenate(before), np.concatenate(after))
@@ -64,20 +64,20 @@ def every_batch(made):
 
 def test_arrays_take_a_larger_batch_and_validation_keeps_its_own():
     made = training(rows(10), batch_size=BATCH, validation_data=rows(2))
-    batch.enlarge(made, times=2)
+    model.enlarge(made, times=2)
     assert steps_of(made) == 5
     assert made.arguments["validation_batch_size"] == BATCH
 
 
 def test_given_steps_of_an_epoch_hold_the_same_examples():
     made = training(batches(10).repeat(), steps_per_epoch=10)
-    batch.enlarge(made, times=4)
+    model.enlarge(made, times=4)
     assert steps_of(made) == 3
 
 
 def test_an_epoch_has_as_many_examples_whatever_the_batch():
     facts = Facts(batch=32, steps=9, step_s=0.1)
-    (larger,) = itertools.islice(batch.swaps(facts), 1)
+    (larger,) = itertools.islice(model.batch(facts), 1)
     assert epochs_for(facts, (larger,)).examples == epochs_for(facts).examples == 288
     assert epochs_for(facts, (larger,)).steps == 3
 
@@ -88,6 +88,6 @@ def test_callbacks_are_called_as_often_as_before():
         on_train_batch_end=lambda step, logs: seen.append(step)
     )
     made = training(batches(6), callbacks=[mine])
-    batch.enlarge(made, times=4)
+    model.enlarge(made, times=4)
     made.fit(made.arguments["callbacks"], epochs=1)
     assert seen == [*range(6)]

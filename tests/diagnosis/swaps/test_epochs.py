@@ -2,19 +2,21 @@ import keras
 
 from perfkit.diagnosis.facts import Facts, facts_of, steps_of
 from perfkit.diagnosis.swap import Swap, Untested
-from perfkit.diagnosis.swaps import epochs
+from perfkit.diagnosis.swaps import observers
 from tests.diagnosis.fits import BATCH, batches, rows, training
 
 
 def named(**known):
     return {
-        one.name: one for one in epochs.swaps(Facts(**known)) if isinstance(one, Swap)
+        one.name: one
+        for one in observers.epochs(Facts(**known))
+        if isinstance(one, Swap)
     }
 
 
 def untested(**known):
     (why,) = (
-        one.why for one in epochs.swaps(Facts(**known)) if isinstance(one, Untested)
+        one.why for one in observers.epochs(Facts(**known)) if isinstance(one, Untested)
     )
     return why
 
@@ -30,7 +32,7 @@ def test_validation_is_a_defect_only_where_it_takes_most_of_an_epoch():
 
 
 def test_the_iterator_is_kept_where_keras_makes_a_new_one_each_epoch():
-    assert epochs.ENDLESS in named(data="tf.data", steps=5)
+    assert observers.ENDLESS in named(data="tf.data", steps=5)
     assert "steps_per_epoch" in untested(data="tf.data", steps=5, endless=True)
     assert "nobody knows" in untested(data="tf.data")
     assert "arrays" in untested(data="arrays", steps=5)
@@ -38,7 +40,7 @@ def test_the_iterator_is_kept_where_keras_makes_a_new_one_each_epoch():
 
 def test_data_without_an_end_have_epochs_as_long_as_before():
     made = training(batches(3))
-    epochs.without_end(made)
+    observers.without_end(made)
     assert steps_of(made) == 3
     assert int(made.data.cardinality()) == -1
     assert facts_of(made).endless
@@ -46,7 +48,7 @@ def test_data_without_an_end_have_epochs_as_long_as_before():
 
 def test_without_autotune_the_data_are_the_same():
     made = training(batches(3))
-    epochs.without_autotune(made)
+    observers.without_autotune(made)
     assert made.data.options().autotune.enabled is False
     assert steps_of(made) == 3
 
@@ -57,7 +59,7 @@ def test_without_validation_the_same_examples_are_trained_on():
         rows(10), batch_size=BATCH, validation_split=0.2, callbacks=[stopping]
     )
     before = steps_of(made)
-    epochs.without_validation(made)
+    observers.without_validation(made)
     assert steps_of(made) == before == 8
     assert not facts_of(made).validation
     assert stopping.monitor == "loss"
@@ -68,7 +70,7 @@ def test_without_validation_the_arrays_may_be_nested():
     nested = ({"one": features, "two": [features, features]}, labels, None)
     made = training(nested, batch_size=BATCH, validation_split=0.2)
     before = steps_of(made)
-    epochs.without_validation(made)
+    observers.without_validation(made)
     assert steps_of(made) == before == 8
     assert made.data[0]["two"][1].shape == (8 * BATCH, 2)
 
@@ -103,6 +105,6 @@ def test_validation_may_come_more_seldom_by_as_much_as_it_came():
     swap.apply(made)
     assert facts_of(made).validated == 10
     # Where all of it was left out before, there is none to come seldom.
-    epochs.without_validation(made)
+    observers.without_validation(made)
     swap.apply(made)
     assert facts_of(made).validated == 0

@@ -5,7 +5,7 @@ import tensorflow as tf
 from perfkit.diagnosis.epochs import Epochs
 from perfkit.diagnosis.facts import Facts, facts_of
 from perfkit.diagnosis.swap import Swap
-from perfkit.diagnosis.swaps import execution
+from perfkit.diagnosis.swaps import model
 from perfkit.diagnosis.training import Training
 from tests.diagnosis.fits import BATCH, Clock, batches, training, trial
 
@@ -13,7 +13,7 @@ from tests.diagnosis.fits import BATCH, Clock, batches, training, trial
 def named(**known):
     return {
         one.name: one
-        for one in execution.swaps(Facts(**known))
+        for one in model.execution(Facts(**known))
         if isinstance(one, Swap)
     }
 
@@ -38,7 +38,7 @@ def eager_functions():
 def test_eager_steps_are_seen_and_undone_whoever_asked_for_them(eager_functions):
     made = training(batches(2))
     assert facts_of(made).eager
-    execution.as_graph(made)
+    model.as_graph(made)
     assert not facts_of(made).eager
 
 
@@ -62,7 +62,7 @@ def test_callbacks_see_every_step_of_an_execution(monkeypatch):
 
     def making():
         made = training(batches(6), callbacks=[seeing])
-        execution.many_steps(made, steps=4, epoch=6)
+        model.many_steps(made, steps=4, epoch=6)
         return made
 
     trial(making, Epochs(batch=BATCH, steps=6, examples=6 * BATCH), clock, 5)
@@ -73,7 +73,7 @@ def test_callbacks_see_every_step_of_an_execution(monkeypatch):
 def test_a_step_that_is_traced_already_is_traced_anew():
     made = training(batches(2))
     made.fit([], epochs=1)
-    execution.compiled(made)
+    model.compiled(made)
     assert made.model.jit_compile
     assert made.model.train_function is None
 

@@ -9,7 +9,7 @@ from tests.diagnosis.fits import BATCH, Clock, Costs, batches, training, trial
 
 
 def named(**known):
-    return {swap.name: swap for swap in observers.swaps(Facts(**known))}
+    return {swap.name: swap for swap in observers.observers(Facts(**known))}
 
 
 def test_each_callback_is_left_out_alone_and_two_of_a_class_are_told_apart():
@@ -49,7 +49,7 @@ def test_little_watching_is_no_defect():
 
 
 def test_what_no_trial_runs_is_named_and_not_swapped():
-    (found,) = observers.swaps(Facts(callbacks=("RemoteMonitor",)))
+    (found,) = observers.observers(Facts(callbacks=("RemoteMonitor",)))
     assert isinstance(found, Untested)
     assert "RemoteMonitor" in found.why
 

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
-from perfkit.diagnosis.pipeline.trimming import padded
+from perfkit.diagnosis.pipeline.padding import padded
 from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.swaps import padding
 from perfkit.diagnosis.training import Training

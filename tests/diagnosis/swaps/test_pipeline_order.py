@@ -6,7 +6,7 @@ from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline.chain import chain, kind
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.swap import Swap
-from perfkit.diagnosis.swaps import pipeline_order
+from perfkit.diagnosis.swaps import pipeline
 from perfkit.diagnosis.training import Training
 
 DATA = tf.data.Dataset
@@ -49,7 +49,7 @@ def values(dataset):
 
 def test_maps_that_do_the_same_to_a_batch_follow_it_in_their_order():
     given = images().map(halved).map(shifted).batch(5).prefetch(1)
-    (swap,), made = swapped(given, pipeline_order.per_example)
+    (swap,), made = swapped(given, pipeline.per_example)
     assert swap.fix.startswith(".batch(...).map(halved).map(shifted) instead of")
     assert swap.after == "without input"
     assert kinds(made)[1:] == ["batch", "map", "map", "prefetch"]
@@ -59,7 +59,7 @@ def test_maps_that_do_the_same_to_a_batch_follow_it_in_their_order():
 
 def test_a_shuffle_between_stays_in_front_of_the_batch():
     given = images().map(halved, num_parallel_calls=2).shuffle(12).batch(4)
-    (_,), made = swapped(given, pipeline_order.per_example)
+    (_,), made = swapped(given, pipeline.per_example)
     assert kinds(made)[1:] == ["shuffle", "batch", "map"]
     assert int(chain(made)[-1]._num_parallel_calls) == 2
 
@@ -89,19 +89,17 @@ def rows_only(image, label):
     "function", [by_its_largest, flat, drawn, if_bright, rows_only]
 )
 def test_what_does_something_else_to_a_batch_is_not_offered(function):
-    assert swapped(images().map(function).batch(4), pipeline_order.per_example)[0] == []
+    assert swapped(images().map(function).batch(4), pipeline.per_example)[0] == []
 
 
 def test_examples_that_are_all_alike_do_not_hide_what_tells_them_apart():
     alike = DATA.from_tensor_slices((np.full((8, 4, 4, 3), 7, "uint8"), np.zeros(8)))
-    assert (
-        swapped(alike.map(by_its_largest).batch(4), pipeline_order.per_example)[0] == []
-    )
+    assert swapped(alike.map(by_its_largest).batch(4), pipeline.per_example)[0] == []
 
 
 def test_maps_behind_what_does_not_commute_stay_where_they_are():
     given = images().map(flat).map(shifted).batch(4)
-    (swap,), made = swapped(given, pipeline_order.per_example)
+    (swap,), made = swapped(given, pipeline.per_example)
     assert "halved" not in swap.fix
     assert kinds(made)[1:] == ["map", "batch", "map"]
     assert values(made) == values(given)
@@ -110,12 +108,12 @@ def test_maps_behind_what_does_not_commute_stay_where_they_are():
         images().map(shifted),
         images().batch(4).map(shifted),
     ):
-        assert swapped(stays, pipeline_order.per_example)[0] == []
+        assert swapped(stays, pipeline.per_example)[0] == []
 
 
 def test_a_shuffle_of_all_is_put_before_the_maps_that_fill_it():
     given = images().map(halved).map(shifted).prefetch(1).shuffle(12, seed=3).batch(4)
-    (swap,), made = swapped(given, pipeline_order.late_shuffle)
+    (swap,), made = swapped(given, pipeline.late_shuffle)
     assert swap.own_pauses
     assert "shuffle(12) before" in swap.fix
     assert kinds(made)[1:] == ["shuffle", "map", "map", "prefetch", "batch"]
@@ -130,12 +128,12 @@ def test_a_shuffle_in_its_place_is_left_there():
         images().map(halved).cache().shuffle(12).batch(4),
         images().batch(4).shuffle(3),
     ):
-        assert swapped(right, pipeline_order.late_shuffle)[0] == []
+        assert swapped(right, pipeline.late_shuffle)[0] == []
 
 
 def test_what_short_epochs_would_show_wrongly_is_not_tried():
     def why(dataset):
-        ((one,), _) = swapped(dataset, pipeline_order.late_shuffle)
+        ((one,), _) = swapped(dataset, pipeline.late_shuffle)
         return one.why
 
     assert "short epoch" in why(images().map(halved).shuffle(6).batch(4))

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
-from perfkit.diagnosis.pipeline.keeping import Worth
+from perfkit.diagnosis.pipeline.rebuilding import Worth
 from perfkit.diagnosis.swap import Untested
 from perfkit.diagnosis.swaps import pipeline_python
 from perfkit.diagnosis.training import Training

@@ -3,7 +3,7 @@ import tensorflow as tf
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.swap import Swap
-from perfkit.diagnosis.swaps import pipeline_reading
+from perfkit.diagnosis.swaps import pipeline
 from perfkit.diagnosis.training import Training
 
 DATA = tf.data.Dataset
@@ -30,7 +30,7 @@ def records(folder, count=12):
 def found(dataset):
     known = pipeline_facts(Training(None, dataset))
     facts = Facts(data="tf.data", steps=4, step_s=0.1, pipeline=known)
-    return list(pipeline_reading.slow_read(facts))
+    return list(pipeline.slow_read(facts))
 
 
 def test_records_are_kept_behind_their_reader_and_read_once(tmp_path):

@@ -6,13 +6,13 @@ import tensorflow as tf
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.swap import Untested
-from perfkit.diagnosis.swaps import precision
+from perfkit.diagnosis.swaps import model
 from perfkit.diagnosis.training import Training
 from perfkit.experiments.shared.precision import Hardware
 
 
 def found(machine, **known):
-    return list(precision.swaps(Facts(**known), machine))
+    return list(model.precisions(Facts(**known), machine))
 
 
 def test_a_processor_with_tiles_for_bfloat16_is_tried():
@@ -60,7 +60,7 @@ def test_the_policy_is_set_before_the_model_is_made(usual_policy):
 def pipeline(dataset):
     made = Training(None, dataset)
     facts = Facts(data="tf.data", pipeline=pipeline_facts(made))
-    return made, list(precision.wide_data(facts))
+    return made, list(model.wide_data(facts))
 
 
 def test_slices_of_float64_are_cast_once():

@@ -3,7 +3,7 @@ import pytest
 import perfkit
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.swap import Swap, Untested
-from perfkit.diagnosis.swaps import loops, retracing
+from perfkit.diagnosis.swaps import model, resident
 
 
 def known(changed=None, *, made_anew=False, because=()):
@@ -17,7 +17,7 @@ def known(changed=None, *, made_anew=False, because=()):
 
 
 def of(**facts):
-    return {swap.name: swap for swap in retracing.swaps(Facts(**facts))}
+    return {swap.name: swap for swap in model.retracing(Facts(**facts))}
 
 
 def test_nothing_is_swapped_where_nothing_is_traced_anew():
@@ -56,11 +56,11 @@ def test_a_loop_leaves_out_what_needs_fit_and_says_so():
         Swap(name=c, cause=c, kind="defect", changes="", fix="", apply=print)
         for c in ("xla", "serial-map")
     ]
-    found = list(loops.without_fit(swaps, Facts(loop=True)))
+    found = list(resident.without_fit(swaps, Facts(loop=True)))
     assert [one.cause for one in found if isinstance(one, Swap)] == ["serial-map"]
     untested = {one.cause for one in found if isinstance(one, Untested)}
-    assert untested == set(loops.NEED_FIT)
-    assert list(loops.without_fit(swaps, Facts())) == swaps
+    assert untested == set(resident.NEED_FIT)
+    assert list(resident.without_fit(swaps, Facts())) == swaps
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def made_one_shape(tf):
 
     kinds = (tf.TensorSpec((None, None), tf.int64), tf.TensorSpec((None,), tf.float64))
     training = in_loop(tf.data.Dataset.from_generator(batches, output_signature=kinds))
-    retracing.one_shape(training)
+    model.one_shape(training)
     return [[x.tolist(), list(y.shape)] for x, y in training.data.as_numpy_iterator()]
 
 

@@ -7,7 +7,7 @@ from perfkit.diagnosis import settings
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.swap import Swap, Untested
-from perfkit.diagnosis.swaps import loops
+from perfkit.diagnosis.swaps import resident
 from perfkit.diagnosis.swaps import settings as swaps
 from perfkit.diagnosis.training import Training
 
@@ -133,7 +133,7 @@ def test_eager_functions_are_left_off_in_a_loop_alone():
     # In fit the swap of that name undoes both ways to be eager.
     assert left_off(settings=known) == {}
     facts = Facts(settings=known, loop=True)
-    found = list(loops.without_fit(swaps.left_off(facts), facts))
+    found = list(resident.without_fit(swaps.left_off(facts), facts))
     assert [one.name for one in found if isinstance(one, Swap)] == ["graph"]
     assert "eager" not in {one.cause for one in found if isinstance(one, Untested)}
 

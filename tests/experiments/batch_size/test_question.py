@@ -316,7 +316,7 @@ def test_a_curve_pairs_each_look_with_the_work_before_it():
 
 @pytest.mark.measures
 def test_a_real_run_finds_the_largest_batch_and_never_crashes(tmp_path, monkeypatch):
-    monkeypatch.setattr("perfkit.measure.tries._LEAST_S", 6.0)
+    monkeypatch.setattr("perfkit.measure.plan._LEAST_S", 6.0)
     found = run(
         "batch-size",
         model="tiny-dense",

@@ -13,9 +13,9 @@ from perfkit.experiments.batch_size.search import found, search, step
 from perfkit.experiments.batch_size.verdict import why
 from perfkit.measure.launcher import launcher
 from perfkit.measure.live import LiveTrial
+from perfkit.measure.plan import Try
 from perfkit.measure.tick import READY
 from perfkit.measure.trial import Limits
-from perfkit.measure.tries import Try
 from tests.experiments.batches import tried
 
 MB = 10**6

@@ -13,7 +13,7 @@ from perfkit.experiments.session import Session
 from perfkit.experiments.shared import probe_disk as disk
 from perfkit.experiments.shared import probe_products as products
 from perfkit.findings import store
-from perfkit.findings.rungs import rungs
+from perfkit.findings.standing import rungs
 from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.tick import REFUSED, Note

@@ -2,15 +2,7 @@
 
 from dataclasses import replace
 
-from perfkit.machine.gpu import (
-    Clocks,
-    Driver,
-    Gpu,
-    Holder,
-    Link,
-    Power,
-    State,
-)
+from perfkit.machine.gpu import Clocks, Driver, Gpu, Holder, Link, Power, State
 from perfkit.machine.record import (
     Disk,
     Library,

@@ -1,8 +1,7 @@
 import pytest
 
-from perfkit.machine.checks import clocks
-from perfkit.machine.gpu import Clocks
-from perfkit.machine.throttling import throttle_reasons
+from perfkit.machine.checks import card as checks_card
+from perfkit.machine.gpu import Clocks, throttle_reasons
 from tests.machine.checks.computers import card, looked_at, with_card, workstation
 
 
@@ -27,33 +26,35 @@ def slowed(*reasons, busy=True):
     ],
 )
 def test_heat_and_a_weak_supply_are_faults_and_limits_by_design_are_not(bit, status):
-    (found,) = clocks.throttled(slowed(*throttle_reasons(bit)))
+    (found,) = checks_card.throttled(slowed(*throttle_reasons(bit)))
     assert found.status == status
 
 
 def test_what_was_seen_under_load_counts_before_what_is_seen_now():
     cool = Clocks(throttle=("too hot, slowed by the hardware",), busy_throttle=())
-    (found,) = clocks.throttled(with_card(workstation(), clocks=cool))
+    (found,) = checks_card.throttled(with_card(workstation(), clocks=cool))
     assert found.status == "ok"
     assert "under load: nothing" in found.evidence
 
 
 def test_heat_now_is_told_where_nobody_looked_under_load():
-    (found,) = clocks.throttled(slowed("too warm, slowed by the driver", busy=False))
+    (found,) = checks_card.throttled(
+        slowed("too warm, slowed by the driver", busy=False)
+    )
     assert found.status == "warn"
     assert ", now: too warm" in found.evidence
-    (idle,) = clocks.throttled(slowed(busy=False))
+    (idle,) = checks_card.throttled(slowed(busy=False))
     assert idle.title == "Nothing but its design slows the GPU now"
 
 
 def test_nothing_is_said_where_the_driver_tells_nothing():
     machine = with_card(workstation(), clocks=Clocks(), power={"limit": None})
-    assert list(clocks.throttled(machine)) == []
-    assert list(clocks.power(machine)) == []
+    assert list(checks_card.throttled(machine)) == []
+    assert list(checks_card.power(machine)) == []
 
 
 def test_a_power_brake_sends_the_reader_to_the_cables():
-    (found,) = clocks.throttled(slowed("power brake (external power supply)"))
+    (found,) = checks_card.throttled(slowed("power brake (external power supply)"))
     assert "power cables" in found.remedy
 
 
@@ -62,14 +63,14 @@ def test_a_power_brake_sends_the_reader_to_the_cables():
 )
 def test_a_limit_is_held_against_that_of_the_card(limit, status):
     machine = with_card(workstation(), power={"limit": limit, "limit_default": 140})
-    (found,) = clocks.power(machine)
+    (found,) = checks_card.power(machine)
     assert found.status == status
     assert f"limit {limit} W, its own 140 W" in found.evidence
 
 
 def test_the_lower_a_limit_the_more_it_costs():
     low, lower = (
-        next(clocks.power(with_card(workstation(), power={"limit": watts})))
+        next(checks_card.power(with_card(workstation(), power={"limit": watts})))
         for watts in (120, 60)
     )
     assert low.cost < lower.cost
@@ -77,7 +78,7 @@ def test_the_lower_a_limit_the_more_it_costs():
 
 def test_each_card_is_told_by_its_number():
     machine = workstation(looked_at(card()), looked_at(card(), throttle=("hot",)))
-    well, hot = clocks.throttled(machine)
+    well, hot = checks_card.throttled(machine)
     assert (well.status, hot.status) == ("ok", "warn")
     assert hot.evidence.startswith("GPU 1 (NVIDIA RTX A4000), under load: hot")
     assert "-i 1 " in hot.remedy
@@ -85,5 +86,5 @@ def test_each_card_is_told_by_its_number():
 
 def test_reasons_that_hold_commas_are_told_apart():
     hot = ("too warm, slowed by the driver", "too hot, slowed by the hardware")
-    (found,) = clocks.throttled(slowed(*hot))
+    (found,) = checks_card.throttled(slowed(*hot))
     assert f"{hot[0]}; {hot[1]}" in found.evidence

@@ -3,7 +3,7 @@
 import pytest
 
 from perfkit.machine.checks import checks
-from perfkit.machine.observed import observed
+from perfkit.machine.load import observed
 from tests.machine.checks.collected import FAULTY, HEALTHY
 from tests.machine.checks.computers import workstation
 

@@ -2,27 +2,27 @@ import importlib.metadata
 
 import pytest
 
-from perfkit.machine.checks import compatibility
+from perfkit.machine.checks import asking
 
 HELD = ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90")
 
 
 def test_every_build_of_the_table_can_be_read():
     for number in range(10, 22):
-        build = compatibility.build(f"2.{number}.0")
-        first, last = map(compatibility.numbers, build.python)
+        build = asking.build(f"2.{number}.0")
+        first, last = map(asking.numbers, build.python)
         assert first < last
-        assert compatibility.lowest_driver(build.cuda, "linux")
+        assert asking.lowest_driver(build.cuda, "linux")
 
 
 def test_a_version_is_found_by_its_first_two_numbers():
-    assert compatibility.build("2.21.0") == compatibility.build("2.21.3rc1")
-    assert compatibility.build("2.2.1") is None
-    assert compatibility.newest() == "2.21"
+    assert asking.build("2.21.0") == asking.build("2.21.3rc1")
+    assert asking.build("2.2.1") is None
+    assert asking.newest() == "2.21"
 
 
 def test_the_version_that_is_installed_here_is_in_the_table():
-    assert compatibility.build(importlib.metadata.version("tensorflow"))
+    assert asking.build(importlib.metadata.version("tensorflow"))
 
 
 @pytest.mark.parametrize(
@@ -39,16 +39,16 @@ def test_the_version_that_is_installed_here_is_in_the_table():
     ],
 )
 def test_a_card_runs_its_own_generation_and_compiles_what_is_older(card, kernels):
-    assert compatibility.kernels(HELD, card) == kernels
+    assert asking.kernels(HELD, card) == kernels
 
 
 def test_machine_code_is_of_no_use_to_an_older_card_or_another_generation():
-    assert compatibility.kernels(("sm_86",), "8.0") == "none"
-    assert compatibility.kernels(("sm_80",), "9.0") == "none"
-    assert compatibility.kernels(("sm_120",), "12.0") == "native"
-    assert compatibility.kernels((), "8.0") == "none"
+    assert asking.kernels(("sm_86",), "8.0") == "none"
+    assert asking.kernels(("sm_80",), "9.0") == "none"
+    assert asking.kernels(("sm_120",), "12.0") == "native"
+    assert asking.kernels((), "8.0") == "none"
 
 
 def test_versions_compare_by_their_numbers():
-    assert compatibility.numbers("525.60.13") < compatibility.numbers("525.105.17")
-    assert compatibility.minor("12.5.1") == "12.5"
+    assert asking.numbers("525.60.13") < asking.numbers("525.105.17")
+    assert asking.minor("12.5.1") == "12.5"

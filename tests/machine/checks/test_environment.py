@@ -1,12 +1,12 @@
 import pytest
 
-from perfkit.machine.checks import environment
+from perfkit.machine.checks import settings
 from tests.machine.checks.computers import card, changed, without_card, workstation
 
 
 def told(machine, **variables):
     machine = changed(machine, environment=variables)
-    return [(check.id, check.status) for check in environment.costly(machine)]
+    return [(check.id, check.status) for check in settings.costly(machine)]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_older_cards_have_no_tf32_to_lose():
 def test_onednn_costs_most_where_the_processor_trains():
     def cost(machine):
         set_off = changed(machine, environment={"TF_ENABLE_ONEDNN_OPTS": "0"})
-        return next(environment.costly(set_off)).cost
+        return next(settings.costly(set_off)).cost
 
     assert cost(without_card()) > cost(workstation())
 
@@ -66,9 +66,9 @@ def test_the_remedy_unsets_the_variable_in_the_words_of_the_system():
     slow = changed(workstation(), environment={"CUDA_LAUNCH_BLOCKING": "1"})
     windows = changed(slow, software={"platform": "windows"})
     inside = changed(slow, software={"container": True})
-    assert next(environment.costly(slow)).remedy.startswith("unset CUDA_LAUNCH")
-    assert "Remove-Item Env:CUDA_LAUNCH" in next(environment.costly(windows)).remedy
-    assert "without -e CUDA_LAUNCH" in next(environment.costly(inside)).remedy
+    assert next(settings.costly(slow)).remedy.startswith("unset CUDA_LAUNCH")
+    assert "Remove-Item Env:CUDA_LAUNCH" in next(settings.costly(windows)).remedy
+    assert "without -e CUDA_LAUNCH" in next(settings.costly(inside)).remedy
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_remedy_unsets_the_variable_in_the_words_of_the_system():
 )
 def test_threads_are_held_against_the_cores(variable, value, faults):
     machine = changed(workstation(), environment={variable: value})
-    found = list(environment.threads(machine))
+    found = list(settings.threads(machine))
     assert len(found) == faults
     assert all(variable in check.title for check in found)
 
@@ -94,18 +94,18 @@ def test_threads_are_held_against_the_cores(variable, value, faults):
 def test_as_many_threads_as_cores_are_granted_are_enough():
     environment_of = {"TF_NUM_INTRAOP_THREADS": "2"}
     machine = changed(workstation(), cores_granted=2.0, environment=environment_of)
-    assert list(environment.threads(machine)) == []
+    assert list(settings.threads(machine)) == []
 
 
 def test_one_thread_for_each_core_without_its_second_thread_is_enough():
     machine = changed(workstation(), environment={"OMP_NUM_THREADS": "12"})
-    assert len(list(environment.threads(machine))) == 1
+    assert len(list(settings.threads(machine))) == 1
     two_each = changed(machine, processor={"physical_cores": 12})
-    assert list(environment.threads(two_each)) == []
+    assert list(settings.threads(two_each)) == []
 
 
 def test_variables_that_were_set_too_late_are_named():
     late = {"set_late": ("TF_GPU_ALLOCATOR", "TF_XLA_FLAGS")}
-    (found,) = environment.late(changed(workstation(), software=late))
+    (found,) = settings.late(changed(workstation(), software=late))
     assert found.evidence == "Set too late: TF_GPU_ALLOCATOR, TF_XLA_FLAGS."
-    assert list(environment.late(workstation())) == []
+    assert list(settings.late(workstation())) == []

@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.machine.checks import link as rules
+from perfkit.machine.checks import card
 from perfkit.machine.gpu import Link
 from tests.machine.checks.computers import with_card, workstation
 
@@ -8,7 +8,7 @@ from tests.machine.checks.computers import with_card, workstation
 def judged(**link):
     best = {"generation_max": 4, "width_max": 16, "generation_card": 4}
     machine = with_card(workstation(), link=Link(**best | link))
-    return list(rules.narrow(machine))
+    return list(card.narrow(machine))
 
 
 def test_an_idle_link_is_unknown_and_never_a_fault():
@@ -53,13 +53,13 @@ def test_half_the_speed_costs_half_as_much_as_none():
 
 
 def test_nothing_is_said_where_the_driver_tells_nothing():
-    assert list(rules.narrow(with_card(workstation(), link=Link()))) == []
+    assert list(card.narrow(with_card(workstation(), link=Link()))) == []
 
 
 def test_an_instance_has_no_link_of_its_own():
     narrow = Link(generation=1, width=1, generation_max=5, width_max=16)
     machine = with_card(workstation(), link=narrow, state={"instance": True})
-    assert list(rules.narrow(machine)) == []
+    assert list(card.narrow(machine)) == []
 
 
 def test_a_link_that_nobody_looked_at_is_named_by_its_gpu():

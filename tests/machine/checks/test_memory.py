@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.machine.checks import memory
+from perfkit.machine.checks import cores
 from tests.machine.checks.computers import GB, changed, workstation
 
 
@@ -10,7 +10,7 @@ from tests.machine.checks.computers import GB, changed, workstation
 )
 def test_swap_is_trouble_only_while_ram_is_short(swap, free, status):
     load = {"swap": swap * GB, "memory_free": free * GB}
-    (found,) = memory.swapping(changed(workstation(), load=load))
+    (found,) = cores.swapping(changed(workstation(), load=load))
     assert found.status == status
     assert f"{free} GB of 64 GB are free" in found.evidence
 
@@ -30,18 +30,18 @@ def test_memory_is_short_where_little_is_granted_or_left(granted, free, title):
         memory=granted * GB,
         load={"memory_free": None if free is None else free * GB},
     )
-    (found,) = memory.ram(machine)
+    (found,) = cores.ram(machine)
     assert found.title == title
 
 
 def test_a_limit_below_what_is_there_is_told_with_both():
     machine = changed(workstation(), memory=2 * GB, software={"container": True})
-    (found,) = memory.ram(machine)
+    (found,) = cores.ram(machine)
     assert "2 GB of RAM may be used of 64 GB" in found.evidence
     assert "docker update --memory" in found.remedy
 
 
 def test_a_machine_that_was_not_looked_at_is_judged_by_its_ram_alone():
     machine = changed(workstation(), load=None)
-    assert list(memory.swapping(machine)) == []
-    assert [check.status for check in memory.ram(machine)] == ["ok"]
+    assert list(cores.swapping(machine)) == []
+    assert [check.status for check in cores.ram(machine)] == ["ok"]

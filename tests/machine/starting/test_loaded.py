@@ -3,7 +3,7 @@ import importlib.metadata
 import pytest
 
 from perfkit.machine.record import Library
-from perfkit.machine.starting.loaded import loaded
+from perfkit.machine.starting.log import loaded
 
 SITE = "/venv/lib/python3.12/site-packages"
 

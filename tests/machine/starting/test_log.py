@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.machine.starting.log import said
-from perfkit.machine.starting.patterns import explained, patterns
+from perfkit.machine.starting.log import explained, patterns, said
 
 # As it was recorded there.
 RECORDED = (Path(__file__).parent / "tensorflow-2.21-without-gpu.log").read_text()

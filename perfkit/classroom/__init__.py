@@ -1,1 +1,0 @@
-"""Many machines on one page: a folder of passports, and where each of them stands."""

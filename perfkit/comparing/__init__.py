@@ -1,1 +1,0 @@
-"""Two machines: why does the same training run differently on them?"""

@@ -1,0 +1,453 @@
+"""How steps are run: many at a time, compiled, in larger batches, in shorter floats."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+from perfkit.diagnosis import tracing
+from perfkit.diagnosis.own_callbacks import see_every_step
+from perfkit.diagnosis.pipeline.facts import narrowed
+from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.swaps import resident
+from perfkit.diagnosis.swaps.resident import NAME as CEILING
+from perfkit.experiments.shared import precision
+from perfkit.experiments.shared.precision import (
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    Precision,
+    expected,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.diagnosis.training import Training
+    from perfkit.experiments.shared.precision import Hardware
+
+
+_MANY = 16
+# The way back to Python takes a few milliseconds at most.
+_LONG_S = 0.2
+_MOST_NAMES = 3
+
+
+def execution(facts: Facts) -> Iterator[Swap | Untested]:
+    """What ``compile`` offers and the training does not use."""
+    if facts.loop:
+        return
+    if facts.unrolled:
+        yield _rolled(facts)
+    if facts.eager:
+        yield Swap(
+            name="graph",
+            cause="eager",
+            kind="defect",
+            changes="The step is traced once and run as a graph.",
+            fix="Leave out run_eagerly=True in model.compile(...), and "
+            "tf.config.run_functions_eagerly(True).",
+            apply=as_graph,
+        )
+        yield Untested("xla", "an eager step cannot be compiled")
+        yield Untested("step-overhead", "an eager step runs one at a time")
+        return
+    many = min(_MANY, facts.steps or _MANY)
+    if facts.step_s > _LONG_S:
+        step = units.seconds(facts.step_s)
+        why = f"of a step of {step} the way back to Python is next to nothing"
+        yield Untested("step-overhead", why)
+    elif facts.steps_per_execution < many:
+        yield _many(facts, many)
+    if not facts.xla:
+        yield Swap(
+            name="XLA",
+            cause="xla",
+            kind="opportunity",
+            changes="XLA compiles the step.",
+            fix="model.compile(..., jit_compile=True)",
+            apply=compiled,
+        )
+
+
+def _rolled(facts: Facts) -> Swap:
+    named = " and ".join(f"`{name}`" for name in facts.unrolled[:_MOST_NAMES])
+    return Swap(
+        name="not unrolled",
+        cause="unrolled",
+        kind="defect",
+        changes=f"{named} loops over the steps of a sequence, instead of one graph "
+        "that holds each of them.",
+        fix=f"Leave unroll=True out of {named}; on a GPU that also lets cuDNN run it.",
+        apply=rolled,
+    )
+
+
+def _many(facts: Facts, many: int) -> Swap:
+    seen = "; callbacks still see every step" if facts.callbacks else ""
+    seldom = f"; callbacks are then called once in {many} steps"
+    return Swap(
+        name=f"{many} steps at a time",
+        cause="step-overhead",
+        kind="by gain",
+        changes=f"Back to Python after {many} steps instead of "
+        f"{facts.steps_per_execution}{seen}.",
+        fix=f"model.compile(..., steps_per_execution={many})"
+        f"{seldom if facts.callbacks else ''}",
+        apply=functools.partial(many_steps, steps=many, epoch=facts.steps),
+        steps=many,
+    )
+
+
+def rolled(training: Training) -> None:
+    """Let recurrent layers loop; what they compute stays the same."""
+    from perfkit.diagnosis.facts import unrolled
+
+    for layer in unrolled(training.model):
+        layer.unroll = False
+    training.trace_anew()
+
+
+def as_graph(training: Training) -> None:
+    """Run the steps as a graph, whoever asked for eager ones."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(False)
+    training.model.run_eagerly = False
+    training.trace_anew()
+
+
+def many_steps(training: Training, *, steps: int, epoch: int | None = None) -> None:
+    """Make several steps before going back to Python.
+
+    Args:
+        training: It is changed.
+        steps: At a time.
+        epoch: Steps of an epoch, the last execution of which may hold fewer.
+    """
+    training.model.steps_per_execution = steps
+    training.trace_anew()
+    see_every_step(training.arguments["callbacks"], epoch)
+
+
+def compiled(training: Training) -> None:
+    """Let XLA compile the step."""
+    training.model.jit_compile = True
+    training.trace_anew()
+
+
+_BATCH_CAUSE = "small-batch"
+# The others are tried only where this one brings something.
+_FIRST = 4
+_OTHERS = (2, 8)
+_BATCH = 32
+# A batch of this many is no small one: what more of it spares is the way to each step.
+_USUAL = 16
+
+
+def batch(facts: Facts) -> Iterator[Swap | Untested]:
+    """Larger batches, as long as the data fill one."""
+    if facts.loop:
+        return
+    most = facts.steps or max(_OTHERS)
+    if most < min(_OTHERS):
+        yield Untested(_BATCH_CAUSE, "a batch holds all the data already")
+        return
+    fitting = [times for times in (_FIRST, *_OTHERS) if times <= most]
+    for times in fitting:
+        after = "" if times == fitting[0] else _name(fitting[0])
+        yield _batch_swap(facts, times, after)
+
+
+def _batch_swap(facts: Facts, times: int, after: str) -> Swap:
+    size = f" ({facts.batch * times} examples)" if facts.batch > 1 else ""
+    return Swap(
+        name=_name(times),
+        cause=_BATCH_CAUSE,
+        kind="opportunity",
+        changes=f"{times} times as many examples in a batch{size}"
+        f"{'; callbacks see as many batches as before' if facts.callbacks else ''}.",
+        fix=f"A batch {times} times as large{size}. This changes the optimisation: "
+        "tune the learning rate anew, and watch the validation loss.",
+        apply=functools.partial(enlarge, times=times),
+        after=after,
+        batches=times,
+        combines=False,
+        spares="step-overhead" if facts.batch >= _USUAL else "",
+    )
+
+
+def _name(times: int) -> str:
+    return f"batch ×{times}"
+
+
+def enlarge(training: Training, *, times: int) -> None:
+    """Put several batches into one; validation and callbacks keep their own."""
+    from perfkit.diagnosis.facts import steps_of
+
+    arguments = training.arguments
+    see_every_step(arguments["callbacks"], steps_of(training), times)
+    if arguments.get("steps_per_epoch"):
+        arguments["steps_per_epoch"] = -(-int(arguments["steps_per_epoch"]) // times)
+    if training.kind == "arrays":
+        size = int(arguments.get("batch_size") or _BATCH)
+        arguments.setdefault("validation_batch_size", size)
+        arguments["batch_size"] = size * times
+    elif training.kind == "tf.data":
+        training.data = _merged_batches(training.data, times)
+    elif training.kind == "PyDataset":
+        training.data = _merged_items(training.data, times)
+    else:
+        training.data = _merged_generator(training.data, times)
+
+
+def _merged_batches(data: Any, times: int) -> Any:
+    import tensorflow as tf
+
+    size = int(tf.shape(tf.nest.flatten(next(iter(data)))[0])[0])
+    return data.rebatch(size * times)
+
+
+def _merged_items(data: Any, times: int) -> Any:
+    import keras
+
+    count = data.num_batches
+
+    class Merged(keras.utils.PyDataset):  # type: ignore[misc]
+        """Items of the user's own, several at a time."""
+
+        @property
+        def num_batches(self) -> int | None:
+            return None if count is None else -(-count // times)
+
+        def __getitem__(self, index: int) -> Any:
+            first = index * times
+            last = first + times if count is None else min(first + times, count)
+            return merged([data[i] for i in range(first, last)])
+
+        def on_epoch_begin(self) -> None:
+            data.on_epoch_begin()
+
+        def on_epoch_end(self) -> None:
+            data.on_epoch_end()
+
+    return Merged(
+        workers=data.workers,
+        use_multiprocessing=data.use_multiprocessing,
+        max_queue_size=data.max_queue_size,
+    )
+
+
+def _merged_generator(make: Callable[[], Any], times: int) -> Callable[[], Any]:
+    def batches() -> Iterator[Any]:
+        held: list[Any] = []
+        for batch in make():
+            held.append(batch)
+            if len(held) == times:
+                yield merged(held)
+                held = []
+        if held:
+            yield merged(held)
+
+    return batches
+
+
+def merged(batches: Sequence[Any]) -> Any:
+    """Several batches of the same structure as one."""
+    import numpy as np
+    import tensorflow as tf
+
+    return tf.nest.map_structure(
+        lambda *parts: np.concatenate([np.asarray(part) for part in parts]), *batches
+    )
+
+
+_PRECISION_CAUSE = "precision"
+_WORTH_TRYING = ("faster", "open")
+
+
+def precisions(
+    facts: Facts, machine: Hardware | None = None
+) -> Iterator[Swap | Untested]:
+    """The policies that may pay on this machine.
+
+    Args:
+        facts: Of the training.
+        machine: What it has for numbers of fewer bits; None to ask this one.
+    """
+    if facts.loop:
+        return
+    if facts.policy != FLOAT32:
+        yield Untested(
+            _PRECISION_CAUSE, f"the model has a policy already: {facts.policy}"
+        )
+        return
+    machine = machine or precision.here()
+    expectations = {
+        name: expected(Precision(name, "", policy=name), machine)
+        for name in (BFLOAT16, FLOAT16)
+    }
+    trying = [n for n, found in expectations.items() if found.expect in _WORTH_TRYING]
+    yield from (_precision_swap(name) for name in trying)
+    if not trying:
+        yield Untested(_PRECISION_CAUSE, expectations[BFLOAT16].because)
+
+
+def wide_data(facts: Facts) -> Iterator[Swap]:
+    """Numbers that lie in memory as float64, where the model computes in float32."""
+    # Nobody knows what a loop of one's own computes in.
+    if facts.loop or facts.policy != FLOAT32 or not facts.pipeline.get("float64"):
+        return
+    yield Swap(
+        name="float32 data",
+        cause="float64",
+        kind="defect",
+        changes="The data lie in memory as float32, and are cast in no step.",
+        fix='data.astype("float32") before from_tensor_slices: NumPy makes float64 '
+        "unless it is told otherwise",
+        apply=cast_once,
+        after=CEILING,
+    )
+
+
+def cast_once(training: Training) -> None:
+    """Hold the slices that a pipeline begins with as float32."""
+    training.data = narrowed(training.data)
+
+
+def _precision_swap(policy: str) -> Swap:
+    return Swap(
+        name=policy,
+        cause=_PRECISION_CAUSE,
+        kind="opportunity",
+        changes=f"The layers compute in {policy.removeprefix('mixed_')}, and their "
+        "weights stay float32.",
+        fix=f'keras.config.set_dtype_policy("{policy}") before the model is made; '
+        'give its last layer dtype="float32", and watch the loss.',
+        apply=_precision_nothing_more,
+        before=functools.partial(choose, policy),
+        combines=False,
+    )
+
+
+def choose(policy: str) -> None:
+    """Let all layers that are made from now on compute in this policy."""
+    import keras
+
+    keras.config.set_dtype_policy(policy)
+
+
+def _precision_nothing_more(training: Training) -> None:
+    """Leave the training as it was made: the policy was chosen before."""
+
+
+NAME, ONE_SHAPE = "fixed signature", "one shape"
+# The largest shape among so many batches is that of all.
+_SEEN = 32
+
+
+def retracing(facts: Facts) -> Iterator[Swap | Untested]:
+    """What stops tracing anew, where the look has seen it; and XLA's compiling anew."""
+    # One batch, again and again, has one shape: the ceiling without input holds that.
+    after = resident.NAME if reshaped(facts) else ""
+    if facts.retraced:
+        first, known = next(iter(facts.retraced.items()))
+        yield Swap(
+            name=NAME,
+            cause="retracing",
+            kind="defect",
+            changes=f"{_named(facts.retraced)} keeps its signature: {_what(known)}.",
+            fix=_fix(first, known),
+            apply=_retracing_nothing_more,
+            before=functools.partial(tracing.fix, facts.retraced),
+            after=after,
+        )
+    if facts.open_shapes and (facts.xla or reshaped(facts)):
+        yield Swap(
+            name=ONE_SHAPE,
+            cause="retracing",
+            kind="defect",
+            changes="Every batch is padded, or cut, to the same shape.",
+            fix="Give all batches one shape: padded_batch(..., padded_shapes=...), or "
+            "bucket_by_sequence_length with a few lengths; mask what is padding.",
+            apply=one_shape,
+            after=resident.NAME,
+        )
+
+
+def reshaped(facts: Facts) -> bool:
+    """Whether the shapes of the batches are what is traced anew."""
+    return any(
+        "shape" in known["changed"].values() for known in facts.retraced.values()
+    )
+
+
+def one_shape(training: Training) -> None:
+    """Pad or cut every batch to the largest shape that the first ones have."""
+    import tensorflow as tf
+
+    batches = list(itertools.islice(training.data, _SEEN))
+    flat = [tf.nest.flatten(batch) for batch in batches]
+    largest = [
+        _largest([one.shape for one in parts]) for parts in zip(*flat, strict=True)
+    ]
+
+    def shaped(*batch: Any) -> Any:
+        parts = tf.nest.flatten(batch)
+        same = [_to_shape(p, s) for p, s in zip(parts, largest, strict=True)]
+        packed = tf.nest.pack_sequence_as(batch, same)
+        return packed if len(packed) > 1 else packed[0]
+
+    training.data = training.data.map(shaped, num_parallel_calls=1)
+
+
+def _largest(shapes: list[Any]) -> tuple[int, ...]:
+    # The number of examples stays: a smaller last batch is no padding.
+    rest = [tuple(shape)[1:] for shape in shapes]
+    return tuple(max(sizes) for sizes in zip(*rest, strict=True))
+
+
+def _to_shape(part: Any, sizes: tuple[int, ...]) -> Any:
+    import tensorflow as tf
+
+    if not sizes:
+        return part
+    cut = part[(slice(None), *(slice(size) for size in sizes))]
+    missing = [s - n for s, n in zip(sizes, tf.unstack(tf.shape(cut))[1:], strict=True)]
+    padded = tf.pad(cut, [[0, 0], *([0, more] for more in missing)])
+    return tf.ensure_shape(padded, (None, *sizes))
+
+
+def _retracing_nothing_more(training: Training) -> None:
+    """All was done before the training was made."""
+
+
+def _named(retraced: Mapping[str, Any]) -> str:
+    return " and ".join(f"`{name}`" for name in list(retraced)[:2])
+
+
+def _what(known: Mapping[str, Any]) -> str:
+    ways = {
+        "value": "numbers of Python become tensors",
+        "shape": "shapes that change are left open",
+        "dtype": "each dtype is traced once",
+    }
+    done = [ways[what] for what in dict.fromkeys(known["changed"].values())]
+    return ", ".join([*done, *(["it is made once"] if known["made_anew"] else [])])
+
+
+def _fix(name: str, known: Mapping[str, Any]) -> str:
+    if known["made_anew"]:
+        return f"Call tf.function once for `{name}`, outside of the loop."
+    numbers = [a for a, what in known["changed"].items() if what == "value"]
+    because = f" ({known['because'][0]})" if known["because"] else ""
+    if numbers:
+        given = ", ".join(f"{a}=tf.constant({a})" for a in numbers)
+        return f"Call `{name}` with {given}: each new number is traced{because}."
+    return (
+        f"@tf.function(reduce_retracing=True) on `{name}`, or batches of one "
+        f"shape{because}."
+    )

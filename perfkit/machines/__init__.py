@@ -1,0 +1,1 @@
+"""More than one machine: passports, what sets two apart, a whole class."""

@@ -1,0 +1,314 @@
+"""Thirty machines: who they are, what they can run, how fast they are."""
+
+from __future__ import annotations
+
+import functools
+import os
+import statistics
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.experiments import experiments
+from perfkit.findings import store
+from perfkit.findings.tables import frame
+from perfkit.findings.text import plain
+from perfkit.machines.passport import load
+from perfkit.machines.passport_words import title
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pandas import DataFrame
+
+    from perfkit.charts.figure import Figure
+    from perfkit.machine.record import Machine
+    from perfkit.machines.passport import Passport
+
+
+def notebooks() -> tuple[str, ...]:
+    """The notebooks that ask any question that there is here, in their order."""
+    every = experiments().values()
+    return tuple(sorted(notebook for kind in every for notebook in kind.notebooks))
+
+
+def unable(passport: Passport) -> dict[str, str]:
+    """The notebooks that a machine cannot run, by name, with the reason."""
+    found = {}
+    for kind in experiments().values():
+        reasons = [_missing(passport.machine, one) for one in kind.needs]
+        why = next(filter(None, reasons), "")
+        found.update(dict.fromkeys(kind.notebooks, why))
+    return {notebook: why for notebook, why in sorted(found.items()) if why}
+
+
+def held_back(passport: Passport) -> Iterator[str]:
+    """What fails on a machine, and what to do about it, a sentence each."""
+    for check in passport.checks:
+        if check.status == "fail":
+            remedy = f": {plain(check.remedy)}" if check.remedy else ""
+            yield f"{plain(check.title)}{remedy}"
+
+
+def _missing(machine: Machine, library: str) -> str:
+    """Why a library cannot be used on a machine; "" where it can."""
+    if library != "tensorflow":
+        there = library in machine.versions
+        return "" if there or not machine.versions else f"{library} is not installed"
+    if machine.start is not None and machine.start.problem:
+        return f"TensorFlow does not start: {plain(machine.start.problem)}"
+    if machine.software is not None and machine.software.build == "none":
+        return "TensorFlow is not installed"
+    if not any("tensorflow" in n or n.startswith("tf-") for n in machine.versions):
+        return "TensorFlow is not installed"
+    return ""
+
+
+_NAME = 60
+# More rows than the ladder and the reference trainings have fit no chart.
+_MEASURES_MOST = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """One rung or reference training, over all machines.
+
+    Attributes:
+        name: Of the rung or the training.
+        group: The part of the machine that it tries.
+        unit: What is counted per second.
+        rates: By the place of a machine in its class; those without it are left out.
+        median: Of these rates.
+    """
+
+    name: str
+    group: str
+    unit: str
+    rates: dict[int, float]
+    median: float
+
+    def ratio(self, place: int) -> float | None:
+        """A machine's rate over the median; None where it has none."""
+        rate = self.rates.get(place)
+        return None if rate is None else rate / self.median
+
+    @property
+    def ratios(self) -> list[float]:
+        """Every machine's rate over the median, the slowest first."""
+        return sorted(rate / self.median for rate in self.rates.values())
+
+    @property
+    def spread(self) -> float | None:
+        """The ratio that nine in ten reach to the one that one in ten does.
+
+        None for fewer than four machines, of which no tenth can be taken.
+        """
+        if len(self.rates) < 4:
+            return None
+        tenths = statistics.quantiles(self.ratios, n=10, method="inclusive")
+        return tenths[-1] / tenths[0]
+
+
+def measures(passports: Sequence[Passport]) -> tuple[Measure, ...]:
+    """The reference trainings and the rungs that any machine has a rate of."""
+    about: dict[tuple[str, str], str] = {}
+    rates: dict[tuple[str, str], dict[int, float]] = {}
+    for place, passport in enumerate(passports):
+        for group, name, unit, rate in _rates(passport):
+            # Files come from anywhere: what counts something else is something else.
+            about.setdefault((name, unit), group)
+            rates.setdefault((name, unit), {})[place] = rate
+    shared = sorted(rates, key=lambda key: -len(rates[key]))[:_MEASURES_MOST]
+    return tuple(
+        Measure(
+            name=name,
+            group=group,
+            unit=unit,
+            rates=rates[name, unit],
+            median=statistics.median(rates[name, unit].values()),
+        )
+        for (name, unit), group in about.items()
+        if (name, unit) in shared
+    )
+
+
+def _rates(passport: Passport) -> Iterator[tuple[str, str, str, float]]:
+    for training in passport.trainings:
+        if training.rate:
+            yield "reference trainings", title(training), "examples", training.rate
+    for rung in passport.rungs:
+        if rung.rate:
+            group = plain(rung.group, _NAME)
+            yield group, plain(rung.name, _NAME), plain(rung.unit, 20), rung.rate
+
+
+COLUMNS = (
+    *("machine", "what", "recorded", "speed", "slowest", "its_speed", "measured"),
+    *("cannot_run", "because", "fails", "path", "problem"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Classroom:
+    """Many machines, each with its passport.
+
+    Attributes:
+        passports: Of the machines, by label.
+        problems: Why a file could not be read, by its path.
+        you: The place of the reader's own machine among them; None if unknown.
+    """
+
+    passports: tuple[Passport, ...]
+    problems: dict[Path, str]
+    you: int | None = None
+
+    @functools.cached_property
+    def measures(self) -> tuple[Measure, ...]:
+        """The reference trainings and rungs, each over all machines."""
+        return measures(self.passports)
+
+    @functools.cached_property
+    def chart(self) -> Figure:
+        """Every machine on every rung, relative to the median machine."""
+        from perfkit.machines.class_page import picture
+
+        return picture(self)
+
+    def table(self) -> DataFrame:
+        """One row per file; ``speed`` is the median ratio to the median machine.
+
+        A file that is no passport has a row too; the last column says what is wrong.
+        """
+        rows = [self._row(place) for place in range(len(self.passports))]
+        rows += [{"path": p, "problem": why} for p, why in self.problems.items()]
+        return frame(rows, COLUMNS)
+
+    def export(self, path: str | Path) -> Path:
+        """Write all of it as one HTML page that needs no network.
+
+        Raises:
+            BadFileError: It cannot be written.
+            BadParameterError: ``path`` is no place for a page.
+        """
+        from perfkit.machines.class_page import write
+
+        return write(self, path)
+
+    def ratios(self, place: int) -> dict[str, float]:
+        """A machine's rates over those of the median machine, by name."""
+        found = {one.name: one.ratio(place) for one in self.measures}
+        return {name: ratio for name, ratio in found.items() if ratio is not None}
+
+    def _row(self, place: int) -> dict[str, Any]:
+        passport, ratios = self.passports[place], self.ratios(place)
+        slowest = min(ratios, key=ratios.__getitem__, default="")
+        cannot = unable(passport)
+        return {
+            "machine": self.name(place),
+            "what": plain(passport.machine.summary),
+            "recorded": plain(passport.recorded[:16].replace("T", " ")),
+            "speed": statistics.median(ratios.values()) if ratios else None,
+            "slowest": slowest,
+            "its_speed": ratios.get(slowest),
+            "measured": len(ratios),
+            "cannot_run": ", ".join(cannot),
+            "because": "; ".join(dict.fromkeys(cannot.values())),
+            "fails": "; ".join(held_back(passport)),
+            "path": passport.path,
+            "problem": "",
+        }
+
+    def name(self, place: int) -> str:
+        """What a machine is called: its label, or its file."""
+        passport = self.passports[place]
+        file = passport.path.stem if passport.path else f"machine {place + 1}"
+        return plain(passport.label, 60) or plain(file, 60)
+
+    def __repr__(self) -> str:
+        lines = [f"A class of {_count(len(self.passports), 'machine')}."]
+        for measure in self.measures:
+            low, high = measure.ratios[0], measure.ratios[-1]
+            lines.append(
+                f"  {measure.name}: {units.rate(measure.median, measure.unit)}, from "
+                f"{units.ratio(low)} to {units.ratio(high)}"
+            )
+        lines += [f"Not read: {why}" for why in self.problems.values()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from perfkit.machines.class_page import in_notebook
+
+        return in_notebook(self)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+# A school has fewer; what is more is a folder that was given by mistake.
+_READING_MOST = 5000
+
+
+def classroom(
+    folder: str | Path, you: Passport | str | Path | None = None
+) -> Classroom:
+    """Hold the machines of a folder of passports against each other.
+
+    Args:
+        folder: Where the files lie; each machine's is one ``.json``.
+        you: Your own machine's passport, or its file, which the chart then marks. It
+            may lie in the folder or elsewhere.
+
+    Raises:
+        BadFileError: ``you`` is no passport. In the folder such a file is a row that
+            says so.
+        BadParameterError: There is no such folder, or more files than a class has.
+    """
+    passports, problems = _read(_files(Path(os.path.expanduser(folder))))
+    if you is None:
+        return Classroom(passports=tuple(passports), problems=problems)
+    yours = _slim(load(you) if isinstance(you, str | Path) else you)
+    place = _place(yours, passports)
+    if place is None:
+        place, passports = len(passports), [*passports, yours]
+    return Classroom(passports=tuple(passports), problems=problems, you=place)
+
+
+def _files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise BadParameterError(
+            f"There is no folder {plain(str(folder))}; give the one that the passports "
+            "lie in."
+        )
+    paths = sorted(folder.glob("*.json"))
+    if len(paths) > _READING_MOST:
+        raise BadParameterError(
+            f"{plain(str(folder))} holds {len(paths):,} files; give a folder with the "
+            f"passports alone, {_READING_MOST:,} at most."
+        )
+    return paths
+
+
+def _read(paths: list[Path]) -> tuple[list[Passport], dict[Path, str]]:
+    passports, problems = [], {}
+    for path in paths:
+        try:
+            passports.append(_slim(load(path)))
+        except BadFileError as error:
+            problems[path] = str(error)
+    return passports, problems
+
+
+def _slim(passport: Passport) -> Passport:
+    """Without its samples, which nothing of a class shows and a thousand would fill."""
+    slim = replace(passport, samples={}, phases={})
+    if passport.path:
+        store.remember(slim, passport.path)
+    return slim
+
+
+def _place(yours: Passport, passports: list[Passport]) -> int | None:
+    """Where it is among those that were read: the same file, or a copy of it."""
+    return next((n for n, one in enumerate(passports) if one == yours), None)

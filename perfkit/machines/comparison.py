@@ -1,0 +1,496 @@
+"""Two machines held against each other: the record of it, and what both measured."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.standing import is_ladder
+from perfkit.findings.text import plain
+from perfkit.machines import levels, passport_words
+from perfkit.machines.passport import PARTS, Part, Passport
+
+# Not for type checkers alone: what is written is held against these types.
+from perfkit.machines.ratios import (  # noqa: TC001
+    Differs,
+    MachineDiffers,
+    Ratio,
+    RungRatio,
+    Side,
+)
+from perfkit.measure.measurement import TWIN
+from perfkit.measure.statistics import Comparing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from pandas import DataFrame
+
+    from perfkit.charts.figure import Figure
+    from perfkit.findings.record import Finding
+    from perfkit.machine.record import Machine
+    from perfkit.machines.passport import RungRate, Training
+
+    Document = Passport | Finding | Diagnosis
+    Columns = Mapping[str, tuple[float | None, ...]]
+
+# Not for type checkers alone: what is written is held against these types.
+
+
+SCHEMA: Final = 1
+Said = (
+    Comparing | Literal["not the same job", "depends on the training", "not measured"]
+)
+THROTTLING, LOAD, UNEXPLAINED = "throttling", "background load", "unexplained"
+# In the order of the waterfall; what is left comes last.
+ALL_PARTS: Final = ("input", "dispatch", "transfer", "compute", THROTTLING, LOAD)
+ALL_PARTS_AND_REST: Final = (*ALL_PARTS, UNEXPLAINED)
+assert {*PARTS} < {*ALL_PARTS_AND_REST}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What one part of a step takes on both machines.
+
+    Attributes:
+        name: One of ``ALL_PARTS_AND_REST``.
+        a: Seconds of a step on A, ``b`` on B; None where it was not measured.
+        change: B's less A's; ``low`` and ``high`` are the ends of its 95 % interval.
+        share: Of the difference between the steps, and so ``share_low`` and
+            ``share_high``; None where no difference is claimed.
+        predicted: B's seconds as the rungs let expect them from A's; None if they do
+            not.
+        rungs: Those that stand for it.
+        why: What stands behind its change, in a sentence; "" where it is not claimed.
+    """
+
+    name: str
+    a: float | None = None
+    b: float | None = None
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    share: float | None = None
+    share_low: float | None = None
+    share_high: float | None = None
+    predicted: float | None = None
+    rungs: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def claimed(self) -> bool:
+        """Whether it is shown to be part of the difference."""
+        return (
+            self.share is not None
+            and self.share_low is not None
+            and self.share_low > 0
+            and self.name != UNEXPLAINED
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predicted:
+    """What the rungs let expect of B's step, from A's."""
+
+    seconds: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explained:
+    """One job on both machines.
+
+    Attributes:
+        name: Of the training, or of the variant of a finding.
+        unit: What its seconds are of: ``"step"`` or ``"example"``.
+        a: Seconds on A, ``b`` on B; None where it was not measured.
+        speed: None where the two are not compared.
+        job: In what the jobs differ; () where they are the same.
+        changes: In the order of ``ALL_PARTS_AND_REST``; () where there is no split.
+        predicted: None where rungs are missing.
+        missing: Why it is not compared, in a sentence; "" where it is.
+    """
+
+    name: str
+    unit: str = "step"
+    a: float | None = None
+    b: float | None = None
+    speed: Ratio | None = None
+    job: tuple[Differs, ...] = ()
+    changes: tuple[Change, ...] = ()
+    predicted: Predicted | None = None
+    missing: str = ""
+
+    @property
+    def claimed(self) -> bool:
+        """Whether B is shown to be faster or slower."""
+        return self.speed is not None and self.speed.verdict in ("faster", "slower")
+
+    @property
+    def slower(self) -> Side:
+        """The machine that is shown to be slower."""
+        if self.speed is None or not self.claimed:
+            return ""
+        return "B" if self.speed.verdict == "slower" else "A"
+
+    @property
+    def causes(self) -> tuple[Change, ...]:
+        """The parts that are shown to make the difference, the largest first."""
+        found = [change for change in self.changes if change.claimed]
+        return tuple(sorted(found, key=lambda change: -(change.share or 0.0)))
+
+    def change(self, name: str) -> Change | None:
+        """One part; None where there is no split."""
+        return next((one for one in self.changes if one.name == name), None)
+
+
+def largest(works: Iterable[Explained]) -> Explained | None:
+    """The job with the largest difference that is shown; None where none is."""
+    claimed = [work for work in works if work.claimed]
+    return max(claimed, key=lambda work: size(work.speed), default=None)
+
+
+def size(speed: Ratio | None) -> float:
+    """How far two speeds are apart, whichever is the higher."""
+    ratio = speed.ratio if speed else 1.0
+    return max(ratio, 1 / ratio)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """What to do on the slower machine.
+
+    Attributes:
+        title: What is wrong, in a few words.
+        remedy: What to type or to change.
+        seconds: Of a step, that it could explain at most.
+        of: The job of that step.
+    """
+
+    title: str
+    remedy: str
+    seconds: float
+    of: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class One:
+    """One of the two machines, as the charts and captions need it.
+
+    Attributes:
+        label: What its maker calls it.
+        summary: The machine on a line.
+        recorded: When, ISO 8601.
+        cores: That a process may use.
+        samples: Its load on one clock, see ``Passport``.
+    """
+
+    label: str
+    summary: str
+    recorded: str
+    cores: float
+    samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Explanation:
+    """Why the same training runs differently on two machines.
+
+    Attributes:
+        verdict: What is shown, as a word.
+        headline: It in a sentence.
+        because: What it rests on, a sentence each.
+        job: In what the jobs differ; with that alone there is no verdict on speed.
+        differences: Of the machines, what matters most first.
+        rungs: Each part of the machines.
+        works: Each job, as both did it.
+        advice: For the slower machine, what could explain most first.
+        next: Which measurement says more, a sentence each.
+    """
+
+    schema: Literal[1] = SCHEMA
+    kind: Literal["explanation"] = "explanation"
+    a: One
+    b: One
+    verdict: Said
+    headline: str
+    because: tuple[str, ...] = ()
+    job: tuple[Differs, ...] = ()
+    differences: tuple[MachineDiffers, ...] = ()
+    rungs: tuple[RungRatio, ...] = ()
+    works: tuple[Explained, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    next: tuple[str, ...] = ()
+
+    @property
+    def main(self) -> Explained | None:
+        """The job that the headline tells of: where the difference is largest."""
+        return largest(self.works)
+
+    @functools.cached_property
+    def charts(self) -> dict[str, Figure]:
+        """Its pictures, by what they show."""
+        from perfkit.machines.comparison_charts import pictures
+
+        return pictures(self)
+
+    def table(self) -> DataFrame:
+        """One row per job and part: seconds on both, their change and its share."""
+        from perfkit.machines.comparison_page import table
+
+        return table(self)
+
+    def to_json(self) -> str:
+        """All of it as JSON, the samples of both machines included."""
+        from perfkit.machines.comparison_page import to_json
+
+        return to_json(self)
+
+    def export(self, path: str | Path) -> Path:
+        """Write all of it as one HTML page that needs no network.
+
+        Raises:
+            BadFileError: It cannot be written.
+            BadParameterError: ``path`` is no place for a page.
+        """
+        from perfkit.machines.comparison_page import write
+
+        return write(self, path)
+
+    def __repr__(self) -> str:
+        from perfkit.machines.comparison_words import in_text
+
+        return in_text(self)
+
+    def _repr_html_(self) -> str:
+        from perfkit.machines.comparison_page import in_notebook
+
+        return in_notebook(self)
+
+
+_LADDER, _TRAININGS = "machine-ladder", "reference-trainings"
+# Facts of a diagnosis that say what was trained, and not how it went here.
+_ASKED = (
+    *("model", "parameters", "layers", "data", "batch", "steps", "policy", "element"),
+    *("eager", "steps_per_execution", "xla", "metrics", "callbacks", "validation"),
+)
+_LONGEST = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """One job as one machine did it.
+
+    Attributes:
+        name: Of the job.
+        job: What was asked for, by name, in words.
+        unit: What ``seconds`` are of.
+        seconds: None where it was not measured; ``low`` and ``high`` are the ends of
+            the 95 % interval.
+        trials: How many it rests on.
+        parts: Of the seconds, by name; unexplained is not among them.
+        model: Which network, where it is one of perfkit's own.
+        dtype: The precision it trains in.
+        batch: Examples in a step.
+        weights: Numbers that are learnt; None if unknown.
+        device: Where it computed; "" if unknown.
+        missing: Why it was not measured.
+    """
+
+    name: str
+    job: dict[str, str]
+    unit: str = "step"
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    trials: int = 0
+    parts: dict[str, Part] = field(default_factory=dict)
+    model: str = ""
+    dtype: str = "float32"
+    batch: int = 1
+    weights: int | None = None
+    device: str = ""
+    missing: str = ""
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a GPU computed it."""
+        return self.device.startswith("GPU")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """A document as it is held against another.
+
+    Attributes:
+        asked: What the whole of it was asked, by name, in words.
+        works: By name.
+        rungs: By name.
+        floor: The noise floor of the works, ``rungs_floor`` of the rungs.
+        drift: By how much all works may be off together, see ``Passport``.
+        samples: The machine's load while the works ran.
+    """
+
+    one: One
+    machine: Machine
+    asked: dict[str, str]
+    works: dict[str, Work]
+    rungs: dict[str, RungRate] = field(default_factory=dict)
+    floor: float | None = None
+    rungs_floor: float | None = None
+    drift: float = 0.0
+    samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
+
+
+def held(document: Document) -> Held:
+    """Read what a document measured."""
+    if isinstance(document, Passport):
+        return _of_passport(document)
+    if isinstance(document, Diagnosis):
+        return _of_diagnosis(document)
+    return _of_finding(document)
+
+
+def _of_passport(passport: Passport) -> Held:
+    works = [_of_training(training) for training in passport.trainings]
+    return Held(
+        one=_one(passport.label, passport.machine, passport.recorded, passport.samples),
+        machine=passport.machine,
+        asked={"kind": "passport"},
+        works={work.name: work for work in works},
+        rungs={plain(rung.name, _LONGEST): rung for rung in passport.rungs},
+        floor=passport.noise_floors.get(_TRAININGS),
+        rungs_floor=passport.noise_floors.get(_LADDER),
+        drift=passport.drift.get(_TRAININGS, 0.0),
+        samples=during(passport.samples, _when(passport)),
+    )
+
+
+def _of_training(training: Training) -> Work:
+    job = {plain(k, _LONGEST): plain(str(v)) for k, v in training.job.items()}
+    # How many numbers are learnt shows a network that another Keras builds otherwise.
+    known = {} if training.weights is None else {"weights": f"{training.weights:,}"}
+    asked = {"batch": str(training.batch), "dtype": plain(training.dtype, _LONGEST)}
+    return Work(
+        name=passport_words.title(training),
+        job=job | asked | known,
+        seconds=training.seconds,
+        low=training.low,
+        high=training.high,
+        trials=training.trials,
+        parts={
+            part.name: part for part in training.parts if part.name != "unexplained"
+        },
+        model=str(training.job.get("model", "")),
+        dtype=training.dtype,
+        batch=training.batch,
+        weights=training.weights,
+        device=training.device,
+        missing=plain(training.missing),
+    )
+
+
+def _of_finding(finding: Finding) -> Held:
+    told = {plain(k, _LONGEST): plain(str(v)) for k, v in finding.parameters.items()}
+    ladder = is_ladder(finding)
+    trained = () if ladder else finding.timings
+    rates = levels.rung_rates(finding, ()) if ladder else ()
+    works = {
+        plain(timing.variant, _LONGEST): Work(
+            name=plain(timing.variant, _LONGEST),
+            job={},
+            unit="example",
+            seconds=1 / timing.rate,
+            low=1 / timing.high if timing.high > 0 else None,
+            high=1 / timing.low if timing.low > 0 else None,
+            trials=timing.trials,
+        )
+        for timing in trained
+        if timing.variant != TWIN and timing.rate > 0
+    }
+    return Held(
+        one=_one("", finding.machine, finding.recorded, finding.samples),
+        machine=finding.machine,
+        asked={"experiment": plain(finding.experiment, _LONGEST)} | told,
+        works=works,
+        rungs={plain(rung.name, _LONGEST): rung for rung in rates},
+        floor=finding.noise_floor,
+        rungs_floor=finding.noise_floor,
+        samples=finding.samples,
+    )
+
+
+def _of_diagnosis(found: Diagnosis) -> Held:
+    name, step = plain(found.training, _LONGEST), found.step
+    facts = {word: found.facts[word] for word in _ASKED if word in found.facts}
+    asked = {word: plain(str(value)) for word, value in facts.items()}
+    seconds = step.median_s if step and step.median_s > 0 else None
+    work = Work(
+        name=name,
+        job=asked,
+        seconds=seconds,
+        low=step.low if step else None,
+        high=step.high if step else None,
+        trials=sum(trial.variant == found.baseline for trial in found.trials),
+        parts=dict(_parts(found)),
+        missing="" if seconds else "The training as given could not be measured.",
+    )
+    return Held(
+        one=_one("", found.machine, found.recorded, found.samples),
+        machine=found.machine,
+        asked={"training": name},
+        works={name: work},
+        floor=found.noise_floor,
+        samples=found.samples,
+    )
+
+
+def _parts(found: Diagnosis) -> Iterator[tuple[str, Part]]:
+    for name in PARTS[:-1]:
+        part = found.split.get(name)
+        if part is None or part.seconds is None or part.grade == "not tested":
+            continue
+        yield (
+            name,
+            Part(
+                name=name,
+                seconds=part.seconds,
+                low=part.low,
+                high=part.high,
+                how=part.how,
+            ),
+        )
+
+
+def _one(label: str, machine: Machine, recorded: str, samples: Columns) -> One:
+    return One(
+        label=plain(label, _LONGEST),
+        summary=plain(machine.summary),
+        recorded=plain(recorded[:16].replace("T", " ")),
+        cores=machine.cores_granted,
+        samples=dict(levels.thinned(samples)),
+    )
+
+
+def _when(passport: Passport) -> tuple[tuple[float, float], ...]:
+    """From when to when the trainings went; () where nobody knows."""
+    phase = passport.phases.get(_TRAININGS)
+    return passport.visits.get(_TRAININGS) or ((phase,) if phase else ())
+
+
+def during(
+    samples: Columns, spans: tuple[tuple[float, float], ...]
+) -> dict[str, tuple[float | None, ...]]:
+    """The samples of one measurement; all of them where nobody knows when it was."""
+    if not spans:
+        return dict(samples)
+    times = [(n, t) for n, t in enumerate(samples.get("t", ())) if t is not None]
+    picked = [n for n, t in times if any(a <= t <= b for a, b in spans)]
+    return {
+        name: tuple(values[n] for n in picked if n < len(values))
+        for name, values in samples.items()
+    }

@@ -1,0 +1,336 @@
+"""The charts of a comparison of two machines."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+from perfkit.charts import canvas, curves, rows
+from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
+from perfkit.charts.figure import INK
+from perfkit.machines import comparison_words
+from perfkit.machines.comparison import UNEXPLAINED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+    from perfkit.charts.figure import Figure
+    from perfkit.machines.comparison import Explained, Explanation, One
+    from perfkit.machines.ratios import Ratio, RungRatio
+
+
+# Colour and hatch, so that no meaning hangs on the colour alone.
+_LOOKS = {
+    "whole": (BLUE, ""),
+    "more": (RED, "////"),
+    "less": (GREEN, "\\\\\\\\"),
+    "open": (GREY, "xxxx"),
+}
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """One row: from where to where, and the interval of its end."""
+
+    name: str
+    kind: str
+    start: float
+    end: float
+    low: float
+    high: float
+    said: tuple[str, str]
+
+
+def from_a_to_b(found: Explanation) -> Figure:
+    """Draw the job with the largest difference; the first where none is shown."""
+    work = found.main
+    if work is None or not work.changes:
+        work = next(one for one in found.works if one.changes)
+    title = f"{work.name}: from A's {work.unit} to B's"
+    bars = list(_bars(work))
+    lines = canvas.caption_lines(list(_caption(work)))
+    inner, height = canvas.frame(len(bars), lines, axis=48)
+
+    def draw(drawing: Drawing) -> None:
+        names = [rows.name(bar.name) for bar in bars]
+        right = rows.room([bar.said for bar in bars])
+        axes = rows.axes(drawing, names, inner, right=right)
+        _from_a_to_b_set_scale(axes, work, bars)
+        for row, bar in enumerate(bars):
+            _from_a_to_b_draw(axes, row, bar)
+            rows.beside(axes, row, *bar.said, bold=bar.kind == "whole")
+        if work.predicted is not None:
+            axes.axvline(work.predicted.seconds, color=INK, lw=1.2, ls=(0, (4, 3)))
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    told = "; ".join(f"{bar.name} {', '.join(filter(None, bar.said))}" for bar in bars)
+    return canvas.drawn(height, f"{title}. {told}. {'. '.join(lines)}.", draw)
+
+
+def _bars(work: Explained) -> Iterator[_Bar]:
+    at = work.a or 0.0
+    yield _whole("A", at)
+    for one in work.changes:
+        change = one.change or 0.0
+        if not change and not one.a and not one.b:
+            continue
+        kind = "more" if change > 0 else "less"
+        low, high = one.low or 0.0, one.high or 0.0
+        said = f"{'+' * (change > 0)}{comparison_words.seconds(change)}"
+        yield _Bar(
+            name=one.name,
+            kind="open" if one.name == UNEXPLAINED else kind,
+            start=at,
+            end=at + change,
+            low=at + low,
+            high=at + high,
+            said=(said, comparison_words.share(one)),
+        )
+        at += change
+    yield _whole("B", work.b or 0.0)
+
+
+def _whole(name: str, seconds: float) -> _Bar:
+    said = comparison_words.seconds(seconds), ""
+    return _Bar(name, "whole", 0.0, seconds, seconds, seconds, said)
+
+
+def _from_a_to_b_set_scale(axes: Axes, work: Explained, bars: list[_Bar]) -> None:
+    told = work.predicted.seconds if work.predicted else 0.0
+    high = 1.06 * max(told, *(max(bar.start, bar.end) for bar in bars), 1e-9)
+    low = 1.06 * min(0.0, *(min(bar.start, bar.end) for bar in bars))
+    axes.set_xlim(low, high)
+    curves.put(axes, curves.even_ticks(low, high), _seconds)
+    axes.set_xlabel(f"time of a {work.unit}")
+
+
+def _seconds(value: float) -> str:
+    return units.seconds(value) if value else "0"
+
+
+def _from_a_to_b_draw(axes: Axes, row: int, bar: _Bar) -> None:
+    colour, hatch = _LOOKS[bar.kind]
+    left, width = min(bar.start, bar.end), abs(bar.end - bar.start)
+    look: Any = {"facecolor": colour, "hatch": hatch, "edgecolor": INK}
+    axes.barh(row, width, 0.5, left, lw=0, alpha=0.75, **look)
+    if bar.low < bar.high:
+        first, last = axes.get_xlim()
+        low, high = (min(max(end, first), last) for end in (bar.low, bar.high))
+        axes.hlines(row, low, high, colors=INK, lw=1.8)
+        axes.plot([low, high], [row, row], "|", color=INK, ms=8, mew=1.6)
+
+
+def _caption(work: Explained) -> Iterator[str]:
+    yield "hatched to the right: B takes longer; to the left: B takes less"
+    yield "bar with ends: 95 % interval of a change"
+    yield "crossed: not explained"
+    if work.predicted is not None:
+        told = comparison_words.seconds(work.predicted.seconds)
+        yield f"dashed: B's step as A's and the rungs let expect it, {told}"
+    if not work.claimed:
+        yield "no difference of the whole is claimed"
+
+
+_RUNG_RATIOS_TITLE = "How fast each part of B is, against A's"
+_RUNG_RATIOS_HEIGHT = 0.8
+_MOST = 60
+# Marker, filled, colour: a verdict is told apart by its shape as well.
+_MARKS = {
+    "faster": (">", True, GREEN),
+    "slower": ("<", True, RED),
+    "no difference shown": ("o", True, GREY),
+    "too noisy to say": ("o", False, GREY),
+}
+# Beyond, a rung stands at the edge: one of them must not flatten all others.
+_FARTHEST = 1000.0
+
+
+def rung_ratios(found: Explanation) -> Figure:
+    """Draw each rung's ratio with its interval; 1 is neither faster nor slower."""
+    shown = [(r, r.speed) for r in found.rungs if r.speed is not None][:_MOST]
+    lines = canvas.caption_lines(
+        ["line: 95 % interval", "arrow: faster or slower is shown", "ring: too noisy"]
+    )
+    inner, height = canvas.frame(_RUNG_RATIOS_HEIGHT * len(shown), lines)
+
+    def draw(drawing: Drawing) -> None:
+        names = [rows.name(rung.name) for rung, _ in shown]
+        said = [(_beside(speed), "") for _, speed in shown]
+        axes = rows.axes(drawing, names, inner, right=rows.room(said))
+        _rung_ratios_set_scale(axes, [speed for _, speed in shown])
+        for row, (_, speed) in enumerate(shown):
+            _rung_ratios_draw(axes, row, speed)
+            rows.beside(axes, row, *said[row])
+        canvas.heading(drawing, _RUNG_RATIOS_TITLE)
+        canvas.caption(drawing, lines)
+
+    told = "; ".join(_sentence(rung, speed) for rung, speed in shown)
+    return canvas.drawn(height, f"{_RUNG_RATIOS_TITLE}. {told}.", draw)
+
+
+def _rung_ratios_set_scale(axes: Axes, shown: list[Ratio]) -> None:
+    ratios = [_within(speed.ratio) for speed in shown]
+    low, high = curves.limits([1.0, *ratios], [s.low for s in shown])
+    # Machines that are alike shall look alike.
+    low, high = min(0.5, low) / 1.15, max(2.0, high) * 1.15
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    curves.put(axes, curves.log_ticks(low, high), units.ratio)
+    axes.set_xlabel("B's rate over A's (logarithmic)")
+    axes.axvline(1, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
+
+
+def _rung_ratios_draw(axes: Axes, row: int, speed: Ratio) -> None:
+    mark, filled, colour = _MARKS[speed.verdict]
+    first, last = axes.get_xlim()
+    low, high = (min(max(end, first), last) for end in (speed.low, speed.high))
+    axes.hlines(row, low, high, colors=colour, lw=2.2)
+    face = colour if filled else "none"
+    at = min(max(speed.ratio, first), last)
+    axes.plot(at, row, mark, ms=8, color=colour, mfc=face, mew=1.6, clip_on=False)
+
+
+def _within(ratio: float) -> float:
+    return min(max(ratio, 1 / _FARTHEST), _FARTHEST)
+
+
+def _beside(speed: Ratio) -> str:
+    return units.ratio_between(speed.ratio, speed.low, speed.high)
+
+
+def _sentence(rung: RungRatio, speed: Ratio) -> str:
+    return f"{rung.name} {_beside(speed)}, {speed.verdict}"
+
+
+_USAGE_TITLE = "What both machines did meanwhile"
+_USAGE_HEIGHT, _GAP, _LEFT, _RIGHT = 78, 18, 130, 190
+# The first is solid, the second dashed, so that no meaning hangs on the colour alone.
+_LINES = (("A", BLUE, "-"), ("B", RED, "--"))
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One reading.
+
+    Attributes:
+        title: What it is, with its unit.
+        names: Of the samples that are added up to it.
+        write: Writes one value.
+        most: What the axis reaches at least; None for what is there.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    write: Callable[[float], str]
+    most: float | None = None
+
+
+_CPU = ("cpu_trial", "cpu_other", "cpu_perfkit")
+_PANELS = (
+    _Panel("cores busy", _CPU, units.significant),
+    _Panel("of them, others'", ("cpu_other",), units.significant),
+    _Panel("memory used", ("memory_used",), units.size),
+    _Panel("read from disk", ("disk_read",), lambda value: units.rate(value, "B")),
+    _Panel("speed of a core", ("pulse",), units.percent, 1.0),
+    _Panel("GPU busy", ("gpu0_busy",), units.percent, 1.0),
+    _Panel("GPU memory", ("gpu0_memory",), units.size),
+    _Panel("GPU power in W", ("gpu0_power",), units.significant),
+)
+Points = list[tuple[float, float]]
+
+
+def usage(found: Explanation) -> Figure:
+    """Draw processor, memory, disk, GPU and power of both."""
+    panels = [panel for panel in _PANELS if any(_both(found, panel))]
+    if not panels:
+        return canvas.message(_USAGE_TITLE, "Neither machine was watched.")
+    lines = canvas.caption_lines(
+        ["blue: A", "red, dashed: B", "beside: the mean of each"]
+    )
+    height = (
+        canvas.TOP + len(panels) * (_USAGE_HEIGHT + _GAP) + 40 + 16 * len(lines) + 8
+    )
+    end = max((t for one in (found.a, found.b) for t in _times(one)), default=1.0)
+
+    def draw(drawing: Drawing) -> None:
+        made = [_axes(drawing, number) for number in range(len(panels))]
+        for axes, panel in zip(made, panels, strict=True):
+            _usage_draw(axes, panel, _both(found, panel))
+            axes.set_xlim(0, max(end, 1e-3))
+            curves.put(axes, curves.even_ticks(0, max(end, 1e-3)), "{:g}".format)
+            axes.tick_params(axis="x", labelbottom=axes is made[-1])
+        made[-1].set_xlabel("seconds since the start of each recording")
+        canvas.heading(drawing, _USAGE_TITLE)
+        canvas.caption(drawing, lines)
+
+    said = "; ".join(text for panel in panels for text in _in_words(found, panel))
+    return canvas.drawn(height, f"{_USAGE_TITLE}. {said}.", draw)
+
+
+def _axes(drawing: Drawing, number: int) -> Axes:
+    top = canvas.TOP + 4 + number * (_USAGE_HEIGHT + _GAP)
+    return canvas.place(drawing, _LEFT, top, WIDTH - _LEFT - _RIGHT, _USAGE_HEIGHT)
+
+
+def _usage_draw(axes: Axes, panel: _Panel, both: Sequence[Points]) -> None:
+    highest = max(value for points in both for _, value in points)
+    most = max(highest, panel.most or 0.0) or 1.0
+    for place, ((name, colour, dashes), points) in enumerate(
+        zip(_LINES, both, strict=True)
+    ):
+        if points:
+            axes.plot(*zip(*points, strict=True), color=colour, ls=dashes, lw=1.5)
+        told = f"{name}: {_mean(points, panel)}"
+        canvas.note(axes, told, (1, 1), (12, -12 - 17 * place), color=colour)
+    axes.set_ylim(0, most * 1.05)
+    axes.set_yticks([0, most], ["0", panel.write(most)])
+    axes.tick_params(axis="y", labelsize=SMALL)
+    canvas.note(axes, panel.title, (0, 0.5), (-8, 0), ha="right")
+
+
+def _both(found: Explanation, panel: _Panel) -> list[Points]:
+    return [_points(one, panel.names) for one in (found.a, found.b)]
+
+
+def _points(one: One, names: tuple[str, ...]) -> Points:
+    """When and how much, where at least one of the samples is there."""
+    columns = [one.samples[name] for name in names if name in one.samples]
+    points = []
+    for at, t in enumerate(one.samples.get("t", ())):
+        known = [c[at] for c in columns if at < len(c) and c[at] is not None]
+        total = math.fsum(value for value in known if value is not None)
+        if known and t is not None:
+            points.append((t, max(0.0, total)))
+    return points
+
+
+def _times(one: One) -> Iterator[float]:
+    yield from (t for t in one.samples.get("t", ()) if t is not None)
+
+
+def _mean(points: Points, panel: _Panel) -> str:
+    if not points:
+        return "not known"
+    return panel.write(sum(value for _, value in points) / len(points))
+
+
+def _in_words(found: Explanation, panel: _Panel) -> Iterator[str]:
+    for (name, *_), points in zip(_LINES, _both(found, panel), strict=True):
+        yield f"{panel.title} of {name}: {_mean(points, panel)} on average"
+
+
+def pictures(found: Explanation) -> dict[str, Figure]:
+    """Each that there is something to draw in, by name."""
+    told = {
+        "waterfall": any(work.changes for work in found.works),
+        "rungs": any(rung.speed for rung in found.rungs),
+        "usage": bool(found.a.samples.get("t") or found.b.samples.get("t")),
+    }
+    draw = {"waterfall": from_a_to_b, "rungs": rung_ratios, "usage": usage}
+    return {name: draw[name](found) for name, there in told.items() if there}

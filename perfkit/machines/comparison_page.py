@@ -1,0 +1,218 @@
+"""A comparison of two machines as a page."""
+
+from __future__ import annotations
+
+import json
+import os
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+from perfkit.export.clean import clean
+from perfkit.export.finding import Table
+from perfkit.export.notebook import check, compact, environment
+from perfkit.export.notebook import write as write_page
+from perfkit.findings.reading import written
+from perfkit.findings.tables import frame
+from perfkit.findings.text import plain, with_code
+from perfkit.machines import comparison_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pandas import DataFrame
+
+    from perfkit.machines.comparison import Change, Explained, Explanation
+    from perfkit.machines.ratios import RungRatio
+
+
+_COLUMNS = (
+    *("work", "part", "a", "b", "change", "low", "high"),
+    *("share", "share_low", "share_high", "predicted", "rungs", "why"),
+)
+_DIGITS = 6
+
+
+def table(found: Explanation) -> DataFrame:
+    """One row per job and part; the part ``"all"`` is the whole."""
+    rows = [row for work in found.works for row in _rows(work)]
+    return frame(rows, _COLUMNS)
+
+
+def to_json(found: Explanation) -> str:
+    """Write it as JSON; numbers are short, and what is not known is null."""
+    return json.dumps(
+        _short(json.loads(written(found))), ensure_ascii=False, separators=(",", ":")
+    )
+
+
+def tables(found: Explanation) -> Iterator[Table]:
+    """What stands on a page, the most wanted first."""
+    about = (_jobs, _split, _differences, _rungs, _missing)
+    yield from (table for table in (tell(found) for tell in about) if table.rows)
+
+
+def _rows(work: Explained) -> Iterator[dict[str, Any]]:
+    told = work.predicted.seconds if work.predicted else None
+    change = None if work.a is None or work.b is None else work.b - work.a
+    whole = {"a": work.a, "b": work.b, "change": change, "predicted": told}
+    yield {"work": work.name, "part": "all", "why": work.missing} | whole
+    for one in work.changes:
+        fields = {name: getattr(one, name) for name in _COLUMNS[2:]}
+        rungs = ", ".join(one.rungs)
+        yield {"work": work.name, "part": one.name} | fields | {"rungs": rungs}
+
+
+def _jobs(found: Explanation) -> Table:
+    most = found.main
+    compared = [work for work in found.works if work.speed is not None]
+    strong = compared.index(most) if most in compared else -1
+    heads = ("job", "on A", "on B", "B against A", "shown", "expected of B by rungs")
+    return Table("The same job on both", heads, tuple(map(_job, compared)), strong)
+
+
+def _job(work: Explained) -> tuple[str, ...]:
+    told = work.predicted
+    expected = "rungs or the split are missing"
+    if told is not None:
+        expected = units.between(
+            told.seconds, told.low, told.high, comparison_words.seconds
+        )
+    speed = work.speed
+    ratio = units.ratio_between(speed.ratio, speed.low, speed.high)  # type: ignore[union-attr]
+    both = comparison_words.seconds(work.a), comparison_words.seconds(work.b)
+    return work.name, *both, ratio, speed.verdict, expected  # type: ignore[union-attr]
+
+
+def _split(found: Explanation) -> Table:
+    rows = tuple(
+        _part(work, one)
+        for work in found.works
+        for one in work.changes
+        if one.a or one.b
+    )
+    heads = ("job, part", "on A", "on B", "change", "share", "expected", "rungs")
+    return Table("Where the time of a step goes", heads, rows)
+
+
+def _part(work: Explained, one: Change) -> tuple[str, ...]:
+    change = "not measured"
+    if one.change is not None and one.low is not None and one.high is not None:
+        change = units.between(one.change, one.low, one.high, comparison_words.seconds)
+    return (
+        f"{work.name}, {one.name}",
+        comparison_words.seconds(one.a),
+        comparison_words.seconds(one.b),
+        change,
+        comparison_words.share(one),
+        "" if one.predicted is None else comparison_words.seconds(one.predicted),
+        ", ".join(one.rungs),
+    )
+
+
+def _differences(found: Explanation) -> Table:
+    rows = tuple(
+        (one.what, one.a, one.b, ", ".join(one.parts) or "nothing known")
+        for one in found.differences
+    )
+    heads = ("what", "A", "B", "can slow")
+    return Table("What differs in the machines", heads, rows)
+
+
+def _rungs(found: Explanation) -> Table:
+    rows = tuple(map(_rung, found.rungs))
+    heads = ("part of the machine", "A", "B", "B over A", "shown")
+    return Table("How fast each part of the machines is", heads, rows)
+
+
+def _rung(rung: RungRatio) -> tuple[str, ...]:
+    rates = (_rate(rung.a, rung.unit), _rate(rung.b, rung.unit))
+    if rung.speed is None:
+        return rung.name, *rates, "", plain(rung.missing, 120)
+    speed = rung.speed
+    ratio = units.ratio_between(speed.ratio, speed.low, speed.high)
+    return rung.name, *rates, ratio, speed.verdict
+
+
+def _missing(found: Explanation) -> Table:
+    told = found.job
+    rows = tuple(("the whole", f"{o.what}: {o.a} on A, {o.b} on B") for o in told)
+    rows += tuple((work.name, work.missing) for work in found.works if work.missing)
+    return Table("What is not compared", ("job", "why"), rows)
+
+
+def _rate(value: float | None, unit: str) -> str:
+    return "" if value is None else units.rate(value, unit)
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _short(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_short(item) for item in value]
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+
+
+def write(found: Explanation, path: str | Path) -> Path:
+    """Write the page; it is whole or not there at all."""
+    target = Path(os.path.expanduser(path))
+    check(target, ())
+    write_page(target, page(found))
+    return target
+
+
+def page(found: Explanation) -> str:
+    """Lay an explanation out as a page."""
+    template = environment().get_template("explanation.html.j2")
+    figures = [clean(one.svg, alt=one.alt) for one in found.charts.values()]
+    return compact(
+        template.render(
+            found=found,
+            legend=list(comparison_words.legend(found)),
+            advice=[comparison_words.advised(one) for one in found.advice],
+            figures=figures,
+            tables=list(tables(found)),
+        )
+    )
+
+
+def in_notebook(found: Explanation) -> str:
+    """Headline, reasons, charts and tables for the output of a cell."""
+    charts = "".join(figure.in_page() for figure in found.charts.values())
+    pieces = (
+        f"<p><b>{escape(found.headline)}</b></p>",
+        *(f"<p>{escape(line)}</p>" for line in comparison_words.legend(found)),
+        _list("Because", found.because),
+        _list("What to do", map(comparison_words.advised, found.advice)),
+        _list("Next", found.next),
+        charts,
+        *map(_table, tables(found)),
+    )
+    return f"<div>{''.join(pieces)}</div>"
+
+
+def _list(title: str, sentences: Iterable[str]) -> str:
+    items = "".join(f"<li>{with_code(escape(line))}</li>" for line in sentences)
+    return f"<p>{title}</p><ul>{items}</ul>" if items else ""
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in table.headings)
+    body = "".join(map(_row, table.rows))
+    return (
+        f"<details><summary>{escape(table.caption)}</summary>"
+        # What can be scrolled must be reached by keyboard as well.
+        '<div tabindex="0" style="overflow-x:auto">'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        "</details>"
+    )
+
+
+def _row(row: tuple[str, ...]) -> str:
+    name, *rest = map(escape, row)
+    return (
+        f'<tr><th scope="row">{name}</th>'
+        + "".join(f"<td>{cell}</td>" for cell in rest)
+        + "</tr>"
+    )

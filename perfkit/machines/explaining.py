@@ -1,0 +1,448 @@
+"""What sets two machines apart, and what to do about it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfkit import units
+from perfkit.findings.text import plain
+from perfkit.machine.checks import checks
+from perfkit.machines import ratios
+from perfkit.machines.comparison import (
+    ALL_PARTS_AND_REST,
+    LOAD,
+    THROTTLING,
+    Advice,
+    Change,
+    Explained,
+    Predicted,
+)
+from perfkit.machines.passport import PARTS
+from perfkit.machines.predicting import (
+    DECODE,
+    MAP,
+    drawn,
+    ends,
+    expected,
+    without_losses,
+)
+from perfkit.machines.predicting import DISK as DISK_RUNG
+from perfkit.machines.ratios import (
+    CORES,
+    DISK,
+    GPU,
+    KERNELS,
+    LINK,
+    PYTHON,
+    SPEED,
+    THREADS,
+    same_work,
+)
+from perfkit.machines.sides import losses
+from perfkit.measure.statistics import WORTH_KNOWING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from perfkit.machines.comparison import Held, Work
+    from perfkit.machines.predicting import Drawn, Draws, Expected
+    from perfkit.machines.ratios import MachineDiffers, Ratio, RungRatio, Side
+    from perfkit.machines.sides import Lost
+
+    Rungs = Mapping[str, RungRatio]
+    Log = tuple[float, float] | None
+
+# Work of all cores over the same on one: what only the number of cores changes.
+_PAIRS = (
+    (DECODE, "JPEG decode, 1 core"),
+    ("NumPy product, float32", "NumPy product, 1 core"),
+    ("TensorFlow product, float32", "TensorFlow product, 1 core"),
+)
+# The same, where TensorFlow's own threads do it.
+_THREADED = _PAIRS[2:]
+# Work of one core in which no library of TensorFlow's has a part.
+_ONE_CORE = ("Python loop", "NumPy product, 1 core", "JPEG decode, 1 core")
+_KERNELS = (
+    *("TensorFlow product, 1 core", "TensorFlow product, float32"),
+    "convolution, float32",
+)
+_NUMPY = ("NumPy product, 1 core", "NumPy product, float32")
+_GPUS = ("GPU product, float32", "GPU product, TF32", "GPU product, float16")
+# What else the input may wait for, where the rungs that stand for it do not show it.
+_BESIDE = {"input": (DISK_RUNG, MAP, DECODE)}
+_MOST = 4
+_WORTH = math.log(WORTH_KNOWING)
+# A rung that is surely not this much slower stands behind nothing that is claimed.
+_REFUTED = math.log(1.2)
+
+
+def behind(
+    change: Change,
+    slower: Side,
+    differences: Iterable[MachineDiffers],
+    rungs: Rungs,
+    losses: tuple[Lost, Lost],
+    machines: tuple[Held, Held],
+) -> str:
+    """What stands behind a change, in a clause; "" where nothing is to be said."""
+    place = 0 if slower == "A" else 1
+    if change.name == LOAD:
+        return _loaded(slower, losses[place], machines[place])
+    if change.name == THROTTLING:
+        return _throttled(slower, losses[place])
+    shown = _slow_rungs(change, slower, rungs)
+    found = _plausible(change.name, slower, differences, rungs)
+    topics = dict.fromkeys(one.topic for one in found)
+    rung = f" ({_rung(shown[0])})" if shown else ""
+    if len(topics) == 1:
+        return f"{_named(found[0])}{rung}"
+    if not topics:
+        no = "nothing in the records of the machines says why"
+        return f"{_rung(shown[0])}; {no}" if shown else f"{no}, and no rung shows it"
+    names = ", ".join(dict.fromkeys(one.what for one in found[:_MOST]))
+    return f"it is not known which of these stands behind it: {names}{rung}"
+
+
+def _plausible(
+    part: str, slower: Side, differences: Iterable[MachineDiffers], rungs: Rungs
+) -> list[MachineDiffers]:
+    able = [d for d in differences if part in d.parts and d.slower in ("", slower)]
+    told = [(d, _shown(d.sign, slower, rungs)) for d in able]
+    return (
+        [d for d, shown in told if shown]
+        or [d for d, shown in told if shown is None and d.slower]
+        or [d for d, shown in told if shown is None]
+    )
+
+
+def _shown(sign: str, slower: Side, rungs: Rungs) -> bool | None:
+    """Whether the rungs show what a difference would do; None if they leave it open."""
+    found = _SIGNS[sign](slower, rungs) if sign in _SIGNS else None
+    if found is None:
+        return None
+    longer, half = found
+    if longer > max(_WORTH, half):
+        return True
+    return False if longer + half < _REFUTED else None
+
+
+def _lost_together(pairs: Iterable[tuple[str, str]], slower: Side, rungs: Rungs) -> Log:
+    """How much more is lost on all cores than on one."""
+    found = [
+        _less(_mean(slower, rungs, (every,)), _mean(slower, rungs, (one,)))
+        for every, one in pairs
+    ]
+    return _causes_middle([pair for pair in found if pair])
+
+
+def _kernels(slower: Side, rungs: Rungs) -> Log:
+    """How much more TensorFlow's kernels lose than NumPy's."""
+    return _less(_mean(slower, rungs, _KERNELS), _mean(slower, rungs, _NUMPY))
+
+
+def _causes_of(*names: str) -> Callable[[Side, Rungs], Log]:
+    return lambda slower, rungs: _mean(slower, rungs, names)
+
+
+_SIGNS: dict[str, Callable[[Side, Rungs], Log]] = {
+    CORES: functools.partial(_lost_together, _PAIRS),
+    THREADS: functools.partial(_lost_together, _THREADED),
+    SPEED: _causes_of(*_ONE_CORE),
+    KERNELS: _kernels,
+    PYTHON: _causes_of("Python loop"),
+    DISK: _causes_of(DISK_RUNG),
+    GPU: _causes_of(*_GPUS),
+    LINK: _causes_of("to the GPU, pinned", "to the GPU"),
+}
+
+
+def _mean(slower: Side, rungs: Rungs, names: Iterable[str]) -> Log:
+    """How much longer one machine takes, the mean over rungs; None if unknown."""
+    found = (rungs[name].speed for name in names if name in rungs)
+    return _causes_middle([_log(speed, slower) for speed in found if speed])
+
+
+def _causes_middle(logs: Sequence[tuple[float, float]]) -> Log:
+    if not logs:
+        return None
+    middle = math.fsum(log for log, _ in logs) / len(logs)
+    return middle, math.hypot(*(half for _, half in logs)) / len(logs)
+
+
+def _less(one: Log, other: Log) -> Log:
+    if one is None or other is None:
+        return None
+    return one[0] - other[0], math.hypot(one[1], other[1])
+
+
+def _log(speed: Ratio, slower: Side) -> tuple[float, float]:
+    """Logarithm of how many times as long one machine takes, and half its interval."""
+    longer = math.log(speed.ratio) * (1 if slower == "A" else -1)
+    return longer, math.log(speed.high / speed.low) / 2
+
+
+def _slow_rungs(change: Change, slower: Side, rungs: Rungs) -> list[RungRatio]:
+    """Rungs that stand for a part, or bear on it, and are slower; the slowest first."""
+    names = dict.fromkeys((*change.rungs, *_BESIDE.get(change.name, ())))
+    found = [rungs[name] for name in names if name in rungs]
+    said = "faster" if slower == "A" else "slower"
+    slow = [
+        (_log(rung.speed, slower)[0], rung)
+        for rung in found
+        if rung.speed is not None and rung.speed.verdict == said
+    ]
+    slow.sort(key=lambda told: -told[0])
+    return [rung for longer, rung in slow if longer > _WORTH]
+
+
+def _named(found: MachineDiffers) -> str:
+    return f"{found.what}: {found.b} on B, {found.a} on A"
+
+
+def _rung(rung: RungRatio) -> str:
+    rates = (units.rate(value or 0.0, rung.unit) for value in (rung.b, rung.a))
+    return "{}: {} on B, {} on A".format(rung.name, *rates)
+
+
+def _loaded(slower: Side, lost: Lost, machine: Held) -> str:
+    load, cores = machine.machine.load, units.significant(machine.machine.cores)
+    top = ", ".join(plain(one.program, 40) for one in load.top[:3]) if load else ""
+    busy = units.significant(lost.others, 2)
+    named = f" ({top})" if top else ""
+    return f"other programs kept {busy} of {cores} cores busy on {slower}{named}"
+
+
+def _throttled(slower: Side, lost: Lost) -> str:
+    if lost.reasons:
+        return f"the GPU of {slower} was slowed: {', '.join(map(plain, lost.reasons))}"
+    pulse = units.percent(lost.pulse or 0.0)
+    return f"the cores of {slower} ran at {pulse} of their best"
+
+
+# Noise may let a part seem longer than its step, and no more than so many times.
+_MOST_OF_STEP = 100.0
+
+
+def explained(
+    a: Held,
+    b: Held,
+    differences: Iterable[MachineDiffers],
+    rungs: tuple[RungRatio, ...],
+) -> tuple[Explained, ...]:
+    """Each job that one of the two has, in A's order."""
+    names = list(dict.fromkeys((*a.works, *b.works)))
+    opened = {name: _opened(a, b, name) for name in names}
+    comparable = [name for name, work in opened.items() if not work.missing]
+    known, lost = ratios.by_name(rungs), losses(a, b)
+    found = list[Explained]()
+    for name, work in opened.items():
+        if name in comparable:
+            work = replace(work, speed=_speed(a, b, name, len(comparable)))
+            work = _taken_apart(work, a, b, lost)
+            work = _with_causes(work, differences, known, lost, (a, b))
+        found.append(work)
+    return tuple(found)
+
+
+def _opened(a: Held, b: Held, name: str) -> Explained:
+    """A job before it is compared; ``missing`` says why it is not."""
+    for side, held in (("A", a), ("B", b)):
+        work = held.works.get(name)
+        if work is None or work.seconds is None:
+            why = f": {work.missing}" if work and work.missing else "."
+            return Explained(name=name, missing=f"Not measured on {side}{why}")
+    one, other = a.works[name], b.works[name]
+    job = same_work(a, b, name)
+    made = Explained(name=name, unit=one.unit, a=one.seconds, b=other.seconds, job=job)
+    if job:
+        return replace(made, missing="The two are not the same job.")
+    return replace(made, missing=_without_interval(one, other))
+
+
+def _without_interval(one: Work, other: Work) -> str:
+    if all(ratios.logarithm(_rate(work)) for work in (one, other)):
+        return ""
+    return "A step has no interval, or one that no machine can have."
+
+
+def _speed(a: Held, b: Held, name: str, looks: int) -> Ratio | None:
+    one, other = a.works[name], b.works[name]
+    floors, shared = (a.floor, b.floor), math.hypot(a.drift, b.drift)
+    found = ratios.between(_rate(one), _rate(other), floors, looks, shared)
+    if found and min(one.trials, other.trials) < 2:
+        # One trial shows nothing of how trials differ: nothing is claimed.
+        return replace(found, verdict="too noisy to say")
+    return found
+
+
+def _rate(work: Work) -> ratios.Interval:
+    low, middle, high = (
+        1 / seconds if seconds else None
+        for seconds in (work.high, work.seconds, work.low)
+    )
+    return low, middle, high
+
+
+def _taken_apart(
+    work: Explained, a: Held, b: Held, lost: tuple[Lost, Lost]
+) -> Explained:
+    """The parts of both, their changes and shares, and B's as expected."""
+    one, other = a.works[work.name], b.works[work.name]
+    names = tuple(
+        name for name in PARTS if _is_known(one, name) and _is_known(other, name)
+    )
+    if not names:
+        return work
+    draw = np.random.default_rng(0)
+    raw = drawn(one, names, draw), drawn(other, names, draw)
+    clean = tuple(
+        without_losses(of, loss, what, draw)
+        for of, loss, what in zip(raw, lost, (one, other), strict=True)
+    )
+    told = expected(a, b, work.name, raw[0], draw)
+    changes = tuple(_changes(clean[0], clean[1], told, claimed=work.claimed))
+    return replace(work, changes=changes, predicted=_predicted(told.step))
+
+
+def _is_known(work: Work, name: str) -> bool:
+    part = work.parts.get(name)
+    if part is None or part.seconds is None:
+        return False
+    numbers = (part.seconds, part.low or 0.0, part.high or 0.0)
+    return max(map(abs, numbers)) <= _MOST_OF_STEP * (work.seconds or 0.0)
+
+
+def _changes(a: Drawn, b: Drawn, told: Expected, *, claimed: bool) -> Iterable[Change]:
+    whole = b.step - a.step
+    for name in ALL_PARTS_AND_REST:
+        if name not in a.parts and name not in b.parts:
+            continue
+        # The clocks of a GPU are told only where they fell.
+        one, other = (side.parts.get(name, np.zeros(1)) for side in (a, b))
+        change = other - one
+        low, high = ends(change)
+        scaled = told.parts.get(name)
+        made = Change(
+            name=name,
+            a=_explaining_middle(one),
+            b=_explaining_middle(other),
+            change=_explaining_middle(change),
+            low=low,
+            high=high,
+            predicted=None if scaled is None else _explaining_middle(scaled),
+            rungs=told.rungs.get(name, ()),
+        )
+        yield _shared(made, change, whole) if claimed else made
+
+
+def _shared(change: Change, of: Draws, whole: Draws) -> Change:
+    """With its share of the difference between the steps."""
+    shares = of / np.where(whole == 0, np.nan, whole)
+    shares = shares[np.isfinite(shares)]
+    if not len(shares):
+        return change
+    low, high = ends(shares)
+    return replace(
+        change, share=_explaining_middle(shares), share_low=low, share_high=high
+    )
+
+
+def _predicted(step: Draws | None) -> Predicted | None:
+    if step is None:
+        return None
+    low, high = ends(step)
+    return Predicted(seconds=_explaining_middle(step), low=low, high=high)
+
+
+def _with_causes(
+    work: Explained,
+    differences: Iterable[MachineDiffers],
+    rungs: Mapping[str, RungRatio],
+    lost: tuple[Lost, Lost],
+    machines: tuple[Held, Held],
+) -> Explained:
+    changes = tuple(
+        replace(
+            one,
+            why=behind(one, work.slower, differences, rungs, lost, machines),
+        )
+        if one.claimed
+        else one
+        for one in work.changes
+    )
+    return replace(work, changes=changes)
+
+
+def _explaining_middle(draws: Draws) -> float:
+    return float(np.median(draws))
+
+
+_PROCESSOR = ("input", "dispatch", "compute")
+_GPU = ("compute", "transfer")
+# By a check's id, the parts of a step that it bears on.
+_BEARS = {
+    **dict.fromkeys(("few-cores", "few-threads"), ("input", "compute")),
+    **dict.fromkeys(("busy-cores", "stolen-time"), (LOAD, *_PROCESSOR)),
+    **dict.fromkeys(
+        ("governor", "limited-frequency", "saving-power", "battery"),
+        (THROTTLING, *_PROCESSOR),
+    ),
+    **dict.fromkeys(("swapping", "little-memory"), ("input", "compute")),
+    **dict.fromkeys(("slow-disk", "windows-drive"), ("input",)),
+    **dict.fromkeys(("throttled", "power-limit"), (THROTTLING, "compute")),
+    "slow-link": ("transfer",),
+    **dict.fromkeys(("shared-gpu", "mig", "small-gpu"), _GPU),
+    **dict.fromkeys(
+        (
+            *("no-driver", "driver-not-loaded", "wsl-1", "driver-too-old"),
+            *("lost-card", "no-libcuda", "missing-library", "wrong-cudnn"),
+            *("cpu-only-build", "native-windows", "hidden-gpu", "no-computing"),
+            *("no-kernels", "unseen-gpu", "exclusive-gpu", "shadowed-libraries"),
+        ),
+        ("compute",),
+    ),
+    "launch-blocking": ("dispatch", "compute"),
+    **dict.fromkeys(
+        (
+            *("onednn-off", "no-tf32", "no-autotune", "deterministic-cudnn"),
+            *("forced-compiling", "unified-memory", "xla-passes-off", "no-xla"),
+        ),
+        ("compute",),
+    ),
+    "deterministic": ("input", "compute"),
+    "xla-dump": ("compute",),
+}
+
+
+def advice(a: Held, b: Held, works: Iterable[Explained]) -> tuple[Advice, ...]:
+    """The remedies that bear on what makes the difference, most seconds first."""
+    found = dict[str, Advice]()
+    for work in works:
+        for one in _advising_of(work, a, b):
+            known = found.get(one.title)
+            if known is None or known.seconds < one.seconds:
+                found[one.title] = one
+    return tuple(sorted(found.values(), key=lambda one: -one.seconds))
+
+
+def _advising_of(work: Explained, a: Held, b: Held) -> Iterator[Advice]:
+    if not work.claimed:
+        return
+    slow, fast = (b, a) if work.slower == "B" else (a, b)
+    there = {(check.id, check.title) for check in checks(fast.machine)}
+    for check in checks(slow.machine):
+        wrong = check.status in ("fail", "warn") and check.remedy
+        bears = _BEARS.get(check.id, ())
+        seconds = sum(abs(c.change or 0.0) for c in work.causes if c.name in bears)
+        if wrong and seconds and (check.id, check.title) not in there:
+            yield Advice(
+                title=plain(check.title),
+                remedy=plain(check.remedy, 600),
+                seconds=seconds,
+                of=work.name,
+            )

@@ -1,0 +1,379 @@
+"""What one machine is, on one page: the record, read and written as a file."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from perfkit.errors import BadFileError, PerfkitError
+from perfkit.findings import reading, store
+from perfkit.findings.reading import written
+from perfkit.findings.text import plain
+from perfkit.machine.checks.asking import Check  # noqa: TC001
+from perfkit.machine.record import Machine  # noqa: TC001
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+# Not for type checkers alone: files are held against these types.
+
+
+SCHEMA: Final = 1
+Parameter = str | bool | int | float | None
+PartName = Literal["input", "dispatch", "transfer", "compute", "unexplained"]
+# In the order in which a step goes through them; what is left comes last.
+PARTS: Final[tuple[PartName, ...]] = (
+    "input",
+    "dispatch",
+    "transfer",
+    "compute",
+    "unexplained",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RungRate:
+    """How fast one part of the machine did work of a known size.
+
+    Attributes:
+        name: Of the rung, such as ``"JPEG decode"``.
+        group: The part of the machine that it tries.
+        what: What is done, in a line.
+        unit: What is counted, such as ``"FLOP"``, ``"B"`` or ``"images"``.
+        rate: Units per second; None where it was not measured.
+        low: Lower end of the 95 % interval of ``rate``; ``high`` is the upper end.
+        trials: How many trials it rests on.
+        limit: Units per second that are possible in theory; None where nobody knows.
+        limit_from: How that was worked out, in words.
+        missing: Why it was not measured, in a sentence; "" where it was.
+    """
+
+    name: str
+    group: str = ""
+    what: str = ""
+    unit: str
+    rate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    trials: int = 0
+    limit: float | None = None
+    limit_from: str = ""
+    missing: str = ""
+
+    @property
+    def share(self) -> float | None:
+        """The rate as a share of what theory allows; None where one is unknown."""
+        if self.rate is None or self.limit is None:
+            return None
+        return self.rate / self.limit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Seconds of a training's step that one thing takes.
+
+    Attributes:
+        name: Which thing.
+        seconds: Per step; below 0 where the swap made the step slower, which noise
+            may do, or where things overlap. None where it was not measured.
+        low: Lower end of the 95 % interval of ``seconds``; ``high`` is the upper end.
+            It comes from rounds in which both ways met the same moments of the machine:
+            it is that of the part's share, at the usual length of a step.
+        how: By which swap it was measured, or why it is 0 or None, in a sentence.
+    """
+
+    name: PartName
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    how: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """One reference training: the same job on every machine, and its time taken apart.
+
+    Attributes:
+        name: Such as ``"small CNN from JPEG"``.
+        what: It in a line.
+        dtype: ``"float32"``, or a mixed precision as Keras names it.
+        job: What has to be equal for two machines to have done the same: the network,
+            the data, how they are fed, the seed and the number of the recipe.
+        batch: Examples in a step.
+        weights: Numbers that are learnt; None where no trial told.
+        seconds: Per step, steadily; None where it was not measured.
+        low: Lower end of the 95 % interval of ``seconds``; ``high`` is the upper end.
+        trials: How many trials that rests on.
+        parts: The split of ``seconds``, in the order of ``PARTS``; () where there is
+            none.
+        device: Where the step computed, such as ``"CPU:0"``; "" if unknown.
+        missing: Why it was not measured, in a sentence; "" where it was.
+    """
+
+    name: str
+    what: str = ""
+    dtype: str = "float32"
+    job: dict[str, str | int] = field(default_factory=dict)
+    batch: int
+    weights: int | None = None
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    trials: int = 0
+    parts: tuple[Part, ...] = ()
+    device: str = ""
+    missing: str = ""
+
+    @property
+    def rate(self) -> float | None:
+        """Examples per second; None where it was not measured."""
+        return self.batch / self.seconds if self.seconds else None
+
+    def part(self, name: PartName) -> Part | None:
+        """One part of the split; None where the training has no split."""
+        return next((part for part in self.parts if part.name == name), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passport:
+    """A machine with its checks, the rates of its parts and the reference trainings.
+
+    Attributes:
+        label: What its maker calls the machine.
+        recorded: When it was begun, ISO 8601 with the offset from UTC.
+        perfkit: The version that made it.
+        machine: What was measured on.
+        checks: What is to be said of it, what costs most first.
+        rungs: In the ladder's order.
+        trainings: In the order of the reference trainings.
+        samples: The machine's load on one clock: ``"t"`` in seconds from the start,
+            then one list per reading; None where the driver gave none. Thinned out.
+        phases: From when to when on that clock each measurement went, by its
+            experiment's name; from its first visit to its last.
+        visits: From when to when each of its visits went: a machine changes, so that
+            each thing is measured several times with others in between. Older passports
+            have none.
+        noise_floors: By an experiment's name, the ratio that two runs of the same thing
+            reached in it, at most; none where that is unknown.
+        drift: By an experiment's name, by how much all of its rates may be off together
+            because the machine rises and falls: half of the 95 % interval of the
+            logarithm, which the intervals hold already. Older passports have none.
+        parameters: By an experiment's name, the parameters it was run with.
+        missed: Why a part of it is missing, a sentence each.
+        budget_s: Seconds it was given.
+        stopped: Whether Stop ended it before it was whole.
+        unfinished: True in what is saved while it is made; where it stays so, making
+            it was broken off.
+        host: The host's name, ``user`` the user's; "" unless they were asked for.
+    """
+
+    schema: Literal[1] = SCHEMA
+    kind: Literal["passport"] = "passport"
+    label: str
+    recorded: str
+    perfkit: str
+    machine: Machine
+    checks: tuple[Check, ...] = ()
+    rungs: tuple[RungRate, ...] = ()
+    trainings: tuple[Training, ...] = ()
+    samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
+    phases: dict[str, tuple[float, float]] = field(default_factory=dict)
+    visits: dict[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+    noise_floors: dict[str, float] = field(default_factory=dict)
+    drift: dict[str, float] = field(default_factory=dict)
+    parameters: dict[str, dict[str, str | bool | int | float | None]] = field(
+        default_factory=dict
+    )
+    missed: tuple[str, ...] = ()
+    budget_s: float
+    stopped: bool = False
+    unfinished: bool = False
+    host: str = ""
+    user: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing was broken off."""
+        return not (self.stopped or self.unfinished or self.missed)
+
+    @property
+    def path(self) -> Path | None:
+        """Where this passport is saved; None while it is not."""
+        return getattr(self, "_path", None)
+
+    def rung(self, name: str) -> RungRate | None:
+        """One rung by its name; None where the passport has none of it."""
+        return next((rung for rung in self.rungs if rung.name == name), None)
+
+    def training(self, name: str, dtype: str = "float32") -> Training | None:
+        """One reference training; None where the passport has none of it."""
+        asked = (name, dtype)
+        return next((t for t in self.trainings if (t.name, t.dtype) == asked), None)
+
+    def __repr__(self) -> str:
+        """Its label, the machine and what was measured, on a few lines."""
+        from perfkit.machines.passport_words import in_text
+
+        return in_text(self)
+
+    def _repr_html_(self) -> str:
+        from perfkit.machines.passport_words import in_html
+
+        return in_html(self)
+
+
+# One takes 20 to 40 KB.
+LARGEST_BYTES = 10**6
+# Of the samples; more cannot be told apart on a chart.
+MOST_SAMPLES = 300
+_MOST = {"checks": 500, "rungs": 300, "trainings": 100, "samples": 200, "missed": 100}
+_LONGEST_LABEL = 200
+_MOST_VISITS = 100
+
+
+def load(path: str | Path) -> Passport:
+    """Read a passport from its file.
+
+    Raises:
+        BadFileError: There is no such file, or it is not a passport that this perfkit
+            can read.
+    """
+    path = Path(os.path.expanduser(path))
+    passport = parsed(store.whole_file(path, LARGEST_BYTES), plain(path.name))
+    store.remember(passport, path)
+    return passport
+
+
+def parsed(data: bytes, name: str) -> Passport:
+    """Read a passport from the bytes of a file.
+
+    Args:
+        data: All of it.
+        name: What errors call it.
+
+    Raises:
+        BadFileError: It is anything but a passport; the sentence says what.
+    """
+    if len(data) > LARGEST_BYTES:
+        raise BadFileError(f"{name} is too large to be a passport.")
+    return reading.parsed_as(Passport, data, name, faults)
+
+
+def faults(passport: Passport) -> Iterator[str]:
+    """What no machine can have shown, although each value is of the right type."""
+    for name, most in _MOST.items():
+        if len(getattr(passport, name)) > most:
+            yield f"it has more than {most} {name}"
+    if len(passport.label) > _LONGEST_LABEL:
+        yield "its label is too long"
+    for rung in passport.rungs:
+        yield from _disordered(f"rung {rung.name}", rung.low, rung.rate, rung.high)
+        if rung.limit is not None and rung.limit <= 0:
+            yield f"the limit of rung {plain(rung.name, 80)} is not above 0"
+    for training in passport.trainings:
+        yield from _faults_of(training)
+    if min(passport.noise_floors.values(), default=1.0) <= 0:
+        yield "a noise floor is not above 0"
+    if max(map(len, (passport.visits, *passport.visits.values()))) > _MOST_VISITS:
+        yield f"it has more than {_MOST_VISITS} visits"
+    if min(passport.drift.values(), default=0.0) < 0:
+        yield "a drift is below 0"
+    spans = (*passport.phases.values(), *itertools.chain(*passport.visits.values()))
+    if any(end < began for began, end in spans):
+        yield "a measurement ends before it begins"
+    yield from _faults_of_samples(passport)
+
+
+def _faults_of(training: Training) -> Iterator[str]:
+    name = f"training {training.name}"
+    yield from _disordered(name, training.low, training.seconds, training.high)
+    if training.batch <= 0:
+        yield f"the batch of {plain(name, 80)} is not above 0"
+    if training.parts and tuple(part.name for part in training.parts) != PARTS:
+        yield f"the parts of {plain(name, 80)} are not {', '.join(PARTS)}"
+    for part in training.parts:
+        known = [n for n in (part.low, part.seconds, part.high) if n is not None]
+        if known != sorted(known):
+            yield f"a part of {plain(name, 80)} lies outside its interval"
+
+
+def _disordered(
+    name: str, low: float | None, value: float | None, high: float | None
+) -> Iterator[str]:
+    """A rate, or the seconds of a step: above 0 and within its interval."""
+    known = [number for number in (low, value, high) if number is not None]
+    if value is not None and value <= 0:
+        yield f"{plain(name, 80)} is not above 0"
+    elif min(known, default=0.0) < 0 or known != sorted(known):
+        yield f"{plain(name, 80)} lies outside its interval"
+
+
+def _faults_of_samples(passport: Passport) -> Iterator[str]:
+    lengths = {len(values) for values in passport.samples.values()}
+    if max(lengths, default=0) > MOST_SAMPLES:
+        yield f"it has more than {MOST_SAMPLES} samples"
+    if len(lengths) > 1 or (lengths and "t" not in passport.samples):
+        yield "the samples do not fit together"
+    times = passport.samples.get("t", ())
+    if None in times:
+        yield "a sample has no time"
+    elif any(b < a for a, b in itertools.pairwise(times)):  # type: ignore[operator]
+        yield "the samples are not in order"
+
+
+FOLDER = Path(__file__).parents[1] / "reference"
+PASSPORT = "passport.json"
+
+
+def recorded() -> dict[str, Passport]:
+    """The passports of the machines that perfkit brings along, by machine.
+
+    Raises:
+        BadFileError: One of them was changed, and is no passport any more.
+    """
+    return {
+        path.parent.name: load(path) for path in sorted(FOLDER.glob(f"*/{PASSPORT}"))
+    }
+
+
+# No reading has more of them.
+_DIGITS = 6
+
+
+def to_json(passport: Passport) -> str:
+    """Write a passport as JSON: what is not known is left out, numbers are short."""
+    return json.dumps(
+        _short(json.loads(written(passport))), ensure_ascii=False, separators=(",", ":")
+    )
+
+
+def save(passport: Passport, path: str | Path) -> Path:
+    """Write a passport to a file; ``passport.path`` then says where.
+
+    The file is there in full or, whatever happens, as it was before.
+
+    Raises:
+        PerfkitError: It cannot be written there. The passport itself is untouched.
+    """
+    path = Path(os.path.expanduser(path))
+    try:
+        data = to_json(passport).encode()
+        parsed(data, "what was measured")
+    except (BadFileError, ValueError) as error:
+        raise PerfkitError(f"The passport cannot be kept as a file: {error}") from error
+    store.write_as(path, data, passport.kind)
+    store.remember(passport, path)
+    return path
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {n: _short(item) for n, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_short(item) for item in value]
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

@@ -1,0 +1,411 @@
+"""One machine predicted from another, piece by piece of a step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfkit.experiments.shared.precision import BFLOAT16, FLOAT16
+from perfkit.experiments.shared.reference_jobs import BYTES_ON_DISK, FLOP, FORGOTTEN
+from perfkit.machines.comparison import LOAD, THROTTLING, UNEXPLAINED
+from perfkit.machines.ratios import HALF, logarithm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from perfkit.machines.comparison import Held, Work
+    from perfkit.machines.passport import Part
+    from perfkit.machines.sides import Lost
+
+    Draws = NDArray[np.float64]
+
+MAP, DECODE, CALL, TO_GPU = "tf.data map", "JPEG decode", "graph call", "to the GPU"
+DISK, COPY, GPU_COPY = "data disk", "memory copy", "GPU memory"
+# The same work of TensorFlow's kernels on all cores and on one.
+TOGETHER, ALONE = "TensorFlow product, float32", "TensorFlow product, 1 core"
+# Work of one core that is like a pipeline's: small things, one after another.
+_SMALL_THINGS = ("eager operation", "Python loop")
+# Adam reads four numbers for each weight and writes three, of four bytes each.
+_UPDATE_BYTES = 28
+_KINDS = {BFLOAT16: "bfloat16", FLOAT16: "float16"}
+# From this on TensorFlow multiplies float32 in the shorter format TF32.
+_AMPERE = 8.0
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a part, and the rung that stands for it.
+
+    Attributes:
+        a: The rung on A; ``b`` on B, another where one of them computes on a GPU.
+        seconds: What it takes on A, as A's rung says; None for all that is left.
+        alone: Whether one core does it, of which the rung tells on all.
+    """
+
+    a: str
+    b: str
+    seconds: float | None = None
+    alone: bool = False
+
+
+def pieces(part: str, a: Held, b: Held, name: str) -> tuple[Piece, ...]:
+    """The pieces of one part of a job; the last is what is left of it."""
+    one, other = a.works[name], b.works[name]
+    if part == "input":
+        return _input(a, b, one)
+    if part == "dispatch":
+        return _timed(a, CALL, 1), _small_things(a, b)
+    if part == "transfer":
+        return (Piece(TO_GPU, TO_GPU),)
+    return tuple(_compute(a, one, b, other))
+
+
+def small_things(a: Held, b: Held) -> str:
+    """The rung of both that does small things on one core."""
+    both = (rung for rung in _SMALL_THINGS if rung in a.rungs and rung in b.rungs)
+    return next(both, _SMALL_THINGS[-1])
+
+
+def pipeline_seconds(held: Held, work: Work) -> float | None:
+    """What the pipeline of a batch takes alone, as the rungs say; None if unknown."""
+    known = [_taking(held, rung, work.batch) for rung in _stages(work)]
+    return None if None in known else sum(filter(None, known))
+
+
+def _compute(a: Held, one: Work, b: Held, other: Work) -> Iterator[Piece]:
+    main, flop = Piece(_arithmetic(a, one), _arithmetic(b, other)), FLOP.get(one.model)
+    update = _taking(a, _copy(one), (one.weights or 0) * _UPDATE_BYTES)
+    if flop and update is not None:
+        yield Piece(_copy(one), _copy(other), update)
+    if flop is None or one.on_gpu or other.on_gpu:
+        yield main
+        return
+    yield replace(main, seconds=_taking(a, main.a, one.batch * flop))
+    yield replace(main, alone=True)
+
+
+def _input(a: Held, b: Held, work: Work) -> tuple[Piece, ...]:
+    data = work.job.get("data", "")
+    if work.on_gpu:
+        *more, last = _stages(work)
+        return (*(_timed(a, rung, work.batch) for rung in more), Piece(last, last))
+    if FORGOTTEN in data:
+        return (Piece(DECODE, DECODE),)
+    decoded = (_timed(a, DECODE, work.batch),) if "JPEG" in data else ()
+    return (*decoded, _small_things(a, b))
+
+
+def _timed(a: Held, rung: str, units: float) -> Piece:
+    """So many units of a rung's work; all of a part where A's rung is not known."""
+    return Piece(rung, rung, _taking(a, rung, units))
+
+
+def _small_things(a: Held, b: Held) -> Piece:
+    rung = small_things(a, b)
+    return Piece(rung, rung)
+
+
+def _stages(work: Work) -> tuple[str, ...]:
+    return (MAP, DECODE) if "JPEG" in work.job.get("data", "") else (MAP,)
+
+
+def _taking(held: Held, rung: str, units: float) -> float | None:
+    found = held.rungs.get(rung)
+    return units / found.rate if found and found.rate and units else None
+
+
+def _copy(work: Work) -> str:
+    return GPU_COPY if work.on_gpu else COPY
+
+
+def _arithmetic(held: Held, work: Work) -> str:
+    kind = _KINDS.get(work.dtype, "float32")
+    if work.model == "tiny-dense":
+        return "GPU launch" if work.on_gpu else "operation in a graph"
+    convolves = work.model == "small-cnn"
+    if not work.on_gpu:
+        return f"convolution, {kind}" if convolves else f"TensorFlow product, {kind}"
+    if convolves:
+        return f"GPU convolution, {'float32' if kind == 'float32' else 'float16'}"
+    return f"GPU product, {_on_gpu(held, kind)}"
+
+
+def _on_gpu(held: Held, kind: str) -> str:
+    gpus = held.machine.gpus
+    capability = gpus[0].compute_capability if gpus else None
+    try:
+        new = float(capability or 0) >= _AMPERE
+    except ValueError:
+        new = False
+    return "TF32" if kind == "float32" and new else kind
+
+
+COUNT = 4000
+# What is read from samples is known to about a quarter of itself.
+_DOUBT = 0.25
+_ON_PROCESSOR = ("input", "dispatch", "compute", UNEXPLAINED)
+_OF_GPU = ("compute",)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One job on one machine, drawn ``COUNT`` times.
+
+    Attributes:
+        step: Seconds of the step, shape (COUNT,).
+        parts: Of each part as it was measured, unexplained included.
+    """
+
+    step: Draws
+    parts: dict[str, Draws]
+
+
+def drawn(work: Work, names: tuple[str, ...], draw: np.random.Generator) -> Drawn:
+    """Draw a step and its parts.
+
+    Args:
+        work: With ``seconds``.
+        names: The parts that are known on both machines; the rest is unexplained.
+        draw: Where random numbers come from.
+    """
+    seconds = work.seconds or 1.0
+    step = seconds * np.exp(draw.normal(0, _spread(work), COUNT))
+    # The interval of a part is that of its share, at the usual length of a step.
+    parts = {
+        name: step * draw.normal(*_drawing_share(work.parts[name], seconds), COUNT)
+        for name in names
+    }
+    left = step - sum(parts.values(), np.zeros(COUNT))
+    return Drawn(step, parts | {UNEXPLAINED: left})
+
+
+def without_losses(
+    of: Drawn, lost: Lost, work: Work, draw: np.random.Generator
+) -> Drawn:
+    """Take what other programs and slower clocks cost out of the parts that bore it."""
+    parts = dict(of.parts)
+    on_gpu = _OF_GPU if work.on_gpu else ()
+    bearing = tuple(name for name in _ON_PROCESSOR if name not in on_gpu)
+    slowed = {
+        LOAD: (lost.load, bearing),
+        THROTTLING: (lost.throttling, bearing),
+    }
+    for name, (share, where) in slowed.items():
+        if share is not None:
+            parts[name] = _taken(parts, share, where, draw)
+    if lost.gpu and on_gpu:
+        slower = _taken(parts, lost.gpu, on_gpu, draw)
+        parts[THROTTLING] = parts.get(THROTTLING, 0.0) + slower
+    return Drawn(of.step, parts)
+
+
+def slowdown(
+    a: Held, b: Held, rungs: tuple[str, str], draw: np.random.Generator
+) -> Draws | None:
+    """How many times as long the same work takes on B; None if a rung is missing."""
+    one, other = a.rungs.get(rungs[0]), b.rungs.get(rungs[1])
+    if one is None or other is None or one.unit != other.unit:
+        return None
+    logs = [logarithm((rung.low, rung.rate, rung.high)) for rung in (one, other)]
+    if logs[0] is None or logs[1] is None:
+        return None
+    middle, spread = logs[0][0] - logs[1][0], math.hypot(logs[0][1], logs[1][1])
+    return np.asarray(np.exp(draw.normal(middle, spread / HALF, COUNT)))
+
+
+def ends(values: Draws) -> tuple[float, float]:
+    """The ends of what holds 95 % of the draws."""
+    low, high = np.quantile(values, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def _taken(
+    parts: dict[str, Draws],
+    share: float,
+    where: tuple[str, ...],
+    draw: np.random.Generator,
+) -> Draws:
+    """Take a share out of some parts, and give what was taken."""
+    each = np.clip(draw.normal(share, _DOUBT * share, COUNT), 0.0, 0.99)
+    gone = np.zeros(COUNT)
+    for name in where:
+        if name in parts and share:
+            gone = gone + each * parts[name]
+            parts[name] = parts[name] * (1 - each)
+    return gone
+
+
+def _spread(work: Work) -> float:
+    if not work.low or not work.high:
+        return 0.0
+    return math.log(work.high / work.low) / 2 / HALF
+
+
+def _drawing_share(part: Part, seconds: float) -> tuple[float, float]:
+    value = part.seconds or 0.0
+    if part.low is None or part.high is None:
+        return value / seconds, 0.0
+    return value / seconds, (part.high - part.low) / 2 / HALF / seconds
+
+
+# A rung that takes so many times as long as cores explain does not work, it waits.
+_WAITS = 2.0
+
+
+def by_core(a: Held, b: Held, draw: np.random.Generator) -> Draws:
+    """How many times as long a core of B takes for small things."""
+    rung = small_things(a, b)
+    found = slowdown(a, b, (rung, rung), draw)
+    return np.ones(COUNT) if found is None else found
+
+
+def is_late(a: Held, b: Held, draw: np.random.Generator) -> bool:
+    """Whether elements come late on B, which no speed of a core explains."""
+    longer = slowdown(a, b, (MAP, MAP), draw)
+    return longer is not None and bool(np.median(longer / by_core(a, b, draw)) > _WAITS)
+
+
+def late(a: Held, b: Held, work: Work, draw: np.random.Generator) -> Draws:
+    """Seconds by which a batch comes later on B, because each of its elements does.
+
+    Args:
+        a: Of which nothing is taken to be late.
+        b: The machine in question.
+        work: B's.
+        draw: Where random numbers come from.
+    """
+    one, longer = a.rungs.get(MAP), slowdown(a, b, (MAP, MAP), draw)
+    if longer is None or one is None or not one.rate or not is_late(a, b, draw):
+        return np.zeros(COUNT)
+    each = (longer - by_core(a, b, draw)) / one.rate
+    return np.maximum(each * work.batch, 0.0)
+
+
+def reading(held: Held, work: Work) -> float:
+    """Seconds that the disk needs for a batch; 0 where none is read from it."""
+    rung = held.rungs.get(DISK)
+    if FORGOTTEN not in work.job.get("data", "") or rung is None or not rung.rate:
+        return 0.0
+    return work.batch * BYTES_ON_DISK / rung.rate
+
+
+# An input that shows with more than this share of a step is what the step waits for.
+_SHOWS = 0.05
+# A part that is less of A's step may stay unpredicted; more, and nothing is predicted.
+_SMALL = 0.1
+# What the split leaves open grows as the parts do, if it is no more of A's step.
+_OPEN = 0.3
+
+
+@dataclass(frozen=True)
+class Expected:
+    """B's step as expected, and its parts; a part is missing where no rung is there.
+
+    Attributes:
+        step: Shape (COUNT,); None where a part that counts cannot be expected.
+        parts: By name.
+        rungs: Those that stand for each part.
+    """
+
+    step: Draws | None
+    parts: dict[str, Draws]
+    rungs: dict[str, tuple[str, ...]]
+
+
+def expected(
+    a: Held, b: Held, name: str, drawn: Drawn, draw: np.random.Generator
+) -> Expected:
+    """Scale A's parts to B."""
+    known = [part for part in drawn.parts if part != UNEXPLAINED]
+    of = {part: pieces(part, a, b, name) for part in known}
+    rungs = {p: tuple(dict.fromkeys(piece.b for piece in of[p])) for p in known}
+    scaled: dict[str, Draws] = {}
+    for part in known:
+        seconds = drawn.parts[part]
+        if part == "input":
+            seconds = _pipeline(a, name, drawn)
+        found = _scaled(seconds, of[part], (a, b), draw)
+        if found is not None:
+            scaled[part] = found
+    work, left = b.works[name], _left(drawn, scaled, a.works[name])
+    if "input" in scaled:
+        coming = np.maximum(scaled["input"] + late(a, b, work, draw), reading(b, work))
+        others = (seconds for part, seconds in scaled.items() if part != "input")
+        beyond = np.maximum(coming - sum(others, left), 0.0)
+        # A processor works on the batches in between: that shows in any case.
+        shown = 0.0 if work.on_gpu else scaled["input"]
+        scaled["input"] = np.maximum(beyond, shown)
+    missing = [drawn.parts[part] for part in known if part not in scaled]
+    is_open = _predicting_share(drawn.parts[UNEXPLAINED], drawn) > _OPEN
+    if (
+        not scaled
+        or is_open
+        or any(_predicting_share(s, drawn) > _SMALL for s in missing)
+    ):
+        return Expected(None, scaled, rungs)
+    parts = scaled | {UNEXPLAINED: left}
+    return Expected(sum(parts.values(), np.zeros(COUNT)), parts, rungs)
+
+
+def _left(drawn: Drawn, scaled: dict[str, Draws], work: Work) -> Draws:
+    """What A's split leaves open, grown as the work of its parts grows.
+
+    A pipeline works beside a GPU: what it takes is none of the step's.
+    """
+    parts = [part for part in scaled if part != "input" or not work.on_gpu]
+    after = sum((scaled[part] for part in parts), np.zeros(COUNT))
+    before = sum((drawn.parts[part] for part in parts), np.zeros(COUNT))
+    # Parts below 0 are noise; a growth of their sum would be none.
+    growth = np.clip(after / np.where(before > 0, before, np.inf), 0.0, 1e6)
+    return drawn.parts[UNEXPLAINED] * growth
+
+
+def _pipeline(a: Held, name: str, drawn: Drawn) -> Draws:
+    """Seconds that A's pipeline takes for a batch, shown in the step or not."""
+    work, shown = a.works[name], drawn.parts["input"]
+    if not work.on_gpu:
+        return shown
+    if float(np.median(shown / drawn.step)) > _SHOWS:
+        return drawn.step
+    hidden = pipeline_seconds(a, work)
+    return shown if hidden is None else np.minimum(np.full(COUNT, hidden), drawn.step)
+
+
+def _scaled(
+    seconds: Draws,
+    of: tuple[Piece, ...],
+    machines: tuple[Held, Held],
+    draw: np.random.Generator,
+) -> Draws | None:
+    if not np.any(seconds):
+        return seconds
+    left, scaled = seconds, np.zeros(COUNT)
+    for piece in of:
+        longer = _longer(piece, *machines, draw)
+        if longer is None:
+            return None
+        taken = left
+        if piece.seconds is not None:
+            taken = np.clip(np.full(COUNT, piece.seconds), 0.0, np.maximum(left, 0.0))
+        scaled, left = scaled + taken * longer, left - taken
+    return scaled
+
+
+def _longer(piece: Piece, a: Held, b: Held, draw: np.random.Generator) -> Draws | None:
+    """How many times as long the work of a piece takes on B, without what it waits."""
+    if piece.b == MAP and is_late(a, b, draw):
+        return by_core(a, b, draw)
+    longer = slowdown(a, b, (piece.a, piece.b), draw)
+    if longer is None or not piece.alone:
+        return longer
+    every, one = (slowdown(a, b, (rung, rung), draw) for rung in (TOGETHER, ALONE))
+    return None if every is None or one is None else longer * one / every
+
+
+def _predicting_share(seconds: Draws, drawn: Drawn) -> float:
+    return float(np.median(seconds / drawn.step))

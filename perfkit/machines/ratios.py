@@ -1,0 +1,353 @@
+"""How many times as fast a part of one machine is as that of another."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from perfkit.findings.text import plain
+from perfkit.measure.statistics import (
+    WORTH_KNOWING,
+    Comparing,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from perfkit.machines.comparison import Held
+    from perfkit.machines.passport import RungRate
+
+
+# Not for type checkers alone: what is written is held against these types.
+
+Side = Literal["", "A", "B"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differs:
+    """One thing in which two jobs differ, in words."""
+
+    what: str
+    a: str
+    b: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineDiffers:
+    """One thing in which two machines differ.
+
+    Attributes:
+        what: Such as ``"cores granted"``.
+        a: Of A, with its unit; ``b`` of B.
+        topic: Differences of one topic are one cause, such as ``"core speed"``.
+        parts: What of a training's step it can slow.
+        slower: The machine that it slows; "" where the records alone do not say.
+        sign: Which rungs would show it; "" where none does. See ``causes``.
+    """
+
+    what: str
+    a: str
+    b: str
+    topic: str
+    parts: tuple[str, ...] = ()
+    slower: Side = ""
+    sign: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """B's speed over A's, with its 95 % interval and what that shows.
+
+    Attributes:
+        shared: How much of the interval all ratios of the two machines have in common,
+            because a machine rises and falls as a whole: half of it, of the logarithm.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    verdict: Comparing
+    shared: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RungRatio:
+    """One rung on both machines.
+
+    Attributes:
+        a: Units per second on A, ``b`` on B; None where it was not measured.
+        speed: None where the two cannot be held against each other.
+        missing: Why not, in a sentence; "" where they can.
+    """
+
+    name: str
+    group: str
+    unit: str
+    a: float | None = None
+    b: float | None = None
+    speed: Ratio | None = None
+    missing: str = ""
+
+
+Interval = tuple[float | None, float | None, float | None]
+# Standard errors that the half of a 95 % interval holds.
+HALF = 1.96
+_LEVEL = 0.05
+# Nothing is done less often or more often in a second; a file may say anything.
+_LEAST, _MOST = 1e-9, 1e21
+
+
+def between(
+    a: Interval,
+    b: Interval,
+    floors: tuple[float | None, float | None],
+    looks: int = 1,
+    shared: float = 0.0,
+) -> Ratio | None:
+    """Compare two rates, each low, middle and high.
+
+    Args:
+        a: Of A.
+        b: Of B.
+        floors: The noise floors of both; None where one is not known.
+        looks: How many such ratios the same statement looks at.
+        shared: What the intervals of all of them have in common, see ``Ratio``.
+
+    Returns:
+        None where one was not measured, or without an interval.
+    """
+    one, other = logarithm(a), logarithm(b)
+    if one is None or other is None:
+        return None
+    middle = other[0] - one[0]
+    half = math.hypot(one[1], other[1]) * _widened(looks)
+    return Ratio(
+        ratio=math.exp(middle),
+        low=math.exp(middle - half),
+        high=math.exp(middle + half),
+        verdict=_judged(middle, half, floors),
+        shared=shared,
+    )
+
+
+def on_the_whole(found: Iterable[Ratio]) -> Ratio | None:
+    """One ratio over several jobs, those that are known best counting most.
+
+    Only that no difference shows on the whole is ever read from it: what disturbed one
+    machine disturbed all of its jobs, so that nothing is claimed by adding them up, and
+    what they share is no better known of all than of one.
+    """
+    ratios = list(found)
+    logs = [(math.log(one.ratio), math.log(one.high / one.low) / 2) for one in ratios]
+    if not logs or min(half for _, half in logs) <= 0:
+        return None
+    # Each was widened for the number of them; the mean of all is one look.
+    widened, shared = _widened(len(logs)), max(one.shared for one in ratios)
+    own = [_ratios_without(half / widened, shared) for _, half in logs]
+    weights = [1 / half**2 for half in own]
+    told = zip(weights, logs, strict=True)
+    middle = math.fsum(weight * log for weight, (log, _) in told) / math.fsum(weights)
+    half = math.hypot(1 / math.sqrt(math.fsum(weights)), shared)
+    alike = abs(middle) + half <= math.log(WORTH_KNOWING)
+    return Ratio(
+        ratio=math.exp(middle),
+        low=math.exp(middle - half),
+        high=math.exp(middle + half),
+        verdict="no difference shown" if alike else "too noisy to say",
+        shared=shared,
+    )
+
+
+def _ratios_without(half: float, shared: float) -> float:
+    """Half of an interval without what it shares; some of it is always its own."""
+    return math.sqrt(max(half**2 - shared**2, (half / 2) ** 2))
+
+
+def rungs(a: Held, b: Held) -> tuple[RungRatio, ...]:
+    """Each rung that one of the two has, in the ladder's order."""
+    floors = a.rungs_floor, b.rungs_floor
+    both = dict.fromkeys((*a.rungs, *b.rungs))
+    pairs = {name: (a.rungs.get(name), b.rungs.get(name)) for name in both}
+    looks = sum(not _apart(*pair) for pair in pairs.values())
+    return tuple(_rung(name, *pair, floors, looks) for name, pair in pairs.items())
+
+
+def by_name(found: tuple[RungRatio, ...]) -> Mapping[str, RungRatio]:
+    """The rungs by their names."""
+    return {rung.name: rung for rung in found}
+
+
+def _rung(
+    name: str,
+    a: RungRate | None,
+    b: RungRate | None,
+    floors: tuple[float | None, float | None],
+    looks: int,
+) -> RungRatio:
+    known = a or b
+    made = RungRatio(
+        name=name,
+        group=plain(known.group if known else "", 30),
+        unit=plain(known.unit if known else "units", 20),
+        a=a.rate if a else None,
+        b=b.rate if b else None,
+    )
+    why = _apart(a, b)
+    if a is None or b is None or why:
+        return replace(made, missing=why)
+    speed = between((a.low, a.rate, a.high), (b.low, b.rate, b.high), floors, looks)
+    if speed and min(a.trials, b.trials) < 2:
+        # One trial shows nothing of how trials differ: nothing is claimed.
+        speed = replace(speed, verdict="too noisy to say")
+    return replace(made, speed=speed, missing="" if speed else "It has no interval.")
+
+
+def _apart(a: RungRate | None, b: RungRate | None) -> str:
+    """Why two rungs of a name are not held against each other."""
+    for side, rung in (("A", a), ("B", b)):
+        if rung is None or rung.rate is None:
+            told = f": {plain(rung.missing, 120)}" if rung and rung.missing else "."
+            return f"Not measured on {side}{told}"
+    if a is None or b is None:
+        return ""
+    if a.unit != b.unit:
+        return "The two count different things."
+    if a.group == "disk" and a.what != b.what:
+        return "One read from the disk, the other maybe from memory."
+    return ""
+
+
+def logarithm(interval: Interval) -> tuple[float, float] | None:
+    """Middle and half width of the logarithms; None where they say nothing."""
+    low, value, high = interval
+    if not value or not low or not high:
+        return None
+    if not all(_LEAST <= number <= _MOST for number in (low, value, high)):
+        return None
+    return math.log(value), math.log(high / low) / 2
+
+
+def _widened(looks: int) -> float:
+    """How much wider each of so many intervals is, for all to hold at once."""
+    level = 1 - _LEVEL / (2 * max(1, looks))
+    return statistics.NormalDist().inv_cdf(level) / HALF
+
+
+def _judged(
+    middle: float, half: float, floors: tuple[float | None, float | None]
+) -> Comparing:
+    floor = math.hypot(*(math.log(floor) if floor else 0.0 for floor in floors))
+    if abs(middle) > max(half, floor):
+        return "faster" if middle > 0 else "slower"
+    left_open = abs(middle) + half
+    worth = math.log(WORTH_KNOWING)
+    return "no difference shown" if left_open <= worth else "too noisy to say"
+
+
+CORES, SPEED, KERNELS, PYTHON = "cores", "core speed", "kernels", "interpreter"
+MEMORY, DISK, GPU, LINK = "memory", "disk", "GPU", "link"
+THREADS = "threads"
+# What a reading may differ by from one look to the next.
+SAME = 0.05
+# Topics that rungs show.
+_SIGNS = {CORES, SPEED, KERNELS, DISK, GPU, LINK}
+
+
+def number(
+    what: str,
+    values: tuple[float | None, float | None],
+    write: Callable[[float], str],
+    topic: str,
+    parts: tuple[str, ...],
+    *,
+    more: bool = False,
+    sign: str = "",
+) -> Iterator[MachineDiffers]:
+    """A number of which less is slower, unless ``more`` is."""
+    a, b = values
+    if a is None or b is None or abs(a - b) <= SAME * max(abs(a), abs(b)):
+        return
+    slower: Side = "B" if (b > a) is more else "A"
+    yield MachineDiffers(
+        what=what,
+        a=write(a),
+        b=write(b),
+        topic=topic,
+        parts=parts,
+        slower=slower,
+        sign=sign or (topic if topic in _SIGNS else ""),
+    )
+
+
+def words(
+    what: str,
+    a: str | None,
+    b: str | None,
+    topic: str,
+    parts: tuple[str, ...],
+    *,
+    slower: Side = "",
+    sign: str = "",
+) -> Iterator[MachineDiffers]:
+    """Words, of which the records alone do not say which is faster."""
+    if a is None or b is None or a == b:
+        return
+    yield MachineDiffers(
+        what=what,
+        a=plain(a, 80) or "none",
+        b=plain(b, 80) or "none",
+        topic=topic,
+        parts=parts,
+        slower=slower,
+        sign=sign or (topic if topic in _SIGNS else ""),
+    )
+
+
+_NONE = "not said"
+# Libraries that do the work: that they differ is said with the verdict.
+_WORKERS = {"tensorflow": "TensorFlow", "keras": "Keras"}
+
+
+def same_job(a: Held, b: Held) -> tuple[Differs, ...]:
+    """In what two documents differ as a whole; () where they ask for the same."""
+    return _unlike(a.asked, b.asked)
+
+
+def same_work(a: Held, b: Held, name: str) -> tuple[Differs, ...]:
+    """In what one job differs, which both have; () where it is the same."""
+    one, other = a.works[name].job, b.works[name].job
+    known = {"weights"} - (one.keys() & other.keys())
+    return _unlike(_jobs_without(one, known), _jobs_without(other, known))
+
+
+def other_software(a: Held, b: Held) -> str:
+    """That other libraries did the job, in a sentence; "" where they are the same."""
+    told = [
+        f"{title} {_version(a, name)} on A, {_version(b, name)} on B"
+        for name, title in _WORKERS.items()
+        if _version(a, name) != _version(b, name)
+    ]
+    if not told:
+        return ""
+    return (
+        f"The job is the same, what did it is not: {'; '.join(told)}. Libraries count "
+        "as part of the machine."
+    )
+
+
+def _version(held: Held, name: str) -> str:
+    return plain(held.machine.versions.get(name, "not installed"), 40)
+
+
+def _jobs_without(job: Mapping[str, str], names: set[str]) -> dict[str, str]:
+    return {name: value for name, value in job.items() if name not in names}
+
+
+def _unlike(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[Differs, ...]:
+    return tuple(
+        Differs(what=name, a=a.get(name, _NONE), b=b.get(name, _NONE))
+        for name in dict.fromkeys((*a, *b))
+        if a.get(name) != b.get(name)
+    )

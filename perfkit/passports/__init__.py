@@ -1,1 +1,0 @@
-"""Passports: one machine on one page, to be held against another."""

@@ -1,0 +1,402 @@
+"""What xprof makes of a trace, and what it refuses."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from perfkit.errors import BadFileError, MissingPartError
+from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
+from perfkit.measure.processes import in_process
+from perfkit.measure.tick import Note
+from perfkit.profiling.course import traces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from perfkit.machine.record import Machine
+    from perfkit.measure.processes import Ended
+
+    Rows = list[dict[str, Any]]
+
+STEPS = "input_pipeline_analyzer"
+OPS = "framework_op_stats"
+KERNELS = "kernel_stats"
+MEMORY = "memory_profile"
+TOOLS = (STEPS, OPS, KERNELS, MEMORY)
+_LONGEST_S = 120.0
+
+
+def version() -> str:
+    """The version of xprof that is installed.
+
+    Raises:
+        MissingPartError: There is none.
+    """
+    if importlib.util.find_spec("xprof") is None:
+        raise MissingPartError(
+            "A profile is read by xprof, which is not installed in this environment: "
+            f'{_installer()} "xprof>=2.22"'
+        )
+    return importlib.metadata.version("xprof")
+
+
+def _installer() -> str:
+    """What installs into this environment: one that uv made has no pip."""
+    if importlib.util.find_spec("pip") is not None:
+        return "python -m pip install"
+    return f"uv pip install --python {Path(sys.prefix).name}"
+
+
+def read(
+    folder: str,
+    process: Callable[[Callable[[], Iterator[Note]], float], Ended] = in_process,
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Read the tables of the trace in a folder.
+
+    Returns:
+        The tables as xprof gives them, JSON, by tool; and in a sentence why there is
+        none, by tool.
+    """
+    found, failed, left = dict[str, str](), dict[str, str](), list(TOOLS)
+    while left:
+        ended = process(functools.partial(_tables, folder, tuple(left)), _LONGEST_S)
+        found |= ended.notes
+        left = [tool for tool in left if tool not in found]
+        if left:
+            why = ended.message.rstrip(".") or "gave nothing"
+            failed[left.pop(0)] = f"xprof could not read this part of the trace: {why}."
+    return found, failed
+
+
+def _tables(folder: str, tools: Sequence[str]) -> Iterator[Note]:
+    from xprof.convert import raw_to_tool_data
+
+    paths = [str(path) for path in traces(folder)]
+    for tool in tools:
+        data, _ = raw_to_tool_data.xspace_to_tool_data(paths, tool, {})
+        text = data.decode() if isinstance(data, bytes) else data
+        yield Note(tool, text or "")
+
+
+Made = TypeVar("Made")
+
+_IDLE = "IDLE"
+_PARTS = {
+    "deviceComputeTimeMs": "device compute",
+    "deviceToDeviceTimeMs": "device to device",
+    "deviceCollectivesTimeMs": "between devices, together",
+    "hostComputeTimeMs": "host compute",
+    "kernelLaunchTimeMs": "kernel launch",
+    "infeedTimeMs": "input",
+    "outfeedTimeMs": "output",
+    "compileTimeMs": "compilation",
+    "otherTimeMs": "all other",
+}
+_WHOLE, _TIME = "stepTimeMs", "TimeMs"
+_WRONG = (LookupError, TypeError, ValueError, AttributeError)
+
+
+def steps(text: str) -> tuple[ProfiledStep, ...]:
+    """The steps, taken apart.
+
+    Raises:
+        BadFileError: The table is not as it should be.
+    """
+    return _understood(text, lambda made: tuple(map(_step, _rows(made, "stepnum"))))
+
+
+def stages(text: str) -> tuple[Stage, ...]:
+    """The stages of the input, the dearest first.
+
+    Raises:
+        BadFileError: The table is not as it should be.
+    """
+    found = _understood(text, lambda made: tuple(map(_stage, _rows(made, "opName"))))
+    return tuple(sorted(found, key=lambda stage: -stage.self_s))
+
+
+def warnings_of(text: str) -> tuple[str, ...]:
+    """What the profiler itself found wrong; empty where nobody says."""
+    try:
+        rows = _rows(json.loads(text), "severity")
+        return tuple(str(row["message"]) for row in rows)
+    except _WRONG:
+        return ()
+
+
+def ops(text: str) -> tuple[Op, ...]:
+    """All operations, the dearest first; idle time is none.
+
+    Raises:
+        BadFileError: The table is not as it should be.
+    """
+    found = _understood(text, lambda made: list(map(_op, _rows(made, "operation"))))
+    working = (op for op in found if op.type != _IDLE)
+    return tuple(sorted(working, key=lambda op: -op.self_s))
+
+
+def kernels(text: str) -> tuple[Kernel, ...]:
+    """The kernels of GPUs, the dearest first.
+
+    Raises:
+        BadFileError: The table is not as it should be.
+    """
+    found = _understood(
+        text, lambda made: tuple(map(_kernel, _rows(made, "kernel_name")))
+    )
+    return tuple(sorted(found, key=lambda kernel: -kernel.total_s))
+
+
+def memory(text: str) -> tuple[Held, ...]:
+    """What each allocator held.
+
+    Raises:
+        BadFileError: It is not as it should be.
+    """
+    return _understood(
+        text,
+        lambda made: tuple(
+            _held(name, one) for name, one in made["memoryProfilePerAllocator"].items()
+        ),
+    )
+
+
+def _understood(text: str, understand: Callable[[Any], Made]) -> Made:
+    try:
+        return understand(json.loads(text))
+    except _WRONG as error:
+        raise BadFileError(
+            "xprof gave a table that this perfkit cannot read "
+            f"({type(error).__name__}: {str(error)[:80]})."
+        ) from None
+
+
+def _rows(made: Any, column: str) -> Rows:
+    """The rows of the last table that has a column, by the ids of its columns."""
+    for table in reversed(made if isinstance(made, list) else [made]):
+        ids = [one["id"] for one in table.get("cols", ())]
+        if column in ids:
+            return [_by_id(ids, row["c"]) for row in table["rows"]]
+    raise LookupError(f"there is no column {column}")
+
+
+def _by_id(ids: list[str], cells: list[Any]) -> dict[str, Any]:
+    values = ((cell or {}).get("v") for cell in cells)
+    return dict(zip(ids, values, strict=False))
+
+
+def _step(row: dict[str, Any]) -> ProfiledStep:
+    parts = {
+        _PARTS.get(name, name.removesuffix(_TIME)): float(value) / 1e3
+        for name, value in row.items()
+        if name.endswith(_TIME) and name != _WHOLE
+    }
+    return ProfiledStep(
+        name=str(row["stepnum"]), seconds=float(row[_WHOLE]) / 1e3, parts=parts
+    )
+
+
+def _stage(row: dict[str, Any]) -> Stage:
+    return Stage(
+        name=str(row["opName"]),
+        category=str(row["category"]),
+        count=int(row["count"]),
+        total_s=float(row["timeInMs"]) / 1e3,
+        self_s=float(row["selfTimeInMs"]) / 1e3,
+    )
+
+
+def _op(row: dict[str, Any]) -> Op:
+    return Op(
+        name=str(row["operation"]),
+        type=str(row["type"]),
+        device="host" if str(row["host_or_device"]).lower() == "host" else "device",
+        count=int(row["occurrences"]),
+        total_s=float(row["total_time"]) / 1e6,
+        self_s=float(row["total_self_time"]) / 1e6,
+    )
+
+
+def _kernel(row: dict[str, Any]) -> Kernel:
+    return Kernel(
+        name=str(row["kernel_name"]),
+        op=str(row["op_name"]),
+        count=int(row["occurrences"]),
+        total_s=float(row["total_duration_us"]) / 1e6,
+        least_s=float(row["min_duration_us"]) / 1e6,
+        most_s=float(row["max_duration_us"]) / 1e6,
+        occupancy=float(row["occupancy_pct"]) / 100,
+        tensor_cores=bool(row["is_kernel_using_tensor_core"]),
+        could_use_them=bool(row["is_op_tensor_core_eligible"]),
+    )
+
+
+def _held(name: str, one: dict[str, Any]) -> Held:
+    summary = one["profileSummary"]
+    peak = summary["peakStats"]
+    return Held(
+        allocator=name,
+        capacity=int(summary["memoryCapacity"]),
+        peak=int(peak["peakBytesInUse"]),
+        peak_ever=int(summary["peakBytesUsageLifetime"]),
+        fragmentation=float(peak["fragmentation"]),
+    )
+
+
+_PRIVILEGES = re.compile(
+    r"INSUFFICIENT_PRIVILEGES|ERR_NVGPUCTRPERM|elevated privileges|permission issue",
+    re.IGNORECASE,
+)
+_CUPTI = re.compile(r"cupti", re.IGNORECASE)
+_NO_GPU = "TensorFlow computes on no GPU here, so there are no kernels."
+_REST = "All else is here, and what perfkit.diagnose measures needs none of it."
+_ON_WSL = (
+    "in Windows, open NVIDIA's control panel as administrator, enable the developer "
+    "settings there, and let all users access the GPU performance counters"
+)
+_ON_LINUX = (
+    "write `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into a file in "
+    "/etc/modprobe.d, as root, and restart the machine"
+)
+_IN_CONTAINER = "start the container with `--cap-add=SYS_ADMIN`; if that does not do, "
+
+
+def why_no_kernels(said: str, gpus: int, machine: Machine) -> str:
+    """Say why there are no kernels, with the remedy.
+
+    Args:
+        said: What TensorFlow logged while it started and stopped the profiler, and the
+            warnings in the trace.
+        gpus: How many TensorFlow saw.
+        machine: Where it ran.
+    """
+    if not gpus:
+        return _NO_GPU
+    if _PRIVILEGES.search(said):
+        return (
+            "The driver keeps what its GPU does from this user (CUPTI): "
+            f"{_remedy(machine)}. {_REST}"
+        )
+    if _CUPTI.search(said):
+        line = next(line for line in said.splitlines() if _CUPTI.search(line))
+        return (
+            f"CUPTI, which tells what a GPU does, did not work ({_words(line)}): "
+            'python -m pip install "tensorflow[and-cuda]" brings the one that this '
+            f"TensorFlow needs. {_REST}"
+        )
+    where = "; on WSL and in containers that is often so" if _boxed(machine) else ""
+    return f"The trace holds nothing of the GPU, and no reason{where}. {_REST}"
+
+
+def _remedy(machine: Machine) -> str:
+    software = machine.software
+    if software and software.platform in ("wsl1", "wsl2"):
+        return _ON_WSL
+    inside = software is not None and software.container
+    return f"{_IN_CONTAINER}on the host {_ON_LINUX}" if inside else _ON_LINUX
+
+
+def _boxed(machine: Machine) -> bool:
+    software = machine.software
+    return software is not None and (
+        software.container or software.platform in ("wsl1", "wsl2")
+    )
+
+
+def _words(line: str) -> str:
+    """What a line of the log says, without its head."""
+    return line.split("] ", 1)[-1].strip().rstrip(".")[:160]
+
+
+# What each table of a profile is read from, and how.
+_READERS = {
+    "steps": (STEPS, steps),
+    "stages": (STEPS, stages),
+    "ops": (OPS, ops),
+    "kernels": (KERNELS, kernels),
+    "memory": (MEMORY, memory),
+}
+# More than any reader looks at; eager trainings name thousands of operations.
+MOST = 500
+_NO_STEPS = "xprof found no whole step in the trace; trace more of them."
+_NO_MEMORY = (
+    "The trace holds nothing of the memory: no allocator told what it did while the "
+    "steps were traced."
+)
+
+
+def gathered(
+    told: dict[str, Any],
+    tables: dict[str, str],
+    failed: dict[str, str],
+    *,
+    here: Machine,
+    training: str,
+    recorded: str,
+    xprof: str,
+) -> Profile:
+    """Make a profile; what is not there is told in a sentence, and the rest is there.
+
+    Args:
+        told: The times, and what TensorFlow said.
+        tables: JSON, by tool.
+        failed: Why there is none, by tool.
+        here: The machine.
+        training: Its name.
+        recorded: When it began.
+        xprof: The version that read the trace.
+    """
+    read, missing = _read(tables, failed)
+    reasons = {
+        "steps": _NO_STEPS,
+        "kernels": why_no_kernels(_said(told, tables), told["gpus"], here),
+        "memory": _NO_MEMORY,
+    }
+    empty = {name: why for name, why in reasons.items() if not read[name]}
+    return Profile(
+        training=training,
+        recorded=recorded,
+        perfkit=importlib.metadata.version("perfkit"),
+        machine=here,
+        xprof=xprof,
+        traced_s=tuple(told["traced_s"]),
+        untraced_s=tuple(told["untraced_s"]),
+        at_a_time=told["at_a_time"],
+        steps=read["steps"],
+        table=read["ops"][:MOST],
+        more_ops=max(0, len(read["ops"]) - MOST),
+        stages=read["stages"][:MOST],
+        launched=read["kernels"][:MOST],
+        held=read["memory"],
+        missing=empty | missing,
+        trace_bytes=told["bytes"],
+    )
+
+
+def _read(
+    tables: dict[str, str], failed: dict[str, str]
+) -> tuple[dict[str, tuple[Any, ...]], dict[str, str]]:
+    read: dict[str, tuple[Any, ...]] = dict.fromkeys(_READERS, ())
+    missing = dict[str, str]()
+    for name, (tool, understand) in _READERS.items():
+        if tool in failed:
+            missing[name] = failed[tool]
+            continue
+        try:
+            read[name] = understand(tables[tool])
+        except BadFileError as error:
+            missing[name] = str(error)
+    return read, missing
+
+
+def _said(told: dict[str, Any], tables: dict[str, str]) -> str:
+    """What the log and the trace itself say of the profiler."""
+    warnings = warnings_of(tables.get(STEPS, ""))
+    return "\n".join([str(told["said"]), *warnings])

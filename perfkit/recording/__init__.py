@@ -1,1 +1,0 @@
-"""Making the passport of this machine."""
