@@ -8,9 +8,9 @@ from perfkit.errors import BadFileError
 from perfkit.findings import store
 from perfkit.machines import passport as machines_passport
 from perfkit.profiling import profile as profiling_profile
-from tests.comparing.pairs import passport
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings.made import finding
+from tests.machines.pairs import passport
 from tests.profiling.profiled import profile
 
 

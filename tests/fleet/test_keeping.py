@@ -6,9 +6,9 @@ import pytest
 from perfkit.findings.store import to_json
 from perfkit.fleet.asking import Keeper
 from perfkit.machines.passport import to_json as passport_to_json
-from tests.comparing.pairs import passport
 from tests.findings import made
 from tests.fleet.scripted import TASK, member, sent
+from tests.machines.pairs import passport
 
 PASSPORT = dataclasses.replace(TASK, what="passport", experiment="")
 

@@ -8,10 +8,10 @@ from perfkit.findings.store import to_json
 from perfkit.machines import passport as machines_passport
 from perfkit.machines.passport import to_json as passport_to_json
 from perfkit.profiling import profile as profiling_profile
-from tests.classroom.passports import passport
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings import ladders, spoiled
 from tests.hostile import shown
+from tests.machines.passports import passport
 from tests.profiling.profiled import HELD, KERNEL, profile
 
 

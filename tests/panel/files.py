@@ -1,7 +1,7 @@
 """Passports in a folder, so that panels about machines have something to read."""
 
 from perfkit.machines.passport import save
-from tests.comparing.pairs import passport
+from tests.machines.pairs import passport
 from tests.panel.runs import settle
 
 

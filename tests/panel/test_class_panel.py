@@ -8,10 +8,10 @@ from perfkit.machine.record import Software
 from perfkit.machines.classroom import NOTEBOOKS
 from perfkit.machines.passport import save
 from perfkit.panel import working
-from tests.classroom.passports import passport
 from tests.export.pages import problems
 from tests.findings.made import MACHINE
 from tests.hostile.texts import ATTACKS
+from tests.machines.passports import passport
 from tests.panel.files import state
 from tests.panel.runs import settle
 

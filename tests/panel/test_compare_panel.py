@@ -4,11 +4,11 @@ import perfkit
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.panel import working
 from perfkit.panel.documents import LARGEST_UPLOAD
-from tests.comparing.pairs import one_core, passport
 from tests.export.pages import problems
 from tests.hostile.broken import broken
 from tests.hostile.kinds import KINDS
 from tests.hostile.texts import ATTACKS, attacked
+from tests.machines.pairs import one_core, passport
 from tests.panel.files import put, state
 from tests.panel.runs import settle
 

@@ -7,10 +7,10 @@ from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.machines.passport import FOLDER
 from perfkit.panel import documents
-from tests.comparing.pairs import passport
 from tests.findings import made
 from tests.hostile.kinds import KINDS
 from tests.hostile.places import places
+from tests.machines.pairs import passport
 from tests.panel.files import put
 
 

@@ -13,9 +13,9 @@ from perfkit.measure.plan import Progress, TrialStarted
 from perfkit.panel import working
 from tests.findings import ladders
 from tests.findings.made import MACHINE
+from tests.machines.test_recording import climbed, trained
 from tests.panel.files import state
 from tests.panel.runs import settle
-from tests.recording.test_making import climbed, trained
 
 
 class Session:

@@ -2,7 +2,7 @@ import pytest
 
 from perfkit.machine.gpu import Clocks, Gpu
 from perfkit.machines.compare import compare
-from tests.comparing import pairs
+from tests.machines import pairs
 
 # What is made worse on purpose, the part that has to be named first, and what of the
 # cause has to stand in the headline.

@@ -7,7 +7,7 @@ import pytest
 from perfkit.machines import comparison_words, ratios
 from perfkit.machines.compare import compare
 from perfkit.machines.ratios import Ratio
-from tests.comparing import pairs
+from tests.machines import pairs
 
 DRAWS = 200
 

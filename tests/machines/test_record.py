@@ -6,7 +6,7 @@ import pytest
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.machines import passport as machines_passport
 from perfkit.machines.passport import PARTS, Part, RungRate, Training
-from tests.classroom.passports import passport, training
+from tests.machines.passports import passport, training
 
 
 def test_what_is_saved_is_read_back(tmp_path):

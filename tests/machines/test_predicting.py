@@ -2,7 +2,7 @@ import pytest
 
 from perfkit.machines.compare import compare
 from perfkit.machines.comparison import UNEXPLAINED
-from tests.comparing import pairs
+from tests.machines import pairs
 
 ALIKE = ("one_core", "onednn_off", "busy", "slow_disk", "waiting_elements")
 

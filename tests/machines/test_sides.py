@@ -6,7 +6,7 @@ from perfkit.machine.record import Disk, Processor
 from perfkit.machines.compare import compare
 from perfkit.machines.explaining import _BEARS
 from perfkit.machines.sides import differences
-from tests.comparing import pairs
+from tests.machines import pairs
 
 
 def told(**fields):

@@ -7,11 +7,11 @@ from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.machines import passport
 from perfkit.machines.comparison_page import page
-from tests.comparing import pairs
 from tests.export.pages import problems
 from tests.findings.made import finding
 from tests.hostile import shown
 from tests.hostile.texts import ATTACKS, attacked
+from tests.machines import pairs
 
 
 def show(found):

@@ -1,9 +1,9 @@
 import pytest
 
 from perfkit.machines.compare import compare
-from tests.comparing import pairs
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings import ladders, made
+from tests.machines import pairs
 
 
 def other_job(**job):

@@ -4,8 +4,8 @@ from dataclasses import replace
 from perfkit.machine.record import Busy, Load
 from perfkit.machines import passport_words
 from perfkit.machines.passport import Training
-from tests.classroom.passports import passport, training
 from tests.findings.made import MACHINE
+from tests.machines.passports import passport, training
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"
 

@@ -1,7 +1,7 @@
 from collections import Counter
 
 from perfkit.machines.compare import compare
-from tests.comparing import same_machine
+from tests.machines import same_machine
 
 PAIRS = 8
 # A quiet machine: it wavers by a few percent, and stalls now and then.

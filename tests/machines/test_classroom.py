@@ -11,13 +11,13 @@ from perfkit.machine.checks.asking import Check
 from perfkit.machine.record import Software, Start
 from perfkit.machines.classroom import NOTEBOOKS, held_back, unable
 from perfkit.machines.passport import save
-from tests.classroom.passports import passport
 from tests.export.pages import Page, problems
 from tests.findings.made import MACHINE
 from tests.hostile.broken import broken
 from tests.hostile.kinds import KINDS
 from tests.hostile.places import places
 from tests.hostile.texts import ATTACKS, attacked
+from tests.machines.passports import passport
 
 SPEEDS = {"ada": 0.5, "bob": 1.0, "eve": 1.0, "kim": 4.0}
 

@@ -8,9 +8,9 @@ from perfkit.experiments.reference_trainings.numbers import trainings_of
 from perfkit.experiments.shared.reference_jobs import REFERENCES
 from perfkit.findings.standing import measurement
 from perfkit.machines.levels import Levels, together
-from tests.comparing import pairs
 from tests.experiments.references import ALONE, CALL, FED
 from tests.findings import made
+from tests.machines import pairs
 from tests.measure.scripted import Script, Weather, play
 
 NAME = "reference-trainings"
