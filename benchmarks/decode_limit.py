@@ -22,7 +22,7 @@ from perfkit import units
 from perfkit.experiments.data_pipeline import DataPipeline
 from perfkit.experiments.data_pipeline.ways import DECODE_LIMIT, WAYS
 from perfkit.experiments.session import Session
-from perfkit.experiments.shared import cores, decoding
+from perfkit.experiments.shared import decoding, probe
 from perfkit.experiments.shared.images import kept
 from perfkit.measure.measurement import Arm
 from perfkit.measure.plan import Finished, TrialStarted
@@ -53,7 +53,7 @@ def main() -> int:
     experiment = WithMoreLimits(feeding="alone", arms=names)
     measured = run(experiment, asked.budget)
     print(
-        f"{cores.granted()} cores, images of about 500 by 375 px, "
+        f"{probe.granted()} cores, images of about 500 by 375 px, "
         f"{units.size(measured.notes['images']['bytes_each'])} each; rate over that of "
         "each decode limit\n"
     )
@@ -79,7 +79,7 @@ def others(measured):
     if not readings:
         return "\nHow busy other programs were is not known."
     busy = statistics.mean(readings)
-    told = f"\nOther programs kept {busy:.1f} of {cores.granted()} cores busy."
+    told = f"\nOther programs kept {busy:.1f} of {probe.granted()} cores busy."
     if busy <= QUIET:
         return told
     return (

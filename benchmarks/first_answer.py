@@ -15,7 +15,7 @@ from pathlib import Path
 
 import perfkit
 from perfkit import units
-from perfkit.experiments.recordings import BROUGHT
+from perfkit.experiments.replay import BROUGHT
 from perfkit.findings.standing import measurement
 
 ROOT = Path(__file__).resolve().parents[1]

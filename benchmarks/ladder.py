@@ -22,7 +22,7 @@ from pathlib import Path
 from perfkit import units
 from perfkit.experiments.microbenchmarks import MachineLadder
 from perfkit.experiments.session import Session
-from perfkit.experiments.shared import probe_products as products
+from perfkit.experiments.shared import probe
 from perfkit.experiments.shared.probe import side
 from perfkit.measure.measurement import Arm
 from perfkit.measure.plan import Finished, TrialStarted
@@ -33,7 +33,7 @@ WITHIN = 0.05
 # Cores that others may keep busy before a ratio is to be doubted.
 QUIET = 0.2
 NOTE = "seconds of a product"
-RUNGS = {"NumPy": products.BASELINE, "TensorFlow": products.TENSORFLOW}
+RUNGS = {"NumPy": probe.BASELINE, "TensorFlow": probe.TENSORFLOW}
 # A product that took so many times the median was stopped in its middle.
 STOPPED = 3.0
 
@@ -66,7 +66,7 @@ def both(measured, name):
     rung = {t.round: steady(t) for t in completed(measured, RUNGS[name])}
     hand = {t.round: t.notes.get(NOTE) for t in completed(measured, by_hand(name))}
     rounds = [r for r in rung if rung[r] and hand.get(r)]
-    flop = products.flop(side())
+    flop = probe.flop(side())
     return (
         statistics.geometric_mean(rung[r].rate for r in rounds),
         statistics.geometric_mean(flop / hand[r] for r in rounds),
@@ -122,7 +122,7 @@ def loop(make):
         whole = [seconds for seconds in spent if seconds < usual]
         if len(whole) > 1:
             yield Note(NOTE, statistics.mean(whole))
-        yield products.flop(side())
+        yield probe.flop(side())
 
 
 def numpy_multiplier():

@@ -23,7 +23,7 @@ import nbformat
 import perfkit
 from perfkit.diagnosis import telling
 from perfkit.experiments.parameters import parameters_of
-from perfkit.experiments.recordings import BROUGHT
+from perfkit.experiments.replay import BROUGHT
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.standing import measurement

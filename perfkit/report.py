@@ -11,8 +11,8 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from perfkit import units
+from perfkit.findings.card import lines
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.diagnosis_card import lines
 from perfkit.findings.standing import heading, of_limit, rate, standings, unknowns
 from perfkit.findings.text import plain
 

@@ -118,8 +118,7 @@ def open_replay(
     where = replay_from(replay)
     if not where:
         return None
-    from perfkit.experiments.recordings import recording
-    from perfkit.experiments.replay import Replay
+    from perfkit.experiments.replay import Replay, recording
 
     return Replay(experiment, recording(experiment, where), guess, _home(folder))
 

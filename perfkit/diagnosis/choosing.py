@@ -34,7 +34,7 @@ _TURN_S, _STEPS, _FEWEST_STEPS, _LONG_TURN_S = 0.8, 5, 3, 1.5
 # Its first step, a new iterator and the ends of epochs come on top of it.
 _AROUND = 1.6
 # Turns that tell which group holds a training up, and which change of it does.
-_TURNS = 24
+_TURNS = 48
 # Variants of a round in fresh processes: as given, and the two best.
 _CONFIRMED = 3
 # What a trial takes besides its first step until it is steady.
@@ -150,7 +150,7 @@ _ORDER = {1: 0, 0: 1}
 _FEWEST_ROUNDS = 2
 # In one process: turns of a change, how many of them side by side, and from which
 # half-width on more of them tell nothing that matters.
-_FEWEST_TURNS, _MOST_TURNS, _AT_A_TIME, _CLEAR = 2, 6, 4, 0.1
+_FEWEST_TURNS, _MOST_TURNS, _AT_A_TIME, _CLEAR = 2, 12, 4, 0.1
 # One turn of a group that shows so much says that its changes are worth a try.
 _PLAINLY = 1.5
 # They slow a training many times, and hide all else.

@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import validation as diagnosis_validation
+from perfkit.diagnosis import rows, validation
 from perfkit.diagnosis.pipeline.padding import padded
 
 if TYPE_CHECKING:
@@ -245,9 +245,9 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         metrics=_metrics(model),
         callbacks=tuple(type(c).__name__ for c in arguments.get("callbacks") or ()),
         progress=arguments.get("verbose", "auto") != 0,
-        validation=diagnosis_validation.epochs_between(arguments) > 0,
-        validation_steps=diagnosis_validation.steps_of(arguments, training.data),
-        validated=diagnosis_validation.epochs_between(arguments),
+        validation=validation.epochs_between(arguments) > 0,
+        validation_steps=validation.steps_of(arguments, training.data),
+        validated=validation.epochs_between(arguments),
         policy=_policy(model),
         element=tuple(described(part) for part in tf.nest.flatten(batch)),
         open_shapes=open_shapes(training),
@@ -282,7 +282,7 @@ def _first_batch(training: Training) -> Any:
         return training.data[0]
     if training.kind == "arrays":
         size = training.arguments["batch_size"]
-        return diagnosis_validation.first(training.data, size)
+        return rows.first(training.data, size)
     return _next_of(training.data())
 
 
@@ -320,7 +320,7 @@ def steps_of(training: Training) -> int | None:
         return None if count is None else int(count)
     if training.kind == "arrays":
         kept = 1 - float(training.arguments.get("validation_split") or 0)
-        examples = int(diagnosis_validation.count_of(training.data) * kept)
+        examples = int(rows.count(training.data) * kept)
         return -(-examples // int(training.arguments["batch_size"]))
     return None
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from perfkit.diagnosis.hints.source import digest
 from perfkit.diagnosis.maker import name_of
 from perfkit.errors import MissingPartError, PerfkitError
-from perfkit.experiments.recordings import place_of, read_all
+from perfkit.experiments.replay import place_of, read_all
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.text import plain
@@ -29,7 +29,7 @@ def recording(maker: Callable[[], Any], where: str | Path) -> Diagnosis:
 
     Args:
         maker: The function that makes the training.
-        where: As ``perfkit.experiments.recordings.recording`` takes it.
+        where: As ``perfkit.experiments.replay.recording`` takes it.
 
     Raises:
         BadFileError: A file was given, and it is neither a finding nor a diagnosis.

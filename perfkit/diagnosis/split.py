@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from perfkit import units
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.swap import without_input
+from perfkit.experiments.shared import probe
 from perfkit.experiments.shared import probe_gpu as gpu
-from perfkit.experiments.shared import probe_products as products
 from perfkit.experiments.shared.words import rounds
 from perfkit.findings.diagnosis import Part
 from perfkit.measure.measurement import TWIN
@@ -53,7 +53,7 @@ def can_be_told(facts: Facts) -> bool:
 def tries(facts: Facts, *, gpus: int) -> Tries:
     """Time the product once, after the rounds."""
     if can_be_told(facts):
-        work = gpu.product if gpus else products.tensorflow_product
+        work = gpu.product if gpus else probe.tensorflow_product
         yield Try(name=NAME, work=lambda: work(_KIND), seconds=_TIMED_S)
 
 

@@ -101,11 +101,16 @@ def _is_open(compared: Comparison) -> bool:
 def what_is_ruled_out(found: Diagnosis) -> list[str]:
     """What no change of a whole group can bring, in half a sentence each."""
     return [
-        f"no change of {_GROUPS[compared.variant]} brings more than "
-        f"{units.percent(max(0.0, compared.high - 1))}"
+        f"no change of {_GROUPS[compared.variant]} brings {_at_most(compared)}"
         for compared in found.comparisons
         if compared.variant in _GROUPS and compared.high < _MUCH
     ]
+
+
+def _at_most(compared: Comparison) -> str:
+    if compared.high <= 1:
+        return "anything"
+    return f"more than {units.percent(compared.high - 1)}"
 
 
 def because(found: Diagnosis) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from perfkit.diagnosis import settings, validation
+from perfkit.diagnosis import rows, settings
 from perfkit.diagnosis.own_callbacks import listed
 from perfkit.errors import BadParameterError
 
@@ -62,7 +62,7 @@ class Training:
             arguments["validation_batch_size"] = size
         share = arguments.get("validation_split")
         if share and arguments.get("validation_data") is None:
-            _, arguments["validation_data"] = validation.parted(self.data, float(share))
+            _, arguments["validation_data"] = rows.parted(self.data, float(share))
         self.data = dataset
         for name in ("batch_size", "shuffle", "validation_split"):
             arguments.pop(name, None)
@@ -93,7 +93,7 @@ def kind_of(data: Any) -> str:
         return "tf.data"
     if isinstance(data, keras.utils.PyDataset):
         return "PyDataset"
-    if validation.are_arrays(data):
+    if rows.are_arrays(data):
         return "arrays"
     if callable(data):
         return "generator"

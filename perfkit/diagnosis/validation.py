@@ -4,45 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis import rows
+
 if TYPE_CHECKING:
     from perfkit.diagnosis.training import Training
-
-
-def are_arrays(data: Any) -> bool:
-    """Whether these are arrays: a tuple or list of them, or of structures of them."""
-    import tensorflow as tf
-
-    if not isinstance(data, tuple | list):
-        return False
-    # Sample weights that are None are none.
-    leaves = [leaf for leaf in tf.nest.flatten(data) if leaf is not None]
-    return bool(leaves) and all(hasattr(leaf, "shape") for leaf in leaves)
-
-
-def count_of(data: Any) -> int:
-    """How many examples they hold."""
-    import tensorflow as tf
-
-    return len(tf.nest.flatten(data)[0])
-
-
-def first(data: Any, examples: int) -> Any:
-    """The first examples; lists become tuples, as ``tf.data`` wants them."""
-    return _part(data, slice(examples))
-
-
-def parted(data: Any, share: float) -> tuple[Any, Any]:
-    """What is trained on and what is held back, as ``validation_split`` parts them."""
-    trained = int(count_of(data) * (1 - share))
-    return first(data, trained), _part(data, slice(trained, None))
-
-
-def _part(data: Any, which: slice) -> Any:
-    if isinstance(data, tuple | list):
-        return tuple(_part(part, which) for part in data)
-    if isinstance(data, dict):
-        return {name: _part(part, which) for name, part in data.items()}
-    return data if data is None else data[which]
 
 
 _BATCH = 32
@@ -86,9 +51,9 @@ def _batches(arguments: dict[str, Any], data: Any) -> int | None:
         return None if held.num_batches is None else int(held.num_batches)
     if held is None:
         share = float(arguments["validation_split"])
-        examples = count_of(data) - int(count_of(data) * (1 - share))
-    elif are_arrays(held):
-        examples = count_of(held)
+        examples = rows.count(data) - int(rows.count(data) * (1 - share))
+    elif rows.are_arrays(held):
+        examples = rows.count(held)
     else:
         return None
     size = arguments.get("validation_batch_size") or arguments.get("batch_size")
@@ -100,7 +65,7 @@ def without_validation(training: Training) -> None:
     arguments = training.arguments
     share = arguments.get("validation_split")
     if share and arguments.get("validation_data") is None:
-        training.data, _ = parted(training.data, float(share))
+        training.data, _ = rows.parted(training.data, float(share))
     for name in ("data", "split", "steps", "batch_size", "freq"):
         arguments.pop(f"validation_{name}", None)
     for callback in arguments["callbacks"]:

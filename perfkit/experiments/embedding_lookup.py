@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
-from perfkit.experiments.shared.race import judge
+from perfkit.experiments.shared.words import judge
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import READY, REFUSED, Note, every
 

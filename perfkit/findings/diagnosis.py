@@ -291,11 +291,11 @@ class Diagnosis:
         return table(self)
 
     def __repr__(self) -> str:
-        from perfkit.findings.diagnosis_card import in_text
+        from perfkit.findings.card import diagnosis_in_text as in_text
 
         return in_text(self)
 
     def _repr_html_(self) -> str:
-        from perfkit.findings.diagnosis_card import in_html
+        from perfkit.findings.card import diagnosis_in_html as in_html
 
         return in_html(self)

@@ -118,7 +118,7 @@ class Making:
 
     def passport(self) -> Passport:
         """What there is by now."""
-        from perfkit.experiments.reference_trainings.numbers import trainings_of
+        from perfkit.experiments.reference_trainings.verdict import trainings_of
         from perfkit.machine import environment
         from perfkit.machine.checks import checks
         from perfkit.machine.load import observed

@@ -2,8 +2,9 @@
 
 import pytest
 
-from perfkit.experiments.data_pipeline.reading import Task
-from perfkit.experiments.shared import cache, photographs
+from perfkit.experiments.data_pipeline.feeding import Task
+from perfkit.experiments.shared import cache
+from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.images import look_at
 
 COUNT = 12
@@ -42,7 +43,7 @@ def photos(tmp_path_factory):
     for seed in range(COUNT):
         path = folder / f"class-{seed % 3}" / f"{seed:02d}.jpg"
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(photographs.jpeg(seed, seed % 3))
+        path.write_bytes(shared_images.jpeg(seed, seed % 3))
     return folder
 
 

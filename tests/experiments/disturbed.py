@@ -141,7 +141,7 @@ def decoded_batches():
 
     def look(tf):
         from perfkit.experiments.contention import loads
-        from perfkit.experiments.shared import photographs
+        from perfkit.experiments.shared import images as shared_images
 
         loads._seconds_of_one = lambda work: 1e-4
         pace = loads.Pace()
@@ -156,7 +156,7 @@ def decoded_batches():
         early = read(b"no picture")
         for _ in range(5):
             pace.saw(1e-4)
-        late = read(photographs.jpeg(0, 0))
+        late = read(shared_images.jpeg(0, 0))
         try:
             return early, late, str(read(b"no picture"))
         except tf.errors.InvalidArgumentError as error:

@@ -10,7 +10,7 @@ import pytest
 import perfkit
 from benchmarks.record import NOTEBOOKS, asked, code_of, name_of, questions
 from perfkit.charts import chart, kinds
-from perfkit.experiments.recordings import BROUGHT
+from perfkit.experiments.replay import BROUGHT
 from perfkit.export import export
 from perfkit.findings import store
 

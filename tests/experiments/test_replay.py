@@ -6,9 +6,8 @@ import pytest
 import perfkit
 from perfkit.charts import chart, kinds
 from perfkit.errors import BadFileError, MissingPartError
-from perfkit.experiments import recordings, replay
-from perfkit.experiments.recordings import recording
-from perfkit.experiments.replay import Replay
+from perfkit.experiments import replay as experiments_replay
+from perfkit.experiments.replay import Replay, recording
 from perfkit.export import export
 from perfkit.findings import store
 from perfkit.measure import plan
@@ -80,7 +79,7 @@ def test_a_file_that_is_no_finding_is_refused_in_one_sentence(folder):
 
 
 def test_one_stands_for_what_is_brought_along(folder, monkeypatch, tmp_path):
-    monkeypatch.setattr(recordings, "BROUGHT", folder)
+    monkeypatch.setattr(experiments_replay, "BROUGHT", folder)
     monkeypatch.setenv("PERFKIT_REPLAY", "1")
     assert perfkit.run(Loops(), folder=tmp_path).replayed
     with pytest.raises(MissingPartError, match="or 1 for those that perfkit brings"):
@@ -135,7 +134,7 @@ def test_an_environment_variable_turns_every_run_into_a_replay(
     folder, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("PERFKIT_REPLAY", str(folder))
-    monkeypatch.setattr(replay.store, "FOLDER", str(tmp_path / "here"))
+    monkeypatch.setattr(experiments_replay.store, "FOLDER", str(tmp_path / "here"))
     assert perfkit.run(Loops()).replayed
     assert perfkit.run(Loops(), replay="", budget=1, folder=tmp_path).replayed is False
 

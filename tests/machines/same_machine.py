@@ -4,7 +4,7 @@ import math
 import random
 
 from perfkit.experiments import experiment
-from perfkit.experiments.reference_trainings.numbers import trainings_of
+from perfkit.experiments.reference_trainings.verdict import trainings_of
 from perfkit.experiments.shared.reference_jobs import REFERENCES
 from perfkit.findings.standing import measurement
 from perfkit.machines.levels import Levels, together

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import validation
+from perfkit.diagnosis import rows
 from perfkit.diagnosis.pipeline import padding
 from perfkit.diagnosis.pipeline.padding import PADS, in_buckets, to_longest
 from perfkit.diagnosis.swap import Swap, Untested
@@ -99,8 +99,8 @@ def _batches(training: Training) -> tuple[Any, int]:
         return training.data, examples_in(next(iter(training.data)))
     size = int(training.arguments["batch_size"])
     share = float(training.arguments.get("validation_split") or 0)
-    trained, _ = validation.parted(training.data, share)
-    return padding.batches(trained, size), size
+    trained, _ = rows.parted(training.data, share)
+    return padding.batches(rows.as_batches(trained), size), size
 
 
 def pad_to_longest(training: Training) -> None:

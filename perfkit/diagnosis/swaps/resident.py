@@ -6,7 +6,7 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import loop_calls, validation
+from perfkit.diagnosis import loop_calls, rows
 from perfkit.diagnosis.swap import Swap, Untested, nothing
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _batch(training: Training) -> Any:
     if training.kind == "generator":
         return next(itertools.islice(training.data(), 1))
     size = training.arguments["batch_size"]
-    return validation.first(training.data, size)
+    return rows.as_batches(rows.first(training.data, size))
 
 
 NEED_FIT = (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.batch_size import numbers, search
+from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size import usual_loop as usual
 from perfkit.experiments.batch_size.verdict import Asked, judge
 from perfkit.experiments.parameters import Choice, Range
@@ -98,7 +98,7 @@ class BatchSize(Experiment):
     def tries(self, measured: Measurement) -> Tries:
         """Search for the largest batch; then run the usual loop, and learn for real."""
         limit = None if measured.notes.get("gpus") else self.memory * _MB
-        yield from search.tries(self.model, self._first(measured), limit)
+        yield from numbers.tries(self.model, self._first(measured), limit)
         for name, sizes in (
             (usual.UPWARDS, self.batches),
             (usual.DOWNWARDS, self.batches[::-1]),

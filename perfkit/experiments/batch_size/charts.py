@@ -10,7 +10,7 @@ from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import INK, Kind
-from perfkit.experiments.batch_size import numbers, search
+from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size import usual_loop as usual
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
@@ -22,8 +22,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
-    from perfkit.experiments.batch_size.numbers import Curve, Knee, Line, StepTime
-    from perfkit.experiments.batch_size.search import Found
+    from perfkit.experiments.batch_size.numbers import (
+        Curve,
+        Found,
+        Knee,
+        Line,
+        StepTime,
+    )
     from perfkit.experiments.shared.batches import Forecast
     from perfkit.findings.record import Finding
     from perfkit.measure.statistics import Estimate, Timing
@@ -225,7 +230,7 @@ def memory(finding: Finding) -> Figure:
     held = measured(finding)
     if not held:
         return canvas.message(title, "No trial told how much memory it took.")
-    expected, found = numbers.forecast(finding.notes), search.found(finding.trials)
+    expected, found = numbers.forecast(finding.notes), numbers.found(finding.trials)
     asked = numbers.asked_for(finding.trials, _fits(found)) or 0
     lines = canvas.caption_lines(list(_memory_caption(finding, expected, found, asked)))
 

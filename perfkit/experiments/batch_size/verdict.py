@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.experiments.batch_size import numbers, search
+from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size import usual_loop as usual
 from perfkit.experiments.batch_size.numbers import load
 from perfkit.experiments.shared.words import interval, noise, ratio
@@ -140,7 +140,7 @@ def _half(line: Line) -> str:
 
 
 def _fits(measured: Measurement, asked: Asked) -> Iterator[str]:
-    found = search.found(measured.trials)
+    found = numbers.found(measured.trials)
     if found is None or found.fails is None:
         return
     tried = f"{found.asked} batches were tried, each in a process of its own"
@@ -154,7 +154,7 @@ def _fits(measured: Measurement, asked: Asked) -> Iterator[str]:
     yield (
         f"Within {what_holds(measured, asked)} a batch of {found.fails:,} is too "
         f"large: {why(found.how)}{alone}.{_asked_for(measured, found.fits)} "
-        f"{tried}; the step of the search is {search.step(found.fits):,}."
+        f"{tried}; the step of the search is {numbers.step(found.fits):,}."
     )
 
 
@@ -337,7 +337,7 @@ def _overhead(measured: Measurement) -> str:
 
 
 def _largest(measured: Measurement, asked: Asked) -> str:
-    found = search.found(measured.trials)
+    found = numbers.found(measured.trials)
     if found is None or (found.fails and not found.by_limit):
         return ""
     room = what_holds(measured, asked)

@@ -25,7 +25,7 @@ from perfkit.experiments.contention.signs import (
 )
 from perfkit.experiments.contention.verdict import Opened, judge, opened
 from perfkit.experiments.parameters import Choice, Range
-from perfkit.experiments.shared import probe_disk as disk
+from perfkit.experiments.shared import probe
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
 
@@ -93,8 +93,8 @@ class Contention(Experiment):
         if self.fed == "disk":
             yield from loads.made()
         if DISK in self._asked:
-            files = yield from disk.made("")
-            if not disk.forgets(files):
+            files = yield from probe.made("")
+            if not probe.forgets(files):
                 refused[DISK] = _NO_DISK
         yield Note(REFUSED, refused)
 

@@ -15,10 +15,9 @@ import psutil
 
 from perfkit import units
 from perfkit.errors import RunError
-from perfkit.experiments.shared import cache, cores
-from perfkit.experiments.shared import probe_disk as disk
+from perfkit.experiments.shared import cache, probe
 from perfkit.experiments.shared.models import MODELS
-from perfkit.experiments.shared.probe_memory import array_bytes
+from perfkit.experiments.shared.probe import array_bytes
 from perfkit.measure.monitor import OTHERS_VARIABLE
 from perfkit.measure.tick import READY, Note, Pause, Tick, every
 
@@ -120,7 +119,7 @@ def at_work(
     Raises:
         RunError: It could not start.
     """
-    count = (processes or cores.granted()) if load.many else 1
+    count = (processes or probe.granted()) if load.many else 1
     running: list[subprocess.Popen[bytes]] = []
     try:
         for _ in range(count):
@@ -163,7 +162,7 @@ def _needs(load: Load, count: int) -> str:
     if load.name == MEMORY:
         held = min(_HELD_BYTES, psutil.virtual_memory().available // _HELD_SHARE)
         return str(max(array_bytes(), held // 2) // count)
-    return disk.files("")[0] if load.name == DISK else ""
+    return probe.files("")[0] if load.name == DISK else ""
 
 
 MODEL = "small-cnn"
@@ -247,7 +246,7 @@ def made() -> Generator[Note, None, Path]:
 
 
 def _trained(job: Job, check: Callable[[], None]) -> Iterator[Yielded]:
-    from perfkit.experiments.shared import photographs
+    from perfkit.experiments.shared import images as shared_images
     from perfkit.experiments.shared.decoding import step_of
 
     pace = Pace()
@@ -255,8 +254,8 @@ def _trained(job: Job, check: Callable[[], None]) -> Iterator[Yielded]:
     if job.slow == SLEEPS:
         batches = batches.map(_delayed(pace))
     elif job.slow == DECODES:
-        at_once = cores.granted()
-        stage = _decoding(pace, at_once, photographs.jpeg(0, 0))
+        at_once = probe.granted()
+        stage = _decoding(pace, at_once, shared_images.jpeg(0, 0))
         batches = batches.map(stage, num_parallel_calls=at_once)
     batches = batches.prefetch(2)
     step = step_of(MODELS[MODEL].build())

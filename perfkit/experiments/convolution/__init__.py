@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from perfkit import units
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.convolution import ceilings, trying, working
+from perfkit.experiments.convolution import numbers, trying
+from perfkit.experiments.convolution import problem as convolution_problem
 from perfkit.experiments.convolution import verdict as convolution_verdict
-from perfkit.experiments.convolution.ceilings import ARITHMETIC, BFLOAT16, MEMORY
+from perfkit.experiments.convolution.numbers import ARITHMETIC, BFLOAT16, MEMORY
 from perfkit.experiments.convolution.problem import FLOAT, Problem
 from perfkit.experiments.convolution.verdict import judge
 from perfkit.experiments.convolution.ways import BASELINE, GROUPS, WAYS, own
@@ -170,14 +171,14 @@ class Convolution(Experiment):
         return Arm(way.name, work, way.changes, against)
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
-        return working.convolving(self._ways[name], self.problem)
+        return convolution_problem.convolving(self._ways[name], self.problem)
 
     def _limit(self, name: str) -> Iterator[Yielded]:
         baseline = WAYS[BASELINE]
         if name == MEMORY:
-            return ceilings.memory(baseline.traffic(self.problem))
+            return numbers.memory(baseline.traffic(self.problem))
         precision = "bfloat16" if name == BFLOAT16 else "float32"
-        return ceilings.arithmetic(baseline.flops(self.problem), precision)
+        return numbers.arithmetic(baseline.flops(self.problem), precision)
 
     def _roofline(self) -> dict[str, Any]:
         """What the chart needs: work and traffic of an example, by variant."""

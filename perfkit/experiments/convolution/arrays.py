@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+from typing import TYPE_CHECKING, Any
 
 from perfkit.experiments.convolution.problem import FLOAT, pad
 
@@ -14,7 +15,36 @@ if TYPE_CHECKING:
 
     from perfkit.experiments.convolution.problem import Problem
 
+    Nested = list[Any]
     Array = NDArray[np.float32]
+
+
+def python_loops(
+    images: NDArray[np.float32], kernel: NDArray[np.float32], problem: Problem
+) -> Callable[[], Nested]:
+    """Lists of lists of numbers, multiplied and added one at a time."""
+    padded, weights = pad(images, problem).tolist(), kernel.tolist()
+    return lambda: [_one_image(image, weights, problem) for image in padded]
+
+
+def _one_image(image: Nested, weights: Nested, problem: Problem) -> Nested:
+    places = range(0, problem.out * problem.stride, problem.stride)
+    return [
+        [_one_pixel(image, weights, top, left, problem.filters) for left in places]
+        for top in places
+    ]
+
+
+def _one_pixel(
+    image: Nested, weights: Nested, top: int, left: int, filters: int
+) -> list[float]:
+    sums = [0.0] * filters
+    for row, taps in enumerate(weights, top):
+        for column, tap in enumerate(taps, left):
+            for value, to_filters in zip(image[row][column], tap, strict=True):
+                for number, weight in enumerate(to_filters):
+                    sums[number] += value * weight
+    return sums
 
 
 def taps(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
@@ -107,3 +137,59 @@ def _windows(images: Array, problem: Problem) -> Array:
         pad(images, problem), sides, (1, 2)
     )
     return views[:, :: problem.stride, :: problem.stride]
+
+
+# What pixels and weights are multiplied by to fill the range of short numbers.
+_PIXEL, _WEIGHT = 64, 1024
+
+
+def zeros(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+    """Make room for the answer and give it back."""
+    import numpy as np
+
+    return lambda: np.zeros(problem.answer_shape, np.float32)
+
+
+def swapped_axes(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+    """Take the kernel's columns for its rows."""
+    return taps(images, kernel.transpose(1, 0, 2, 3), problem)
+
+
+def wrong_padding(
+    images: Array, kernel: Array, problem: Problem
+) -> Callable[[], Array]:
+    """Put one row and one column of zeros too many before each image."""
+    import numpy as np
+
+    moved = np.pad(images, ((0, 0), (1, 0), (1, 0), (0, 0)))[:, :-1, :-1]
+    return taps(moved, kernel, problem)
+
+
+def float16_overflow(
+    images: Array, kernel: Array, problem: Problem
+) -> Callable[[], Array]:
+    """Sum scaled products in float16, which ends at 65,504."""
+    import numpy as np
+
+    half = np.float16
+    sums = taps(
+        (images * _PIXEL).astype(half), (kernel * _WEIGHT).astype(half), problem
+    )
+
+    def call() -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (sums() / half(_PIXEL)) / half(_WEIGHT)
+
+    return call
+
+
+def off_by_one_stride(
+    images: Array, kernel: Array, problem: Problem
+) -> Callable[[], Array]:
+    """Go on by one pixel too many, and repeat the last pixels to fill the answer."""
+    import numpy as np
+
+    wider = dataclasses.replace(problem, stride=problem.stride + 1)
+    convolve = taps(images, kernel, wider)
+    edge = (0, problem.out - wider.out)
+    return lambda: np.pad(convolve(), ((0, 0), edge, edge, (0, 0)), mode="edge")

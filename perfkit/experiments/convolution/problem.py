@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perfkit.measure.tick import READY, every
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     import numpy as np
     from numpy.typing import NDArray
+
+    from perfkit.experiments.convolution.ways import Way
+    from perfkit.measure.tick import Yielded
+
 
 FLOAT = 4
 
@@ -120,3 +129,28 @@ def _drawn(shape: tuple[int, ...], seed: tuple[int, int]) -> NDArray[np.float32]
     numbers *= 2
     numbers.flags.writeable = False
     return numbers
+
+
+def wait_for_device() -> None:
+    """Return once every device has done what it was asked; free without TensorFlow."""
+    # Only who has imported it can have asked for anything.
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is not None and tensorflow.config.list_physical_devices("GPU"):
+        tensorflow.test.experimental.sync_devices()
+
+
+def convolving(way: Way, problem: Problem) -> Iterator[Yielded]:
+    """Convolve without an end; the first call is a tick of its own."""
+    call = way.call(problem)
+    wait_for_device()
+    yield READY
+    call()
+    wait_for_device()
+    yield problem.batch
+    yield from every(_calls(call, problem.batch), sync=wait_for_device)
+
+
+def _calls(call: Callable[[], object], batch: int) -> Iterator[int]:
+    while True:
+        call()
+        yield batch

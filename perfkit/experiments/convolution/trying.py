@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from perfkit import units
-from perfkit.experiments.convolution.finishing import wait_for_device
+from perfkit.experiments.convolution.problem import wait_for_device
 from perfkit.experiments.convolution.reference import allowed
 
 if TYPE_CHECKING:

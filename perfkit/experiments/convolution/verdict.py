@@ -8,9 +8,14 @@ import math
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.experiments.convolution import numbers, trying, working
-from perfkit.experiments.convolution.ceilings import ARITHMETIC, MEMORY
-from perfkit.experiments.convolution.numbers import at_equal_work, widened
+from perfkit.experiments.convolution import numbers, trying
+from perfkit.experiments.convolution import problem as convolution_problem
+from perfkit.experiments.convolution.numbers import (
+    ARITHMETIC,
+    MEMORY,
+    at_equal_work,
+    widened,
+)
 from perfkit.experiments.convolution.ways import BASELINE, GROUPS, OWN, WAYS
 from perfkit.experiments.shared.words import interval, quoted, ratio
 from perfkit.findings.record import Verdict
@@ -45,7 +50,7 @@ def arms(problem: Problem) -> dict[str, Arm]:
     return {
         name: Arm(
             name,
-            functools.partial(working.convolving, WAYS[BASELINE], one),
+            functools.partial(convolution_problem.convolving, WAYS[BASELINE], one),
             f"{one.channels} channels in, {one.filters} out.",
             baseline(problem),
         )

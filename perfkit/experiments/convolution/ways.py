@@ -6,15 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perfkit.experiments.convolution import (
-    arrays,
-    library,
-    lighter,
-    loops,
-    mistakes,
-    reference,
-    tensors,
-)
+from perfkit.experiments.convolution import arrays as convolution_arrays
+from perfkit.experiments.convolution import library, reference, tensors
 from perfkit.experiments.convolution.problem import FLOAT
 
 if TYPE_CHECKING:
@@ -104,35 +97,35 @@ _ALL = (
     ),
     Way(
         name="python loops",
-        build=loops.python_loops,
+        build=convolution_arrays.python_loops,
         changes="A Python loop over every number.",
         interpreted=True,
     ),
     Way(
         name="numpy taps",
-        build=arrays.taps,
+        build=convolution_arrays.taps,
         changes="NumPy: a loop over the kernel, a matrix product for each tap.",
     ),
     Way(
         name="numpy windows",
-        build=arrays.windows,
+        build=convolution_arrays.windows,
         changes="NumPy: a view of all windows, summed by einsum.",
         against="numpy taps",
-        scratch=arrays.windows_bytes,
+        scratch=convolution_arrays.windows_bytes,
     ),
     Way(
         name="numpy im2col",
-        build=arrays.im2col,
+        build=convolution_arrays.im2col,
         changes="NumPy: all windows copied into a matrix, one matrix product.",
         against="numpy taps",
-        scratch=arrays.windows_bytes,
+        scratch=convolution_arrays.windows_bytes,
     ),
     Way(
         name="numpy fft",
-        build=arrays.fft,
+        build=convolution_arrays.fft,
         changes="NumPy: a product of frequencies.",
         against="numpy taps",
-        scratch=arrays.fft_bytes,
+        scratch=convolution_arrays.fft_bytes,
     ),
     Way(
         name="tensorflow taps",
@@ -190,49 +183,49 @@ _ALL = (
     ),
     Way(
         name="grouped",
-        build=lighter.grouped,
-        changes=f"Another layer: each filter sees 1/{lighter.GROUPS} of the channels.",
+        build=library.grouped,
+        changes=f"Another layer: each filter sees 1/{library.GROUPS} of the channels.",
         counts=False,
-        solves=lighter.in_groups,
-        answer=lighter.convolved_in_groups,
-        unfit=lighter.why_not_in_groups,
+        solves=library.in_groups,
+        answer=library.convolved_in_groups,
+        unfit=library.why_not_in_groups,
     ),
     Way(
         name="depthwise",
-        build=lighter.depthwise,
+        build=library.depthwise,
         changes="Another layer: each channel has one filter of its own.",
         counts=False,
-        solves=lighter.per_channel,
-        answer=lighter.convolved_in_groups,
+        solves=library.per_channel,
+        answer=library.convolved_in_groups,
     ),
     Way(
         name="as circulated",
-        build=mistakes.zeros,
+        build=convolution_arrays.zeros,
         changes="The custom convolution of a tutorial in circulation.",
         counts=False,
     ),
     Way(
         name="swapped axes",
-        build=mistakes.swapped_axes,
+        build=convolution_arrays.swapped_axes,
         changes="The kernel's columns taken for its rows.",
         counts=False,
     ),
     Way(
         name="wrong padding",
-        build=mistakes.wrong_padding,
+        build=convolution_arrays.wrong_padding,
         changes="One row and column of zeros too many before the image.",
         counts=False,
     ),
     Way(
         name="float16 overflow",
-        build=mistakes.float16_overflow,
+        build=convolution_arrays.float16_overflow,
         changes="Sums of scaled products in float16.",
         precision="float16",
         counts=False,
     ),
     Way(
         name="off-by-one stride",
-        build=mistakes.off_by_one_stride,
+        build=convolution_arrays.off_by_one_stride,
         changes="One pixel too many from window to window.",
         counts=False,
     ),

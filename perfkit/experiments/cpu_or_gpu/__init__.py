@@ -24,7 +24,7 @@ from perfkit.experiments.cpu_or_gpu import work as trainings
 from perfkit.experiments.cpu_or_gpu.verdict import AHEAD, BYTES, FLOATS, Asked, judge
 from perfkit.experiments.cpu_or_gpu.work import Size
 from perfkit.experiments.parameters import Choice, Range
-from perfkit.experiments.shared import cores
+from perfkit.experiments.shared import probe
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.probe import can_keep_to_one_core, without_gpus
 from perfkit.experiments.shared.probe_gpu import sees_one
@@ -133,7 +133,7 @@ class CpuOrGpu(Experiment):
             )
         # A GPU that is taken here is missed by a trial.
         without_gpus()
-        yield Note(meaning.CORES, cores.granted())
+        yield Note(meaning.CORES, probe.granted())
         yield Note(meaning.HELD_BACK, os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0")
         if self.yours != _NONE:
             yield Note(
@@ -201,7 +201,7 @@ def _even(width: float) -> int:
 def _why_not(device: Device) -> str:
     if device is trainings.ONE_CORE and not can_keep_to_one_core():
         return "this system does not let a process keep to one core"
-    if device is trainings.ALL_CORES and cores.granted() < 2:
+    if device is trainings.ALL_CORES and probe.granted() < 2:
         return "this process may use one core only"
     return ""
 

@@ -19,9 +19,8 @@ import psutil
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.data_pipeline import feeding as consumers
-from perfkit.experiments.data_pipeline import reading
+from perfkit.experiments.data_pipeline.feeding import Task
 from perfkit.experiments.data_pipeline.numbers import ALONE
-from perfkit.experiments.data_pipeline.reading import Task
 from perfkit.experiments.data_pipeline.verdict import Claim, claims, judge
 from perfkit.experiments.data_pipeline.ways import (
     BASELINE,
@@ -31,7 +30,8 @@ from perfkit.experiments.data_pipeline.ways import (
     WAYS,
 )
 from perfkit.experiments.parameters import Choice, Folder, Range
-from perfkit.experiments.shared import cache, decoding, sources
+from perfkit.experiments.shared import cache, decoding
+from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.images import kept, look_at
 from perfkit.machine import limits
 from perfkit.measure.measurement import Arm
@@ -60,7 +60,10 @@ class DataPipeline(Experiment):
         str, Folder(help="Your own images, sub-folders as classes; empty for source")
     ] = ""
     source: Annotated[
-        str, Choice(tuple(sources.SOURCES), help="Pictures made here, or fetched once")
+        str,
+        Choice(
+            tuple(shared_images.SOURCES), help="Pictures made here, or fetched once"
+        ),
     ] = "photographs"
     count: Annotated[
         int, Range(16, 100_000, unit="images", help="How many images at most")
@@ -83,7 +86,7 @@ class DataPipeline(Experiment):
     def __post_init__(self) -> None:
         """Refuse what cannot be asked, before anything is made."""
         super().__post_init__()
-        height = sources.SOURCES[self.source]
+        height = shared_images.SOURCES[self.source]
         if not self.images and self.image_side > height:
             raise BadParameterError(
                 f"image_side is {self.image_side}, and the images of {self.source} are "
@@ -119,7 +122,7 @@ class DataPipeline(Experiment):
         present = psutil.virtual_memory().total
         yield Note("memory", limits.memory_granted(Path("/"), present))
         for form in dict.fromkeys(way.form for way in self._ways.values() if way.form):
-            yield from reading.make(found, form)
+            yield from consumers.make(found, form)
         yield Note("progress", "Checking that all ways give the same images")
         task = Task(images=found, side=self.image_side, batch=4)
         differ = consumers.differences(self._ways.values(), task)
@@ -175,11 +178,11 @@ class DataPipeline(Experiment):
         """Where the images lie: the reader's own, or those that ``prepare`` makes."""
         if self.images:
             return Path(self.images).expanduser().absolute()
-        return cache.folder() / sources.folder_name(self.source, self.count)
+        return cache.folder() / shared_images.folder_name(self.source, self.count)
 
     def _made_folder(self) -> Generator[Note, None, Path]:
         if not self.images:
-            yield from sources.folder(self.source, self.count)
+            yield from shared_images.image_folder(self.source, self.count)
         return self.folder
 
 

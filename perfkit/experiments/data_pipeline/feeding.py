@@ -2,29 +2,255 @@
 
 from __future__ import annotations
 
+import errno
+import functools
 import itertools
+import os
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from perfkit import units
-from perfkit.experiments.data_pipeline.reading import decode, schedule
-from perfkit.experiments.shared import anatomy, decoding
+from perfkit.errors import BadFileError
+from perfkit.experiments.shared import anatomy, cache, decoding
 from perfkit.measure.tick import READY, Note, Pause, Tick, every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
+    from pathlib import Path
 
     import numpy as np
+    import tensorflow as tf
     from numpy.typing import NDArray
 
-    from perfkit.experiments.data_pipeline.reading import Task
     from perfkit.experiments.data_pipeline.ways import Way
+    from perfkit.experiments.shared.images import Images
     from perfkit.measure.tick import Yielded
 
     Step = Callable[[Any, Any], object]
     Pair = tuple[NDArray[np.float32], NDArray[np.float32]]
+
+# Form to the number of files.
+FORMS = {"jpeg": 1, "raw": 1, "shards": 8}
+
+
+def make(images: Images, form: str) -> Generator[Note, None, Path]:
+    """Write a form of the images to the cache, once.
+
+    Yields:
+        How far it is.
+
+    Raises:
+        MissingPartError: There is no room for it, or it may not be written.
+    """
+    return cache.made(
+        _name(images, form),
+        functools.partial(_write, images=images, form=form),
+        size=_size(images, form),
+        what=f"the TFRecord files ({form})",
+    )
+
+
+def made_files(images: Images, form: str) -> list[str]:
+    """The files of a form that ``make`` has made.
+
+    Raises:
+        BadFileError: They are gone, or the images have changed since.
+    """
+    folder = cache.folder() / _name(images, form)
+    found = sorted(str(path) for path in folder.glob("*.tfrecord"))
+    if len(found) != FORMS[form]:
+        raise BadFileError(
+            f"The TFRecord files ({form}) in {cache.folder()} are gone; run again to "
+            "remake them."
+        )
+    return found
+
+
+def parse(record: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Read one record: image, label, and height and width, which only pixels need."""
+    import tensorflow as tf
+
+    number = tf.io.FixedLenFeature([], tf.int64)
+    text = tf.io.FixedLenFeature([], tf.string)
+    features = {"image": text, "label": number, "height": number, "width": number}
+    return dict(tf.io.parse_single_example(record, features))
+
+
+def _name(images: Images, form: str) -> str:
+    return f"records-{form}-{images.key}"
+
+
+def _size(images: Images, form: str) -> int:
+    return images.decoded if form == "raw" else sum(images.sizes)
+
+
+def _write(into: Path, images: Images, form: str) -> Iterator[Note]:
+    import tensorflow as tf
+
+    count = FORMS[form]
+    names = [str(into / f"{i:02d}-of-{count:02d}.tfrecord") for i in range(count)]
+    size = units.size(_size(images, form))
+    what = f"Writing TFRecord files of {form}, once ({size})"
+    writers = [tf.io.TFRecordWriter(name) for name in names]
+    try:
+        for index in range(len(images.paths)):
+            writers[index % count].write(_record(images, index, form))
+            if index % 64 == 0:
+                done = f"{index} of {len(images.paths)}"
+                yield Note("progress", f"{what}: {done}")
+    except tf.errors.ResourceExhaustedError as error:
+        # TensorFlow's word for a full disk; elsewhere it means memory.
+        raise OSError(errno.ENOSPC, error.message) from error
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+def _record(images: Images, index: int, form: str) -> bytes:
+    import tensorflow as tf
+
+    with open(images.paths[index], "rb") as file:
+        image = file.read()
+    if form == "raw":
+        image = tf.io.decode_jpeg(image, channels=3).numpy().tobytes()
+    height, width = images.shapes[index]
+    numbers = {"label": images.labels[index], "height": height, "width": width}
+    feature = {
+        name: tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+        for name, value in numbers.items()
+    }
+    feature["image"] = tf.train.Feature(bytes_list=tf.train.BytesList(value=[image]))
+    example = tf.train.Example(features=tf.train.Features(feature=feature))
+    return bytes(example.SerializeToString())
+
+
+# tf.data.AUTOTUNE, which cannot be named before TensorFlow is imported.
+AUTOTUNE = -1
+# The random numbers repeat after so many images or more.
+_ROWS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What every pipeline has to deliver.
+
+    Attributes:
+        images: From these images.
+        side: Pixels of the square that is cut out.
+        batch: Images in a batch.
+        seed: Decides the order of the images and their augmentation.
+    """
+
+    images: Images
+    side: int
+    batch: int
+    seed: int = 0
+
+
+def schedule(
+    task: Task,
+) -> tuple[NDArray[np.bytes_], NDArray[np.int64], NDArray[np.float32]]:
+    """Path, label and random numbers of each image, in a new order each time round.
+
+    The first time they come in the order of the list, so that all ways to feed them can
+    be compared.
+    """
+    import numpy as np
+
+    drawn, count = _table(task), len(task.images.paths)
+    rng = np.random.default_rng(task.seed)
+    again = [rng.permutation(count) for _ in range(len(drawn) // count - 1)]
+    order = np.concatenate([np.arange(count), *again])
+    paths, labels = _columns(task.images)
+    return paths[order], labels[order], drawn
+
+
+def files(task: Task) -> tf.data.Dataset:
+    """The schedule as a data set that never ends."""
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices(schedule(task)).repeat()
+
+
+def one_pass(task: Task) -> tf.data.Dataset:
+    """Path and label of each image, once."""
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices(_columns(task.images))
+
+
+def draws(task: Task) -> tf.data.Dataset:
+    """The schedule's random numbers alone."""
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices(_table(task))
+
+
+def graph(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Spare a function without Python loops the rewriting that AutoGraph does."""
+    import tensorflow as tf
+
+    wrapped: Callable[..., Any] = tf.autograph.experimental.do_not_convert(function)
+    return wrapped
+
+
+def decode(path: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Read and decode one file; PNG as well, whatever the operation's name says."""
+    import tensorflow as tf
+
+    return tf.io.decode_jpeg(tf.io.read_file(path), channels=3), label
+
+
+def square_of(task: Task, path: tf.Tensor, drawn: tf.Tensor) -> tf.Tensor:
+    """Read one file, and decode of it only the square that is cut out."""
+    import tensorflow as tf
+
+    file = tf.io.read_file(path)
+
+    def only_the_square() -> tf.Tensor:
+        begin = decoding.corner(tf.io.extract_jpeg_shape(file), drawn, task.side)
+        window = tf.concat([begin, [task.side, task.side]], axis=0)
+        return tf.io.decode_and_crop_jpeg(file, window, channels=3)
+
+    def all_of_it() -> tf.Tensor:
+        return decoding.cut(tf.io.decode_jpeg(file, channels=3), drawn, task.side)
+
+    square = tf.cond(tf.io.is_jpeg(file), only_the_square, all_of_it)
+    return tf.ensure_shape(square, [task.side, task.side, 3])
+
+
+def as_written(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Switch TensorFlow's rewrites off: what is written is what runs."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    return dataset.with_options(options)
+
+
+def without_autotune(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Switch AUTOTUNE off: numbers of calls and buffers are what is written."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return dataset.with_options(options)
+
+
+def _table(task: Task) -> NDArray[np.float32]:
+    count = len(task.images.paths)
+    return decoding.draws(count * max(1, -(-_ROWS // count)), task.seed)
+
+
+def _columns(images: Images) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
+    import numpy as np
+
+    paths = np.array([os.fsencode(path) for path in images.paths])
+    return paths, np.array(images.labels, np.int64)
+
 
 # The two halves of what the end of an epoch costs.
 DROPPED = "end of epoch: dropping the iterator"

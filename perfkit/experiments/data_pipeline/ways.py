@@ -7,8 +7,8 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from perfkit.experiments.data_pipeline import reading
-from perfkit.experiments.data_pipeline.reading import (
+from perfkit.experiments.data_pipeline import feeding
+from perfkit.experiments.data_pipeline.feeding import (
     AUTOTUNE,
     as_written,
     decode,
@@ -20,7 +20,7 @@ from perfkit.experiments.data_pipeline.reading import (
     square_of,
     without_autotune,
 )
-from perfkit.experiments.shared import cores, decoding
+from perfkit.experiments.shared import decoding, probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
     from numpy.typing import NDArray
 
-    from perfkit.experiments.data_pipeline.reading import Task
+    from perfkit.experiments.data_pipeline.feeding import Task
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def record_shards(task: Task) -> tf.data.Dataset:
     """JPEG bytes read from several TFRecord files in turns."""
     import tensorflow as tf
 
-    names = reading.made_files(task.images, "shards")
+    names = feeding.made_files(task.images, "shards")
     shards = tf.data.Dataset.from_tensor_slices(names)
     read = graph(lambda name: tf.data.TFRecordDataset(name))
     turns = shards.interleave(read, len(names), 1, num_parallel_calls=AUTOTUNE)
@@ -189,7 +189,7 @@ def cropped(task: Task) -> tf.data.Dataset:
 
 def fixed(task: Task) -> tf.data.Dataset:
     """As many calls at a time as there are cores, instead of AUTOTUNE."""
-    batches = files(task).map(example_of(task), cores.granted()).batch(task.batch)
+    batches = files(task).map(example_of(task), probe.granted()).batch(task.batch)
     return without_autotune(batches.prefetch(2))
 
 
@@ -209,7 +209,7 @@ def together(task: Task) -> tf.data.Dataset:
         square = decoding.mirror(square_of(task, path, drawn), drawn)
         return (square, decoding.brightness(drawn)), label
 
-    batches = files(task).map(graph(example), cores.granted()).batch(task.batch)
+    batches = files(task).map(graph(example), probe.granted()).batch(task.batch)
     return without_autotune(batches.prefetch(2))
 
 
@@ -248,7 +248,7 @@ def _augmented(task: Task, decoded: tf.data.Dataset) -> tf.data.Dataset:
 def _records(task: Task, form: str) -> tf.data.Dataset:
     import tensorflow as tf
 
-    return tf.data.TFRecordDataset(reading.made_files(task.images, form))
+    return tf.data.TFRecordDataset(feeding.made_files(task.images, form))
 
 
 def _from_records(
@@ -257,7 +257,7 @@ def _from_records(
     import tensorflow as tf
 
     def example(record: tf.Tensor, drawn: tf.Tensor) -> Any:
-        parsed = reading.parse(record)
+        parsed = feeding.parse(record)
         return decoding.augment(image(parsed), drawn, task.side), parsed["label"]
 
     both = tf.data.Dataset.zip(read.repeat(), draws(task).repeat())

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.execution_mode import agreement, ways
+from perfkit.experiments.execution_mode import ways
 from perfkit.experiments.execution_mode.verdict import judge
 from perfkit.experiments.execution_mode.ways import BASELINES, GROUPS, WAYS, alike
 from perfkit.experiments.parameters import Choice, Range
@@ -71,7 +71,7 @@ class ExecutionMode(Experiment):
             for way in self._ways.values()
             if way.name not in refused and not way.missing()
         ]
-        yield Note(REFUSED, refused | agreement.differences(able, job))
+        yield Note(REFUSED, refused | ways.differences(able, job))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which mode is fastest, by how much, when it pays back, what to change."""

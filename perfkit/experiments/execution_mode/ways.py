@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import importlib.util
 import inspect
@@ -22,13 +23,17 @@ from perfkit.experiments.shared.loops import (
 from perfkit.measure.tick import READY, Note, every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import keras
+    import numpy as np
     import tensorflow as tf
+    from numpy.typing import NDArray
 
     from perfkit.experiments.shared.loops import Feed, Job
     from perfkit.measure.tick import Yielded
+
+    Weights = NDArray[np.float64]
 
 
 def python_number(job: Job, network: keras.Model) -> Iterator[Yielded]:
@@ -447,3 +452,65 @@ def alike(asked: Mapping[str, Way], *, xla: bool) -> dict[str, str]:
         for name, way in asked.items()
         if way.xla is xla and way.against in asked
     }
+
+
+STEPS = 8
+# XLA adds in another order, which was seen to make a thirtieth of this; one step more
+# or less would be an eighth of the way.
+_TOLERANCE = 0.01
+
+
+def differences(ways: Iterable[Way], job: Job) -> dict[str, str]:
+    """Say of each way that does not learn what it should how it differs, by name."""
+    short = job.first(STEPS)
+    wanted = dict[str, Any]()
+    found = dict[str, str]()
+    for way in ways:
+        if way.feed not in wanted:
+            wanted[way.feed] = expected(short, way.feed)
+        difference = _difference(way, short, wanted[way.feed])
+        if difference:
+            found[way.name] = difference
+    return found
+
+
+def expected(job: Job, feed: Feed) -> Weights:
+    """How far the weights move in ``job.steps`` steps of plain gradient descent."""
+    import tensorflow as tf
+
+    network, loss_of = job.network(), loops.loss_function()
+    start = _weights(network)
+    for features, labels in job.batches(feed):
+        with tf.GradientTape() as tape:
+            loss = loss_of(labels, network(features, training=True))
+        slopes = tape.gradient(loss, network.trainable_variables)
+        for weight, slope in zip(network.trainable_variables, slopes, strict=True):
+            weight.assign_sub(loops.LEARNING_RATE * slope)
+    return _weights(network) - start
+
+
+def _difference(way: Way, job: Job, wanted: Weights) -> str:
+    import numpy as np
+    import tensorflow as tf
+
+    network = job.network()
+    start = _weights(network)
+    try:
+        collections.deque(way.run(job, network), maxlen=0)
+    except tf.errors.OpError:
+        # What cannot run at all says so in its trial, and only there for sure.
+        return ""
+    moved = _weights(network) - start
+    apart = float(np.linalg.norm(moved - wanted) / np.linalg.norm(wanted))
+    if apart <= _TOLERANCE:
+        return ""
+    return (
+        f"does not learn what the others learn: after {job.steps} steps its weights "
+        f"are {100 * apart:.0f} % of the way from where they should be"
+    )
+
+
+def _weights(network: keras.Model) -> Weights:
+    import numpy as np
+
+    return np.concatenate([np.ravel(one) for one in network.get_weights()])

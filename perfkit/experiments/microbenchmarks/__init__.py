@@ -18,12 +18,9 @@ from perfkit.experiments.base import Experiment
 from perfkit.experiments.microbenchmarks import probes as parts
 from perfkit.experiments.microbenchmarks.verdict import CORES, IMAGE_BYTES, judge
 from perfkit.experiments.parameters import Choice, Folder
-from perfkit.experiments.shared import cores, peaks
-from perfkit.experiments.shared import probe_convolutions as convolutions
-from perfkit.experiments.shared import probe_disk as disk
+from perfkit.experiments.shared import peaks
+from perfkit.experiments.shared import probe as shared_probe
 from perfkit.experiments.shared import probe_gpu as gpu
-from perfkit.experiments.shared import probe_memory as memory
-from perfkit.experiments.shared import probe_products as products
 from perfkit.experiments.shared.probe import can_keep_to_one_core, without_gpus
 from perfkit.findings import standing
 from perfkit.findings.standing import Rung
@@ -64,7 +61,7 @@ class MachineLadder(Experiment):
 
     name = "machine-ladder"
     notebooks = ("01_gpu_verification",)
-    baseline = products.BASELINE
+    baseline = shared_probe.BASELINE
     needs = ("numpy",)
     # No ratio is wanted that turns would keep clear of the machine's moods, and a rung
     # that has had its time is kept whatever becomes of the next.
@@ -88,7 +85,7 @@ class MachineLadder(Experiment):
             without_gpus()
         # The other rungs need none of what cannot be made.
         for make, names in (
-            (self._read, (disk.NAME,)),
+            (self._read, (shared_probe.NAME,)),
             (self._decoded, parts.NAMES),
         ):
             if not self._asks_for(names):
@@ -100,7 +97,7 @@ class MachineLadder(Experiment):
         yield Note("progress", "Working out what is possible in theory")
         yield Note(REFUSED, refused | self._out_of_reach())
         card = next(iter(gpus_here()[0]), None)
-        here = peaks.hardware(Path("/"), cores.granted(), parts.hertz(), card)
+        here = peaks.hardware(Path("/"), shared_probe.granted(), parts.hertz(), card)
         yield Note(CORES, here.cores)
         yield Note(standing.NOTE, standing.note(self._rungs(whats, here)))
 
@@ -117,15 +114,15 @@ class MachineLadder(Experiment):
         """The probes asked for, and the baseline, in the ladder's order."""
         by_group = {
             "interpreter": parts.INTERPRETER,
-            "arrays": (*parts.ARRAYS, *products.NUMPY),
-            "memory": memory.probes(),
-            "disk": (disk.probe(self.data),),
+            "arrays": (*parts.ARRAYS, *shared_probe.NUMPY),
+            "memory": shared_probe.probes(),
+            "disk": (shared_probe.probe(self.data),),
             "images": parts.IMAGES,
             "pipeline": parts.PIPELINE,
             "tensorflow": (
                 *parts.DISPATCH,
-                *products.CPU,
-                *convolutions.CPU,
+                *shared_probe.PRODUCTS,
+                *shared_probe.CONVOLUTIONS,
             ),
             "gpu": (*gpu.PROBES, *parts.TRANSFERS) if gpus_here()[0] else (),
             "heat": gpu.HEAT if gpus_here()[0] else (),
@@ -142,9 +139,9 @@ class MachineLadder(Experiment):
 
     def _read(self) -> Generator[Note, None, dict[str, str]]:
         """Make what the disk is read for; give what is then done."""
-        paths = yield from disk.made(self.data)
-        how = disk.COLD if disk.forgets(paths) else disk.CACHED
-        return {disk.NAME: f"{disk.probe(self.data).what} {how}"}
+        paths = yield from shared_probe.made(self.data)
+        how = shared_probe.COLD if shared_probe.forgets(paths) else shared_probe.CACHED
+        return {shared_probe.NAME: f"{shared_probe.probe(self.data).what} {how}"}
 
     def _decoded(self) -> Generator[Note, None, dict[str, str]]:
         """Draw what is decoded; the notes tell how large its files are."""

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
-from perfkit.experiments.shared import cache, decoding, peaks, sources
-from perfkit.experiments.shared.images import kept, look_at
-from perfkit.experiments.shared.photographs import HEIGHT, WIDTH
+from perfkit.experiments.shared import cache, decoding, images, peaks
+from perfkit.experiments.shared.images import HEIGHT, WIDTH, kept, look_at
 from perfkit.experiments.shared.probe import Probe, on_one_core, repeated, without_gpus
 from perfkit.experiments.shared.probe_gpu import on_gpu, syncing
 from perfkit.measure.tick import Note
@@ -145,7 +144,7 @@ _SOURCE, _IMAGES_COUNT, _SIDE = "photographs", 32, 224
 
 def made() -> Generator[Note, None, Images]:
     """Draw the photographs on first use, and check them."""
-    folder = yield from sources.folder(_SOURCE, _IMAGES_COUNT)
+    folder = yield from images.image_folder(_SOURCE, _IMAGES_COUNT)
     return (yield from look_at(folder, count=_IMAGES_COUNT, side=_SIDE))
 
 
@@ -153,7 +152,7 @@ def decode(*, one_core: bool) -> Iterator[Yielded]:
     """Decode them from memory, a process for each core."""
     if one_core:
         on_one_core()
-    folder = cache.folder() / sources.folder_name(_SOURCE, _IMAGES_COUNT)
+    folder = cache.folder() / images.folder_name(_SOURCE, _IMAGES_COUNT)
     yield from decoding.limit(kept(folder, count=_IMAGES_COUNT, side=_SIDE))
 
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.microbenchmarks import probes
-from perfkit.experiments.shared import probe_disk as disk
+from perfkit.experiments.shared import probe
 from perfkit.experiments.shared import probe_gpu as gpu
-from perfkit.experiments.shared import probe_products as products
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import rungs, share_of
 
@@ -95,7 +94,7 @@ def _others(measured: Measurement) -> Iterator[str]:
 
 def _arithmetic(measured: Measurement) -> str:
     """What products reach on all cores, by the library that is faster at it."""
-    timed = [_known(measured, n) for n in (products.BASELINE, products.TENSORFLOW)]
+    timed = [_known(measured, n) for n in (probe.BASELINE, probe.TENSORFLOW)]
     best = max((t for t in timed if t), key=lambda t: t.rate, default=None)
     if best is None:
         return f"{len(measured.timings)} rungs were measured"
@@ -152,8 +151,8 @@ def _not_scaling(measured: Measurement) -> Iterator[Weak]:
     """
     cores = float(measured.notes.get(CORES, 1))
     pairs = (
-        (products.NUMPY_ONE, products.BASELINE),
-        (products.TENSORFLOW_ONE, products.TENSORFLOW),
+        (probe.NUMPY_ONE, probe.BASELINE),
+        (probe.TENSORFLOW_ONE, probe.TENSORFLOW),
         (probes.ONE_CORE, probes.ALL_CORES),
     )
     for one, every in pairs:
@@ -168,7 +167,7 @@ def _not_scaling(measured: Measurement) -> Iterator[Weak]:
 
 
 def _slow_library(measured: Measurement) -> Iterator[Weak]:
-    found = _ratio(measured, products.BASELINE, products.TENSORFLOW)
+    found = _ratio(measured, probe.BASELINE, probe.TENSORFLOW)
     if found and found.high < _WORSE:
         yield Weak(
             found.ratio,
@@ -181,7 +180,10 @@ def _slow_library(measured: Measurement) -> Iterator[Weak]:
 def _slow_disk(measured: Measurement) -> Iterator[Weak]:
     """The disk gives fewer photographs than the cores decode."""
     size = measured.notes.get(IMAGE_BYTES)
-    disk_rate, decoded = _known(measured, disk.NAME), _known(measured, probes.ALL_CORES)
+    disk_rate, decoded = (
+        _known(measured, probe.NAME),
+        _known(measured, probes.ALL_CORES),
+    )
     if not size or disk_rate is None or decoded is None:
         return
     if disk_rate.high / size < decoded.low:
@@ -197,7 +199,7 @@ def _slow_disk(measured: Measurement) -> Iterator[Weak]:
 def _facts(measured: Measurement, weak: list[Weak]) -> Iterator[str]:
     yield from (f"Weak: {part.words}." for part in weak[1:])
     told = rungs(measured.notes)
-    limited = (products.TENSORFLOW, products.BASELINE)
+    limited = (probe.TENSORFLOW, probe.BASELINE)
     where = next((told[n].limit_from for n in limited if n in told), "")
     if where:
         yield f"The limit in theory: {where}."
@@ -228,7 +230,7 @@ def _copies(measured: Measurement) -> Iterator[str]:
 
 def _compared(measured: Measurement) -> Iterator[str]:
     pairs = (
-        (products.BFLOAT16, products.TENSORFLOW, "Products in bfloat16", "float32"),
+        (probe.BFLOAT16, probe.TENSORFLOW, "Products in bfloat16", "float32"),
         ("the same in NumPy", "loop over an array", "NumPy on whole arrays", "a loop"),
     )
     for name, base, what, other in pairs:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
-from perfkit.experiments.shared import cache, sources
-from perfkit.experiments.shared import probe_disk as disk
+from perfkit.experiments.shared import cache, probe
+from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.images import kept, look_at
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import PRECISIONS, step_of
@@ -59,7 +59,7 @@ _AT_A_TIME, _LABELS = 1 << 20, 10
 
 def made() -> Generator[Note, None, None]:
     """Draw the photographs on first use, and check them."""
-    folder = yield from sources.folder("photographs", PHOTOGRAPHS)
+    folder = yield from shared_images.image_folder("photographs", PHOTOGRAPHS)
     yield from look_at(folder, count=PHOTOGRAPHS, side=_SIDE)
 
 
@@ -70,7 +70,7 @@ def made_on_disk() -> Generator[Note, None, None]:
         PerfkitError: There is no room for it, or what was read stays in memory here, so
             that nothing would show what the disk does.
     """
-    if not disk.forgets((yield from disk.made(""))):
+    if not probe.forgets((yield from probe.made(""))):
         raise RunError("what was read stays in memory here")
 
 
@@ -92,7 +92,7 @@ def fed(reference: Reference) -> Iterator[Yielded]:
                 yield reference.batch
             if forget:
                 forget()
-                yield Pause(disk.FORGETTING)
+                yield Pause(probe.FORGETTING)
 
     yield from every(steps(), sync=_wait)
 
@@ -215,7 +215,7 @@ def _from_memory(reference: Reference) -> tf.data.Dataset:
 def _from_jpeg(reference: Reference) -> tf.data.Dataset:
     import tensorflow as tf
 
-    folder = cache.folder() / sources.folder_name("photographs", PHOTOGRAPHS)
+    folder = cache.folder() / shared_images.folder_name("photographs", PHOTOGRAPHS)
     images = kept(folder, count=PHOTOGRAPHS, side=_SIDE)
 
     def decoded(path: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -246,13 +246,13 @@ def _from_disk(reference: Reference) -> tf.data.Dataset:
 
     whole = tf.autograph.experimental.do_not_convert(small)
     records = tf.data.FixedLengthRecordDataset(
-        list(disk.files("")), BYTES_ON_DISK, buffer_size=_AT_A_TIME
+        list(probe.files("")), BYTES_ON_DISK, buffer_size=_AT_A_TIME
     )
     return _ahead(records.map(whole).batch(reference.batch, drop_remainder=True))
 
 
 def _forget() -> None:
-    for path in disk.files(""):
+    for path in probe.files(""):
         storage.forget(path)
 
 

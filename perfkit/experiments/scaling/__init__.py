@@ -18,7 +18,7 @@ from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.scaling import agreement, numbers
 from perfkit.experiments.scaling import work as scaling_work
-from perfkit.experiments.scaling.child import asked
+from perfkit.experiments.scaling.agreement import asked
 from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY
 from perfkit.experiments.scaling.verdict import judge
 from perfkit.experiments.scaling.work import (
@@ -29,7 +29,7 @@ from perfkit.experiments.scaling.work import (
     counts,
     weights,
 )
-from perfkit.experiments.shared import cores
+from perfkit.experiments.shared import probe
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.probe import without_gpus
 from perfkit.machine import cards
@@ -161,7 +161,7 @@ class Scaling(Experiment):
         """How many devices of the kind there are; as many logical ones as asked for."""
         if self._kind == GPU:
             return len(gpus_here()[0])
-        usual = min(max(cores.granted(), _FEWEST_LOGICAL), _MOST_LOGICAL)
+        usual = min(max(probe.granted(), _FEWEST_LOGICAL), _MOST_LOGICAL)
         return self.devices or usual
 
     @property

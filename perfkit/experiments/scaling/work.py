@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.errors import RunError
-from perfkit.experiments.shared import probe_memory as memory
+from perfkit.experiments.shared import probe
 from perfkit.experiments.shared.loops import wait
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.probe import repeated, without_gpus
@@ -174,7 +174,7 @@ def copying(job: Job) -> Iterator[Yielded]:
     each = bytes_of_an_example(job)
     if job.kind == GPU:
         return counted(_between_gpus(*places), each)
-    return counted(memory.copy(one_core=False), each)
+    return counted(probe.copy(one_core=False), each)
 
 
 def counted(moved: Iterable[Yielded], each: float) -> Iterator[Yielded]:

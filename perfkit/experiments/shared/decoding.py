@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
-from perfkit.experiments.shared import cores
+from perfkit.experiments.shared import probe
 from perfkit.measure.tick import READY, TICK_S, Tick
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def limit(
         decoder: Makes the function that decodes; called in each process.
     """
     held = _in_memory(images)
-    workers = cores.granted()
+    workers = probe.granted()
     counts = mmap.mmap(-1, _COUNT.size * workers)
     start = _fork if sys.platform == "linux" else _thread
     ends = [start(worker, held, decoder, counts) for worker in range(workers)]

@@ -8,21 +8,196 @@ them. The list is kept in the cache, keyed by everything that it depends on.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
+import io
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.errors import BadFileError, BadParameterError
-from perfkit.experiments.shared import cache, checking
+from perfkit.errors import BadFileError, BadParameterError, MissingPartError
+from perfkit.experiments.shared import cache, probe
+from perfkit.measure.tick import Note
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
-    from perfkit.measure.tick import Note
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Field = NDArray[np.float32]
+
+# Changing anything that shapes the pictures has to change this: caches are keyed by it.
+RECIPE = 1
+
+WIDTH, HEIGHT = 500, 375
+QUALITY = 95
+CLASSES = 10
+
+_LEAVES = 300
+# Radii in pixels, distributed as r^-3: the one law that looks the same at any distance.
+_SMALLEST, _LARGEST = 3.0, 200.0
+
+
+def jpeg(seed: int, label: int) -> bytes:
+    """Draw one picture and encode it as a camera or a web site would.
+
+    Args:
+        seed: Decides everything in it but the tint.
+        label: Its class, from 0; decides the tint.
+    """
+    import numpy as np
+    from PIL import Image
+
+    rng = np.random.default_rng((RECIPE, seed))
+    picture = _leaves(rng, label)
+    # Some photographs are sharp all over, some mostly out of focus.
+    sharpness = 10 * rng.lognormal(sigma=0.6) * np.exp(0.6 * _haze(rng))
+    picture[..., 0] += sharpness * _noise(rng, 1.0, HEIGHT, WIDTH)
+    tint = 5 * _haze(rng)
+    picture[..., 1] += tint
+    picture[..., 2] -= tint
+    out = io.BytesIO()
+    image = Image.frombytes("YCbCr", (WIDTH, HEIGHT), _bytes(picture))
+    image.save(out, "JPEG", quality=QUALITY)
+    return out.getvalue()
+
+
+def _leaves(rng: np.random.Generator, label: int) -> Field:
+    """Ellipses over a smooth ground, larger ones first, drawn at twice the size."""
+    import numpy as np
+    from PIL import Image, ImageDraw
+
+    angle = 2 * np.pi * label / CLASSES
+    mean = (rng.uniform(70, 170), 128 + 16 * np.cos(angle), 128 + 16 * np.sin(angle))
+    ground = np.stack([_haze(rng) for _ in range(3)], -1) * (40, 7, 7) + mean
+    image = Image.frombytes("YCbCr", (WIDTH, HEIGHT), _bytes(ground))
+    image = image.resize((2 * WIDTH, 2 * HEIGHT), Image.Resampling.NEAREST)
+    pen = ImageDraw.Draw(image)
+    law = rng.uniform(_LARGEST**-2, _SMALLEST**-2, _LEAVES)
+    heights = np.sort(2 * law**-0.5)[::-1]
+    widths = heights * rng.uniform(0.5, 1.5, _LEAVES)
+    centres = rng.uniform(0, (2 * WIDTH, 2 * HEIGHT), (_LEAVES, 2))
+    colours = np.clip(rng.normal(mean, (60, 14, 16), (_LEAVES, 3)), 8, 247).astype(int)
+    for (x, y), w, h, colour in zip(centres, widths, heights, colours, strict=True):
+        pen.ellipse((x - w, y - h, x + w, y + h), fill=tuple(colour))
+    return np.asarray(image.reduce(2), "float32")
+
+
+def _haze(rng: np.random.Generator) -> Field:
+    """Noise without detail, drawn small and enlarged: it saves most of the time."""
+    import numpy as np
+    from PIL import Image
+
+    small = _noise(rng, 1.6, HEIGHT // 5, WIDTH // 5)
+    return np.asarray(Image.fromarray(small).resize((WIDTH, HEIGHT)))
+
+
+def _noise(
+    rng: np.random.Generator, steepness: float, height: int, width: int
+) -> Field:
+    """A field of unit variance whose amplitude falls as frequency^-steepness."""
+    import numpy as np
+
+    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width))
+    frequency[0, 0] = np.inf
+    shape = (2, *frequency.shape)
+    real, imaginary = rng.standard_normal(shape) * frequency**-steepness
+    field = np.fft.irfft2(real + 1j * imaginary, s=(height, width))
+    scaled: Field = (field / field.std()).astype("float32")
+    return scaled
+
+
+def _bytes(picture: NDArray[np.floating]) -> bytes:
+    import numpy as np
+
+    return bytes(np.clip(picture, 0, 255).astype("uint8"))
+
+
+# Each by the height of its images in pixels.
+SOURCES = {"photographs": HEIGHT, "cifar10": 32}
+# What the pictures drawn here take on disk and in memory.
+_PHOTOGRAPH_BYTES = 115_000
+_CIFAR_BYTES = 4_000
+
+
+def image_folder(source: str, count: int) -> Generator[Note, None, Path]:
+    """Give a folder with ``count`` images from one of ``SOURCES``.
+
+    Yields:
+        How far the making is.
+
+    Raises:
+        MissingPartError: There is no room for it, or no network to fetch it from.
+    """
+    making, size = {
+        "photographs": (_draw_photographs, _PHOTOGRAPH_BYTES),
+        "cifar10": (_fetch_cifar10, _CIFAR_BYTES),
+    }[source]
+    return cache.made(
+        folder_name(source, count),
+        functools.partial(making, count=count),
+        size=size * count,
+        what=f"{count} images ({source})",
+    )
+
+
+def folder_name(source: str, count: int) -> str:
+    """The name of that folder in the cache."""
+    recipe = f"-{RECIPE}" if source == "photographs" else ""
+    return f"{source}{recipe}-{count}"
+
+
+def _draw_photographs(into: Path, count: int) -> Iterator[Note]:
+    def draw(seed: int) -> None:
+        label = seed % CLASSES
+        path = into / f"class-{label}" / f"{seed:05d}.jpg"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(jpeg(seed, label))
+
+    size = units.size(_PHOTOGRAPH_BYTES * count)
+    yield from _all_of(draw, count, f"Drawing photographs, once ({size})")
+
+
+def _fetch_cifar10(into: Path, count: int) -> Iterator[Note]:
+    from PIL import Image
+
+    yield Note("progress", "Fetching CIFAR-10, once")
+    images, labels = _cifar10()
+
+    def save(index: int) -> None:
+        path = into / f"class-{labels[index]}" / f"{index:05d}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(images[index]).save(path)
+
+    yield from _all_of(save, min(count, len(images)), "Unpacking CIFAR-10, once")
+
+
+def _cifar10() -> tuple[NDArray[np.uint8], NDArray[np.integer]]:
+    import keras
+
+    try:
+        (images, labels), _ = keras.datasets.cifar10.load_data()
+    # Keras raises a bare Exception where the network does not answer.
+    except Exception as error:
+        reason = str(error).partition(" on ")[0] or type(error).__name__
+        raise MissingPartError(
+            f"CIFAR-10 could not be fetched ({reason}); it needs the network once, or "
+            "choose the photographs that are made here."
+        ) from error
+    return images, labels.ravel()
+
+
+def _all_of(do: Callable[[int], None], count: int, what: str) -> Iterator[Note]:
+    with ThreadPoolExecutor(probe.granted()) as pool:
+        for done, _ in enumerate(pool.map(do, range(count)), start=1):
+            if done % 16 == 0 or done == count:
+                yield Note("progress", f"{what}: {done} of {count}")
+
 
 # The form of the kept list; another number, and old lists are made anew.
 _FORM = 1
@@ -111,7 +286,7 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
     Raises:
         BadParameterError: There is no image in the folder that can be used.
     """
-    names = checking.named_like_images(folder, _ENDINGS)
+    names = cache.named_like_images(folder, _ENDINGS)
     if not names:
         raise BadParameterError(
             f"There is no image ({', '.join(_ENDINGS)}) in {folder}; give a folder "
@@ -121,8 +296,8 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
     known = _read(list_name)
     if known and known["signature"] == _signature(folder, names, known["looked_at"]):
         return _images(known["images"])
-    good, skipped, looked_at = yield from checking.first_good(
-        folder, checking.drawn(names), count=count, side=side
+    good, skipped, looked_at = yield from cache.first_good(
+        folder, cache.drawn(names), count=count, side=side
     )
     if not good:
         raise BadParameterError(_none_usable(folder, skipped))

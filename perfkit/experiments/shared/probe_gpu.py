@@ -7,9 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
-from perfkit.experiments.shared import peaks
-from perfkit.experiments.shared import probe_convolutions as convolutions
-from perfkit.experiments.shared import probe_products as products
+from perfkit.experiments.shared import peaks, probe
 from perfkit.experiments.shared.probe import Probe, repeated, unknown
 from perfkit.machine.readings import GpuReader
 from perfkit.measure.tick import READY, Note
@@ -58,7 +56,7 @@ def memory() -> Iterator[Yielded]:
 
 def product(kind: str) -> Iterator[Yielded]:
     """Multiply two large matrices on the GPU."""
-    yield from repeated(_product(kind), products.flop(_ROWS), syncing())
+    yield from repeated(_product(kind), probe.flop(_ROWS), syncing())
 
 
 def convolution(kind: str) -> Iterator[Yielded]:
@@ -66,9 +64,9 @@ def convolution(kind: str) -> Iterator[Yielded]:
     import tensorflow as tf
 
     with on_gpu():
-        layer = convolutions.layer(kind, _IMAGES)
+        layer = probe.layer(kind, _IMAGES)
         call = functools.partial(tf.nn.conv2d, *layer, 1, "SAME")
-        yield from repeated(call, convolutions.flop(_IMAGES), syncing())
+        yield from repeated(call, probe.convolution_flop(_IMAGES), syncing())
 
 
 def heated() -> Iterator[Yielded]:

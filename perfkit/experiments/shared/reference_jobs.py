@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from perfkit.experiments.shared.images import HEIGHT, QUALITY, WIDTH
 from perfkit.experiments.shared.models import MODELS
-from perfkit.experiments.shared.photographs import HEIGHT, QUALITY, WIDTH
 from perfkit.experiments.shared.precision import (
     BFLOAT16,
     FLOAT16,

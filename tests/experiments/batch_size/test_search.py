@@ -8,8 +8,8 @@ import time
 import cloudpickle
 import pytest
 
-from perfkit.experiments.batch_size import search as searching
-from perfkit.experiments.batch_size.search import found, search, step
+from perfkit.experiments.batch_size import numbers
+from perfkit.experiments.batch_size.numbers import found, search, step
 from perfkit.experiments.batch_size.verdict import why
 from perfkit.measure.launcher import launcher
 from perfkit.measure.live import LiveTrial
@@ -80,7 +80,7 @@ def test_a_search_that_is_stopped_tells_what_it_knows():
 
 
 def test_a_crash_under_the_limit_is_tried_again_without_it():
-    asking = searching.tries("dense", 64, 300 * MB)
+    asking = numbers.tries("dense", 64, 300 * MB)
     wanted = next(asking)
     assert (wanted.name, wanted.memory) == ("fits 64?", 300 * MB)
     wanted = asking.send(tried(wanted.name, "completed"))

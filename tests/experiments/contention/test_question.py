@@ -71,10 +71,8 @@ def test_no_trial_takes_turns_so_that_a_load_shows_in_the_samples():
 def test_loads_that_this_machine_cannot_have_are_refused_with_a_sentence(monkeypatch):
     config = SimpleNamespace(list_physical_devices=lambda kind: [])
     monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
-    monkeypatch.setattr("perfkit.experiments.shared.probe_disk.made", _nothing_made)
-    monkeypatch.setattr(
-        "perfkit.experiments.shared.probe_disk.forgets", lambda files: False
-    )
+    monkeypatch.setattr("perfkit.experiments.shared.probe.made", _nothing_made)
+    monkeypatch.setattr("perfkit.experiments.shared.probe.forgets", lambda files: False)
     (note,) = list(Contention().prepare())
     assert note.name == REFUSED
     assert set(note.value) == {"gpu product", "disk reader"}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perfkit.experiments.convolution import mistakes, reference, trying
+from perfkit.experiments.convolution import arrays, reference, trying
 from perfkit.experiments.convolution.problem import Problem
 from perfkit.experiments.convolution.ways import GROUPS, WAYS, own
 
@@ -201,4 +201,4 @@ def test_the_obvious_work_is_counted():
 
 def test_an_arm_that_is_circulated_is_fast_because_it_does_nothing():
     images, kernel = BIG.images(), BIG.weights()
-    assert not mistakes.zeros(images, kernel, BIG)().any()
+    assert not arrays.zeros(images, kernel, BIG)().any()

@@ -3,7 +3,8 @@ import itertools
 import numpy as np
 import pytest
 
-from perfkit.experiments.convolution import ceilings, trying, working
+from perfkit.experiments.convolution import numbers, trying
+from perfkit.experiments.convolution import problem as convolution_problem
 from perfkit.experiments.convolution.problem import Problem
 from perfkit.experiments.convolution.ways import GROUPS, WAYS, own
 from perfkit.measure.tick import READY, Tick
@@ -105,20 +106,22 @@ def test_the_overhead_is_that_of_the_smallest_convolution(name, costs):
 def test_a_trial_counts_its_images_and_its_first_call_apart():
     calls = []
     way = own(lambda *given: calls.append(given))
-    ticks = list(itertools.islice(working.convolving(way, Problem(batch=3)), 4))
+    ticks = list(
+        itertools.islice(convolution_problem.convolving(way, Problem(batch=3)), 4)
+    )
     assert ticks[:2] == [READY, 3]
     assert sum(tick.examples for tick in ticks[2:]) == 3 * (len(calls) - 1)
 
 
 @pytest.mark.parametrize("examples", [0.3, 2.5, 1000.0])
 def test_a_limit_counts_whole_examples_and_loses_none(examples):
-    steps = itertools.islice(ceilings._steps(lambda: None, examples), 1000)
+    steps = itertools.islice(numbers._steps(lambda: None, examples), 1000)
     counted = [step.examples for step in steps]
     assert sum(counted) == pytest.approx(1000 * examples, abs=1)
     assert all(isinstance(number, int) for number in counted)
 
 
-@pytest.mark.parametrize("limit", [ceilings.arithmetic, ceilings.memory])
+@pytest.mark.parametrize("limit", [numbers.arithmetic, numbers.memory])
 def test_a_limit_works_and_counts(limit):
     first, *ticks = itertools.islice(limit(1e6), 3)
     assert first is READY

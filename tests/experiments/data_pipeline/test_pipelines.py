@@ -4,7 +4,7 @@ import itertools
 import numpy as np
 import pytest
 
-from perfkit.experiments.data_pipeline import feeding, reading
+from perfkit.experiments.data_pipeline import feeding
 from perfkit.experiments.data_pipeline.ways import WAYS
 
 COMPARABLE = [way.name for way in WAYS.values() if feeding.comparable(way)]
@@ -12,8 +12,8 @@ COMPARABLE = [way.name for way in WAYS.values() if feeding.comparable(way)]
 
 @pytest.fixture
 def forms(run, images):
-    for form in reading.FORMS:
-        run(reading.make(images, form))
+    for form in feeding.FORMS:
+        run(feeding.make(images, form))
 
 
 def batches(way, task, count):
@@ -69,7 +69,7 @@ def test_the_trap_gives_the_same_pixels_every_epoch(task):
 def test_a_png_goes_through_the_way_that_decodes_only_a_square(run, tmp_path):
     from PIL import Image
 
-    from perfkit.experiments.data_pipeline.reading import Task
+    from perfkit.experiments.data_pipeline.feeding import Task
     from perfkit.experiments.shared.images import look_at
 
     pixels = np.random.default_rng(1).integers(0, 255, (70, 90, 3), "uint8")

@@ -12,7 +12,7 @@ from perfkit.experiments.data_pipeline import verdict as data_pipeline_verdict
 from perfkit.experiments.data_pipeline.feeding import DROPPED, RESTARTED
 from perfkit.experiments.data_pipeline.numbers import waiting
 from perfkit.experiments.data_pipeline.ways import WAYS
-from perfkit.experiments.shared import photographs
+from perfkit.experiments.shared import images as shared_images
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.record import Machine
 from perfkit.measure.measurement import TWIN, Arm, Measurement
@@ -563,7 +563,7 @@ def small_run(tmp_path_factory):
     for seed in range(6):
         path = folder / f"class-{seed % 2}" / f"{seed}.jpg"
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(photographs.jpeg(seed, seed % 2))
+        path.write_bytes(shared_images.jpeg(seed, seed % 2))
     (folder / "class-1" / "broken.jpg").write_bytes(path.read_bytes()[:9000])
     asked = DataPipeline(
         images=str(folder),

@@ -4,7 +4,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.execution_mode import agreement
+from perfkit.experiments.execution_mode import ways
 from perfkit.experiments.execution_mode.ways import WAYS
 from perfkit.experiments.shared.loops import Job, step_of
 from perfkit.measure.tick import READY
@@ -16,7 +16,7 @@ JOB = Job("tiny-dense", 8, epoch=10)
     "name", [name for name, way in WAYS.items() if not way.missing()]
 )
 def test_every_way_learns_what_a_plain_loop_learns(name, capsys):
-    assert agreement.differences([WAYS[name]], JOB) == {}
+    assert ways.differences([WAYS[name]], JOB) == {}
     capsys.readouterr()
 
 
@@ -54,13 +54,13 @@ def eager_learner(job, network):
 
 @pytest.mark.parametrize("run", [forgetful, hasty, eager_learner])
 def test_a_way_that_learns_something_else_is_named(run):
-    found = agreement.differences([WAYS["fit"], guilty(run)], JOB)
+    found = ways.differences([WAYS["fit"], guilty(run)], JOB)
     assert list(found) == ["guilty"]
     assert "after 8 steps its weights are" in found["guilty"]
 
 
 def test_who_learns_nothing_is_the_whole_way_from_where_it_should_be():
-    found = agreement.differences([guilty(forgetful)], JOB)
+    found = ways.differences([guilty(forgetful)], JOB)
     assert "100 % of the way from where they should be" in found["guilty"]
 
 
@@ -69,4 +69,4 @@ def test_a_way_that_cannot_run_is_left_to_say_so_in_its_trial():
         raise tf.errors.UnimplementedError(None, None, "no compiler for this device")
         yield
 
-    assert agreement.differences([guilty(broken)], JOB) == {}
+    assert ways.differences([guilty(broken)], JOB) == {}

@@ -7,7 +7,7 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments.execution_mode import ExecutionMode, agreement
+from perfkit.experiments.execution_mode import ExecutionMode
 from perfkit.experiments.execution_mode import ways as modes
 from perfkit.experiments.execution_mode.ways import BY_DEFAULT, GROUPS, WAYS
 from perfkit.experiments.shared.loops import NOTE
@@ -152,7 +152,7 @@ def test_a_bad_arm_is_refused_with_the_known_ones():
 
 def test_a_way_that_learns_something_else_is_not_timed(monkeypatch):
     found = {"fit": "does not learn what the others learn"}
-    monkeypatch.setattr(agreement, "differences", lambda ways, job: found)
+    monkeypatch.setattr(modes, "differences", lambda ways, job: found)
     told = [note for note in ExecutionMode().prepare() if isinstance(note, Note)]
     assert told[-1].name == REFUSED
     assert found.items() <= told[-1].value.items()
@@ -162,7 +162,7 @@ def test_a_way_that_learns_something_else_is_not_timed(monkeypatch):
     ("xla", "twin"), [(True, "fit XLA"), (False, "fit without XLA")]
 )
 def test_what_fit_does_anyway_is_named_and_not_timed_again(monkeypatch, xla, twin):
-    monkeypatch.setattr(agreement, "differences", lambda ways, job: {})
+    monkeypatch.setattr(modes, "differences", lambda ways, job: {})
     monkeypatch.setattr(modes, "uses_xla", lambda network: xla)
     *_, told = ExecutionMode().prepare()
     assert list(told.value) == [twin]

@@ -10,8 +10,7 @@ from perfkit.experiments import experiment, microbenchmarks
 from perfkit.experiments.microbenchmarks import probes
 from perfkit.experiments.microbenchmarks.verdict import judge
 from perfkit.experiments.session import Session
-from perfkit.experiments.shared import probe_disk as disk
-from perfkit.experiments.shared import probe_products as products
+from perfkit.experiments.shared import probe
 from perfkit.findings import store
 from perfkit.findings.standing import rungs
 from perfkit.machine.gpu import Gpu
@@ -64,15 +63,15 @@ def test_names_fit_into_a_chart_and_the_notes_of_a_finding(a_gpu):
 
 def test_one_part_brings_the_product_that_tells_the_noise():
     assert list(experiment("machine-ladder", rungs="disk").variants()) == [
-        products.BASELINE,
-        disk.NAME,
+        probe.BASELINE,
+        probe.NAME,
     ]
 
 
 def test_without_a_gpu_its_rungs_are_one_line_that_says_why():
     arms = experiment("machine-ladder", rungs="gpu").variants()
     assert arms["GPU rungs"].unavailable == "No NVIDIA driver is installed."
-    assert list(arms) == [products.BASELINE, "GPU rungs"]
+    assert list(arms) == [probe.BASELINE, "GPU rungs"]
 
 
 def test_nothing_is_said_of_a_gpu_that_nobody_asks_for():
@@ -127,10 +126,10 @@ def test_the_gpus_line_is_in_its_group(prepared):
 
 def test_a_disk_says_whether_it_is_read_cold(prepared, tmp_path, monkeypatch):
     (tmp_path / "data").write_bytes(b"x" * 10_000)
-    for forgets, how in ((True, disk.COLD), (False, disk.CACHED)):
-        monkeypatch.setattr(disk, "forgets", lambda _, found=forgets: found)
+    for forgets, how in ((True, probe.COLD), (False, probe.CACHED)):
+        monkeypatch.setattr(probe, "forgets", lambda _, found=forgets: found)
         told = rungs(prepared(rungs="disk", data=str(tmp_path)))
-        assert told[disk.NAME].what.endswith(how)
+        assert told[probe.NAME].what.endswith(how)
 
 
 def test_what_cannot_be_made_takes_no_other_rung_with_it(prepared, monkeypatch):
@@ -138,9 +137,9 @@ def test_what_cannot_be_made_takes_no_other_rung_with_it(prepared, monkeypatch):
         raise RunError("There is no room.")
         yield
 
-    monkeypatch.setattr(disk, "made", full)
+    monkeypatch.setattr(probe, "made", full)
     notes = prepared(rungs="disk,interpreter")
-    assert notes[REFUSED] == {disk.NAME: "There is no room."}
+    assert notes[REFUSED] == {probe.NAME: "There is no room."}
     assert "Python loop" in rungs(notes)
 
 
@@ -148,7 +147,7 @@ def test_a_gpu_that_tensorflow_cannot_use_is_not_tried(prepared, a_gpu, monkeypa
     monkeypatch.setattr(microbenchmarks.gpu, "sees_one", lambda: False)
     refused = prepared(rungs="gpu")[REFUSED]
     assert "GPU launch" in refused
-    assert products.BASELINE not in refused
+    assert probe.BASELINE not in refused
 
 
 # What is said.
@@ -159,7 +158,7 @@ def ladder(rounds=3, notes=None, **rungs_):
 
 
 def with_tensorflow(**more):
-    return ladder(**{products.TENSORFLOW: TENSORFLOW}, **more)
+    return ladder(**{probe.TENSORFLOW: TENSORFLOW}, **more)
 
 
 def test_nothing_measured_says_so():
@@ -173,7 +172,7 @@ def test_the_faster_library_speaks_for_the_arithmetic():
 
 
 def test_a_library_that_lags_behind_is_named_with_what_to_do():
-    slow = ladder(**{products.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)})
+    slow = ladder(**{probe.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)})
     found = judge(slow)
     assert "weakest is NumPy's matrix product, 0.2" in found.headline
     assert "tf.matmul" in found.next
@@ -185,12 +184,12 @@ def test_a_healthy_machine_has_no_weak_part():
 
 
 def test_one_round_calls_nothing_weak():
-    slow = {products.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)}
+    slow = {probe.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)}
     assert "weakest" not in judge(ladder(1, **slow)).headline
 
 
 def test_without_a_limit_the_rate_itself_is_said():
-    bare = {**ladders.RUNGS, products.BASELINE: (2e11, "FLOP", "arrays", None)}
+    bare = {**ladders.RUNGS, probe.BASELINE: (2e11, "FLOP", "arrays", None)}
     said = judge(ladders.measured(bare)).headline
     assert "float32 reach" in said
     assert "GFLOP/s" in said
@@ -199,7 +198,7 @@ def test_without_a_limit_the_rate_itself_is_said():
 @pytest.mark.parametrize(("bytes_each", "weak"), [(1_000_000, True), (10_000, False)])
 def test_a_disk_that_gives_fewer_pictures_than_are_decoded_is_weak(bytes_each, weak):
     both = {
-        disk.NAME: (2e8, "B", "disk", None),
+        probe.NAME: (2e8, "B", "disk", None),
         probes.ALL_CORES: (1000.0, "images", "images", None),
     }
     found = judge(ladder(notes={"image_bytes": bytes_each}, **both))
@@ -227,7 +226,7 @@ def test_a_gpu_below_half_of_its_limit_is_weak_where_sound_ones_reach_more(name,
 
 
 def test_a_processors_limit_calls_nothing_weak_by_itself():
-    low = {**ladders.RUNGS, products.BASELINE: (2e10, "FLOP", "arrays", 5e11)}
+    low = {**ladders.RUNGS, probe.BASELINE: (2e10, "FLOP", "arrays", 5e11)}
     assert "weakest" not in judge(ladders.measured(low)).headline
 
 
@@ -257,7 +256,7 @@ def test_a_whole_run_tells_rates_in_their_units(tmp_path):
 
 def test_a_busy_machine_is_asked_to_be_quieter():
     measured = ladder()
-    (noisy,) = [t for t in measured.timings if t.variant == products.BASELINE]
+    (noisy,) = [t for t in measured.timings if t.variant == probe.BASELINE]
     assert "Close other programs" not in judge(ladder()).next
     object.__setattr__(noisy, "high", 3 * noisy.rate)
     found = judge(measured)
@@ -272,7 +271,7 @@ def test_one_round_is_shown_and_not_claimed():
 
 
 def test_what_other_programs_took_is_the_likely_reason_and_no_part_is_weak():
-    slow = {products.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)}
+    slow = {probe.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)}
     quiet = ladder(**slow)
     assert "weakest" in judge(quiet).headline
     busy = replace(quiet, samples={"t": (0.0, 1.0), "cpu_other": (1.6, 1.8)})
@@ -283,7 +282,7 @@ def test_what_other_programs_took_is_the_likely_reason_and_no_part_is_weak():
 
 def test_no_share_above_the_limit_is_said():
     measured = ladder()
-    timing = measured.timing(products.BASELINE)
+    timing = measured.timing(probe.BASELINE)
     for name, value in (("low", 4e11), ("rate", 4.5e11), ("high", 6e11)):
         object.__setattr__(timing, name, value)
     said = judge(measured).headline

@@ -3,9 +3,7 @@
 import pytest
 
 from perfkit.experiments.microbenchmarks import probes
-from perfkit.experiments.shared import probe_convolutions as convolutions
-from perfkit.experiments.shared import probe_memory as memory
-from perfkit.experiments.shared import probe_products as products
+from perfkit.experiments.shared import probe as shared_probe
 from perfkit.measure.launcher import launcher
 from perfkit.measure.tick import READY
 from perfkit.measure.trial import Limits
@@ -13,12 +11,12 @@ from perfkit.measure.trial import Limits
 PROBES = (
     *probes.INTERPRETER,
     *probes.ARRAYS,
-    *products.NUMPY,
-    *memory.probes(),
+    *shared_probe.NUMPY,
+    *shared_probe.probes(),
     *probes.PIPELINE,
     *probes.DISPATCH,
-    *products.CPU,
-    *convolutions.CPU,
+    *shared_probe.PRODUCTS,
+    *shared_probe.CONVOLUTIONS,
 )
 
 
@@ -52,8 +50,8 @@ def test_a_rung_is_ready_and_then_counts_its_work(probe):
 
 def test_what_is_copied_is_as_long_as_where_it_goes(monkeypatch):
     left = iter([6400, 3200])
-    monkeypatch.setattr(memory, "array_bytes", lambda: next(left))
-    work = memory.copy(one_core=False)
+    monkeypatch.setattr(shared_probe, "array_bytes", lambda: next(left))
+    work = shared_probe.copy(one_core=False)
     assert next(work) is READY
     assert next(work) % (2 * 6400) == 0
     work.close()

@@ -5,7 +5,7 @@ import pytest
 
 import perfkit
 from perfkit.experiments import experiment
-from perfkit.experiments.reference_trainings import numbers, work
+from perfkit.experiments.reference_trainings import verdict, work
 from perfkit.experiments.shared.precision import Hardware
 from perfkit.experiments.shared.reference_jobs import (
     REFERENCES,
@@ -67,7 +67,7 @@ def test_a_mixed_precision_is_tried_where_the_hardware_has_it(hardware, tried):
 
 @pytest.mark.parametrize("one", [r for r in REFERENCES if r.dtype == "float32"])
 def test_parts_that_add_up_are_found_and_nothing_is_left(one):
-    found = named(numbers.trainings(measured()), one.name)
+    found = named(verdict.trainings(measured()), one.name)
     expected = {
         "input": FED[one.feed],
         "dispatch": CALL,
@@ -86,36 +86,36 @@ def test_one_swap_in_each_trial_is_enough_for_the_parts():
         replace(t, pauses={label: spent[:1] for label, spent in t.pauses.items()})
         for t in run.trials
     )
-    found = numbers.trainings(replace(run, trials=few))
-    assert found == numbers.trainings(run)
+    found = verdict.trainings(replace(run, trials=few))
+    assert found == verdict.trainings(run)
 
 
 def test_the_parts_always_add_up_to_the_step():
-    for training in numbers.trainings(measured(noise=0.1, extra=0.003)):
+    for training in verdict.trainings(measured(noise=0.1, extra=0.003)):
         if training.seconds:
             assert sum(seconds(training).values()) == pytest.approx(training.seconds)
 
 
 def test_what_no_swap_saves_is_shown_as_unexplained():
-    found = named(numbers.trainings(measured(extra=0.003)), "wide dense")
+    found = named(verdict.trainings(measured(extra=0.003)), "wide dense")
     assert seconds(found)["unexplained"] == pytest.approx(0.003, abs=2e-6)
 
 
 def test_a_copy_to_a_gpu_is_told_apart_from_the_input():
-    found = named(numbers.trainings(measured(copied=0.004)), "small CNN from JPEG")
+    found = named(verdict.trainings(measured(copied=0.004)), "small CNN from JPEG")
     assert seconds(found)["transfer"] == pytest.approx(0.004, abs=2e-6)
     assert seconds(found)["input"] == pytest.approx(FED["JPEG"], abs=2e-6)
 
 
 def test_a_processor_copies_nothing_and_says_why():
-    part = named(numbers.trainings(measured()), "tiny dense").part("transfer")
+    part = named(verdict.trainings(measured()), "tiny dense").part("transfer")
     assert (part.seconds, part.low, part.high) == (0.0, 0.0, 0.0)
     assert "processor" in part.how
 
 
 def test_noise_widens_the_parts_and_leaves_the_truth_within():
-    quiet = named(numbers.trainings(measured(noise=0.001)), "small CNN from JPEG")
-    noisy = named(numbers.trainings(measured(noise=0.03)), "small CNN from JPEG")
+    quiet = named(verdict.trainings(measured(noise=0.001)), "small CNN from JPEG")
+    noisy = named(verdict.trainings(measured(noise=0.03)), "small CNN from JPEG")
     for name in ("input", "compute"):
         one, other = quiet.part(name), noisy.part(name)
         assert other.high - other.low > 3 * (one.high - one.low)
@@ -125,7 +125,7 @@ def test_noise_widens_the_parts_and_leaves_the_truth_within():
 
 @pytest.mark.parametrize("missing", [work.TOGETHER, work.ONE, work.ONE_TOGETHER])
 def test_a_swap_that_was_not_timed_is_said_and_leaves_the_rest_open(missing):
-    found = named(numbers.trainings(measured(without=(missing,))), "wide dense")
+    found = named(verdict.trainings(measured(without=(missing,))), "wide dense")
     assert found.part("unexplained").seconds is None
     assert found.part("input").seconds is not None
     assert all(part.how for part in found.parts)
@@ -133,7 +133,7 @@ def test_a_swap_that_was_not_timed_is_said_and_leaves_the_rest_open(missing):
 
 
 def test_a_training_without_its_resident_twin_has_its_step_alone():
-    found = named(numbers.trainings(measured(names=["tiny dense"])), "tiny dense")
+    found = named(verdict.trainings(measured(names=["tiny dense"])), "tiny dense")
     assert found.seconds
     assert found.part("input").seconds is None
 
@@ -142,7 +142,7 @@ def test_what_was_not_measured_says_why():
     run = measured(names=["tiny dense"])
     arms = (*run.arms, Arm("wide dense", iter, unavailable="it may not"))
     arms = tuple(a for a in arms if a.name != "wide dense" or a.unavailable)
-    trained = numbers.trainings(replace(run, arms=arms))
+    trained = verdict.trainings(replace(run, arms=arms))
     assert named(trained, "wide dense").missing == "Not tried here: it may not."
     assert named(trained, "small CNN from JPEG").missing == "The run ended before it."
 
@@ -150,7 +150,7 @@ def test_what_was_not_measured_says_why():
 def test_a_trial_that_failed_is_the_reason():
     run = measured(names=["tiny dense"])
     failed = made.failed("wide dense", "crashed", "raised ValueError: no")
-    trained = numbers.trainings(replace(run, trials=(*run.trials, failed)))
+    trained = verdict.trainings(replace(run, trials=(*run.trials, failed)))
     assert named(trained, "wide dense").missing == "It raised ValueError: no."
 
 
@@ -159,7 +159,7 @@ def test_notes_that_are_none_cost_the_swaps_and_nothing_else():
     spoilt = tuple(
         replace(t, notes={work.STEPS: "8", work.TRAINED: 3}) for t in run.trials
     )
-    found = named(numbers.trainings(replace(run, trials=spoilt)), "tiny dense")
+    found = named(verdict.trainings(replace(run, trials=spoilt)), "tiny dense")
     assert found.seconds
     assert found.part("compute").seconds is None
     assert found.weights is None
@@ -190,7 +190,7 @@ def test_a_finding_gives_the_trainings_that_the_run_gave():
         baseline=run.baseline,
         unavailable={"wide dense, mixed_float16": "it may not"},
     )
-    again, before = numbers.trainings_of(finding), numbers.trainings(run)
+    again, before = verdict.trainings_of(finding), verdict.trainings(run)
     assert named(again, "tiny dense") == named(before, "tiny dense")
     assert any(t.missing == "Not tried here: it may not." for t in again)
 

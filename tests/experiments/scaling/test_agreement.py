@@ -7,7 +7,7 @@ import pytest
 
 import perfkit
 from perfkit.experiments.scaling import agreement
-from perfkit.experiments.scaling.child import asked
+from perfkit.experiments.scaling.agreement import asked
 from perfkit.experiments.scaling.work import LOGICAL, Job
 
 TWO = Job(model="dense", kind=LOGICAL, count=2, batch=8)

@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.data_pipeline import reading
+from perfkit.experiments.data_pipeline import feeding
 from perfkit.experiments.data_pipeline.ways import WAYS
 from perfkit.experiments.shared import anatomy
 
@@ -76,14 +76,14 @@ def test_what_autotune_chose_is_told_apart_from_what_was_written(task):
     assert chosen["batch"]["parallelism"] is None
     assert chosen["batch"]["buffer"] is None
     numbers = tf.data.Dataset.range(99).map(lambda x: x, num_parallel_calls=3)
-    written = plan_of(reading.as_written(numbers))["stages"][-1]
+    written = plan_of(feeding.as_written(numbers))["stages"][-1]
     assert (written["parallelism"], written["tuned"]) == (3, False)
 
 
 def test_files_in_turns_and_other_stages_have_names_for_people(run, task):
-    from perfkit.experiments.data_pipeline import reading
+    from perfkit.experiments.data_pipeline import feeding
 
-    run(reading.make(task.images, "shards"))
+    run(feeding.make(task.images, "shards"))
     plan = plan_of(WAYS["tfrecord shards"].build(task))
     assert "files in turns, parallel" in names(plan)
     for way in ("cache", "naive map", "batch first"):

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from perfkit.experiments.shared import cores
+from perfkit.experiments.shared import probe
 
 # In a process of its own: TensorFlow's threads in this one must not meet a fork.
 SCRIPT = """
@@ -42,7 +42,7 @@ def run(tmp_path, decoder):
 @pytest.mark.skipif(sys.platform != "linux", reason="threads elsewhere")
 def test_every_core_decodes_and_no_process_is_left(tmp_path):
     done = run(tmp_path, "return lambda file: bytes(reversed(file))")
-    assert done.stdout.split() == [str(cores.granted()), "True", "0"], done.stderr
+    assert done.stdout.split() == [str(probe.granted()), "True", "0"], done.stderr
 
 
 def test_a_process_that_ends_early_is_said(tmp_path):
@@ -65,7 +65,7 @@ def test_threads_do_the_same_where_there_is_no_fork(images, monkeypatch):
 
 
 def test_there_is_at_least_one_core():
-    assert cores.granted() >= 1
+    assert probe.granted() >= 1
 
 
 def test_a_count_that_is_being_written_does_not_go_back():

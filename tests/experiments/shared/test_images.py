@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.experiments.shared import checking
+from perfkit.experiments.shared import cache
 from perfkit.experiments.shared.images import kept, look_at
 
 
@@ -114,9 +114,9 @@ def test_images_without_folders_are_one_class(run, tmp_path):
 
 def test_no_more_are_looked_at_than_asked_for(run, folder, monkeypatch):
     seen = []
-    header = checking.read_header
+    header = cache.read_header
     monkeypatch.setattr(
-        checking,
+        cache,
         "read_header",
         lambda path, side: seen.append(path) or header(path, side),
     )
@@ -133,7 +133,7 @@ def test_which_ones_are_drawn_does_not_change(run, folder, monkeypatch, tmp_path
 
 def test_a_second_look_decodes_nothing(run, folder, monkeypatch):
     first = look(run, folder)
-    monkeypatch.setattr(checking, "first_good", None)
+    monkeypatch.setattr(cache, "first_good", None)
     assert look(run, folder) == first
     assert kept(folder, count=100, side=64) == first
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from perfkit.experiments.shared import photographs
+from perfkit.experiments.shared import images
 
 
 @pytest.fixture(scope="module")
 def drawn():
-    return [photographs.jpeg(seed, seed) for seed in range(8)]
+    return [images.jpeg(seed, seed) for seed in range(8)]
 
 
 def planes(jpeg):
@@ -61,10 +61,10 @@ def test_they_differ_in_how_much_detail_they_have(drawn):
 
 
 def test_the_same_seed_draws_the_same_picture():
-    assert photographs.jpeg(3, 1) == photographs.jpeg(3, 1)
-    assert photographs.jpeg(3, 1) != photographs.jpeg(4, 1)
+    assert images.jpeg(3, 1) == images.jpeg(3, 1)
+    assert images.jpeg(3, 1) != images.jpeg(4, 1)
 
 
 def test_the_class_can_be_told_by_the_tint():
-    first, second = (planes(photographs.jpeg(5, label)) for label in (0, 5))
+    first, second = (planes(images.jpeg(5, label)) for label in (0, 5))
     assert abs(first[1].mean() - second[1].mean()) > 10

@@ -7,9 +7,6 @@ import pytest
 
 from perfkit.experiments.microbenchmarks import probes
 from perfkit.experiments.shared import probe
-from perfkit.experiments.shared import probe_convolutions as convolutions
-from perfkit.experiments.shared import probe_memory as memory
-from perfkit.experiments.shared import probe_products as products
 from perfkit.measure.tick import READY
 
 ONE_CORE = """
@@ -63,8 +60,8 @@ def test_a_process_keeps_to_one_core_with_one_thread_for_its_algebra():
 
 
 def test_flop_are_multiplications_and_additions():
-    assert products.flop(3) == 3 * 3 * (3 + 3)
-    assert convolutions.flop(2) == 2 * 56 * 56 * 64 * (3 * 3 * 64) * 2
+    assert probe.flop(3) == 3 * 3 * (3 + 3)
+    assert probe.convolution_flop(2) == 2 * 56 * 56 * 64 * (3 * 3 * 64) * 2
 
 
 def test_an_array_is_far_larger_than_the_caches(tmp_path):
@@ -72,9 +69,9 @@ def test_an_array_is_far_larger_than_the_caches(tmp_path):
         folder = tmp_path / "sys/devices/system/cpu/cpu0/cache" / name
         folder.mkdir(parents=True)
         (folder / "size").write_text(size + "\n")
-    free = memory.psutil.virtual_memory().available // 16
+    free = probe.psutil.virtual_memory().available // 16
     expected = min(4 * 98304 * 1024, free)
-    assert memory.array_bytes(tmp_path) == pytest.approx(expected, rel=0.2)
+    assert probe.array_bytes(tmp_path) == pytest.approx(expected, rel=0.2)
 
 
 @pytest.mark.skipif(probes._code() is None, reason="another kind of processor")

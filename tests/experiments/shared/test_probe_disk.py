@@ -3,7 +3,7 @@ import itertools
 import pytest
 
 from perfkit.errors import RunError
-from perfkit.experiments.shared import probe_disk as disk
+from perfkit.experiments.shared import probe
 from perfkit.machine import disk as disks
 from perfkit.measure.tick import READY, Pause, Tick
 
@@ -18,21 +18,21 @@ def folder(tmp_path):
 
 
 def test_the_largest_files_of_a_folder_are_read_whole(folder, run):
-    _, found = run(disk.made(str(folder)))
+    _, found = run(probe.made(str(folder)))
     assert [path.rpartition("/")[2] for path in found] == ["large", "small"]
 
 
 def test_no_more_is_read_than_shows_the_speed(folder, monkeypatch, run):
-    monkeypatch.setattr(disk, "_OWN", 2_000_000)
-    _, found = run(disk.made(str(folder)))
+    monkeypatch.setattr(probe, "_OWN", 2_000_000)
+    _, found = run(probe.made(str(folder)))
     assert len(found) == 1
 
 
 def test_each_pass_counts_every_byte_and_forgets_before(folder):
-    work = disk.read(str(folder))
+    work = probe.read(str(folder))
     assert next(work) is READY
     told = list(itertools.islice(work, 40))
-    ends = [n for n, item in enumerate(told) if item == Pause(disk.FORGETTING)]
+    ends = [n for n, item in enumerate(told) if item == Pause(probe.FORGETTING)]
     for start, end in itertools.pairwise(ends):
         ticks = [item.examples for item in told[start:end] if isinstance(item, Tick)]
         assert sum(ticks) == 3_005_000
@@ -40,20 +40,20 @@ def test_each_pass_counts_every_byte_and_forgets_before(folder):
 
 def test_a_folder_without_files_is_one_sentence(tmp_path, run):
     with pytest.raises(RunError, match="no file of 4 KB or more"):
-        run(disk.made(str(tmp_path)))
+        run(probe.made(str(tmp_path)))
 
 
 def test_without_a_folder_a_file_is_made_once(tmp_path, monkeypatch, run):
     monkeypatch.setenv("PERFKIT_CACHE", str(tmp_path))
-    monkeypatch.setattr(disk, "_OWN", 2 * disk._CHUNK)
-    told, (path,) = run(disk.made(""))
+    monkeypatch.setattr(probe, "_OWN", 2 * probe._CHUNK)
+    told, (path,) = run(probe.made(""))
     assert told
     with open(path, "rb") as file:
         data = file.read()
-    assert len(data) == 2 * disk._CHUNK
+    assert len(data) == 2 * probe._CHUNK
     # Random: no byte is much more frequent than the rest.
     assert max(data.count(bytes([n])) for n in range(256)) < 2 * len(data) / 256
-    assert run(disk.made("")) == ([], (path,))
+    assert run(probe.made("")) == ([], (path,))
 
 
 @pytest.mark.parametrize(("came", "forgets"), [(3_000_000, True), (2_000_000, False)])
@@ -62,9 +62,9 @@ def test_files_count_as_forgotten_when_all_that_is_read_comes_from_the_disk(
 ):
     told = itertools.count(0, came)
     monkeypatch.setattr(disks, "fetched", lambda *_: next(told))
-    assert disk.forgets([str(folder / "inner/large")]) is forgets
+    assert probe.forgets([str(folder / "inner/large")]) is forgets
 
 
 def test_where_nobody_can_say_nothing_is_claimed(folder, monkeypatch):
     monkeypatch.setattr(disks, "fetched", lambda: None)
-    assert not disk.forgets([str(folder / "inner/large")])
+    assert not probe.forgets([str(folder / "inner/large")])

@@ -3,7 +3,7 @@ import pytest
 from PIL import Image
 
 from perfkit.errors import MissingPartError
-from perfkit.experiments.shared import sources
+from perfkit.experiments.shared import images
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def cifar10(monkeypatch):
 
 
 def test_photographs_are_drawn_into_a_folder_for_each_class(run):
-    told, folder = run(sources.folder("photographs", 16))
+    told, folder = run(images.image_folder("photographs", 16))
     files = sorted(folder.rglob("*.jpg"))
     assert len(files) == 16
     assert len({path.parent for path in files}) == 10
@@ -34,19 +34,19 @@ def test_photographs_are_drawn_into_a_folder_for_each_class(run):
 
 
 def test_photographs_are_drawn_once(run):
-    run(sources.folder("photographs", 16))
-    assert run(sources.folder("photographs", 16))[0] == []
+    run(images.image_folder("photographs", 16))
+    assert run(images.image_folder("photographs", 16))[0] == []
 
 
 def test_cifar10_comes_from_keras_without_loss(run, cifar10):
-    _, folder = run(sources.folder("cifar10", 10))
+    _, folder = run(images.image_folder("cifar10", 10))
     for index, pixels in enumerate(cifar10):
         path = folder / f"class-{index % 3}" / f"{index:05d}.png"
         np.testing.assert_array_equal(np.asarray(Image.open(path)), pixels)
 
 
 def test_fewer_images_than_asked_for_are_all_there_are(run, cifar10):
-    _, folder = run(sources.folder("cifar10", 1000))
+    _, folder = run(images.image_folder("cifar10", 1000))
     assert len(list(folder.rglob("*.png"))) == 10
 
 
@@ -60,5 +60,5 @@ def test_no_network_is_said_in_a_sentence(run, monkeypatch, tmp_path):
     with pytest.raises(
         MissingPartError, match=r"\(URL fetch failure\); it needs the net"
     ):
-        run(sources.folder("cifar10", 10))
+        run(images.image_folder("cifar10", 10))
     assert not list(tmp_path.iterdir())
