@@ -263,21 +263,28 @@ class Launcher:
         return Running(self._context, cloudpickle.dumps(work), seed, limits, folder)
 
     def _warm(self) -> None:
+        try:
+            failed, why = not self._starts(), self._last_words()
+        except Exception as error:
+            # Whatever went wrong, nobody may wait for this thread for ever.
+            failed, why = True, f" ({type(error).__name__}: {error})"
+        if failed:
+            self._failure = (
+                f"The process that loads TensorFlow ended before it was ready{why}. "
+                "Try `python -c 'import tensorflow'` here."
+            )
+        self._ready.set()
+
+    def _starts(self) -> bool:
+        """Whether a process that is forked from the server comes to its end."""
         if self._context.get_start_method() == "forkserver":
             self._start_server()
         probe = self._context.Process(target=_nothing, daemon=True)  # type: ignore[attr-defined]
-        try:
+        with contextlib.suppress(OSError, EOFError):
             with _without_main():
                 probe.start()
             probe.join()
-        except (OSError, EOFError):
-            pass
-        if probe.pid is None or probe.exitcode != 0:
-            self._failure = (
-                "The process that loads TensorFlow ended before it was ready"
-                f"{self._last_words()}. Try `python -c 'import tensorflow'` here."
-            )
-        self._ready.set()
+        return probe.pid is not None and probe.exitcode == 0
 
     def _start_server(self) -> None:
         from multiprocessing import forkserver

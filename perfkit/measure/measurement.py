@@ -206,11 +206,23 @@ class Measurement:
         own = not self._own.isdisjoint((variant, baseline))
         one = self._steady_of(variant, own=own)
         other = self._steady_of(baseline, own=own)
-        pairs = [(one[r], other[r]) for r in sorted(one.keys() & other.keys())]
-        if not pairs:
+        common = sorted(one.keys() & other.keys())
+        if not common:
             return None
         shared = 0.0 if own else self._pauses_variance(variant, baseline)
-        return statistics.rounds(variant, baseline, pairs, shared=shared)
+        return statistics.rounds(
+            variant,
+            baseline,
+            [(one[r], other[r]) for r in common],
+            shared=shared,
+            one_process=all(
+                self._trial(variant, r).shares_process(self._trial(baseline, r))
+                for r in common
+            ),
+        )
+
+    def _trial(self, variant: str, number: int) -> Trial:
+        return self._completed[variant][number][0]
 
     def _pauses_variance(self, variant: str, baseline: str) -> float:
         """Of the log ratio, from what is not known of usual pauses: in all rounds."""

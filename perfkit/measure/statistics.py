@@ -205,6 +205,7 @@ class Rounds:
         within: Variance of each of them, from the turns in the round, shape (rounds,).
         turns: How many turns that rests on, shape (rounds,).
         shared: Variance of what is the same in all rounds, and no mean makes smaller.
+        one_process: Whether both took turns in one process in each of the rounds.
     """
 
     variant: str
@@ -213,6 +214,7 @@ class Rounds:
     within: _Floats
     turns: _Floats
     shared: float = 0.0
+    one_process: bool = False
 
     @property
     def freedom(self) -> int:
@@ -243,6 +245,8 @@ def rounds(
     baseline: str,
     pairs: Sequence[tuple[Steady, Steady]],
     shared: float = 0.0,
+    *,
+    one_process: bool = False,
 ) -> Rounds:
     """Take the ratio of each round.
 
@@ -251,9 +255,10 @@ def rounds(
         baseline: The one it is held against.
         pairs: Of each round: the variant's steady part and the baseline's.
         shared: Variance of what is the same in all rounds.
+        one_process: Whether both took turns in one process in each round.
     """
     logs, within, turns = np.array([_log_ratio(*pair) for pair in pairs]).T
-    return Rounds(variant, baseline, logs, within, turns, shared)
+    return Rounds(variant, baseline, logs, within, turns, shared, one_process)
 
 
 def seen(every: Sequence[Rounds]) -> list[Seen]:
@@ -303,6 +308,9 @@ def _moderated(of: Rounds, usual: Spread) -> tuple[float, float, float]:
 
     middle, expected, varied = of.summed_up(usual.turn)
     own, borrowed = of.freedom, usual.freedom
+    if not own and of.one_process:
+        # No process can differ from another: each turn shows how much they vary.
+        borrowed = max(borrowed, float(of.turns[0]) - 1 + _TURNS)
     scale, freedom = usual.scale, own + borrowed
     if own and varied > scale * special.fdtri(own, borrowed, _APART):
         scale, freedom = varied, own + _BORROWED

@@ -67,5 +67,9 @@ class Trial:
         """Whether it was run outside the rounds, and so is part of no timing."""
         return self.round == 0
 
+    def shares_process(self, other: Trial) -> bool:
+        """Whether both ran in one process: no two processes begin at one moment."""
+        return self.started_s == other.started_s and self.round == other.round
+
     # A trial is analysed once however often it is asked about.
     __hash__ = object.__hash__

@@ -11,8 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from perfkit.errors import RunError
 from perfkit.measure import worker
-from perfkit.measure.launcher import launcher
+from perfkit.measure.launcher import Launcher, launcher
 from perfkit.measure.trial import Limits
 from tests.measure import arms
 
@@ -161,7 +162,7 @@ def test_functions_of_a_notebook_cell_work(start):
 WITHOUT = Path(__file__).parents[1] / "guilty" / "without_tensorflow"
 _PARENT = """
     import os, sys, time
-    from perfkit.measure.launcher import launcher
+    from perfkit.measure.launcher import Launcher, launcher
     from perfkit.measure.trial import Limits
     from tests.measure import arms
 
@@ -231,7 +232,7 @@ def test_a_launcher_that_cannot_start_says_so():
         import sys
         from multiprocessing import spawn
         from perfkit.errors import RunError
-        from perfkit.measure.launcher import launcher
+        from perfkit.measure.launcher import Launcher, launcher
 
         spawn.set_executable("/bin/false")
         try:
@@ -262,7 +263,7 @@ def test_a_trial_that_is_killed_leaves_no_files(start):
 
 _LEAVES = """
     import os, signal, sys, tempfile
-    from perfkit.measure.launcher import launcher
+    from perfkit.measure.launcher import Launcher, launcher
     from perfkit.measure.trial import Limits
 
     def leave():
@@ -286,6 +287,13 @@ _LEAVES = """
 def test_what_a_trial_leaves_behind_goes_with_the_launcher(end, tmp_path):
     leave_files(end, tmp_path)
     assert list(tmp_path.glob("perfkit-launcher-*")) == []
+
+
+def test_whatever_keeps_it_from_starting_nobody_waits_for_ever(monkeypatch):
+    broken = Launcher()
+    monkeypatch.setattr(broken, "_start_server", lambda: 1 / 0)
+    with pytest.raises(RunError, match=r"ready \(ZeroDivisionError: division"):
+        broken.wait(60)
 
 
 def test_what_was_killed_with_its_launcher_is_removed_by_the_next(tmp_path):
@@ -312,7 +320,7 @@ def leave_files(end, folder):
 
 _LOADS = """
     import os
-    from perfkit.measure.launcher import launcher
+    from perfkit.measure.launcher import Launcher, launcher
     from perfkit.measure.trial import Limits
 
     def look():

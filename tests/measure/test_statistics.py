@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -142,3 +144,11 @@ def test_one_round_claims_more_where_the_machine_is_known():
     once = rounds([np.log(1.1)], within=1e-4)
     assert not compared(once).is_judged
     assert compared(once, known=Spread(scale=1.0, freedom=10.0)).verdict == "faster"
+
+
+def test_many_turns_in_one_process_are_surer_than_a_pair_of_processes():
+    apart = rounds([np.log(1.3)], within=1e-2, turns=9)
+    together = replace(apart, one_process=True)
+    assert compared(together).half_width < 0.8 * compared(apart).half_width
+    few = rounds([np.log(1.3)], within=1e-2, turns=1)
+    assert compared(replace(few, one_process=True)) == compared(few)

@@ -1,0 +1,59 @@
+"""Each question can be taken away: its folder goes, and nothing else misses it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import perfkit
+from perfkit.experiments import experiments
+
+HOUSE = Path(perfkit.__file__).parent
+ROOMS = {
+    kind.__module__.removeprefix("perfkit.experiments."): name
+    for name, kind in experiments().items()
+}
+EVERYTHING = """
+import importlib, json, pkgutil, sys
+import perfkit
+from perfkit.cli import main
+
+# What a child process or Jupyter runs does its work when it is imported.
+RUN = (".__main__", ".child", ".work", ".disturbing", ".loading", "_server_config")
+for found in pkgutil.walk_packages(perfkit.__path__, "perfkit."):
+    if not found.name.endswith((*RUN, ".kernels")):
+        importlib.import_module(found.name)
+print(json.dumps(list(perfkit.experiments())))
+main(["list"])
+room = perfkit.classroom(sys.argv[1])
+print(len(room._repr_html_()))
+"""
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_question_leaves_nothing_behind_that_misses_it(tmp_path, room):
+    house = tmp_path / "perfkit"
+    shutil.copytree(
+        HOUSE,
+        house,
+        copy_function=os.link,
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    place = house / "experiments" / room
+    shutil.rmtree(place) if place.is_dir() else place.with_suffix(".py").unlink()
+    ran = subprocess.run(
+        [sys.executable, "-c", EVERYTHING, str(house / "reference")],
+        env=os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert not ran.stderr
+    listed, *shown, length = ran.stdout.splitlines()
+    assert ROOMS[room] not in listed
+    assert not any(line.split()[:1] == [ROOMS[room]] for line in shown)
+    assert int(length) > 1000
