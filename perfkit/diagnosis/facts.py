@@ -358,6 +358,8 @@ def some_epochs(running: Iterator[object], looping: Looping) -> None:
     Where it has no more than this sees, its function ends here, too: no trial will
     come so far.
     """
+    if looping.calls:
+        looping.calls.end()
     if not looping.repeated:
         return
     looping.hurry, began = True, time.perf_counter()
@@ -393,8 +395,8 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
         loop=True,
         open_shapes=open_shapes(training),
         settings=training.settings,
-        eager_calls=calls.eager(looping.all) if calls else (),
-        drawn=calls.drawn(looping.all) if calls else {},
+        eager_calls=calls.eager() if calls else (),
+        drawn=calls.drawn() if calls else {},
         epochs=min(looping.begun, looping.most) if looping.repeated else 1,
         **seen,
     )

@@ -27,9 +27,15 @@ _OF_OTHERS = ("perfkit", "keras", "tensorflow")
 
 
 class LoopCalls:
-    """Hears what is called beneath the function that holds the loop."""
+    """Hears what is called beneath the function that holds the loop, until it ends.
+
+    Attributes:
+        steps: That the loop has made by then.
+    """
 
     def __init__(self) -> None:
+        self.steps = 0
+        self._over = False
         self._loop: set[CodeType] = set()
         self._eager: Counter[str] = Counter()
         self._drawn: Counter[str] = Counter()
@@ -47,29 +53,36 @@ class LoopCalls:
             _before(_iterator(), "__next__", lambda frame: self._hear(BATCHES, frame))
         self._loop |= {f.f_code for f in _from(sys._getframe(1)) if _is_own(f)}
 
-    def eager(self, steps: int) -> tuple[str, ...]:
-        """Name the functions that compute eagerly, as ``"module:function"``.
+    def step(self) -> None:
+        """Count one more step."""
+        self.steps += not self._over
 
-        Args:
-            steps: That the loop has made.
-        """
-        often = (n for n, count in self._eager.items() if count >= OFTEN * steps)
+    def end(self) -> None:
+        """Hear no more: epochs that are hurried are not what the loop does."""
+        self._over = True
+
+    def eager(self) -> tuple[str, ...]:
+        """The functions that steps call and that compute eagerly: ``"module:name"``."""
+        least = OFTEN * self.steps
+        often = (name for name, count in self._eager.items() if count >= least)
         return tuple(name for name in often if name)
 
-    def drawn(self, steps: int) -> dict[str, float]:
+    def drawn(self) -> dict[str, float]:
         """How many iterators a step makes and how many batches it draws from any."""
-        return {name: count / max(1, steps) for name, count in self._drawn.items()}
+        steps = max(1, self.steps)
+        return {name: count / steps for name, count in self._drawn.items()}
 
     def _hear_eager(self, frame: FrameType) -> None:
         import tensorflow as tf
 
-        if tf.executing_eagerly() and not tf.config.functions_run_eagerly():
+        eager = tf.executing_eagerly() and not tf.config.functions_run_eagerly()
+        if eager and not self._over:
             # What the loop computes itself no function can hold.
             self._eager[_name(self._called(frame))] += 1
 
     def _hear(self, what: str, frame: FrameType) -> None:
         own = frame.f_code in self._loop or self._called(frame) is not None
-        self._drawn[what] += own
+        self._drawn[what] += own and not self._over
 
     def _called(self, frame: FrameType) -> FrameType | None:
         """The user's function that the loop called and that led to a frame."""

@@ -139,7 +139,6 @@ class Looping:
         length: Steps of an epoch that ended by itself; None while none has.
         hurry: End the epoch after the next step, and do not end the last.
         calls: Hears what the steps call; None where nobody wants to know.
-        all: Steps made.
     """
 
     epochs: Epochs
@@ -153,7 +152,6 @@ class Looping:
     hurry: bool = False
     calls: LoopCalls | None = None
     counter: Counter | None = None
-    all: int = 0
     _made: int = 0
     _swapped: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
 
@@ -196,7 +194,8 @@ class Looping:
                 self.first = batch if self.first is None else self.first
                 yield batch
                 self._made += 1
-                self.all += 1
+                if self.calls:
+                    self.calls.step()
                 counter.step()
                 if not last and (self.hurry or step == self.epochs.trial_steps):
                     counter.end_epoch()
