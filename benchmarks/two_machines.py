@@ -25,7 +25,7 @@ from perfkit.errors import PerfkitError
 from perfkit.experiments.contention.loads import CPU, LOADS, MEMORY, at_work
 from perfkit.experiments.shared import cache
 from perfkit.machines.compare import compare
-from perfkit.machines.passport import load
+from perfkit.passports.passport import load
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

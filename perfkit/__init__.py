@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from perfkit import _verbs
 
 if TYPE_CHECKING:
-    from perfkit.charts import chart
     from perfkit.diagnosing import diagnose
     from perfkit.diagnosis.steps import steps
     from perfkit.doctor.examination import doctor
@@ -36,13 +35,14 @@ if TYPE_CHECKING:
     from perfkit.export import export
     from perfkit.findings.record import Finding, Verdict
     from perfkit.findings.store import findings
+    from perfkit.gallery import chart
     from perfkit.machine.collect import machine
     from perfkit.machines.classroom import classroom
     from perfkit.machines.compare import compare
-    from perfkit.machines.passport import recorded
     from perfkit.machines.recording import passport
     from perfkit.measure.tick import READY, Note, Pause, Tick, every
     from perfkit.panel.panel import panel
+    from perfkit.passports.passport import recorded
     from perfkit.profiling.profile import profile
     from perfkit.running import run
 
@@ -95,11 +95,11 @@ _HOME = {
     "Range": "experiments.parameters",
     "Tick": "measure.tick",
     "Verdict": "findings.record",
-    "chart": "charts",
+    "chart": "gallery",
     "classroom": "machines.classroom",
     "compare": "machines.compare",
     "diagnose": "diagnosing",
-    "doctor": "doctor.examining",
+    "doctor": "doctor.examination",
     "every": "measure.tick",
     "experiment": "experiments",
     "experiments": "experiments",
@@ -111,7 +111,7 @@ _HOME = {
     "panel": "panel.panel",
     "passport": "machines.recording",
     "profile": "profiling.profile",
-    "recorded": "machines.passport",
+    "recorded": "passports.passport",
     "run": "running",
     "steps": "diagnosis.steps",
     "variant": "experiments.base",

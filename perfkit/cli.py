@@ -150,7 +150,7 @@ def _profile(asked: Namespace) -> int:
     if asked.json not in (None, "-"):
         profiling_profile.save(made, asked.json)
     if asked.chart:
-        from perfkit.charts import chart
+        from perfkit.gallery import chart
 
         with _writing(asked.chart):
             chart(made).save(asked.chart)
@@ -183,7 +183,7 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
 def _show(asked: Namespace) -> int:
     from perfkit.documents import load
     from perfkit.findings.profile import Profile
-    from perfkit.machines.passport import Passport
+    from perfkit.passports.passport import Passport
     from perfkit.report import sayer
 
     found, console = load(asked.file), _console()
@@ -192,7 +192,7 @@ def _show(asked: Namespace) -> int:
     else:
         _report(found, console)
     if asked.chart:
-        from perfkit.charts import chart
+        from perfkit.gallery import chart
 
         if isinstance(found, Passport):
             raise BadParameterError(
@@ -205,8 +205,8 @@ def _show(asked: Namespace) -> int:
 
 
 def _passport(asked: Namespace) -> int:
-    from perfkit.machines import passport_words
     from perfkit.machines.recording import ready
+    from perfkit.passports import words as passport_words
     from perfkit.report import sayer
 
     making = ready(

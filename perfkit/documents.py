@@ -10,8 +10,8 @@ from perfkit.findings import store
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import kind_of
 from perfkit.findings.text import plain
-from perfkit.machines import passport
-from perfkit.machines.passport import Passport
+from perfkit.passports import passport
+from perfkit.passports.passport import Passport
 from perfkit.profiling import profile
 
 if TYPE_CHECKING:

@@ -341,8 +341,8 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
 def test_an_output_of_ascii_alone_shows_the_rest_as_question_marks(tmp_path):
     code = (
         "import sys; from tests.doctor import looked; from perfkit import cli;"
-        "from perfkit.doctor import examining;"
-        "examining.doctor = lambda **_: looked.examination();"
+        "from perfkit.doctor import examination;"
+        "examination.doctor = lambda **_: looked.examination();"
         "sys.exit(cli.main(['doctor']))"
     )
     run = subprocess.run(

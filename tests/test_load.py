@@ -6,7 +6,7 @@ import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError
 from perfkit.findings import store
-from perfkit.machines import passport as machines_passport
+from perfkit.passports import passport as machines_passport
 from perfkit.profiling import profile as profiling_profile
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings.made import finding

@@ -460,7 +460,7 @@ def _sections(found: Recorded) -> Iterator[Table]:
 
 
 def _figures(finding: Recorded) -> Iterator[Markup]:
-    from perfkit.charts import chart, kinds
+    from perfkit.gallery import chart, kinds
 
     for kind in kinds(finding):
         figure = chart(finding, kind)

@@ -32,15 +32,15 @@ from perfkit.fleet.outcome import (
     Outcome,
     Row,
 )
-from perfkit.machines import passport as machines_passport
-from perfkit.machines.passport_words import headline
+from perfkit.passports import passport as machines_passport
+from perfkit.passports.words import headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Sequence
 
     from perfkit.findings.record import Finding
     from perfkit.fleet.outcome import Member, News, Task
-    from perfkit.machines.passport import Passport
+    from perfkit.passports.passport import Passport
 
 
 # Beyond the budget: to connect, to start, to prepare, to come home. Of half a minute it

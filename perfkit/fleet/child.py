@@ -81,8 +81,8 @@ def _finding(task: Task, teller: Teller) -> tuple[str, bool]:
 
 
 def _passport(task: Task, teller: Teller) -> tuple[str, bool]:
-    from perfkit.machines.passport import to_json
     from perfkit.machines.recording import Making
+    from perfkit.passports.passport import to_json
 
     making = Making(task.budget, task.label, Path.cwd() / _PASSPORT)
     making.make(teller)

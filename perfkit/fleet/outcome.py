@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
 from perfkit.findings.record import Finding
-from perfkit.machines.passport import Passport
+from perfkit.passports.passport import Passport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -15,8 +15,8 @@ from perfkit.experiments import experiments
 from perfkit.findings import store
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
-from perfkit.machines.passport import load
-from perfkit.machines.passport_words import title
+from perfkit.passports.passport import load
+from perfkit.passports.words import title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from perfkit.charts.figure import Figure
     from perfkit.machine.record import Machine
-    from perfkit.machines.passport import Passport
+    from perfkit.passports.passport import Passport
 
 
 def notebooks() -> tuple[str, ...]:

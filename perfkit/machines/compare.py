@@ -16,9 +16,9 @@ from perfkit.findings.text import plain
 from perfkit.machines import comparison_words, ratios
 from perfkit.machines.comparison import Explanation, held
 from perfkit.machines.explaining import advice, explained
-from perfkit.machines.passport import Passport
 from perfkit.machines.ratios import other_software, same_job
 from perfkit.machines.sides import differences
+from perfkit.passports.passport import Passport
 
 if TYPE_CHECKING:
     from perfkit.machines.comparison import Document, Held

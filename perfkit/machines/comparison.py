@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final, Literal
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.standing import is_ladder
 from perfkit.findings.text import plain
-from perfkit.machines import levels, passport_words
-from perfkit.machines.passport import PARTS, Part, Passport
 
 # Not for type checkers alone: what is written is held against these types.
 from perfkit.machines.ratios import (  # noqa: TC001
@@ -22,6 +20,9 @@ from perfkit.machines.ratios import (  # noqa: TC001
 )
 from perfkit.measure.measurement import TWIN
 from perfkit.measure.statistics import Comparing
+from perfkit.passports import levels
+from perfkit.passports import words as passport_words
+from perfkit.passports.passport import PARTS, Part, Passport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from perfkit.charts.figure import Figure
     from perfkit.findings.record import Finding
     from perfkit.machine.record import Machine
-    from perfkit.machines.passport import RungRate, Training
+    from perfkit.passports.passport import RungRate, Training
 
     Document = Passport | Finding | Diagnosis
     Columns = Mapping[str, tuple[float | None, ...]]

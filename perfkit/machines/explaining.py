@@ -22,7 +22,6 @@ from perfkit.machines.comparison import (
     Explained,
     Predicted,
 )
-from perfkit.machines.passport import PARTS
 from perfkit.machines.predicting import (
     DECODE,
     MAP,
@@ -45,6 +44,7 @@ from perfkit.machines.ratios import (
 )
 from perfkit.machines.sides import losses
 from perfkit.measure.statistics import WORTH_KNOWING
+from perfkit.passports.passport import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

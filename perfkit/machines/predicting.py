@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perfkit.machines.comparison import Held, Work
-    from perfkit.machines.passport import Part
     from perfkit.machines.sides import Lost
+    from perfkit.passports.passport import Part
 
     Draws = NDArray[np.float64]
 

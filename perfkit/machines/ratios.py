@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from perfkit.machines.comparison import Held
-    from perfkit.machines.passport import RungRate
+    from perfkit.passports.passport import RungRate
 
 
 # Not for type checkers alone: what is written is held against these types.

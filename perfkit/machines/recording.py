@@ -22,11 +22,11 @@ from perfkit.errors import BadParameterError, PerfkitError
 from perfkit.findings import store
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
-from perfkit.machines import levels as machines_levels
-from perfkit.machines import passport as machines_passport
-from perfkit.machines.levels import Levels, Visit, together
-from perfkit.machines.passport import Passport
 from perfkit.measure.plan import Preparing, TrialStarted
+from perfkit.passports import levels as machines_levels
+from perfkit.passports import passport as machines_passport
+from perfkit.passports.levels import Levels, Visit, together
+from perfkit.passports.passport import Passport
 from perfkit.progress import Board
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from perfkit.measure.live import LiveTrial
 from perfkit.measure.tick import Note, Pause
+from perfkit.measure.trial import ONE_PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,6 +144,7 @@ class OneProcess:
 
     def _trial(self, name: str, live: LiveTrial) -> Trial:
         trial = live.record()
+        trial = replace(trial, notes=trial.notes | {ONE_PROCESS: True})
         if not trial.ticks:
             return trial
         ready_ns = self._made[1] + round(trial.ticks[0][0] * 1e9)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+# The note of a trial that took turns with the others of its round in one process.
+ONE_PROCESS = "one process"
 Outcome = Literal["completed", "out-of-memory", "crashed", "timed-out", "stopped"]
 
 
@@ -68,8 +70,9 @@ class Trial:
         return self.round == 0
 
     def shares_process(self, other: Trial) -> bool:
-        """Whether both ran in one process: no two processes begin at one moment."""
-        return self.started_s == other.started_s and self.round == other.round
+        """Whether both took turns in one process."""
+        one = ONE_PROCESS in self.notes and ONE_PROCESS in other.notes
+        return one and self.round == other.round
 
     # A trial is analysed once however often it is asked about.
     __hash__ = object.__hash__

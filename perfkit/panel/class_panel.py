@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from perfkit.machines.classroom import Classroom
-    from perfkit.machines.passport import Passport
+    from perfkit.passports.passport import Passport
 
 
 _LABEL = {"description_width": "8em"}

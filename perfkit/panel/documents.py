@@ -18,9 +18,9 @@ from perfkit import units
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.text import plain
-from perfkit.machines import passport as machines_passport
 from perfkit.machines.compare import parsed
-from perfkit.machines.passport import FOLDER, PASSPORT, Passport, recorded
+from perfkit.passports import passport as machines_passport
+from perfkit.passports.passport import FOLDER, PASSPORT, Passport, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -12,19 +12,19 @@ import ipywidgets as widgets
 
 from perfkit.errors import RunError
 from perfkit.findings.text import with_code
-from perfkit.machines import passport as machines_passport
-from perfkit.machines import passport_words
-from perfkit.machines.passport import to_json
 from perfkit.machines.recording import ready
 from perfkit.measure.launcher import launcher
 from perfkit.panel.controls import budget_control
 from perfkit.panel.view import Status, answer_at_once, button
 from perfkit.panel.working import Measuring
+from perfkit.passports import passport as machines_passport
+from perfkit.passports import words as passport_words
+from perfkit.passports.passport import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfkit.machines.passport import Passport
+    from perfkit.passports.passport import Passport
 
 
 _BOX = "`host and user name`"

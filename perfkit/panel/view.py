@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def charts(finding: Recorded) -> str:
     """The final charts: the first in sight, what explains it folded away below."""
-    from perfkit.charts import chart, kinds
+    from perfkit.gallery import chart, kinds
 
     first, *others = kinds(finding).items()
     folded = (
@@ -42,7 +42,7 @@ def twin(
 ) -> str:
     """What stands for a panel without a kernel: its finding, or its settings."""
     if finding is not None:
-        from perfkit.charts import chart
+        from perfkit.gallery import chart
 
         return f"{finding._repr_html_()}{chart(finding).in_page()}"
     rows = "".join(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from perfkit import charts
+from perfkit import gallery
 from perfkit.export import export
 from tests.browser.conftest import REPOSITORY, picture, watch
 from tests.export import hostile
@@ -29,7 +29,8 @@ def run_notebook():
     """A notebook with one of everything that a run leaves behind."""
     kinds = ("rates", "ratios", "waits", "timeline")
     shown = [
-        code(k, result(charts.chart(FOUND, k)), count=n) for n, k in enumerate(kinds, 1)
+        code(k, result(gallery.chart(FOUND, k)), count=n)
+        for n, k in enumerate(kinds, 1)
     ]
     twin = widget("VBox") | {"html": FOUND._repr_html_()}
     return book(

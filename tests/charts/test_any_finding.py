@@ -7,14 +7,14 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from perfkit import charts
+from perfkit import gallery
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.experiments import charts_of, experiments
 from perfkit.findings.reading import parsed
 from tests.findings.made import failed, finding, samples, trial
 from tests.findings.spoiled import spoiled
 
-EVERY = [("data-pipeline", kind) for kind in charts.COMMON]
+EVERY = [("data-pipeline", kind) for kind in gallery.COMMON]
 OWN = [(name, kind) for name in experiments() for kind in charts_of(name)]
 ATTACK = '"><script>alert(1)</script>&\x1b\x00\u202e]]>-->$\\frac$'
 
@@ -65,7 +65,7 @@ def check(figure):
     ],
 )
 def test_every_chart_of_every_kind_of_run_is_a_picture(experiment, kind, made):
-    figure = check(charts.chart(replace(made, experiment=experiment), kind))
+    figure = check(gallery.chart(replace(made, experiment=experiment), kind))
     assert len(figure.svg) < 90_000
 
 
@@ -77,10 +77,10 @@ def test_every_finding_that_can_be_read_can_be_drawn(experiment, kind, data):
         found = parsed(data, "x")
     except BadFileError:
         assume(False)
-    check(charts.chart(replace(found, experiment=experiment), kind))
+    check(gallery.chart(replace(found, experiment=experiment), kind))
 
 
-@pytest.mark.parametrize("kind", charts.COMMON)
+@pytest.mark.parametrize("kind", gallery.COMMON)
 def test_nothing_from_a_file_becomes_markup(kind):
     notes = {"plan": {"stages": [{"name": ATTACK, "share": 1.0}], "missing": ATTACK}}
     made = finding(
@@ -93,7 +93,7 @@ def test_nothing_from_a_file_becomes_markup(kind):
             trial(ATTACK, 20.0, 4, notes=notes),
         ),
     )
-    figure = check(charts.chart(made, kind))
+    figure = check(gallery.chart(made, kind))
     assert "<script" not in figure.svg
     assert "\x1b" not in figure.svg + figure.alt
 
@@ -101,22 +101,22 @@ def test_nothing_from_a_file_becomes_markup(kind):
 @pytest.mark.parametrize("note", [None, 7, [], {}, {"stages": 7}, {"stages": [7, {}]}])
 def test_a_note_that_is_no_plan_is_a_picture_that_says_so(note):
     made = finding(extra=(trial("naive", 1000, 4, notes={"plan": note}),))
-    assert "No variant left a plan" in charts.plan(made, "naive").alt
+    assert "No variant left a plan" in gallery.plan(made, "naive").alt
 
 
 def test_a_missing_plan_says_why():
     note = {"missing": "AUTOTUNE is off here."}
     made = finding(extra=(trial("naive", 1000, 4, notes={"plan": note}),))
-    assert charts.plan(made, "naive").alt.endswith("AUTOTUNE is off here.")
+    assert gallery.plan(made, "naive").alt.endswith("AUTOTUNE is off here.")
 
 
 def test_what_cannot_be_drawn_is_a_sentence():
     with pytest.raises(BadParameterError, match="no chart of this; there are rates, "):
-        charts.chart(finding(), "pie")
+        gallery.chart(finding(), "pie")
     with pytest.raises(BadParameterError, match="'best' is no variant"):
-        charts.plan(finding(), "best")
+        gallery.plan(finding(), "best")
 
 
 def test_a_failed_trial_in_a_timed_variant_is_drawn():
     crash = replace(failed("naive", "crashed", "x", 4), started_s=5.0, wall_s=1.0)
-    assert "1 of 4 crashed" in charts.rates(finding(extra=(crash,))).alt
+    assert "1 of 4 crashed" in gallery.rates(finding(extra=(crash,))).alt

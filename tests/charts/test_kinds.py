@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from perfkit import charts
+from perfkit import gallery
 from perfkit.charts.rates import guess
 from perfkit.charts.timeline import steps
 from perfkit.findings.record import Verdict
@@ -52,16 +52,16 @@ def test_a_trial_with_pauses_stands_where_those_put_it():
         replace(t, pauses={"epoch end": (0.1,)}, recurring={"epoch end": (100, 0)})
         for t in made.trials
     )
-    figure = charts.rates(replace(made, trials=paused))
+    figure = gallery.rates(replace(made, trials=paused))
     assert any("with the pauses that it met itself" in text for text in words(figure))
     # A millisecond more each: the fastest is slower than the slowest was without.
-    before = [x for x, _ in marks(charts.rates(made), "fill-opacity:0.55")]
+    before = [x for x, _ in marks(gallery.rates(made), "fill-opacity:0.55")]
     after = [x for x, _ in marks(figure, "fill-opacity:0.55")]
     assert max(after) < min(before)
 
 
 def test_rates_stand_where_the_axis_says():
-    figure = charts.rates(finding())
+    figure = gallery.rates(finding())
     at = {text: x for text, x, _ in texts(figure)}
     pixels = (at["1,500"] - at["500"]) / 1000
     rates = {t.variant: t.rate for t in finding().timings}
@@ -72,7 +72,7 @@ def test_rates_stand_where_the_axis_says():
 
 
 def test_rates_name_every_variant_with_its_number_and_place():
-    figure = charts.rates(finding(guess="parallel"))
+    figure = gallery.rates(finding(guess="parallel"))
     said = words(figure)
     for text in ("prefetched", "parallel", "naive", "the fastest", "baseline"):
         assert text in said
@@ -82,35 +82,35 @@ def test_rates_name_every_variant_with_its_number_and_place():
 
 
 def test_each_trial_is_a_dot():
-    figure = charts.rates(finding(rounds=4))
+    figure = gallery.rates(finding(rounds=4))
     dots = marks(figure, "fill-opacity:0.55")
     assert len(dots) == 4 * 3
 
 
 def test_ties_are_told_in_words_and_by_shape():
     rates = {"naive": 1000, "parallel": 1500, "prefetched": 1500.1}
-    figure = charts.rates(finding(rates, verdict=UNDECIDED))
+    figure = gallery.rates(finding(rates, verdict=UNDECIDED))
     assert words(figure).count("among the fastest") == 2
     assert "the fastest" not in words(figure)
     assert "hollow: not shown to be slower" in " ".join(words(figure))
 
 
 def test_the_noise_floor_is_a_band_with_its_size():
-    assert "± 4.0 %" in " ".join(words(charts.rates(finding(noise_floor=1.04))))
-    without = charts.rates(finding(noise_floor=None))
+    assert "± 4.0 %" in " ".join(words(gallery.rates(finding(noise_floor=1.04))))
+    without = gallery.rates(finding(noise_floor=None))
     assert "noise floor" not in " ".join(words(without))
 
 
 def test_rates_far_apart_are_on_a_logarithmic_axis():
     far = finding({"naive": 100.0, "fast": 5000.0})
-    assert "examples per second (logarithmic)" in words(charts.rates(far))
-    at = {text: x for text, x, _ in texts(charts.rates(far))}
+    assert "examples per second (logarithmic)" in words(gallery.rates(far))
+    at = {text: x for text, x, _ in texts(gallery.rates(far))}
     assert at["1,000"] - at["200"] == pytest.approx(at["500"] - at["100"], abs=0.3)
 
 
 def test_what_went_wrong_is_in_the_chart():
     said = words(
-        charts.rates(
+        gallery.rates(
             finding(
                 extra=(
                     failed("cached", "out-of-memory", "ran out of memory: 3 GB"),
@@ -128,13 +128,13 @@ def test_what_went_wrong_is_in_the_chart():
 
 def test_where_nothing_could_be_timed_each_variant_says_why():
     made = finding({}, rounds=0, extra=(failed("xla", "crashed", "raised ValueError"),))
-    said = words(charts.rates(made))
+    said = words(gallery.rates(made))
     assert {"xla", "crashed: raised ValueError"} <= set(said)
     assert "examples per second" not in said
 
 
 def test_the_twin_is_the_band_and_no_variant():
-    assert TWIN not in words(charts.rates(finding()))
+    assert TWIN not in words(gallery.rates(finding()))
 
 
 # Ratios.
@@ -142,7 +142,7 @@ def test_the_twin_is_the_band_and_no_variant():
 
 def test_ratios_stand_where_the_axis_says():
     made = finding({"naive": 100.0, "half": 50.0, "double": 200.0})
-    figure = charts.ratios(made)
+    figure = gallery.ratios(made)
     at = {text: x for text, x, _ in texts(figure)}
     assert at["1" + X] - at["0.5" + X] == pytest.approx(
         at["2" + X] - at["1" + X], abs=0.3
@@ -151,7 +151,7 @@ def test_ratios_stand_where_the_axis_says():
 
 def test_ratios_say_their_verdict_in_words():
     made = finding({"naive": 1000.0, "half": 500.0, "same": 1001.0, "double": 2000.0})
-    said = words(charts.ratios(made))
+    said = words(gallery.ratios(made))
     assert {"faster", "slower", "no difference shown"} <= set(said)
     ratio = made.comparisons[0]
     assert any(text.startswith(f"{ratio.ratio:.2f}{X} (") for text in said)
@@ -208,7 +208,7 @@ def test_a_slow_stretch_lies_below_the_middle_of_its_lane():
 
 
 def test_the_timeline_has_a_lane_for_the_twin_and_the_load_below():
-    figure = charts.timeline(finding())
+    figure = gallery.timeline(finding())
     said = words(figure)
     assert TWIN in said
     assert "seconds since the start of the run" in said
@@ -224,7 +224,7 @@ def test_a_gpus_use_and_its_throttling_are_shown():
         "gpu0_throttle": tuple(0x41 if 20 < n < 40 else 0x1 for n in range(count)),
     }
     machine = replace(finding().machine, gpus=(Gpu(name="NVIDIA A4000"),))
-    figure = charts.timeline(finding(samples=load, machine=machine))
+    figure = gallery.timeline(finding(samples=load, machine=machine))
     assert "GPU 0 busy (dashed)" in words(figure)
     assert "▼ GPU slowed" in words(figure)
     assert "GPU 0 was slowed: too hot, slowed by the hardware" in figure.alt
@@ -232,12 +232,12 @@ def test_a_gpus_use_and_its_throttling_are_shown():
 
 def test_many_gpus_are_one_line():
     load = {"t": (0.0, 1.0)} | {f"gpu{n}_busy": (n / 8, None) for n in range(8)}
-    said = words(charts.timeline(finding(samples=load)))
+    said = words(gallery.timeline(finding(samples=load)))
     assert "8 GPUs busy, mean (dashed)" in said
 
 
 def test_without_samples_the_lanes_are_all():
-    said = words(charts.timeline(finding(samples={})))
+    said = words(gallery.timeline(finding(samples={})))
     assert "cores busy" not in said
     assert "seconds since the start of the run" in said
 
@@ -247,7 +247,7 @@ def test_without_samples_the_lanes_are_all():
 
 def test_the_share_of_waiting_is_that_of_the_ticks():
     made = finding({"naive": 1000.0})
-    assert "naive: waiting for input 40 %" in charts.waits(made).alt
+    assert "naive: waiting for input 40 %" in gallery.waits(made).alt
     first_only = replace(
         made.trials[0], variant="late", parts={"input": (9.0,) + (0.0,) * 39}
     )
@@ -255,14 +255,14 @@ def test_the_share_of_waiting_is_that_of_the_ticks():
     late = replace(
         made, timings=(replace(made.timings[0], variant="late"),), trials=(first_only,)
     )
-    assert "late: waiting for input 0 %" in charts.waits(late).alt
+    assert "late: waiting for input 0 %" in gallery.waits(late).alt
 
 
 def test_no_parts_are_said_to_be_missing():
     bare = finding(
         rounds=0, rates={"naive": 1.0}, extra=(replace(trial("naive", 10.0), parts={}),)
     )
-    assert "No variant reported where its time goes." in charts.waits(bare).alt
+    assert "No variant reported where its time goes." in gallery.waits(bare).alt
 
 
 # The plan.
@@ -289,7 +289,7 @@ PLAN = {
 
 def test_a_plan_shows_each_stage_with_its_work_and_settings():
     made = finding(extra=(trial("parallel", 1300.0, 4, notes={"plan": PLAN}),))
-    for figure in (charts.plan(made), charts.plan(made, "parallel")):
+    for figure in (gallery.plan(made), gallery.plan(made, "parallel")):
         said = words(figure)
         assert "parallel: what TensorFlow runs" in said
         assert "2.0 %, 900 ns each" in said
@@ -322,9 +322,9 @@ def test_a_guess_is_a_variant_or_a_ratio_or_words(text, variant, ratio):
 
 def test_a_guessed_ratio_is_a_line_and_words_are_in_the_caption():
     assert "dotted line: your guess" in " ".join(
-        words(charts.rates(finding(guess="2x")))
+        words(gallery.rates(finding(guess="2x")))
     )
-    said = " ".join(words(charts.rates(finding(guess="none of them"))))
+    said = " ".join(words(gallery.rates(finding(guess="none of them"))))
     assert "your guess: none of them" in said
 
 
@@ -333,7 +333,7 @@ def test_no_more_cores_are_busy_than_there_are():
     count = len(made.samples["t"])
     many = made.samples | {"cpu_trial": (3.9,) * count, "cpu_other": (1.5,) * count}
     two = replace(made.machine, cores=2, cores_granted=2.0)
-    figure = charts.chart(replace(made, machine=two, samples=many), "timeline")
+    figure = gallery.chart(replace(made, machine=two, samples=many), "timeline")
     assert (
         "The training kept 2 cores busy" in figure.alt or "kept 2 cores" in figure.alt
     )

@@ -8,7 +8,7 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure as Drawing
 
-from perfkit import charts
+from perfkit import gallery
 from perfkit.charts import canvas
 from tests.findings.made import finding
 
@@ -34,7 +34,7 @@ def test_marks_stand_out_from_light_and_dark_pages(name, page):
 
 
 def test_text_is_the_ink_of_the_page_and_readable_without_one():
-    svg = charts.rates(finding()).svg
+    svg = gallery.rates(finding()).svg
     for text in re.findall(r"<text [^>]*>", svg):
         assert "fill:currentColor" in text or "fill:#" in text
     ours = re.findall(r":root\{color:(#\w+);background:(#\w+)\}", svg)
@@ -45,7 +45,7 @@ def test_text_is_the_ink_of_the_page_and_readable_without_one():
 
 
 def test_the_style_is_of_no_page_that_the_picture_is_in():
-    svg = charts.rates(finding()).svg
+    svg = gallery.rates(finding()).svg
     assert svg.count("<style>") == 1
     selectors = re.findall(r"([^{}>]+)\{color", svg)
     assert selectors
@@ -53,7 +53,7 @@ def test_the_style_is_of_no_page_that_the_picture_is_in():
 
 
 def test_a_picture_names_no_font_and_nothing_outside():
-    svg = charts.timeline(finding()).svg
+    svg = gallery.timeline(finding()).svg
     assert set(re.findall(r"font-family:([^;\"]*)", svg)) == {"system-ui, sans-serif"}
     assert re.findall(r"https?://[^\"' ]*", svg) == ["http://www.w3.org/2000/svg"]
     for word in (
@@ -69,12 +69,12 @@ def test_a_picture_names_no_font_and_nothing_outside():
 
 
 def test_the_same_finding_makes_the_same_picture():
-    assert charts.timeline(finding()) == charts.timeline(finding())
+    assert gallery.timeline(finding()) == gallery.timeline(finding())
 
 
 def test_ids_of_two_pictures_in_a_page_do_not_meet():
     ids = [
-        set(re.findall(r' id="([^"]+)"', charts.chart(finding(), kind).svg))
+        set(re.findall(r' id="([^"]+)"', gallery.chart(finding(), kind).svg))
         for kind in ("rates", "timeline", "waits")
     ]
     assert all(ids)
@@ -83,7 +83,7 @@ def test_ids_of_two_pictures_in_a_page_do_not_meet():
 
 
 def test_a_picture_that_is_twice_in_a_page_refers_to_itself():
-    figure = charts.timeline(finding())
+    figure = gallery.timeline(finding())
     twice = figure.in_page(), figure._repr_mimebundle_()["text/html"]
     ids = [set(re.findall(r' id="([^"]+)"', svg)) for svg in twice]
     assert ids[0]
@@ -92,7 +92,7 @@ def test_a_picture_that_is_twice_in_a_page_refers_to_itself():
 
 
 def test_every_reference_has_its_target():
-    svg = charts.timeline(finding()).svg
+    svg = gallery.timeline(finding()).svg
     used = set(re.findall(r"url\(#([^)]+)\)", svg)) | set(
         re.findall(r'href="#([^"]+)', svg)
     )
@@ -100,7 +100,7 @@ def test_every_reference_has_its_target():
 
 
 def test_coordinates_are_short():
-    svg = charts.rates(finding()).svg
+    svg = gallery.rates(finding()).svg
     numbers = re.findall(
         r"\d+\.(\d+)", " ".join(re.findall(r' (?:d|x|y)="([^"]*)"', svg))
     )
@@ -115,7 +115,7 @@ def test_drawing_leaves_the_users_own_plots_alone():
     for _ in range(4):
         threads.append(
             threading.Thread(
-                target=lambda: pictures.append(charts.rates(finding()).svg)
+                target=lambda: pictures.append(gallery.rates(finding()).svg)
             )
         )
         threads[-1].start()
@@ -129,7 +129,7 @@ def test_drawing_leaves_the_users_own_plots_alone():
 
 
 def test_a_notebook_gets_the_picture_within_its_page_and_in_words():
-    figure = charts.rates(finding())
+    figure = gallery.rates(finding())
     bundle = figure._repr_mimebundle_()
     assert bundle["text/html"].startswith('<div class="perfkit-scroll" tabindex="0"')
     assert bundle["text/html"].count("<svg ") == 1
@@ -138,13 +138,13 @@ def test_a_notebook_gets_the_picture_within_its_page_and_in_words():
 
 
 def test_a_picture_can_be_kept(tmp_path):
-    figure = charts.rates(finding({"größer ½": 10.0, "naive": 9.0}))
+    figure = gallery.rates(finding({"größer ½": 10.0, "naive": 9.0}))
     path = figure.save(tmp_path / "rates.svg")
     assert path.read_text(encoding="utf-8") == figure.svg
 
 
 def test_names_in_any_script_are_drawn_without_a_warning(recwarn):
-    charts.rates(finding({"漢字": 10.0, "naive": 9.0}))
+    gallery.rates(finding({"漢字": 10.0, "naive": 9.0}))
     assert [str(w.message) for w in recwarn if "Glyph" in str(w.message)] == []
 
 

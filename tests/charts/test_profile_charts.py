@@ -1,8 +1,8 @@
 import pytest
 
-from perfkit.charts import chart, kinds
 from perfkit.errors import BadParameterError
 from perfkit.findings.profile import ProfiledStep
+from perfkit.gallery import chart, kinds
 from tests.charts.test_any_finding import ATTACK, check
 from tests.profiling.profiled import DENSE, MAP, profile
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfkit import charts
+from perfkit import gallery
 from tests.findings.made import finding
 
 RATES = {"naive": 1000.0, "fast": 4000.0, "peak": 20_000.0, "memory": 5000.0}
@@ -27,7 +27,7 @@ NOTE = {
 
 
 def drawn(note=NOTE, **more):
-    return charts.chart(finding(RATES, notes={"roofline": note}, **more), "roofline")
+    return gallery.chart(finding(RATES, notes={"roofline": note}, **more), "roofline")
 
 
 def texts(figure):
@@ -87,7 +87,7 @@ def test_names_beside_the_axes_keep_apart():
         many, against="variant 0", notes={"roofline": {**NOTE, "work": work}}
     )
     levels = sorted(
-        y for text, _, y in texts(charts.roofline(made)) if text.startswith("variant")
+        y for text, _, y in texts(gallery.roofline(made)) if text.startswith("variant")
     )
     gaps = [below - above for above, below in itertools.pairwise(levels)]
     assert len(levels) == 12
@@ -96,10 +96,10 @@ def test_names_beside_the_axes_keep_apart():
 
 def test_it_is_offered_only_where_both_roofs_were_measured():
     whole = finding(RATES, notes={"roofline": NOTE})
-    assert "roofline" in charts.kinds(whole)
+    assert "roofline" in gallery.kinds(whole)
     without = {name: rate for name, rate in RATES.items() if name != "memory"}
-    assert "roofline" not in charts.kinds(finding(without, notes={"roofline": NOTE}))
-    assert "roofline" not in charts.kinds(finding())
+    assert "roofline" not in gallery.kinds(finding(without, notes={"roofline": NOTE}))
+    assert "roofline" not in gallery.kinds(finding())
 
 
 def test_where_there_is_nothing_to_draw_it_says_so():
@@ -138,7 +138,7 @@ def test_names_from_a_file_become_no_markup(attack):
     work = NOTE["work"] | {attack: {"flops": 1e6, "bytes": 1e6}}
     rates = RATES | {attack: 3000.0}
     made = finding(rates, notes={"roofline": {**NOTE, "work": work}})
-    assert "<script" not in charts.roofline(made).svg
+    assert "<script" not in gallery.roofline(made).svg
 
 
 def test_the_picture_says_that_some_algorithms_need_less_than_is_counted():

@@ -1,7 +1,7 @@
 from xml.etree import ElementTree
 
-from perfkit.charts import rates
 from perfkit.charts.canvas import stamped
+from perfkit.gallery import rates
 from tests.findings.made import finding
 
 

@@ -1,8 +1,8 @@
 import pytest
 
-from perfkit.charts import chart, kinds
 from perfkit.errors import BadParameterError
 from perfkit.findings.diagnosis import Part
+from perfkit.gallery import chart, kinds
 from tests.charts.test_any_finding import ATTACK, check
 from tests.diagnosis.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis, gain
 

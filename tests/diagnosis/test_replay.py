@@ -4,12 +4,12 @@ import pytest
 
 import perfkit
 from perfkit import cli
-from perfkit.charts import chart, kinds
 from perfkit.diagnosing import open_diagnosis
 from perfkit.diagnosis.hints.source import digest
 from perfkit.errors import MissingPartError
 from perfkit.export import export
 from perfkit.findings import store
+from perfkit.gallery import chart, kinds
 from perfkit.panel import working
 from tests.diagnosis.diagnosed import diagnosis
 from tests.hostile.shown import in_terminal

@@ -9,10 +9,10 @@ import pytest
 
 import perfkit
 from benchmarks.record import NOTEBOOKS, asked, code_of, name_of, questions
-from perfkit.charts import chart, kinds
 from perfkit.experiments.replay import BROUGHT
 from perfkit.export import export
 from perfkit.findings import store
+from perfkit.gallery import chart, kinds
 
 ASKED = questions()
 CHART = re.compile(r"perfkit\.chart\(\w+, \"([a-z ]+)\"\)")

@@ -4,12 +4,12 @@ from dataclasses import replace
 import pytest
 
 import perfkit
-from perfkit.charts import chart, kinds
 from perfkit.errors import BadFileError, MissingPartError
 from perfkit.experiments import replay as experiments_replay
 from perfkit.experiments.replay import Replay, recording
 from perfkit.export import export
 from perfkit.findings import store
+from perfkit.gallery import chart, kinds
 from perfkit.measure import plan
 from perfkit.measure.measurement import TWIN
 from tests.experiments.toy import Loops

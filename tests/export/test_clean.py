@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfkit import charts
+from perfkit import gallery
 from perfkit.export.clean import Outline, clean, shows_something
 from perfkit.export.pictures import Picture
 from tests.export.pages import Page, problems
@@ -94,7 +94,7 @@ def test_a_table_in_a_table_has_one_box():
 
 @pytest.mark.parametrize("kind", ["rates", "ratios", "timeline", "waits"])
 def test_a_chart_keeps_all_that_is_drawn(kind):
-    figure = charts.chart(finding(), kind)
+    figure = gallery.chart(finding(), kind)
     before, after = Page(figure.svg), Page(clean(figure.svg))
     drawn = ("path", "use", "rect", "text", "clippath", "pattern")
     for tag in drawn:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from perfkit import charts
+from perfkit import gallery
 from perfkit.export import export
 from perfkit.findings import store
 from tests.export.books import PNG, book, code, error, printed, result, widget, write
@@ -140,7 +140,7 @@ def test_two_runs_on_one_machine_are_one_line(page, tmp_path):
 
 
 def test_a_chart_stands_in_the_page_with_its_words(page):
-    figure = charts.chart(finding())
+    figure = gallery.chart(finding())
     shown = page("# T", code("chart", result(figure)))
     (svg,) = shown.all("svg")
     assert (svg["role"], svg["aria-label"]) == ("img", figure.alt)
@@ -209,7 +209,7 @@ def test_a_run_of_several_charts_stays_small(page):
     found = [finding(), finding(rounds=6)]
     kinds = ("rates", "ratios", "waits", "timeline")
     cells = [
-        code("chart", result(charts.chart(f, kind))) for f in found for kind in kinds
+        code("chart", result(gallery.chart(f, kind))) for f in found for kind in kinds
     ]
     cards = [code("finding", result(f)) for f in found]
     shown = page("# T", *cells, *cards)

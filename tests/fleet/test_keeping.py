@@ -5,7 +5,7 @@ import pytest
 
 from perfkit.findings.store import to_json
 from perfkit.fleet.asking import Keeper
-from perfkit.machines.passport import to_json as passport_to_json
+from perfkit.passports.passport import to_json as passport_to_json
 from tests.findings import made
 from tests.fleet.scripted import TASK, member, sent
 from tests.machines.pairs import passport

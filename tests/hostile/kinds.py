@@ -5,8 +5,8 @@ from functools import cache
 
 from perfkit.findings import reading
 from perfkit.findings.store import to_json
-from perfkit.machines import passport as machines_passport
-from perfkit.machines.passport import to_json as passport_to_json
+from perfkit.passports import passport as machines_passport
+from perfkit.passports.passport import to_json as passport_to_json
 from perfkit.profiling import profile as profiling_profile
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings import ladders, spoiled

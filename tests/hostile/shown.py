@@ -7,13 +7,13 @@ from xml.etree import ElementTree
 from rich.console import Console
 
 from perfkit import report
-from perfkit.charts import chart, kinds
 from perfkit.export.notebook import findings_page
 from perfkit.findings import reading
 from perfkit.findings.reading import parsed
-from perfkit.machines import passport as machines_passport
-from perfkit.machines.passport_words import preview
+from perfkit.gallery import chart, kinds
 from perfkit.panel import view
+from perfkit.passports import passport as machines_passport
+from perfkit.passports.words import preview
 from perfkit.profiling import profile as profiling_profile
 from tests.export.pages import Page, problems
 

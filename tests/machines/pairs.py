@@ -8,7 +8,7 @@ import random
 from dataclasses import replace
 
 from perfkit.machine.record import Busy, Load, Machine, Processor, Software
-from perfkit.machines.passport import PARTS, Part, Passport, RungRate, Training
+from perfkit.passports.passport import PARTS, Part, Passport, RungRate, Training
 
 # Unit, rate, group.
 RUNGS = {

@@ -1,7 +1,7 @@
 """Passports made by hand: machines that differ by a factor that is known."""
 
 from perfkit.machine.checks.asking import Check
-from perfkit.machines.passport import PARTS, Part, Passport, RungRate, Training
+from perfkit.passports.passport import PARTS, Part, Passport, RungRate, Training
 from tests.findings.ladders import RUNGS
 from tests.findings.made import MACHINE
 

@@ -7,7 +7,7 @@ from perfkit.experiments import experiment
 from perfkit.experiments.reference_trainings.verdict import trainings_of
 from perfkit.experiments.shared.reference_jobs import REFERENCES
 from perfkit.findings.standing import measurement
-from perfkit.machines.levels import Levels, together
+from perfkit.passports.levels import Levels, together
 from tests.experiments.references import ALONE, CALL, FED
 from tests.findings import made
 from tests.machines import pairs

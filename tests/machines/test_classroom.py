@@ -6,11 +6,10 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.experiments import experiments
 from perfkit.machine.checks.asking import Check
 from perfkit.machine.record import Software, Start
-from perfkit.machines.classroom import NOTEBOOKS, held_back, unable
-from perfkit.machines.passport import save
+from perfkit.machines.classroom import held_back, notebooks, unable
+from perfkit.passports.passport import save
 from tests.export.pages import Page, problems
 from tests.findings.made import MACHINE
 from tests.hostile.broken import broken
@@ -126,7 +125,7 @@ def test_who_cannot_run_what_is_said_with_the_reason(machine, why, tmp_path):
     one = passport("old", machine=machine)
     found = unable(one)
     assert set(found.values()) == {why}
-    assert found.keys() == NOTEBOOKS.keys() - {"01_gpu_verification"}
+    assert found.keys() == set(notebooks()) - {"01_gpu_verification"}
     save(one, tmp_path / "x.json")
     page = Page(_page(perfkit.classroom(tmp_path))).text
     assert "Who cannot run which notebook" in page
@@ -135,10 +134,6 @@ def test_who_cannot_run_what_is_said_with_the_reason(machine, why, tmp_path):
 
 def test_a_machine_with_tensorflow_runs_every_notebook():
     assert unable(passport()) == {}
-
-
-def test_every_notebook_asks_a_question_that_there_is():
-    assert set(NOTEBOOKS.values()) <= experiments().keys()
 
 
 def test_what_fails_is_said_with_its_remedy():

@@ -5,8 +5,8 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.machines import passport
 from perfkit.machines.comparison_page import page
+from perfkit.passports import passport
 from tests.export.pages import problems
 from tests.findings.made import finding
 from tests.hostile import shown
@@ -137,7 +137,7 @@ def test_a_passport_full_of_attacks_does_no_harm(start):
     texts = [text[:200] for text in ATTACKS.values()]
     sound = passport.to_json(pairs.one_core()).encode()
     data = attacked(sound, *texts[start:], *texts[:start])
-    odd = shown.passports.parsed(data, "x.json")
+    odd = shown.machines_passport.parsed(data, "x.json")
     show(perfkit.compare(odd, odd))
     show(perfkit.compare(pairs.passport(), odd))
 

@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.machines import levels
+from perfkit.passports import levels
 from tests.findings import ladders, made
 
 

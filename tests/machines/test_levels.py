@@ -3,8 +3,8 @@ import random
 
 import pytest
 
-from perfkit.machines.levels import BETWEEN_RUNS, Levels
 from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.passports.levels import BETWEEN_RUNS, Levels
 from tests.findings import made
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from perfkit.errors import BadFileError, PerfkitError
-from perfkit.machines import passport as machines_passport
-from perfkit.machines.passport import PARTS, Part, RungRate, Training
+from perfkit.passports import passport as machines_passport
+from perfkit.passports.passport import PARTS, Part, RungRate, Training
 from tests.machines.passports import passport, training
 
 

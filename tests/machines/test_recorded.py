@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 import perfkit
-from perfkit.machines.passport import FOLDER, PASSPORT
+from perfkit.passports.passport import FOLDER, PASSPORT
 
 FILES = sorted(path for path in FOLDER.glob("*/*.json"))
 

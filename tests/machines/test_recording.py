@@ -11,9 +11,10 @@ import perfkit
 from perfkit import cli
 from perfkit.displays import Display
 from perfkit.errors import BadParameterError, MissingPartError, RunError
-from perfkit.machines import passport, recording
+from perfkit.machines import recording
 from perfkit.machines.recording import LADDER, TRAININGS, Making, ready
 from perfkit.measure import plan
+from perfkit.passports import passport
 from tests.experiments import references
 from tests.findings import ladders, made
 from tests.findings.made import MACHINE

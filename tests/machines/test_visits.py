@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.machines.levels import together
+from perfkit.passports.levels import together
 from tests.findings import ladders, made
 
 

@@ -2,8 +2,8 @@ import re
 from dataclasses import replace
 
 from perfkit.machine.record import Busy, Load
-from perfkit.machines import passport_words
-from perfkit.machines.passport import Training
+from perfkit.passports import words as passport_words
+from perfkit.passports.passport import Training
 from tests.findings.made import MACHINE
 from tests.machines.passports import passport, training
 

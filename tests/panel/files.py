@@ -1,6 +1,6 @@
 """Passports in a folder, so that panels about machines have something to read."""
 
-from perfkit.machines.passport import save
+from perfkit.passports.passport import save
 from tests.machines.pairs import passport
 from tests.panel.runs import settle
 

@@ -5,9 +5,9 @@ import pytest
 import perfkit
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.machine.record import Software
-from perfkit.machines.classroom import NOTEBOOKS
-from perfkit.machines.passport import save
+from perfkit.machines.classroom import notebooks
 from perfkit.panel import working
+from perfkit.passports.passport import save
 from tests.export.pages import problems
 from tests.findings.made import MACHINE
 from tests.hostile.texts import ATTACKS
@@ -147,4 +147,4 @@ def test_your_passport_has_to_be_one(folder):
 def test_every_notebook_of_the_sequence_is_known():
     from tests.notebooks.test_notebooks import NOTEBOOKS as THERE
 
-    assert {path.stem for path in THERE} <= NOTEBOOKS.keys()
+    assert {path.stem for path in THERE} <= set(notebooks())

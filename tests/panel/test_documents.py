@@ -5,8 +5,8 @@ import pytest
 import perfkit
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
-from perfkit.machines.passport import FOLDER
 from perfkit.panel import documents
+from perfkit.passports.passport import FOLDER
 from tests.findings import made
 from tests.hostile.kinds import KINDS
 from tests.hostile.places import places

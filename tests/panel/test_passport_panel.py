@@ -6,11 +6,12 @@ import pytest
 
 import perfkit
 from perfkit.errors import BadParameterError, PerfkitError
-from perfkit.machines import passport, recording
-from perfkit.machines.passport import to_json
+from perfkit.machines import recording
 from perfkit.machines.recording import LADDER, TRAININGS
 from perfkit.measure.plan import Progress, TrialStarted
 from perfkit.panel import working
+from perfkit.passports import passport
+from perfkit.passports.passport import to_json
 from tests.findings import ladders
 from tests.findings.made import MACHINE
 from tests.machines.test_recording import climbed, trained

@@ -168,7 +168,7 @@ def scripted(monkeypatch, tmp_path):
     del found[traces.MEMORY]
     found[traces.OPS] = "[]"
     monkeypatch.setattr(profile, "in_process", process)
-    monkeypatch.setattr(profile.tools, "read", lambda folder: (found, failed))
+    monkeypatch.setattr(profile.traces, "read", lambda folder: (found, failed))
     monkeypatch.setattr(profile, "machine", lambda: MACHINE)
     monkeypatch.setattr(profile, "launcher", lambda: _Warm())
     # Where no other run holds the lock.

@@ -19,19 +19,19 @@ from perfkit.experiments.shared.reference_jobs import REFERENCES, RESIDENTS
 from perfkit.experiments.shared.words import failures, noise
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import measurement
-from perfkit.machines import passport_words
-from perfkit.machines.levels import Levels, how_it_failed
-from perfkit.machines.passport import Part, Training
 from perfkit.measure.measurement import Arm
 from perfkit.measure.trial import Trial
+from perfkit.passports import words as passport_words
+from perfkit.passports.levels import Levels, how_it_failed
+from perfkit.passports.passport import Part, Training
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.experiments.shared.reference_jobs import Reference
     from perfkit.findings.record import Finding
-    from perfkit.machines.passport import PartName
     from perfkit.measure.measurement import Measurement
+    from perfkit.passports.passport import PartName
 
 
 _NO_COPY = "0: the processor computes where the batch lies."

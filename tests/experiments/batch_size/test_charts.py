@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit import charts
+from perfkit import gallery
 from perfkit.experiments.batch_size import charts as own_charts
 from tests.charts.test_any_finding import ATTACK, check
 from tests.charts.test_kinds import marks, texts, words
@@ -39,10 +39,10 @@ def sized(**more):
 
 
 def test_a_finding_over_batch_sizes_is_shown_by_its_own_charts_first():
-    kinds = list(charts.kinds(sized()))
+    kinds = list(gallery.kinds(sized()))
     assert kinds[0] == "batches"
     assert set(KINDS) <= set(kinds)
-    assert not set(KINDS) & set(charts.kinds(finding()))
+    assert not set(KINDS) & set(gallery.kinds(finding()))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -60,7 +60,7 @@ def test_a_finding_over_batch_sizes_is_shown_by_its_own_charts_first():
 )
 def test_every_chart_of_every_finding_is_a_picture(kind, made):
     made = replace(made, experiment="batch-size")
-    assert len(check(charts.chart(made, kind)).svg) < 40_000
+    assert len(check(gallery.chart(made, kind)).svg) < 40_000
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,7 +75,7 @@ def test_no_note_breaks_a_chart(kind, note):
         for name in ("the usual loop", "learning by 4", "fits 4?", "batch 4", ATTACK)
     )
     made = sized(extra=(*TRIED, *spoiled), notes={"forecast": note, "gpus": note})
-    figure = check(charts.chart(made, kind))
+    figure = check(gallery.chart(made, kind))
     assert "<script" not in figure.svg
 
 

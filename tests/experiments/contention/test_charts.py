@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit import charts
+from perfkit import gallery
 from tests.charts.test_any_finding import check
 from tests.charts.test_kinds import texts
 from tests.experiments.disturbed import ALL, found, run
@@ -12,12 +12,12 @@ from tests.findings.made import finding
 
 
 def test_a_run_beside_loads_is_shown_by_its_signs_first():
-    assert next(iter(charts.kinds(found(run())))) == "signs"
-    assert "signs" not in charts.kinds(finding())
+    assert next(iter(gallery.kinds(found(run())))) == "signs"
+    assert "signs" not in gallery.kinds(finding())
 
 
 def test_the_numbers_of_every_variant_are_in_the_picture_and_in_its_words():
-    figure = check(charts.chart(found(run(noise=0.0)), "signs"))
+    figure = check(gallery.chart(found(run(noise=0.0)), "signs"))
     written = [text for text, *_ in texts(figure)]
     assert {"0.60 cores", "0.95 cores", "1.20 cores"} <= set(written)
     assert {"500 MB/s", "40 ms", "20 ms", "48 %"} <= set(written)
@@ -39,7 +39,7 @@ def test_the_numbers_of_every_variant_are_in_the_picture_and_in_its_words():
 )
 def test_every_chart_of_signs_is_a_picture(made):
     made = replace(made, experiment="contention")
-    assert len(check(charts.chart(made, "signs")).svg) < 70_000
+    assert len(check(gallery.chart(made, "signs")).svg) < 70_000
 
 
 def test_a_gpu_that_was_slowed_shows_under_the_steps():
@@ -47,4 +47,4 @@ def test_a_gpu_that_was_slowed_shows_under_the_steps():
     mask = tuple(0x40 if n % 2 else 0 for n in range(len(made.samples["t"])))
     slowed = found(made)
     slowed.samples["gpu0_throttle"] = mask
-    assert "GPU 0 was slowed: too hot" in charts.chart(slowed, "timeline").alt
+    assert "GPU 0 was slowed: too hot" in gallery.chart(slowed, "timeline").alt

@@ -32,7 +32,7 @@ def processes_of(working):
 def file_to_read(tmp_path, monkeypatch):
     path = tmp_path / "bytes"
     path.write_bytes(bytes(3_000_000))
-    monkeypatch.setattr(loads.disk, "files", lambda folder: (str(path),))
+    monkeypatch.setattr(loads.probe, "files", lambda folder: (str(path),))
 
 
 @pytest.mark.parametrize("name", [CPU, MEMORY, DISK])

@@ -7,8 +7,7 @@ import pytest
 from perfkit.elsewhere import fresh
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments.contention import Contention, loads, signs
-from perfkit.experiments.contention import verdict as opened
+from perfkit.experiments.contention import Contention, loads, opened, signs
 from perfkit.experiments.contention.loads import LOADS
 from perfkit.experiments.contention.verdict import suspects
 from perfkit.findings import store
@@ -370,11 +369,11 @@ def test_the_files_of_two_mysteries_differ_in_no_word():
 
 
 def test_the_charts_of_a_mystery_name_no_slow_down():
-    from perfkit import charts
+    from perfkit import gallery
 
     finding = mystery("memory bandwidth", 3)
-    for kind in charts.kinds(finding):
-        figure = charts.chart(finding, kind)
+    for kind in gallery.kinds(finding):
+        figure = gallery.chart(finding, kind)
         assert not any(name in figure.svg + figure.alt for name in SECRETS)
 
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfkit import charts
+from perfkit import gallery
 from tests.findings.made import finding
 
 RATES = {
@@ -28,7 +28,7 @@ def of(note):
 
 
 def drawn(note=NOTE):
-    return charts.chart(of(note), "channels")
+    return gallery.chart(of(note), "channels")
 
 
 def words(figure):
@@ -66,8 +66,8 @@ def test_more_arithmetic_is_darker():
 
 
 def test_it_is_offered_only_where_counts_are_known():
-    assert "channels" in charts.kinds(of(NOTE))
-    assert "channels" not in charts.kinds(finding())
+    assert "channels" in gallery.kinds(of(NOTE))
+    assert "channels" not in gallery.kinds(finding())
     assert "No variant tells its channel counts" in drawn(7).alt
 
 

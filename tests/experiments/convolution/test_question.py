@@ -10,7 +10,7 @@ import struct
 import cloudpickle
 import pytest
 
-from perfkit import charts
+from perfkit import gallery
 from perfkit.errors import BadParameterError
 from perfkit.experiments.convolution import Convolution, convolution_with
 from perfkit.experiments.convolution.numbers import at_equal_work, speeds, widened
@@ -463,9 +463,9 @@ def test_a_run_shows_what_is_wrong_and_times_the_rest(small_run):
 
 def test_a_run_can_be_drawn_under_its_roofs(small_run):
     found, _ = small_run
-    assert "roofline" in charts.kinds(found)
-    assert "channels" not in charts.kinds(found)
-    alt = charts.chart(found, "roofline").alt
+    assert "roofline" in gallery.kinds(found)
+    assert "channels" not in gallery.kinds(found)
+    alt = gallery.chart(found, "roofline").alt
     assert all(name in alt for name in ("conv2d", "yours", "arithmetic limit"))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfkit import charts
+from perfkit import gallery
 from perfkit.findings import store
 from tests.charts.test_any_finding import check
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
@@ -18,15 +18,15 @@ def finding(run, **more):
 
 
 def test_the_curve_comes_first_and_the_plane_is_there():
-    kinds = charts.kinds(finding(measured(steps(ONE, TWO))))
+    kinds = gallery.kinds(finding(measured(steps(ONE, TWO))))
     assert next(iter(kinds)) == "crossover"
     assert "plane" in kinds
-    assert not {"crossover", "plane"} & set(charts.kinds(made()))
+    assert not {"crossover", "plane"} & set(gallery.kinds(made()))
 
 
 def test_the_curve_says_where_it_pays_and_on_which_machine():
     found = finding(measured(steps(ONE, TWO)))
-    figure = check(charts.chart(found, "crossover"))
+    figure = check(gallery.chart(found, "crossover"))
     assert "what all cores gain over one core" in figure.alt
     assert "It pays from about width 10" in figure.alt
     assert "width 2,048, batch 64: 1.9" in figure.alt
@@ -39,7 +39,7 @@ def test_the_curve_says_where_it_pays_and_on_which_machine():
 def test_a_recorded_gpu_is_drawn_from_its_file_alone(tmp_path):
     run = measured(steps(CPU, GPU, pair=("CPU", "GPU")))
     path = store.save(finding(run), tmp_path)
-    figure = check(charts.chart(store.load(path), "crossover"))
+    figure = check(gallery.chart(store.load(path), "crossover"))
     assert "what the GPU gains over the CPU" in figure.alt
 
 
@@ -51,15 +51,15 @@ def test_a_recorded_gpu_is_drawn_from_its_file_alone(tmp_path):
     ],
 )
 def test_no_crossover_is_drawn_as_what_it_is(second, words):
-    figure = check(charts.chart(finding(measured(steps(ONE, second))), "crossover"))
+    figure = check(gallery.chart(finding(measured(steps(ONE, second))), "crossover"))
     assert words in figure.alt
 
 
 def test_the_plane_says_where_it_pays_at_other_batches():
-    figure = check(charts.chart(finding(measured(steps(ONE, TWO))), "plane"))
+    figure = check(gallery.chart(finding(measured(steps(ONE, TWO))), "plane"))
     assert "By the fit it pays from width" in figure.alt
     assert "width 32, batch 64: 0.9" in figure.alt
-    never = check(charts.chart(finding(measured(steps(ONE, ONE))), "plane"))
+    never = check(gallery.chart(finding(measured(steps(ONE, ONE))), "plane"))
     assert "do not say for sure" in never.alt
 
 
@@ -70,7 +70,7 @@ def test_both_dots_are_drawn():
     }
     run = measured(known, notes={"yours": {"flops": SIZES[1].cost.flops}})
     found = finding(run, parameters={"yours": "dense", "weights": 50_432})
-    figure = check(charts.chart(found, "crossover"))
+    figure = check(gallery.chart(found, "crossover"))
     assert "dense, like width 128" in figure.alt
     assert "50,432 weights, like width 128" in figure.alt
 
@@ -87,11 +87,11 @@ def test_both_dots_are_drawn():
 )
 def test_whatever_a_file_holds_it_is_a_picture(kind, parameters, notes):
     run = measured(steps(ONE, TWO), notes=notes)
-    check(charts.chart(finding(run, parameters=parameters), kind))
+    check(gallery.chart(finding(run, parameters=parameters), kind))
 
 
 @pytest.mark.parametrize("kind", ["crossover", "plane"])
 def test_too_little_is_a_picture_that_says_so(kind):
-    check(charts.chart(made(experiment="cpu-or-gpu"), kind))
-    check(charts.chart(finding(measured(steps(ONE, TWO, SIZES[:1]))), kind))
-    check(charts.chart(finding(measured(steps(ONE, TWO), rounds=1)), kind))
+    check(gallery.chart(made(experiment="cpu-or-gpu"), kind))
+    check(gallery.chart(finding(measured(steps(ONE, TWO, SIZES[:1]))), kind))
+    check(gallery.chart(finding(measured(steps(ONE, TWO), rounds=1)), kind))

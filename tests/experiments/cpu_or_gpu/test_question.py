@@ -21,7 +21,7 @@ GPU_PAIR = numbers.PAIRS[1]
 @pytest.fixture
 def no_gpu(monkeypatch):
     monkeypatch.setattr(cpu_or_gpu, "gpus_here", lambda: ((), "No NVIDIA driver here."))
-    monkeypatch.setattr(cpu_or_gpu.cores, "granted", lambda: 2)
+    monkeypatch.setattr(cpu_or_gpu.probe, "granted", lambda: 2)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_every_arm_says_what_it_changes_and_travels(with_gpu):
 
 
 def test_one_core_has_nothing_to_be_held_against(no_gpu, monkeypatch):
-    monkeypatch.setattr(cpu_or_gpu.cores, "granted", lambda: 1)
+    monkeypatch.setattr(cpu_or_gpu.probe, "granted", lambda: 1)
     arms = experiment("cpu-or-gpu", devices="cores").variants().values()
     second = [arm for arm in arms if arm.name.startswith("all cores")]
     assert {a.unavailable for a in second} == {"this process may use one core only"}

@@ -7,8 +7,7 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
-from perfkit.experiments.data_pipeline import DataPipeline
-from perfkit.experiments.data_pipeline import verdict as data_pipeline_verdict
+from perfkit.experiments.data_pipeline import DataPipeline, claims
 from perfkit.experiments.data_pipeline.feeding import DROPPED, RESTARTED
 from perfkit.experiments.data_pipeline.numbers import waiting
 from perfkit.experiments.data_pipeline.ways import WAYS
@@ -490,7 +489,7 @@ def answers(rates, where=None, **more):
     run = Measurement(
         arms=arms, trials=run.trials, notes=run.notes, baseline="naive map"
     )
-    return {claim.says: claim for claim in data_pipeline_verdict(finding(run))}
+    return {claim.says: claim for claim in claims(finding(run))}
 
 
 CPU = {"batch": "CPU:0", "gpus": 0, "gpu_bytes": 0}

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from perfkit import charts
+from perfkit import gallery
 from perfkit.errors import BadFileError
 from perfkit.experiments.execution_mode import charts as own_charts
 from perfkit.experiments.execution_mode.charts import _apart
@@ -34,13 +34,13 @@ def modes(**more):
 
 
 def test_it_is_offered_for_modes_and_for_nothing_else():
-    assert "break even" in charts.kinds(modes())
-    assert "break even" not in charts.kinds(finding())
-    assert "break even" not in charts.kinds(replace(modes(), baseline="fit unwatched"))
+    assert "break even" in gallery.kinds(modes())
+    assert "break even" not in gallery.kinds(finding())
+    assert "break even" not in gallery.kinds(replace(modes(), baseline="fit unwatched"))
 
 
 def test_the_crossing_is_marked_where_the_steps_add_up_to_it():
-    figure = check(charts.chart(modes(), "break even"))
+    figure = check(gallery.chart(modes(), "break even"))
     slow = itertools.accumulate([0.11, *[0.010] * 500])
     fast = itertools.accumulate([0.902, *[0.002] * 500])
     steps = next(n for n, (s, f) in enumerate(zip(slow, fast, strict=True), 1) if f < s)
@@ -51,13 +51,13 @@ def test_the_crossing_is_marked_where_the_steps_add_up_to_it():
 
 
 def test_what_never_pays_back_is_said_and_not_marked():
-    figure = charts.chart(modes(), "break even")
+    figure = gallery.chart(modes(), "break even")
     assert "fit eagerly: first call 280 ms, then 20 ms a step, never pays" in figure.alt
     assert "fit eagerly after" not in " ".join(words(figure))
 
 
 def test_without_a_batch_an_example_is_a_step():
-    figure = charts.chart(replace(modes(), parameters={"batch": "many"}), "break even")
+    figure = gallery.chart(replace(modes(), parameters={"batch": "many"}), "break even")
     assert "then 62.5 µs a step" in figure.alt
 
 

@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from perfkit import charts
+from perfkit import gallery
 from perfkit.experiments.microbenchmarks import charts as own_charts
 from tests.findings import ladders, made
 
@@ -25,10 +25,10 @@ def bars(figure):
 
 
 def test_a_ladder_is_drawn_first_and_on_no_common_axis():
-    kinds = list(charts.kinds(ladders.finding()))
+    kinds = list(gallery.kinds(ladders.finding()))
     assert kinds[0] == "ladder"
     assert not {"rates", "ratios"} & set(kinds)
-    assert "ladder" not in charts.kinds(made.finding())
+    assert "ladder" not in gallery.kinds(made.finding())
 
 
 def test_every_rung_is_there_with_its_rate_and_unit():
@@ -89,7 +89,7 @@ def test_nothing_in_the_notes_becomes_markup():
 
 def test_what_happened_when_is_told_in_each_rungs_own_unit():
     finding = ladders.finding(samples=made.samples(20))
-    figure = charts.timeline(finding)
+    figure = gallery.timeline(finding)
     said = " ".join([*(text for text, _ in words(figure)), figure.alt])
     assert "GFLOP/s" in said
     assert "calls/s" in said
@@ -99,8 +99,8 @@ def test_what_happened_when_is_told_in_each_rungs_own_unit():
 def test_no_ladder_is_said_to_train():
     load = {"t": (0.0, 1.0), "cpu_trial": (0.5, 0.5)}
     assert "the trial 0.5 cores" in dict(
-        words(charts.timeline(ladders.finding(samples=load)))
+        words(gallery.timeline(ladders.finding(samples=load)))
     )
     assert "the training 0.5 cores" in dict(
-        words(charts.timeline(made.finding(samples=load)))
+        words(gallery.timeline(made.finding(samples=load)))
     )

@@ -37,7 +37,7 @@ def a_gpu(monkeypatch):
 def prepared(monkeypatch):
     """The notes of preparing, with nothing drawn and no TensorFlow touched."""
     monkeypatch.setattr(microbenchmarks, "without_gpus", lambda: None)
-    monkeypatch.setattr(microbenchmarks.clock, "hertz", lambda: 3e9)
+    monkeypatch.setattr(microbenchmarks.parts, "hertz", lambda: 3e9)
 
     def notes(**parameters):
         made = experiment("machine-ladder", **parameters).prepare()

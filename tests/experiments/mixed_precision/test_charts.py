@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit import charts
+from perfkit import gallery
 from perfkit.experiments.mixed_precision import charts as own_charts
 from tests.charts.test_any_finding import ATTACK, check
 from tests.charts.test_kinds import marks, texts, words
@@ -29,8 +29,8 @@ def precise(**more):
 
 
 def test_a_finding_over_precisions_has_its_own_charts_and_no_other_has():
-    assert set(KINDS) <= set(charts.kinds(precise()))
-    assert not set(KINDS) & set(charts.kinds(finding()))
+    assert set(KINDS) <= set(gallery.kinds(precise()))
+    assert not set(KINDS) & set(gallery.kinds(finding()))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -49,7 +49,7 @@ def test_a_finding_over_precisions_has_its_own_charts_and_no_other_has():
 )
 def test_every_chart_of_every_finding_is_a_picture(kind, made):
     made = replace(made, experiment="mixed-precision")
-    assert len(check(charts.chart(made, kind)).svg) < 40_000
+    assert len(check(gallery.chart(made, kind)).svg) < 40_000
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -57,7 +57,7 @@ def test_every_chart_of_every_finding_is_a_picture(kind, made):
 def test_no_note_breaks_a_chart(kind, note):
     notes = {"curve": note, "loss scale": note, "memory": note}
     spoiled = trial(ATTACK, 10.0, 0, notes=notes)
-    figure = check(charts.chart(precise(extra=(*TRIED, spoiled)), kind))
+    figure = check(gallery.chart(precise(extra=(*TRIED, spoiled)), kind))
     assert "<script" not in figure.svg
 
 

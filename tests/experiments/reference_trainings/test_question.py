@@ -12,8 +12,8 @@ from perfkit.experiments.shared.reference_jobs import (
     RESIDENTS,
     not_eligible,
 )
-from perfkit.machines.passport import PARTS
 from perfkit.measure.measurement import Arm, Measurement
+from perfkit.passports.passport import PARTS
 from tests.experiments import references
 from tests.experiments.references import ALONE, CALL, FED, measured
 from tests.findings import made

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from perfkit import charts
+from perfkit import gallery
 from perfkit.experiments.scaling.numbers import SHARED
 from perfkit.experiments.scaling.work import LOGICAL
 from perfkit.findings import store
@@ -20,13 +20,13 @@ def finding(run, **more):
 
 
 def test_it_comes_first_for_several_devices_and_never_for_others():
-    assert next(iter(charts.kinds(finding(measured(steps()))))) == "scaling"
-    assert "scaling" not in charts.kinds(made())
-    assert "scaling" not in charts.kinds(finding(measured(steps((1,)))))
+    assert next(iter(gallery.kinds(finding(measured(steps()))))) == "scaling"
+    assert "scaling" not in gallery.kinds(made())
+    assert "scaling" not in gallery.kinds(finding(measured(steps((1,)))))
 
 
 def test_it_tells_rate_and_efficiency_of_every_number_of_devices():
-    figure = check(charts.chart(finding(measured(linked(steps()))), "scaling"))
+    figure = check(gallery.chart(finding(measured(linked(steps()))), "scaling"))
     assert "what several GPUs bring" in figure.alt
     # 32 examples in 10 ms, and 128 in 14.5 ms.
     assert re.search(r"1 GPU: 3,[12]\d0 examples/s \(3,", figure.alt)
@@ -40,14 +40,14 @@ def test_it_tells_rate_and_efficiency_of_every_number_of_devices():
 
 def test_logical_devices_are_drawn_with_what_they_cannot_show(tmp_path):
     path = store.save(finding(measured(steps(kind=LOGICAL))), tmp_path)
-    figure = check(charts.chart(store.load(path), "scaling"))
+    figure = check(gallery.chart(store.load(path), "scaling"))
     assert SHARED in figure.alt
     assert "what more GPUs" in figure.svg
     assert ">1/n<" in figure.svg
 
 
 def test_the_sum_is_drawn_as_computed_and_as_seen():
-    figure = check(charts.chart(finding(measured(linked(steps()))), "sums"))
+    figure = check(gallery.chart(finding(measured(linked(steps()))), "sums"))
     # 4 MB at 4 GB/s, and 4 ms in the steps.
     seen, computed = re.search(
         r"2 GPUs: seen ([\d.]+) ms .*?, computed ([\d.]+) m?s", figure.alt
@@ -58,12 +58,12 @@ def test_the_sum_is_drawn_as_computed_and_as_seen():
     assert "which the link does not explain and nothing measured" in figure.svg
     assert SHARED not in figure.alt
     shared = finding(measured(linked(steps(kind=LOGICAL))))
-    assert SHARED in check(charts.chart(shared, "sums")).alt
-    assert "sums" in charts.kinds(shared)
+    assert SHARED in check(gallery.chart(shared, "sums")).alt
+    assert "sums" in gallery.kinds(shared)
 
 
 def test_a_sum_without_a_link_is_drawn_as_seen_alone():
-    figure = check(charts.chart(finding(measured(steps())), "sums"))
+    figure = check(gallery.chart(finding(measured(steps())), "sums"))
     assert "nothing was predicted" in figure.alt
 
 
@@ -73,16 +73,16 @@ def test_a_sum_without_a_link_is_drawn_as_seen_alone():
 @pytest.mark.parametrize("more", [{}, {"notes": {"scaling": [7]}}])
 def test_however_noisy_it_is_a_picture(kind, rounds, noise, more):
     run = measured(linked(steps()), rounds=rounds, noise=noise, **more)
-    check(charts.chart(finding(run), kind))
+    check(gallery.chart(finding(run), kind))
 
 
 def test_too_little_is_a_picture_that_says_so():
     assert (
         "Fewer than two"
-        in check(charts.chart(made(experiment="scaling"), "scaling")).alt
+        in check(gallery.chart(made(experiment="scaling"), "scaling")).alt
     )
     assert (
         "No sum was timed"
-        in check(charts.chart(made(experiment="scaling"), "sums")).alt
+        in check(gallery.chart(made(experiment="scaling"), "sums")).alt
     )
-    check(charts.chart(finding(measured(steps((1,)))), "scaling"))
+    check(gallery.chart(finding(measured(steps((1,)))), "scaling"))

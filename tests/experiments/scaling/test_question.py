@@ -25,7 +25,7 @@ SMALL = Scaling(on="logical", devices=2, model="dense", batch=8, image_side=32)
 @pytest.fixture
 def no_gpu(monkeypatch):
     monkeypatch.setattr(scaling, "gpus_here", lambda: ((), "No NVIDIA driver here."))
-    monkeypatch.setattr(scaling.cores, "granted", lambda: 8)
+    monkeypatch.setattr(scaling.probe, "granted", lambda: 8)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_without_a_gpu_devices_are_logical_and_every_name_says_so(no_gpu):
 
 @pytest.mark.parametrize(("cores", "most"), [(1, 2), (2, 2), (3, 3), (64, 4)])
 def test_a_few_logical_devices_are_usual(no_gpu, monkeypatch, cores, most):
-    monkeypatch.setattr(scaling.cores, "granted", lambda: cores)
+    monkeypatch.setattr(scaling.probe, "granted", lambda: cores)
     assert f"{most} logical devices, fed" in experiment("scaling").variants()
     assert f"{most + 1} logical devices" not in experiment("scaling").variants()
 
@@ -143,7 +143,7 @@ def test_devices_that_learn_something_else_are_refused(no_gpu, monkeypatch):
     monkeypatch.setattr(scaling.agreement, "difference", difference)
     monkeypatch.setattr(scaling, "without_gpus", lambda: None)
     monkeypatch.setattr(scaling, "weights", lambda model: 100)
-    monkeypatch.setattr(scaling.links, "bytes_of_an_example", lambda job: 25.0)
+    monkeypatch.setattr(scaling.scaling_work, "bytes_of_an_example", lambda job: 25.0)
     notes = {n.name: n.value for n in experiment("scaling").prepare()}
     assert set(notes[REFUSED]) == {
         "2 logical devices",

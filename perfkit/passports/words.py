@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.findings.text import plain
-from perfkit.machines.passport import PARTS
+from perfkit.passports.passport import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from perfkit.machines.passport import Part, Passport, RungRate, Training
+    from perfkit.passports.passport import Part, Passport, RungRate, Training
 
 
 _PRECISIONS = {

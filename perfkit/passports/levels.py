@@ -13,9 +13,9 @@ import numpy as np
 
 from perfkit.findings.standing import measurement, rungs
 from perfkit.machine.environment import cleaned
-from perfkit.machines.passport import RungRate
 from perfkit.measure.measurement import TWIN
 from perfkit.measure.steady import steady
+from perfkit.passports.passport import RungRate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -217,12 +217,12 @@ class Passport:
 
     def __repr__(self) -> str:
         """Its label, the machine and what was measured, on a few lines."""
-        from perfkit.machines.passport_words import in_text
+        from perfkit.passports.words import in_text
 
         return in_text(self)
 
     def _repr_html_(self) -> str:
-        from perfkit.machines.passport_words import in_html
+        from perfkit.passports.words import in_html
 
         return in_html(self)
 

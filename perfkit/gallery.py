@@ -1,0 +1,112 @@
+"""Which charts there are for a finding, and one of them drawn from it alone.
+
+Those that any finding has come first, then those of its question, which lie in its
+room. They stand above the findings, so a finding has no method that draws it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from perfkit.charts.canvas import stamped
+from perfkit.charts.figure import Figure, Kind
+from perfkit.charts.plan import anatomy, has_anatomy, has_plan, plan
+from perfkit.charts.profiled import has_ops, has_steps, profiled_ops, profiled_steps
+from perfkit.charts.rates import rates, ratios
+from perfkit.charts.roofline import has_roofline, roofline
+from perfkit.charts.split import has_split, split, waits, waterfall
+from perfkit.charts.timeline import timeline
+from perfkit.errors import BadParameterError
+from perfkit.experiments import charts_of
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.profile import Profile
+from perfkit.findings.record import Finding
+from perfkit.findings.standing import is_ladder
+
+if TYPE_CHECKING:
+    from perfkit.findings.store import Recorded
+
+__all__ = ["COMMON", "Figure", "chart", "kinds"]
+
+
+# Of findings of whatever question, in the order in which a reader wants them.
+COMMON: dict[str, Kind[Finding]] = {
+    "rates": Kind(rates, "How fast each variant is", lambda f: not is_ladder(f)),
+    "ratios": Kind(ratios, "What each change brings", lambda f: bool(f.comparisons)),
+    "waits": Kind(
+        waits,
+        "Where the time of a step goes",
+        lambda f: any(trial.parts for trial in f.trials),
+    ),
+    "timeline": Kind(
+        timeline, "What happened when", lambda f: any(t.ticks for t in f.trials)
+    ),
+    "roofline": Kind(roofline, "How near to the machine's limits", has_roofline),
+    "plan": Kind(plan, "What TensorFlow runs for the fastest", has_plan),
+}
+
+# What only a diagnosis holds; its trials are drawn as a finding's are.
+_OF_DIAGNOSES: dict[str, Kind[Diagnosis]] = {
+    "waterfall": Kind(
+        waterfall,
+        "What each change takes off a step",
+        lambda found: found.step is not None,
+    ),
+    "split": Kind(split, "Where the time of a step goes", has_split),
+    "anatomy": Kind(anatomy, "What TensorFlow runs for its data", has_anatomy),
+}
+
+_OF_PROFILES: dict[str, Kind[Profile]] = {
+    "steps": Kind(profiled_steps, "Where the time of each step goes", has_steps),
+    "ops": Kind(profiled_ops, "Which operations take most", has_ops),
+}
+
+
+def chart(finding: Recorded | Profile, kind: str = "") -> Figure:
+    """Draw a finding, a diagnosis or a profile.
+
+    Args:
+        finding: What to draw.
+        kind: One of ``kinds(finding)``, which says what each of them shows; "" for the
+            first of them.
+
+    Raises:
+        BadParameterError: There is no such kind of chart.
+    """
+    known = _known(finding)
+    kind = kind or next(iter(kinds(finding)), next(iter(known)))
+    if kind not in known:
+        raise BadParameterError(
+            f"{kind!r} is no chart of this; there are {', '.join(known)}."
+        )
+    figure = known[kind].draw(finding)
+    of = finding.finding if isinstance(finding, Diagnosis) else finding
+    if isinstance(of, Finding) and of.replayed:
+        return stamped(figure, of.stamp)
+    return figure
+
+
+def kinds(finding: Recorded | Profile) -> dict[str, str]:
+    """The charts that there is something to draw in, the first first: name to title."""
+    known = _known(finding)
+    return {name: kind.title for name, kind in known.items() if kind.fits(finding)}
+
+
+def _known(found: Recorded | Profile) -> dict[str, Kind[Any]]:
+    """The kinds of chart that there are for findings of this kind, in their order."""
+    if isinstance(found, Profile):
+        return dict(_OF_PROFILES)
+    if isinstance(found, Diagnosis):
+        return {**_OF_DIAGNOSES, **{n: _of_trials(k) for n, k in COMMON.items()}}
+    own = charts_of(found.experiment)
+    first = {name: kind for name, kind in own.items() if kind.leads}
+    return {**first, **COMMON, **own}
+
+
+def _of_trials(kind: Kind[Finding]) -> Kind[Diagnosis]:
+    """A chart of a finding, drawn of what a diagnosis has run."""
+    return Kind(
+        lambda found: kind.draw(found.finding),
+        kind.title,
+        lambda found: kind.fits(found.finding),
+    )

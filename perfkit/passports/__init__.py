@@ -1,0 +1,1 @@
+"""What is one machine on one page?"""
