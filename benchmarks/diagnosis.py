@@ -33,6 +33,8 @@ GUILTY = Path(__file__).resolve().parents[1] / "tests" / "guilty"
 WIDER = 0.15
 # A defect of a healthy training below this is hardly a false accusation.
 ACCUSED = 1.10
+# What the machine did meanwhile is no fault of a training.
+OF_THE_MACHINE = ("contention", "memory-pressure")
 LATE = 1.10
 WIDTHS = (22, 16, 30, 22, 22, 7, 6)
 COLUMNS = ("training", "planted", "named", "claimed", "realised", "inside", "s")
@@ -223,7 +225,9 @@ def named(row):
 def accusations(row):
     """The defects that are claimed of a healthy training."""
     large = (c for c in row.get("causes", ()) if c["speedup"][0] > ACCUSED)
-    return [c for c in large if c["kind"] == "defect"]
+    return [
+        c for c in large if c["kind"] == "defect" and c["cause"] not in OF_THE_MACHINE
+    ]
 
 
 def in_time(row):
