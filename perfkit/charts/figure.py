@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from xml.etree import ElementTree
 
+from markupsafe import Markup
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from xml.etree.ElementTree import Element
@@ -119,7 +121,11 @@ _SCROLLED = (
     '<div class="perfkit-scroll" tabindex="0" style="overflow-x:auto">'
     '<div style="min-width:520px">{}</div></div>'
 )
+_IN_DOCUMENT = (
+    '<span class="scroll" role="group" tabindex="0" aria-label="Figure">{}</span>'
+)
 _IDS = re.compile(r'\bid="|url\(#|\bhref="#')
+_ITS_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,9 +148,22 @@ class Figure:
         that is folded away, what refers to it, such as a hatched area, is not drawn. So
         each call gives ids of its own. Where there is little room it can be scrolled.
         """
-        mine = f"i{secrets.token_hex(4)}"
-        svg = _IDS.sub(lambda found: found[0] + mine, self.svg)
-        return _SCROLLED.format(svg)
+        return _SCROLLED.format(self._with_ids(f"i{secrets.token_hex(4)}"))
+
+    def in_document(self, number: int) -> Markup:
+        """The picture for a document of ours, whose style it takes.
+
+        It is Matplotlib's own, made anew from names that were escaped, and needs no
+        cleaning.
+
+        Args:
+            number: Of the picture in the document, which its ids begin with.
+        """
+        svg = _ITS_STYLE.sub("", self._with_ids(f"f{number}-"))
+        return Markup(_IN_DOCUMENT.format(svg))
+
+    def _with_ids(self, mine: str) -> str:
+        return _IDS.sub(lambda found: found[0] + mine, self.svg)
 
     def save(self, path: str | Path) -> Path:
         """Write the picture as an SVG file."""

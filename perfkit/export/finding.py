@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from perfkit import units
-from perfkit.export.clean import clean
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.sections import sections
 from perfkit.findings.standing import is_ladder, of_limit, rate, rungs, standings
@@ -462,9 +461,8 @@ def _sections(found: Recorded) -> Iterator[Table]:
 def _figures(finding: Recorded) -> Iterator[Markup]:
     from perfkit.gallery import chart, kinds
 
-    for kind in kinds(finding):
-        figure = chart(finding, kind)
-        yield clean(figure.svg, alt=figure.alt)
+    for number, kind in enumerate(kinds(finding), 1):
+        yield chart(finding, kind).in_document(number)
 
 
 def _with_code(text: str) -> Markup:

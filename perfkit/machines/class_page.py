@@ -15,7 +15,6 @@ from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, RED
 from perfkit.charts.figure import INK
-from perfkit.export.clean import clean
 from perfkit.export.finding import Table
 from perfkit.export.notebook import check, compact, environment
 from perfkit.export.notebook import write as write_page
@@ -127,7 +126,7 @@ def write(room: Classroom, path: str | Path) -> Path:
 def page(room: Classroom) -> str:
     """Lay a class out as a page."""
     template = environment().get_template("class.html.j2")
-    figure = clean(room.chart.svg, alt=room.chart.alt)
+    figure = room.chart.in_document(1)
     return compact(
         template.render(
             title=title(room), figure=figure, tables=tuple(tables(room)), you=_you(room)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.export.clean import clean
 from perfkit.export.finding import Table
 from perfkit.export.notebook import check, compact, environment
 from perfkit.export.notebook import write as write_page
@@ -165,7 +164,8 @@ def write(found: Explanation, path: str | Path) -> Path:
 def page(found: Explanation) -> str:
     """Lay an explanation out as a page."""
     template = environment().get_template("explanation.html.j2")
-    figures = [clean(one.svg, alt=one.alt) for one in found.charts.values()]
+    every = enumerate(found.charts.values(), 1)
+    figures = [figure.in_document(number) for number, figure in every]
     return compact(
         template.render(
             found=found,
