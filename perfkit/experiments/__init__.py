@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["experiment", "experiments"]
 
 # What questions are made of, and asked with.
-_NO_ROOMS = {"base", "parameters", "recordings", "replay", "session", "shared"}
+_NO_ROOMS = {"base", "parameters", "replay", "session", "shared"}
 
 
 def experiments() -> dict[str, type[Experiment]]:

@@ -263,12 +263,13 @@ class Launcher:
         return Running(self._context, cloudpickle.dumps(work), seed, limits, folder)
 
     def _warm(self) -> None:
+        why: str | None
         try:
-            failed, why = not self._starts(), self._last_words()
+            why = None if self._starts() else self._last_words()
         except Exception as error:
             # Whatever went wrong, nobody may wait for this thread for ever.
-            failed, why = True, f" ({type(error).__name__}: {error})"
-        if failed:
+            why = f" ({type(error).__name__}: {error})"
+        if why is not None:
             self._failure = (
                 f"The process that loads TensorFlow ended before it was ready{why}. "
                 "Try `python -c 'import tensorflow'` here."

@@ -189,7 +189,6 @@ def cut_in_buckets(dataset: Any, known: dict[str, Any], size: int) -> Any:
         return _length_of_row(row, known["front"])
 
     texts = dataset.unbatch()
-    # A batch of as many as it has is told in one call.
     edges = boundaries_of(texts.map(length), size)
     return cut_to_longest(
         texts.bucket_by_sequence_length(
