@@ -48,8 +48,7 @@ def export(
             a page.
         MissingPartError: The extra "lab", which a notebook takes, is not installed.
     """
-    from perfkit.export import markdown
-    from perfkit.export import notebook as export_notebook
+    from perfkit.export import markdown, page
 
     if code not in CODE:
         raise BadParameterError(f"code is {code!r}; choose from {', '.join(CODE)}.")
@@ -60,8 +59,8 @@ def export(
         if path is not None
         else _beside(files, len(read))
     )
-    export_notebook.check(target, files)
-    export_notebook.write(target, _page(read, code))
+    page.check(target, files)
+    page.write(target, _page(read, code))
     return target
 
 
@@ -75,7 +74,7 @@ def _beside(files: Sequence[Path], count: int) -> Path:
 
 def _page(sources: Sequence[Recorded | Notebook], code: str) -> str:
     from perfkit.export.markdown import Notebook
-    from perfkit.export.notebook import findings_page
+    from perfkit.export.page import findings_page
 
     findings = [source for source in sources if not isinstance(source, Notebook)]
     if not sources:

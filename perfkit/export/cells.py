@@ -13,9 +13,10 @@ from markupsafe import Markup, escape
 from perfkit.errors import BadFileError
 from perfkit.export.clean import Outline, clean, shows_something
 from perfkit.export.code import highlighted, printable, terminal
-from perfkit.export.finding import ShownFinding, machine, shown
 from perfkit.export.markdown import markdown, mathml, without_dollars
+from perfkit.export.page import Page, of_finding
 from perfkit.export.pictures import beside, encoded
+from perfkit.findings.reports import machine_in_words
 from perfkit.findings.store import FOLDER, load
 from perfkit.findings.text import plain
 
@@ -307,7 +308,7 @@ class ShownNotebook:
     machines: tuple[str, ...]
     warnings: tuple[str, ...]
     cells: tuple[ShownCell, ...]
-    findings: tuple[ShownFinding, ...]
+    findings: tuple[Page, ...]
     missing: tuple[str, ...]
 
 
@@ -332,7 +333,7 @@ def prepared(
         machines=tuple(_machines(found)),
         warnings=(*notices(notebook), *_unsaved(folder, saved)),
         cells=(*rest, *_cells(notebook, folder, outline, skipped=len(rest))),
-        findings=tuple(shown(finding, charts=False) for finding in found.findings),
+        findings=tuple(of_finding(f, level=3, charts=False) for f in found.findings),
         missing=found.missing,
     )
 
@@ -413,7 +414,8 @@ def _source(notebook: NotebookNode, name: str, saved: float | None) -> str:
 def _machines(found: Cited) -> Iterator[str]:
     """Each machine once, with the time of its run or how many runs there were."""
     runs = [
-        (machine(f), plain(f.recorded[:16].replace("T", " "))) for f in found.findings
+        (machine_in_words(f), plain(f.recorded[:16].replace("T", " ")))
+        for f in found.findings
     ]
     times = dict[str, dict[str, None]]()
     for name, when in dict.fromkeys([*runs, *found.measured]):

@@ -1,0 +1,194 @@
+"""A page for a colleague: the report, then an appendix with all that it rests on."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import functools
+import os
+import re
+import secrets
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+import perfkit
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.findings import reports
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.report import STYLE, folds_in_html, in_html
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jinja2 import Environment
+
+    from perfkit.charts.figure import Figure
+    from perfkit.findings.report import Report
+    from perfkit.findings.store import Recorded
+
+_TITLE = 600
+# Only in tags of drawings: in a text "<" is escaped. Nothing that a style sheet could
+# take for more than the values of a rule.
+_STYLED = re.compile(
+    r"(<(?:circle|ellipse|g|line|path|polygon|polyline|rect|text|tspan|use)\b"
+    r'(?:[^<>"]|"[^"]*")*?) style="([\w:;#%., -]+)"'
+)
+_SHEET_ENDS = "</style>"
+
+
+def compact(html: str) -> str:
+    """Give styles that are used more than twice a name."""
+    used = collections.Counter(style for _, style in _STYLED.findall(html))
+    often = [style for style, count in used.most_common() if count > 2]
+    names = {style: f"d{number}" for number, style in enumerate(often)}
+
+    def named(found: re.Match[str]) -> str:
+        name = names.get(found[2])
+        return f'{found[1]} class="{name}"' if name else found[0]
+
+    rules = "".join(f".{name} {{ {style} }}\n" for style, name in names.items())
+    head, end, body = html.partition(_SHEET_ENDS)
+    return f"{head}{rules}{end}{_STYLED.sub(named, body)}"
+
+
+TEMPLATES = Path(__file__).parent / "templates"
+NAME = "perfkit"
+
+
+@functools.cache
+def environment() -> Environment:
+    """The templates; whatever is put into them is escaped."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES / NAME),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals["version"] = perfkit.__version__
+    made.globals["style"] = Markup(STYLE)
+    return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A report as a page holds it.
+
+    Attributes:
+        title: What it says, as text.
+        report: What a colleague reads first, with its chart.
+        appendix: The other charts and all that a notebook folds away, laid open.
+        about: What it was measured on, and when.
+    """
+
+    title: str
+    report: Markup
+    appendix: Markup
+    about: str = ""
+
+
+def page_of(report: Report, figures: Iterable[Figure], *, level: int = 1) -> Page:
+    """Prepare a report for a page.
+
+    Args:
+        report: What the page says.
+        figures: Its charts, the one that stands with the report first.
+        level: Of its heading.
+    """
+    drawn = (figure.in_document(number) for number, figure in enumerate(figures, 1))
+    first, *others = [f"<figure>{figure}</figure>" for figure in drawn] or [""]
+    alone = replace(report, folds=())
+    charts = f"<h{level + 1}>Charts</h{level + 1}>" if others else ""
+    folds = folds_in_html(report.filled, level=level + 1)
+    return Page(
+        title=plain(report.verdict.headline, _TITLE),
+        report=Markup(in_html(alone, figure=first, style="", answer=f"h{level}")),
+        appendix=Markup("".join([charts, *others, folds])),
+        about=plain(report.foot[-1], _TITLE) if report.foot else "",
+    )
+
+
+def of_finding(found: Recorded, *, level: int = 1, charts: bool = True) -> Page:
+    """Prepare a finding, or a diagnosis, for a page.
+
+    Args:
+        found: What to show.
+        level: Of its heading.
+        charts: Whether to draw it.
+    """
+    from perfkit.gallery import chart, kinds
+
+    finding = found.finding if isinstance(found, Diagnosis) else found
+    report = replace(found.report, folds=(*found.report.folds, *reports.facts(finding)))
+    drawn = (chart(found, kind) for kind in kinds(found)) if charts else ()
+    return page_of(report, drawn, level=level)
+
+
+def laid_out(pages: Sequence[Page], title: str = "") -> str:
+    """Lay one report or several out as a page."""
+    template = environment().get_template("reports.html.j2")
+    return compact(template.render(pages=pages, title=title or pages[0].title))
+
+
+def findings_page(findings: Sequence[Recorded]) -> str:
+    """Lay one or several findings or diagnoses out as a page."""
+    if len(findings) == 1:
+        return laid_out([of_finding(findings[0])])
+    pages = [of_finding(found, level=2) for found in findings]
+    return laid_out(pages, f"{len(pages)} findings")
+
+
+_ENDS = (".html", ".htm")
+
+
+def check(path: Path, sources: Iterable[Path]) -> None:
+    """Refuse to write where a page cannot or should not be.
+
+    Raises:
+        BadParameterError: The name is not one of a page, there is no such folder, or
+            it is one of the sources.
+    """
+    name = plain(str(path))
+    if any(_same(path, source) for source in sources):
+        raise BadParameterError(f"{name} is what the page is made from; give another.")
+    if path.is_dir() or path.suffix.lower() not in _ENDS:
+        raise BadParameterError(
+            f"{name} is no name for a page; give one that ends in .html."
+        )
+    if not path.parent.is_dir():
+        raise BadParameterError(
+            f"There is no folder {plain(str(path.parent))} to write {name} into."
+        )
+
+
+def write(path: Path, text: str) -> None:
+    """Write a page; what was there before stays until the new one is whole.
+
+    Raises:
+        BadFileError: It cannot be written.
+    """
+    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
+    try:
+        try:
+            beside.write_text(text, encoding="utf-8")
+            os.replace(beside, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise
+    except OSError as error:
+        reason = error.strerror or error
+        raise BadFileError(f"Cannot write {plain(str(path))} ({reason}).") from error
+
+
+def _same(path: Path, source: Path) -> bool:
+    try:
+        return path.samefile(source)
+    except OSError:
+        return path.absolute() == source.absolute()
