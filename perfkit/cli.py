@@ -318,7 +318,19 @@ def _display() -> Display:
 def _show_report(found: Shown, asked: Namespace, *, stderr: bool = False) -> None:
     from perfkit.findings.report import write
 
-    write(found.report, _console(stderr=stderr), whole=asked.all)
+    report = found.report
+    saved = f"Saved as {_as_typed(report.path)}" if report.path else ""
+    write(report, _console(stderr=stderr), whole=asked.all, saved=saved)
+
+
+def _as_typed(path: Path) -> str:
+    """The path as one would type it here."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:
+        # Another drive.
+        return str(path)
+    return str(path) if relative.startswith("..") else relative
 
 
 def _check_writable(where: str | None) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.findings.record import Verdict
-from perfkit.findings.report import Fold, Report, Table
+from perfkit.findings.report import TO_TYPE, Fold, Report, Table
 from perfkit.machine.checks import asking
 from perfkit.machine.checks.cores import limiting
 from perfkit.machine.checks.started import meaning
@@ -225,18 +225,23 @@ def report(of: Examination) -> Report:
                 "What TensorFlow said as it started",
                 (*log, rest) if start and start.said else (),
             ),
-            *(of.ladder.report.folds if of.ladder else ()),
+            *(_ladder(of.ladder.report) if of.ladder else ()),
         ),
     )
 
 
+def _ladder(report: Report) -> Iterator[Fold]:
+    """How fast each part is: a report within this one."""
+    tables = (report.table,) if report.table else ()
+    yield Fold("How fast each part is", (report.verdict.headline,), tables)
+    yield from report.folds
+
+
 def _check(check: Check) -> str:
     """A check that is not well: what, how that was seen, why it matters, what to do."""
-    said = [f"{check.status.upper()}: {check.title}", check.evidence, check.why]
-    if check.remedy:
-        said.append(f"do: {check.remedy}")
-    first, *others = filter(None, said)
-    return "\n".join([first, *(f"  {line}" for line in others)])
+    said = [f"  {line}" for line in (check.evidence, check.why) if line]
+    said += [f"{TO_TYPE}{check.remedy}"] * bool(check.remedy)
+    return "\n".join([f"{check.status.upper()}: {check.title}", *said])
 
 
 def log_of(machine: Machine) -> tuple[tuple[tuple[str, str], ...], str]:

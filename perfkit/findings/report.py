@@ -17,6 +17,7 @@ from perfkit.findings.text import plain, plain_lines, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 # A sentence is never this long; what is comes from a broken or hostile file.
 _LONGEST = 2000
 _WIDTH = 120
+# What begins a line that is to be copied, and so stays in one piece.
+TO_TYPE = "  do: "
 # A reader of a terminal sees this many rows; all of them with ``whole``.
 _ROWS = 8
 
@@ -73,7 +76,8 @@ class Report:
         table: The rows that the verdict chose from, seen at once.
         besides: Sentences below it: what is in order, what is not known yet.
         folds: Everything else; those that are empty are not shown.
-        foot: What it was measured on, and when; where it is saved.
+        foot: What it was measured on, and when.
+        path: Where it is saved; None where it is not.
     """
 
     verdict: Verdict
@@ -83,6 +87,12 @@ class Report:
     besides: tuple[str, ...] = ()
     folds: tuple[Fold, ...] = ()
     foot: tuple[str, ...] = ()
+    path: Path | None = None
+
+    @property
+    def saved(self) -> str:
+        """Where it is, without the way there: a report may be sent to others."""
+        return f"Saved as {'/'.join(self.path.parts[-2:])}" if self.path else ""
 
     @property
     def filled(self) -> Iterator[Fold]:
@@ -138,13 +148,16 @@ def sayer(console: Console) -> Say:
     return say
 
 
-def write(report: Report, console: Console, *, whole: bool = False) -> None:
+def write(
+    report: Report, console: Console, *, whole: bool = False, saved: str = ""
+) -> None:
     """Write a report to a terminal or a file.
 
     Args:
         report: What to write.
         console: Where to.
         whole: With all that is folded away elsewhere.
+        saved: Where it is saved, as it shall be said; "" for as in a page.
     """
     say, verdict = sayer(console), report.verdict
     if report.stamp:
@@ -166,8 +179,8 @@ def write(report: Report, console: Console, *, whole: bool = False) -> None:
             say(f"{left} more with --all.")
     if verdict.next:
         say(f"Next: {verdict.next}")
-    for line in report.besides:
-        say(line)
+    for line in "\n".join(report.besides).splitlines():
+        say(line, whole=line.startswith(TO_TYPE))
     for fold in report.filled if whole else ():
         say(f"\n{fold.title}", style="bold")
         for sentence in fold.sentences:
@@ -177,7 +190,9 @@ def write(report: Report, console: Console, *, whole: bool = False) -> None:
                 say(table.title)
             console.print(_rich(table, None))
     for line in report.foot:
-        say(line, style="dim", whole=line.startswith("Saved as"))
+        say(line, style="dim")
+    if report.path:
+        say(saved or report.saved, style="dim", whole=True)
 
 
 def in_text(report: Report, *, whole: bool = False) -> str:
@@ -274,7 +289,10 @@ def in_html(
     pieces += [f"<p>{_code(line)}</p>" for line in report.besides]
     pieces.append(figure)
     pieces += map(_fold, report.filled)
-    foot = (f'<p class="perfkit-foot">{_code(line)}</p>' for line in report.foot)
+    foot = (
+        f'<p class="perfkit-foot">{_code(line)}</p>'
+        for line in filter(None, (*report.foot, report.saved))
+    )
     styled = f"<style>{style}</style>" if style else ""
     return f'<div class="perfkit-report">{styled}{"".join([*pieces, *foot])}</div>'
 

@@ -57,6 +57,7 @@ def of_finding(finding: Finding) -> Report:
         besides=tuple(_missing(finding)),
         folds=_common_folds(finding),
         foot=tuple(_foot(finding)),
+        path=finding.path,
     )
 
 
@@ -80,6 +81,7 @@ def of_diagnosis(found: Diagnosis) -> Report:
             *_common_folds(finding),
         ),
         foot=tuple(_foot(finding)),
+        path=found.path,
     )
 
 
@@ -137,7 +139,7 @@ def _common_folds(finding: Finding) -> tuple[Fold, ...]:
         Fold(
             "How it was measured, and how to repeat it",
             (*_method(finding), *_failures(finding)),
-            tables=(_before(stood), _trials(finding)),
+            tables=(_works(finding), _before(stood), _trials(finding)),
         ),
     )
 
@@ -174,13 +176,17 @@ def _rungs(finding: Finding, stood: tuple[Standing, ...]) -> Table:
     for of in stood:
         rung = told.get(of.variant)
         limit = units.rate(of.limit, of.unit) if of.limit else "not known"
-        said = (limit, rung.what, rung.limit_from) if rung else ("", "", "")
-        rows.append((of.variant, of.problem or rate(of), of_limit(of), *said))
-    return Table(
-        "Each part of the machine, and its limit in theory",
-        ("part", "rate", "share", "limit", "what is done", "where the limit is from"),
-        tuple(rows),
-    )
+        share = (of_limit(of), limit if rung else "")
+        rows.append((of.variant, of.problem or rate(of), *share))
+    headings = ("part", "rate", "share", "limit in theory")
+    return Table("Each part of the machine", headings, tuple(rows))
+
+
+def _works(finding: Finding) -> Table:
+    """What each part was given to do, and how its limit was worked out."""
+    rows = ((n, r.what, r.limit_from) for n, r in rungs(finding.notes).items())
+    headings = ("part", "what is done", "where the limit is from")
+    return Table("What was done", headings, tuple(rows))
 
 
 def _before(stood: tuple[Standing, ...]) -> Table:
@@ -235,9 +241,6 @@ def _foot(finding: Finding) -> Iterator[str]:
         yield f"Your guess: {finding.guess}"
     recorded = plain(finding.recorded[:16].replace("T", " "))
     yield f"Measured on {machine_in_words(finding)}, {recorded}."
-    if finding.path:
-        # Without the way there: the report may be sent to others.
-        yield f"Saved as {'/'.join(finding.path.parts[-2:])}"
 
 
 def _noise(finding: Finding) -> str:
