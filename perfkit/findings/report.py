@@ -95,6 +95,13 @@ class Report:
         return f"Saved as {'/'.join(self.path.parts[-2:])}" if self.path else ""
 
     @property
+    def small(self) -> Iterator[str]:
+        """The small print: what was asked, on what."""
+        if self.question:
+            yield f"Asked: {self.question}"
+        yield from self.foot
+
+    @property
     def filled(self) -> Iterator[Fold]:
         """The folds that hold something, without their empty tables."""
         for fold in self.folds:
@@ -162,8 +169,6 @@ def write(
     say, verdict = sayer(console), report.verdict
     if report.stamp:
         say(report.stamp, style="bold")
-    if report.question:
-        say(report.question, style="dim")
     say(verdict.headline, style="bold")
     sure = how_sure(verdict)
     if much := f"{verdict.much} {_sentence(sure)}".strip():
@@ -189,7 +194,7 @@ def write(
             if table.title != fold.title:
                 say(table.title)
             console.print(_rich(table, None))
-    for line in report.foot:
+    for line in report.small:
         say(line, style="dim")
     if report.path:
         say(saved or report.saved, style="dim", whole=True)
@@ -244,8 +249,7 @@ def _rich(table: Table, most: int | None) -> RichTable:
 STYLE = """
 .perfkit-report {max-width: 62em; line-height: 1.45; overflow-wrap: anywhere}
 .perfkit-report p {margin: .35em 0}
-.perfkit-report .perfkit-question, .perfkit-report .perfkit-foot,
-.perfkit-report summary {opacity: .75; font-size: .92em}
+.perfkit-report .perfkit-foot, .perfkit-report summary {opacity: .75; font-size: .92em}
 .perfkit-report .perfkit-answer {font-size: 1.35em; font-weight: 650; line-height: 1.25}
 .perfkit-report .perfkit-sure {border: 1px solid; border-radius: 99px;
   padding: 0 .55em; font-size: .85em; white-space: nowrap}
@@ -291,7 +295,7 @@ def in_html(
     pieces += map(_fold, report.filled)
     foot = (
         f'<p class="perfkit-foot">{_code(line)}</p>'
-        for line in filter(None, (*report.foot, report.saved))
+        for line in filter(None, (*report.small, report.saved))
     )
     styled = f"<style>{style}</style>" if style else ""
     return f'<div class="perfkit-report">{styled}{"".join([*pieces, *foot])}</div>'
@@ -313,8 +317,6 @@ def _head(report: Report, answer: str) -> Iterator[str]:
     verdict = report.verdict
     if report.stamp:
         yield f'<p class="perfkit-stamp">{_text(report.stamp)}</p>'
-    if report.question:
-        yield f'<p class="perfkit-question">{_text(report.question)}</p>'
     yield f'<{answer} class="perfkit-answer">{_code(verdict.headline)}</{answer}>'
     sure = how_sure(verdict)
     pill = f' <span class="perfkit-sure">{_text(sure)}</span>' if sure else ""

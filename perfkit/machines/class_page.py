@@ -117,8 +117,13 @@ def write(room: Classroom, path: str | Path) -> Path:
     target = Path(os.path.expanduser(path))
     files = (passport.path for passport in room.passports)
     check(target, [file for file in files if file is not None])
-    write_page(target, laid_out([page_of(report(room), [room.chart])]))
+    write_page(target, page(room))
     return target
+
+
+def page(room: Classroom) -> str:
+    """Lay a class out as a page."""
+    return laid_out([page_of(report(room), [room.chart])])
 
 
 def report(room: Classroom) -> Report:

@@ -177,5 +177,10 @@ def write(found: Explanation, path: str | Path) -> Path:
     """Write the page; it is whole or not there at all."""
     target = Path(os.path.expanduser(path))
     check(target, ())
-    write_page(target, laid_out([page_of(report(found), found.charts.values())]))
+    write_page(target, page(found))
     return target
+
+
+def page(found: Explanation) -> str:
+    """Lay an explanation out as a page."""
+    return laid_out([page_of(report(found), found.charts.values())])

@@ -53,7 +53,7 @@ def test_the_answer_is_first_and_the_rest_is_folded():
     answer = "prefetched is the fastest way here."
     next_step = "dataset = dataset.prefetch(tf.data.AUTOTUNE)"
     short = written(finding(), width=120)
-    said = [QUESTION, answer, "variant", next_step, "Measured on Intel Xeon Platinum"]
+    said = [answer, "variant", next_step, QUESTION, "Measured on Intel Xeon"]
     assert in_order(short, said)
     assert "TensorFlow 2.21.0, 2025-03-14 09:26" in short
     assert len(short.splitlines()) <= 25
@@ -61,7 +61,7 @@ def test_the_answer_is_first_and_the_rest_is_folded():
     assert folded not in short
     assert f"How sure is this?\n- {folded}" in written(finding(), whole=True)
     html = finding()._repr_html_()
-    assert in_order(html, [*said[:3], next_step, "<details>", folded])
+    assert in_order(html, [*said[:3], "<details>", folded, *said[3:]])
 
 
 def test_how_much_how_sure_and_what_to_type():
