@@ -285,14 +285,18 @@ def in_html(
         style: How it looks; a page holds that once.
         answer: The tag of its first sentence.
     """
-    pieces = [*_head(report, answer)]
+    pieces, folds = [*_head(report, answer)], list(report.filled)
     if report.table and report.table.rows:
-        pieces.append(_table(report.table))
+        # A chart shows the same rows, and shows them better.
+        if figure:
+            folds.insert(0, Fold(report.table.title, tables=(report.table,)))
+        else:
+            pieces.append(_table(report.table))
     if report.verdict.next:
         pieces.append(f'<p class="perfkit-lines">{_code(report.verdict.next)}</p>')
     pieces += [f"<p>{_code(line)}</p>" for line in report.besides]
     pieces.append(figure)
-    pieces += map(_fold, report.filled)
+    pieces += map(_fold, folds)
     foot = (
         f'<p class="perfkit-foot">{_code(line)}</p>'
         for line in filter(None, (*report.small, report.saved))
