@@ -157,8 +157,14 @@ def report(found: Explanation) -> Report:
     """What a person reads of it."""
     first, *others = tables(found) or (None,)
     advice = tuple(map(comparison_words.advised, found.advice))
+    most = found.main
+    speed = most.speed if most else None
     verdict = Verdict(
-        headline=found.headline, next="\n".join((*advice[:1], *found.next))
+        headline=found.headline,
+        much=comparison_words.much(found.works),
+        sure="sure" if speed else "",
+        interval=comparison_words.interval(speed)[1] if speed else "",
+        next="\n".join((*advice[:1], *found.next)),
     )
     return Report(
         verdict=verdict,

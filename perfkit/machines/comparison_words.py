@@ -92,7 +92,7 @@ def interval(speed: Ratio) -> tuple[str, str]:
     low, high = sorted(ends)
     if not units.is_known(low, high):
         return f"{units.UNKNOWN}×", "how much is not known yet"
-    return units.ratio(middle), f"{units.ratio(low)[:-1]} to {units.ratio(high)[:-1]}"
+    return f"{units.times(middle)}×", f"{units.times(low)} to {units.times(high)}"
 
 
 def as_long_or_fast(speed: Ratio) -> str:
@@ -233,36 +233,47 @@ def headline(
     compared = [work for work in works if work.speed is not None]
     most = largest(works)
     if most is not None:
-        other = largest(w for w in works if w.slower != most.slower)
-        against = f". {_claim(other)}" if other else ""
-        return f"{_claim(most)}{_cause(most)}{against}."
+        return f"{claim(most)}."
     if not compared:
         return f"No training was measured on both machines{_of_rungs(rungs)}."
     return _without_claim(found, compared)
 
 
-def _claim(work: Explained) -> str:
+def claim(work: Explained) -> str:
+    """How many times as long, or as fast, a job runs on B."""
     if work.speed is None:
         return ""
-    times, ends = interval(work.speed)
+    times, _ = interval(work.speed)
     takes = "takes" if work.speed.ratio < 1 else "runs"
     long = as_long_or_fast(work.speed)
-    return f"On B {work.name} {takes} {times[:-1]} times {long} as on A ({ends})"
+    name = f"{work.name[:1].upper()}{work.name[1:]}"
+    return f"{name} {takes} {times[:-1]} times {long} on B as on A"
+
+
+def much(works: tuple[Explained, ...]) -> str:
+    """Both steps of the job where the difference is largest, and what explains it."""
+    most = largest(works)
+    if most is None:
+        return ""
+    both = f"{seconds(most.a)} a {most.unit} on A, {seconds(most.b)} on B"
+    other = largest(w for w in works if w.slower != most.slower)
+    against = f" {claim(other)}." if other else ""
+    return f"{both}; {_cause(most)}.{against}"
 
 
 def _cause(work: Explained) -> str:
     """What most of the difference is, and what stands behind that."""
     if not work.changes:
-        return "; its time was not taken apart on both"
+        return "its time was not taken apart on both"
     if not work.causes:
-        return "; no single part of the step is shown to explain it"
+        return "no single part of the step is shown to explain it"
     first = work.causes[0]
     part = min(first.share or 0.0, 1.0)
-    much = "all" if part > _ALL else f"{part:.0%}".replace("%", " %")
+    told = "all" if part > _ALL else f"{part:.0%}".replace("%", " %")
     if share(first) == units.UNKNOWN:
-        much = "part"
+        told = "part"
     why = f": {first.why}" if first.why else ""
-    return f"; {much} of that is {PARTS_SAID[first.name]}{why}"
+    return f"{told} of the difference is {PARTS_SAID[first.name]}{why}"
 
 
 def _of_rungs(rungs: tuple[RungRatio, ...]) -> str:

@@ -25,7 +25,7 @@ def test_the_cause_is_named_first(name):
     found = compare(pairs.passport(), getattr(pairs, name)())
     assert found.verdict == "slower"
     assert found.main.causes[0].name == part
-    assert said in found.headline
+    assert said in found.report.verdict.much
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -55,8 +55,8 @@ def test_two_differences_that_fit_are_not_told_apart():
         versions={"tensorflow": "2.16.1", "keras": "3.15.1", "numpy": "2.4.6"},
     )
     found = compare(pairs.passport(), pairs.passport(slow, machine))
-    assert "it is not known which of these" in found.headline
-    assert "TF_ENABLE_ONEDNN_OPTS, tensorflow" in found.headline
+    assert "it is not known which of these" in found.report.verdict.much
+    assert "TF_ENABLE_ONEDNN_OPTS, tensorflow" in found.report.verdict.much
 
 
 def test_a_difference_that_the_rungs_refute_is_not_named():
@@ -65,13 +65,15 @@ def test_a_difference_that_the_rungs_refute_is_not_named():
     slow = pairs.changed(pairs.waiting_elements(), machine=machine)
     found = compare(pairs.passport(), slow)
     assert found.main.causes[0].name == "input"
-    assert "cores granted" not in found.headline
+    assert "cores granted" not in found.report.verdict.much
 
 
 def test_where_nothing_differs_it_is_said_that_nothing_is_known():
     slow = pairs.passport(extra={"small CNN from JPEG": 0.03})
     found = compare(pairs.passport(), slow)
-    assert "nothing in the records of the machines says why" in found.headline
+    assert (
+        "nothing in the records of the machines says why" in found.report.verdict.much
+    )
 
 
 def test_slower_clocks_are_a_part_of_their_own():
@@ -83,7 +85,7 @@ def test_slower_clocks_are_a_part_of_their_own():
     slow = pairs.changed(slow, samples=slow.samples | {"pulse": pulse})
     found = compare(pairs.passport(), slow)
     assert found.main.causes[0].name == "throttling"
-    assert "the cores of B ran at 63 % of their best" in found.headline
+    assert "the cores of B ran at 63 % of their best" in found.report.verdict.much
 
 
 def test_a_core_that_is_slower_while_the_other_works_is_not_throttled():
@@ -128,4 +130,4 @@ def test_a_gpu_that_was_slowed_is_named_with_its_reason():
     fast = pairs.on_gpu(pairs.passport({}, quick), hidden=True)
     found = compare(fast, slow)
     assert found.main.causes[0].name == "throttling"
-    assert "the GPU of B was slowed: power limit reached" in found.headline
+    assert "the GPU of B was slowed: power limit reached" in found.report.verdict.much
