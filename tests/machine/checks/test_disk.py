@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.machine.checks import sharing
+from perfkit.machine.checks import cores as sharing
 from perfkit.machine.record import Disk
 from tests.machine.checks.computers import changed, workstation
 

@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.machine.checks import driver
+from perfkit.machine.checks import software as driver
 from perfkit.machine.gpu import Driver
 from tests.machine.checks import healthy
 from tests.machine.checks.computers import changed, with_card, without_card, workstation

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.machine.checks import libraries as checks_libraries
+from perfkit.machine.checks import software as checks_libraries
+from perfkit.machine.checks.asking import statements
 from perfkit.machine.record import Library
 from tests.machine.checks.computers import (
     NEEDED,
@@ -41,7 +42,8 @@ def test_libraries_that_are_installed_and_not_found_need_only_be_named():
 def test_the_folders_of_installed_libraries_are_printed(tmp_path):
     folder = tmp_path / "nvidia/cufft/lib"
     folder.mkdir(parents=True)
-    code = checks_libraries._FOLDERS.removeprefix('$(python -c "').removesuffix('")')
+    code = statements()["unnamed-libraries"]["value"]
+    code = code.removeprefix('$(python -c "').removesuffix('")')
     code = code.replace("s.get_path('purelib')", repr(str(tmp_path)))
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert told.stdout.strip() == str(folder)

@@ -1,6 +1,7 @@
 import pytest
 
-from perfkit.machine.checks import checks, sharing
+from perfkit.machine.checks import card as sharing
+from perfkit.machine.checks import checks
 from perfkit.machine.gpu import Holder
 from tests.machine.checks.computers import (
     GB,

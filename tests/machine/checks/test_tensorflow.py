@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.machine.checks import libraries
+from perfkit.machine.checks import software as libraries
 from tests.machine.checks.computers import changed, without_card, workstation
 
 
