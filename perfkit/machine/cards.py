@@ -61,11 +61,8 @@ _WORD_BITS = 64
 # More than anything has.
 _MOST_NVLINKS = 36
 _MOST_CORES = 4096
-_ARCHITECTURES = dict(
-    enumerate(
-        ["Kepler", "Maxwell", "Pascal", "Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell"], 2
-    )
-) | {13: "Rubin"}
+_FIRST = ("Kepler", "Maxwell", "Pascal", "Volta", "Turing", "Ampere", "Ada", "Hopper")
+_ARCHITECTURES = dict(enumerate(_FIRST, 2)) | {10: "Blackwell", 13: "Rubin"}
 _COMPUTE_MODES = dict(
     enumerate(("default", "exclusive thread", "prohibited", "exclusive process"))
 )

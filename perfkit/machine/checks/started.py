@@ -9,7 +9,7 @@ from perfkit import units
 from perfkit.machine.checks import asking, software
 from perfkit.machine.checks.asking import Check, Words, fine, say
 from perfkit.machine.record import Start
-from perfkit.machine.start import LATE
+from perfkit.machine.starting import LATE
 from perfkit.machine.starting.child import COMPILING
 
 if TYPE_CHECKING:
