@@ -388,16 +388,25 @@ def _library(
         problem = "it is installed, in a folder where this TensorFlow does not look"
     return Library(
         name=told["name"],
-        version=_version(file, folder),
-        origin=_origin(file, folder, variables) if file else None,
+        version=library_version(file, folder),
+        origin=library_origin(file, folder, variables) if file else None,
         problem=problem,
     )
 
 
-def _origin(file: str, folder: Path, variables: Mapping[str, str]) -> str:
-    places = [folder]
+def library_origin(file: str, folder: Path | None, variables: Mapping[str, str]) -> str:
+    """Where a file of a library comes from, as ``Library.origin`` has it.
+
+    Args:
+        file: Its path.
+        folder: Of the packages; None where it lies in none.
+        variables: The environment of the process that loads it.
+    """
+    places = [folder] if folder else []
     # What conda installs for the environment lies beside Python, not in its packages.
-    places += [up for up in folder.parents if os.path.isdir(up / "conda-meta")][:1]
+    places += [up for p in places for up in p.parents if (up / "conda-meta").is_dir()][
+        :1
+    ]
     real = os.path.realpath(file)
     if any(Path(real).is_relative_to(os.path.realpath(place)) for place in places):
         return "package"
@@ -407,12 +416,10 @@ def _origin(file: str, folder: Path, variables: Mapping[str, str]) -> str:
     return "search path" if named else "system"
 
 
-def _version(file: str, folder: Path) -> str | None:
+def library_version(file: str, folder: Path | None) -> str | None:
     """Of the package that a file belongs to, else what the file's own name says."""
-    if not file:
-        return None
     part = re.search(r"/nvidia/(\w+)/lib/[^/]+$", file)
-    if part and Path(file).is_relative_to(folder):
+    if part and folder and Path(file).is_relative_to(folder):
         name = part[1].replace("_", "-")
         return installed(rf"nvidia-{name}(-cu\d+)?", folder)
     number = re.search(r"\.so\.(\d+(?:\.\d+)+)$", os.path.realpath(file))
