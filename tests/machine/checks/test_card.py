@@ -205,15 +205,8 @@ INSTANCE = {"instance": True}
     ("machine", "said", "pieces"),
     [
         # An idle link is unknown and never a fault.
-        (
-            linked(**IDLE),
-            "link:unknown",
-            [
-                "PCIe 1 ×16 (4 GB/s) now",
-                "PCIe 4 ×16 (31.5 GB/s)",
-                "link to NVIDIA RTX A4000",
-            ],
-        ),
+        (linked(**IDLE), "link:unknown", ["PCIe 1 ×16 (4 GB/s) now",
+         "PCIe 4 ×16 (31.5 GB/s)", "link to NVIDIA RTX A4000"]),
         (linked(generation=4, width=16), "link:ok", []),
         # Under load it is held against card and slot.
         (linked(**IDLE, busy_generation=4, busy_width=16), "link:ok", []),
@@ -222,22 +215,16 @@ INSTANCE = {"instance": True}
         (linked(**IDLE, busy_generation=1, busy_width=16), "slow-link:warn", []),
         (linked(**IDLE, busy_generation=5, busy_width=16), "link:ok", []),
         # Missing lanes may be told without a load.
-        (
-            linked(generation=1, width=8),
-            "slow-link:warn",
-            ["PCIe 4 ×8 (15.8 GB/s) now"],
-        ),
+        (linked(generation=1, width=8), "slow-link:warn",
+         ["PCIe 4 ×8 (15.8 GB/s) now"]),
         # A slot that is older than the card is no fault.
-        (
-            linked(generation_max=3, generation=3, width=16, busy_generation=3),
-            "link:ok",
-            ["the card alone could do PCIe 4"],
-        ),
+        (linked(generation_max=3, generation=3, width=16, busy_generation=3), "link:ok",
+         ["the card alone could do PCIe 4"]),
         (with_card(WITH, link=Link()), "", []),
         # An instance has no link of its own.
         (with_card(linked(generation=1, width=1), state=INSTANCE), "", []),
     ],
-)
+)  # fmt: skip
 def test_a_link_is_held_against_what_card_and_slot_can_do(machine, said, pieces):
     says(cards.narrow, machine, said, *pieces)
 

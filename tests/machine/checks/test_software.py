@@ -28,53 +28,25 @@ CUDA = {"nvidia-cuda-runtime-cu12": "12.5.82"}
 @pytest.mark.parametrize(
     ("machine", "no_card", "silent", "pieces"),
     [
-        (
-            WITHOUT,
-            "no-gpu:ok",
-            "",
-            [
-                " | TensorFlow trains on the processor: there is no NVIDIA GPU here | ",
-                " | No NVIDIA card is on the bus. | ",
-            ],
-        ),
+        (WITHOUT, "no-gpu:ok", "",
+         [" | TensorFlow trains on the processor: there is no NVIDIA GPU here | ",
+         " | No NVIDIA card is on the bus. | "]),
         (WITH, "", "", []),
-        (
-            changed(WITHOUT, driver=UNLOADED),
-            "no-gpu:ok",
-            "",
-            [
-                "there is no NVIDIA GPU here, and nothing for its driver to load | ",
-                "~restart",
-            ],
-        ),
-        (
-            changed(WITHOUT, nvidia_cards=None),
-            "no-gpu:ok",
-            "",
-            [": no NVIDIA GPU is seen here | "],
-        ),
-        (
-            changed(WITHOUT, software={"build": "metal"}),
-            "no-gpu:ok",
-            "",
-            ["built for GPUs of Apple", "~processor"],
-        ),
-        (
-            changed(WITHOUT, software={"build": "rocm"}),
-            "no-gpu:ok",
-            "",
-            ["built for GPUs of AMD", "~processor"],
-        ),
+        (changed(WITHOUT, driver=UNLOADED), "no-gpu:ok", "",
+         ["there is no NVIDIA GPU here, and nothing for its driver to load | ",
+         "~restart"]),
+        (changed(WITHOUT, nvidia_cards=None), "no-gpu:ok", "",
+         [": no NVIDIA GPU is seen here | "]),
+        (changed(WITHOUT, software={"build": "metal"}), "no-gpu:ok", "",
+         ["built for GPUs of Apple", "~processor"]),
+        (changed(WITHOUT, software={"build": "rocm"}), "no-gpu:ok", "",
+         ["built for GPUs of AMD", "~processor"]),
         (WSL, "no-driver:unknown", "", []),
         (changed(WSL, versions=CUDA), "", "no-driver:fail", []),
-        (
-            changed(WITHOUT, driver=UNLOADED, nvidia_cards=None),
-            "",
-            "driver-not-loaded:fail",
-            [],
-        ),
+        (changed(WITHOUT, driver=UNLOADED, nvidia_cards=None), "",
+         "driver-not-loaded:fail", []),
     ],
-)
+)  # fmt: skip
 def test_no_gpu_is_a_fault_only_where_one_is_left_unused(
     machine, no_card, silent, pieces
 ):
@@ -158,58 +130,30 @@ PAIR = {"packages": ("tensorflow", "tensorflow-intel"), "platform": "windows"}
 @pytest.mark.parametrize(
     ("rule", "machine", "said", "piece"),
     [
-        (
-            software.missing,
-            changed(WITHOUT, software={"build": "none"}),
-            "no-tensorflow:fail",
-            "",
-        ),
+        (software.missing, changed(WITHOUT, software={"build": "none"}),
+         "no-tensorflow:fail", ""),
         (software.missing, WITHOUT, "", ""),
-        (
-            software.windows,
-            changed(WITHOUT, software={"platform": "windows"}),
-            "",
-            "",
-        ),
-        (
-            software.cpu_only,
-            changed(WITH, software=BUILT_FOR_CPU),
-            "cpu-only-build:fail",
-            " | python -m pip uninstall -y tensorflow-cpu; "
-            'python -m pip install "tensorflow[and-cuda]==2.21.0" | ',
-        ),
+        (software.windows, changed(WITHOUT, software={"platform": "windows"}), "", ""),
+        (software.cpu_only, changed(WITH, software=BUILT_FOR_CPU),
+         "cpu-only-build:fail", " | python -m pip uninstall -y tensorflow-cpu; "
+         'python -m pip install "tensorflow[and-cuda]==2.21.0" | '),
         (software.cpu_only, changed(WITHOUT, software=BUILT_FOR_CPU), "", ""),
         (software.duplicated, changed(WITH, software=TWO), "two-tensorflows:fail", ""),
-        (
-            software.duplicated,
-            changed(WITHOUT, software=TWO),
-            "two-tensorflows:warn",
-            'install "tensorflow==2.21.0"',
-        ),
+        (software.duplicated, changed(WITHOUT, software=TWO), "two-tensorflows:warn",
+         'install "tensorflow==2.21.0"'),
         # One that brings the other's code.
         (software.duplicated, changed(WITHOUT, software=PAIR), "", ""),
-        (
-            software.tested,
-            changed(WITH, software={"cuda": "12.9.1"}),
-            "tested-build:unknown",
-            "CUDA 12.5 (this build: 12.9.1)",
-        ),
-        (
-            software.backend,
-            changed(WITH, software={"keras_backend": "jax"}),
-            "keras-backend:warn",
-            " | Keras trains with jax",
-        ),
+        (software.tested, changed(WITH, software={"cuda": "12.9.1"}),
+         "tested-build:unknown", "CUDA 12.5 (this build: 12.9.1)"),
+        (software.backend, changed(WITH, software={"keras_backend": "jax"}),
+         "keras-backend:warn", " | Keras trains with jax"),
         (software.backend, WITH, "", ""),
-        (
-            software.elsewhere,
-            changed(WITH, software={"elsewhere": "It is not the one."}),
-            "other-environment:warn",
-            " | It is not the one. | ",
-        ),
+        (software.elsewhere,
+         changed(WITH, software={"elsewhere": "It is not the one."}),
+         "other-environment:warn", " | It is not the one. | "),
         (software.elsewhere, WITH, "", ""),
     ],
-)
+)  # fmt: skip
 def test_the_tensorflow_is_the_one_that_this_machine_wants(rule, machine, said, piece):
     says(rule, machine, said, piece)
 
@@ -266,32 +210,21 @@ WORDS = "cannot open shared object file"
 @pytest.mark.parametrize(
     ("machine", "said", "pieces"),
     [
-        (
-            found(*LOST),
-            "missing-library:fail",
-            [
-                "Of 7 libraries 2 cannot be loaded: libcusolver.so.11, libcudnn.so.9",
-                "tensorflow[and-cuda]",
-            ],
-        ),
+        (found(*LOST), "missing-library:fail",
+         ["Of 7 libraries 2 cannot be loaded: libcusolver.so.11, libcudnn.so.9",
+         "tensorflow[and-cuda]"]),
         # Those that are installed need only be named.
-        (
-            found(*each(libcufft={"problem": "not found"})),
-            "missing-library:fail",
-            [" | export LD_LIBRARY_PATH=$(python -c"],
-        ),
+        (found(*each(libcufft={"problem": "not found"})), "missing-library:fail",
+         [" | export LD_LIBRARY_PATH=$(python -c"]),
         # What the loader says of several is told once.
-        (
-            found(*(replace(x, problem=f"{x.name}: {WORDS}") for x in libraries())),
-            "missing-library:fail",
-            [f", libcudnn.so.9 ({WORDS}). | "],
-        ),
+        (found(*(replace(x, problem=f"{x.name}: {WORDS}") for x in libraries())),
+         "missing-library:fail", [f", libcudnn.so.9 ({WORDS}). | "]),
         (found(*NO_LIBCUDA), "libraries:ok", []),
         (WITHOUT, "", []),
         # What several GPUs alone need is not missed.
         (found(*libraries(), NCCL), "libraries:ok", []),
     ],
-)
+)  # fmt: skip
 def test_each_library_that_cannot_be_loaded_is_named(machine, said, pieces):
     says(software.absent, machine, said, *pieces)
 
@@ -352,30 +285,18 @@ OF_DRIVER = loading(
 @pytest.mark.parametrize(
     ("rule", "machine", "said", "pieces"),
     [
-        (
-            software.shadowed,
-            SHADOWED,
-            "shadowed-libraries:warn",
-            [f"LD_LIBRARY_PATH leads to {NEEDED[1]},", "unset LD_LIBRARY_PATH"],
-        ),
-        (
-            software.shadowed,
-            replace(SHADOWED, versions={"tensorflow": "2.21.0"}),
-            "",
-            [],
-        ),
+        (software.shadowed, SHADOWED, "shadowed-libraries:warn",
+         [f"LD_LIBRARY_PATH leads to {NEEDED[1]},", "unset LD_LIBRARY_PATH"]),
+        (software.shadowed, replace(SHADOWED, versions={"tensorflow": "2.21.0"}), "",
+         []),
         (software.shadowed, WITH, "", []),
         (software.shadowed, OF_DRIVER, "", []),
-        (
-            software.twice,
-            loading(OWN, OTHER),
-            "loaded-twice:warn",
-            [" | libcudnn: 8.9.7 (system), 9.3.0 (package). | "],
-        ),
+        (software.twice, loading(OWN, OTHER), "loaded-twice:warn",
+         [" | libcudnn: 8.9.7 (system), 9.3.0 (package). | "]),
         (software.twice, loading(OWN), "", []),
         (software.twice, OF_DRIVER, "", []),
     ],
-)
+)  # fmt: skip
 def test_one_copy_of_each_library_is_loaded_and_the_right_one(
     rule, machine, said, pieces
 ):
