@@ -146,12 +146,7 @@ class Look:
 
 
 def look(root: Path, system: Any) -> Look:
-    """Read the counters.
-
-    Args:
-        root: The folder that holds ``proc`` and ``sys``.
-        system: What answers where there is no ``proc``, as psutil does.
-    """
+    """Read the counters."""
     if not (root / "proc").is_dir():
         return _told(system)
     text = text_of(root / "proc/stat")

@@ -64,12 +64,9 @@ class Built:
 
 
 def versions(folders: Sequence[str]) -> dict[str, str]:
-    """The distributions that matter, as Python would find them.
+    """The distributions that matter, as Python would find them in these folders.
 
     Under ``"tensorflow"`` stands the module of this name, whichever brought it.
-
-    Args:
-        folders: Where Python looks for packages, such as ``sys.path``.
     """
     found = dict[str, str]()
     for folder in folders:
@@ -198,14 +195,7 @@ _CONTAINER_GROUPS = re.compile(r"docker|kubepods|containerd|libpod|podman|/lxc")
 def platform(
     root: Path, variables: Mapping[str, str], kind: str, *, container: bool
 ) -> Platform:
-    """What kind of system this is.
-
-    Args:
-        root: The folder that holds ``proc`` and ``sys``.
-        variables: The environment.
-        kind: What a system without ``proc`` calls itself, such as ``"Darwin"``.
-        container: Whether it is seen from a container.
-    """
+    """What kind of system this is; without ``proc`` it is what it calls itself."""
     if not (root / "proc").is_dir():
         without: dict[str, Platform] = {"Darwin": "macos", "Windows": "windows"}
         return without.get(kind, "other")
@@ -292,9 +282,7 @@ def check_trains(variables: Mapping[str, str] = os.environ) -> None:
 def elsewhere(prefix: str, variables: Mapping[str, str]) -> str:
     """Why this Python is not the active environment's, in a sentence; "" where it is.
 
-    Args:
-        prefix: The folder of the environment that this Python belongs to.
-        variables: The environment.
+    This Python's environment lies in the folder ``prefix``.
     """
     active = {"virtual environment": variables.get("VIRTUAL_ENV")}
     # Conda's installer makes its base active everywhere, which nobody chose.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfkit.machine.checks import asking, card, cores, settings, software, started
+from perfkit.machine.checks import asking, card, cores, software, started
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ RULES: tuple[Rule, ...] = (
     *cores.FREQUENCY,
     *cores.MEMORY,
     *cores.DISK,
-    *settings.RULES,
+    *software.SETTINGS,
 )
 # What cannot be so where a GPU was seen to compute: a newer part came from elsewhere.
 _REFUTED = ("driver-too-old", "no-libcuda", "missing-library", "wrong-cudnn")

@@ -1,15 +1,16 @@
-"""Is what a GPU needs here: its driver, a TensorFlow for it, the CUDA libraries?"""
+"""Is the software for a GPU here, and which of its settings cost speed?"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from perfkit.machine.checks import asking
-from perfkit.machine.checks.asking import Check, fine, say
-from perfkit.machine.record import Start
+from perfkit.machine.checks.asking import Check, fine, numbers, say, statements
+from perfkit.machine.record import Processor, Start
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from perfkit.machine.gpu import Problem
     from perfkit.machine.record import Library, Machine
@@ -190,8 +191,8 @@ def tested(machine: Machine) -> Iterator[Check]:
         f"{last} (this is {machine.python})"
         + (f" and CUDA {build.cuda} (this build: {made})." if made else ".")
     )
-    python = asking.numbers(machine.python)[:2]
-    in_range = asking.numbers(first) <= python <= asking.numbers(last)
+    python = numbers(machine.python)[:2]
+    in_range = numbers(first) <= python <= numbers(last)
     if in_range and (made is None or asking.minor(made) == build.cuda):
         yield fine("tested-build", "This combination of versions was tested", evidence)
     else:
@@ -271,8 +272,8 @@ def old_cudnn(machine: Machine) -> Iterator[Check]:
     name = f"nvidia-cudnn-cu{(cuda or '').split('.')[0]}"
     if not machine.gpus or not build or name not in machine.versions:
         return
-    found, wanted = machine.versions[name], asking.numbers(build.cudnn)
-    has = asking.numbers(found)
+    found, wanted = machine.versions[name], numbers(build.cudnn)
+    has = numbers(found)
     if has[0] != wanted[0] or has < wanted:
         evidence = (
             f"{name} is {found}; TensorFlow {version} was built with {build.cudnn} and "
@@ -318,3 +319,75 @@ def _needed(machine: Machine) -> tuple[Library, ...]:
 
 
 LIBRARIES = (no_driver, absent, old_cudnn, shadowed, twice)
+
+
+_AMPERE = (8, 0)
+# What a value is when it is set so; other words are looked for as they are.
+_WHEN = {
+    "on": r"(?i)^(1|true|yes|on)$",
+    "off": r"(?i)^(0|false|no|off)$",
+    "quiet": r"^0*([2-9]|[1-9]\d+)$",
+}
+
+
+def _tf32(machine: Machine) -> bool:
+    known = (gpu.compute_capability for gpu in machine.gpus)
+    return any(numbers(capability) >= _AMPERE for capability in known if capability)
+
+
+def _processor(machine: Machine) -> bool:
+    """Whether trainings run on an Intel or AMD processor alone."""
+    instructions = (machine.processor or Processor()).instructions
+    return not machine.gpus and "avx2" in (instructions or ("avx2",))
+
+
+_WHERE: dict[str, Callable[[Machine], bool]] = {
+    "everywhere": lambda machine: True,
+    "gpu": lambda machine: bool(machine.gpus),
+    "tf32": _tf32,
+    "processor": _processor,
+}
+
+
+def costly(machine: Machine) -> Iterator[Check]:
+    """Settings that are meant for debugging, or that turn something fast off."""
+    for key in statements()["settings"]:
+        setting = statements()[key]
+        value = machine.environment.get(setting["variable"])
+        when = _WHEN.get(setting["when"], setting["when"])
+        if value is None or not re.search(when, value.strip()):
+            continue
+        if _WHERE[setting["where"]](machine):
+            yield say(machine, key, f"{setting['variable']} is {value}.")
+
+
+def threads(machine: Machine) -> Iterator[Check]:
+    """Fewer threads than cores."""
+    # Two threads on one core are a matter of taste.
+    physical = (machine.processor or Processor()).physical_cores
+    useful = int(min(machine.cores_granted, physical or machine.cores))
+    for variable, said in statements()["threads"].items():
+        value = machine.environment.get(variable, "").strip()
+        enough = min(useful, said.get("enough", machine.cores))
+        if not value.isdecimal() or not 0 < int(value) < enough:
+            continue
+        yield say(
+            machine,
+            "few-threads",
+            f"{variable} is {value}; this process may use "
+            f"{machine.cores_granted:g} cores.",
+            cost=said["cost"] * (1 - int(value) / enough),
+            variable=variable,
+            why=said["why"],
+        )
+
+
+def late(machine: Machine) -> Iterator[Check]:
+    """A variable that is set after TensorFlow was loaded does nothing."""
+    names = machine.software.set_late if machine.software else ()
+    if names:
+        evidence = f"Set too late: {', '.join(names)}."
+        yield say(machine, "set-too-late", evidence, name=names[0])
+
+
+SETTINGS = (costly, threads, late)

@@ -193,10 +193,7 @@ def convolved(
 def allowed(problem: Problem, device: str, variables: Mapping[str, str]) -> float:
     """The error that rounding alone explains, as a share of the largest answer.
 
-    Args:
-        problem: What was computed.
-        device: Where, such as ``"GPU:0"``; there TF32 is how TensorFlow computes.
-        variables: The environment, in which coarser rounding may have been asked for.
+    On a GPU TF32 is how TensorFlow computes; the environment may ask for a coarser one.
     """
     import numpy as np
 
@@ -215,15 +212,7 @@ def judged(
     ran_on: str,
     allowed: float,
 ) -> Proof:
-    """Hold a result against the answer; ``is_right`` says what to make of it.
-
-    Args:
-        problem: What was computed.
-        device: Where it was asked to run, such as ``"GPU:0"``.
-        result: What came of it.
-        ran_on: Where it ran.
-        allowed: The error that rounding alone explains.
-    """
+    """Hold a result against the answer; ``is_right`` says what to make of it."""
     import numpy as np
 
     error, wrong = None, ""

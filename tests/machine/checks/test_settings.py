@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.machine.checks import settings
+from perfkit.machine.checks import software as settings
 from tests.machine.checks.computers import (
     card,
     changed,
