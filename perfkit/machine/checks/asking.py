@@ -99,9 +99,10 @@ class Words:
         given: Mapping[str, object] | None = None,
     ) -> None:
         self._platform = platform(machine)
-        self._given = given or {}
-        shared = {"why": "", "remedy": "", "install": install(machine)}
-        self._words: dict[str, Any] = shared | statements()["words"] | (entry or {})
+        # What a machine says is no template, whatever braces are in it.
+        self._given = {"install": install(machine)} | dict(given or {})
+        shared: dict[str, Any] = {"why": "", "remedy": ""} | statements()["words"]
+        self._words = shared | dict(entry or {})
 
     def __getitem__(self, name: str) -> str:
         if name in self._given:

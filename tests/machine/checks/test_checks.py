@@ -59,3 +59,11 @@ def test_what_is_well_needs_no_remedy_and_costs_nothing():
         elif check.status != "unknown":
             assert check.remedy
             assert check.cost > 0
+
+
+def test_what_a_machine_says_is_shown_as_it_is_whatever_is_in_it():
+    odd = {"tensorflow": "2.{x}.{0}"}
+    machine = changed(faulty.OLD_CUDNN, versions=odd, software={"build": "cpu"})
+    (found,) = (c for c in checks(machine) if c.id == "cpu-only-build")
+    assert "2.{x}.{0} has no CUDA" in found.evidence
+    assert found.remedy.endswith('"tensorflow[and-cuda]==2.{x}.{0}"')
