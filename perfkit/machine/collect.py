@@ -154,15 +154,11 @@ def _software(
     return Software(
         platform=software.platform(root, variables, around.kind, container=container),
         container=container,
-        build=built.build,
-        packages=built.packages,
-        cuda=built.cuda,
-        cudnn=built.cudnn,
-        capabilities=built.capabilities,
         keras_backend=backend and environment.cleaned(backend, names),
         set_inside=inside,
         set_late=late,
         elsewhere=software.elsewhere(around.prefix, variables),
+        **{name: fact for name, fact in vars(built).items() if name != "folder"},
     )
 
 

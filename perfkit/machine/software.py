@@ -45,14 +45,9 @@ _DISTRIBUTION = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """The TensorFlow that would be imported.
+    """The TensorFlow that would be imported, with fields as ``Software`` has them.
 
-    Attributes:
-        folder: The one that it is installed in; None where there is none.
-        build: Which it is.
-        packages: The distributions that brought it.
-        cuda: Version it was built with, and so ``cudnn``.
-        capabilities: Compute capabilities that it has kernels for.
+    It is installed in ``folder``, which is None where there is none.
     """
 
     folder: Path | None = None

@@ -62,26 +62,17 @@ OLDER = {"versions": {"tensorflow": "2.19.0"}}
         (of_capability("12.0", **UNTOLD), "compiled-kernels:warn", ""),
         (of_capability("12.0", **UNTOLD, **OLDER), "", ""),
         # A version that is reported to fail is to be replaced.
-        (
-            of_capability("12.0", versions={"tensorflow": "2.20.0"}),
-            "compiled-kernels:warn",
-            'install "tensorflow[and-cuda]>=2.21"',
-        ),
+        (of_capability("12.0", versions={"tensorflow": "2.20.0"}),
+         "compiled-kernels:warn", 'install "tensorflow[and-cuda]>=2.21"'),
         # A driver that may not compile leaves the card without kernels.
         (of_capability("9.0", driver={"cuda": "12.2"}), "uncompiled-kernels:fail", ""),
-        (
-            of_capability("9.0", environment={"CUDA_DISABLE_PTX_JIT": "1"}),
-            "uncompiled-kernels:fail",
-            "",
-        ),
-        (
-            of_capability("9.0", environment={"CUDA_DISABLE_PTX_JIT": "0"}),
-            "kernels:ok",
-            "",
-        ),
+        (of_capability("9.0", environment={"CUDA_DISABLE_PTX_JIT": "1"}),
+         "uncompiled-kernels:fail", ""),
+        (of_capability("9.0", environment={"CUDA_DISABLE_PTX_JIT": "0"}), "kernels:ok",
+         ""),
         (of_capability("8.6", driver={"cuda": "12.2"}), "kernels:ok", ""),
     ],
-)
+)  # fmt: skip
 def test_the_wheel_is_held_against_the_card(machine, said, piece):
     says(cards.kernels, machine, said, piece)
 
@@ -91,18 +82,12 @@ def test_the_wheel_is_held_against_the_card(machine, said, piece):
     [
         (workstation(card(multiprocessors=3)), "", ""),
         (workstation(card(multiprocessors=None)), "", ""),
-        (
-            workstation(card(), card("GT 1030", multiprocessors=3)),
-            "small-gpu:ok",
-            "GPU 1 (GT 1030) has 3 multiprocessors",
-        ),
-        (
-            changed(WITH, environment={"TF_MIN_GPU_MULTIPROCESSOR_COUNT": "50"}),
-            "small-gpu:fail",
-            "TF_MIN_GPU_MULTIPROCESSOR_COUNT=48",
-        ),
+        (workstation(card(), card("GT 1030", multiprocessors=3)), "small-gpu:ok",
+         "GPU 1 (GT 1030) has 3 multiprocessors"),
+        (changed(WITH, environment={"TF_MIN_GPU_MULTIPROCESSOR_COUNT": "50"}),
+         "small-gpu:fail", "TF_MIN_GPU_MULTIPROCESSOR_COUNT=48"),
     ],
-)
+)  # fmt: skip
 def test_a_card_that_is_too_small_is_a_fault_where_it_is_the_only_one(
     machine, said, piece
 ):
@@ -143,27 +128,19 @@ COOL = Clocks(throttle=(HOT,), busy_throttle=())
         # What was seen under load counts before what is seen now.
         (with_card(WITH, clocks=COOL), "throttled:ok", ["under load: nothing"]),
         (slowed(WARM, busy=False), "throttled:warn", [", now: too warm"]),
-        (
-            slowed(busy=False),
-            "throttled:ok",
-            [" | Nothing but its design slows the GPU now | "],
-        ),
+        (slowed(busy=False), "throttled:ok",
+         [" | Nothing but its design slows the GPU now | "]),
         (with_card(WITH, clocks=Clocks()), "", []),
-        (
-            slowed("power brake (external power supply)"),
-            "throttled:warn",
-            ["power cables"],
-        ),
+        (slowed("power brake (external power supply)"), "throttled:warn",
+         ["power cables"]),
         # Each card is told by its number.
-        (
-            workstation(looked_at(card()), looked_at(card(), throttle=("hot",))),
-            "throttled:ok throttled:warn",
-            [" | GPU 1 (NVIDIA RTX A4000), under load: hot", "-i 1 "],
-        ),
+        (workstation(looked_at(card()), looked_at(card(), throttle=("hot",))),
+         "throttled:ok throttled:warn",
+         [" | GPU 1 (NVIDIA RTX A4000), under load: hot", "-i 1 "]),
         # Reasons that hold commas are told apart.
         (slowed(WARM, HOT), "throttled:warn", [f"{WARM}; {HOT}"]),
     ],
-)
+)  # fmt: skip
 def test_what_slows_a_card_is_told_as_it_was_seen(machine, said, pieces):
     says(cards.throttled, machine, said, *pieces)
 
