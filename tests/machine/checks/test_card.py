@@ -50,6 +50,7 @@ OLDER = {"versions": {"tensorflow": "2.19.0"}}
 @pytest.mark.parametrize(
     ("machine", "said", "piece"),
     [
+        (of_capability("2.1"), "no-kernels:fail", " built for 2.1 (NVIDIA RTX A4000)."),
         (of_capability("5.2"), "no-kernels:fail", "capability 5.2"),
         (of_capability("6.1"), "kernels:ok", "capability 6.1"),
         (of_capability("7.5"), "kernels:ok", "capability 7.5"),

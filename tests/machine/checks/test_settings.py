@@ -43,6 +43,8 @@ def test_a_variable_costs_with_one_value_and_not_with_another(
     ("machine", "variables", "said"),
     [
         (WITH, {"CUDA_FORCE_PTX_JIT": "1"}, [("forced-compiling", "fail")]),
+        *[(WITH, {"XLA_FLAGS": f"--xla_disable_{some}hlo_passes"},
+           [("xla-passes-off", "warn")]) for some in ("", "all_")],
         # Clustering by XLA is neither good nor bad.
         (WITH, {"TF_XLA_FLAGS": "--tf_xla_auto_jit=2"},
          [("auto-clustering", "unknown")]),

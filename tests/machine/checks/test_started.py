@@ -33,6 +33,8 @@ BROKEN = Proof(device="GPU:0", computation="convolution", problem="No.")
         ([replace(FIRST, ran_on="CPU:0")], "no-result:fail",
          [" | GPU:0 leaves its work to another device | ",
          " | The convolution on GPU:0 ran on CPU:0. | "]),
+        ([replace(proved("CPU:0")[0], error=0.1)], "wrong-result:fail",
+         [" | CPU:0 computes wrongly | ", " | python -m pip install"]),
         ([BROKEN], "no-result:fail", [" | The convolution on GPU:0: No. | "]),
     ],
 )  # fmt: skip
@@ -125,6 +127,11 @@ def test_a_start_that_fails_is_told_in_its_words(problem, said, pieces):
     machine = changed(workstation(), start=start, environment=environment)
     says(started.broken, machine, said, *pieces)
     says(started.unseen, machine, "")
+
+
+def test_xla_may_fail_without_a_flag():
+    machine = changed(workstation(), start=replace(a_start(), problem=XLA))
+    says(started.broken, machine, "no-xla:fail", " | python -m pip install")
 
 
 def test_nothing_is_said_of_a_tensorflow_that_was_not_started():
