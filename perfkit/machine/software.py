@@ -371,7 +371,7 @@ def _library(
         problem = "it is installed, in a folder where this TensorFlow does not look"
     return Library(
         name=told["name"],
-        version=library_version(file, folder),
+        version=library_version(file, folder) if file else None,
         origin=library_origin(file, folder, variables) if file else None,
         problem=problem,
     )
