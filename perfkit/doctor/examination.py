@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,11 +79,12 @@ class Examination(Shown):
 
     def to_json(self) -> str:
         """The machine and its checks, for a program."""
-        told = [asdict(check) for check in self.checks]
+        from msgspec.json import decode, encode
+
         document: dict[str, Any] = {
             "schema": _SCHEMA,
-            "machine": asdict(self.machine),
-            "checks": [{name: check[name] for name in _TOLD} for check in told],
+            "machine": self.machine,
+            "checks": [{n: getattr(c, n) for n in _TOLD} for c in self.checks],
         }
         if self.ladder:
             document["ladder"] = {
@@ -92,7 +92,8 @@ class Examination(Shown):
                 "stopped": self.ladder.stopped,
                 "verdict": self.ladder.verdict.headline,
             }
-        return json.dumps(_finite(document), indent=1, allow_nan=False)
+        # What JSON has no number for is null.
+        return json.dumps(decode(encode(document)), indent=1, allow_nan=False)
 
     @property
     def report(self) -> Report:
@@ -100,17 +101,6 @@ class Examination(Shown):
         from perfkit.doctor.page import report
 
         return report(self)
-
-
-def _finite(value: Any) -> Any:
-    """The same, where a number that JSON does not have is not known."""
-    if isinstance(value, dict):
-        return {str(name): _finite(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 LADDER = "machine-ladder"
@@ -206,7 +196,7 @@ class _Look:
 
     def start(self) -> None:
         """Start TensorFlow, and let every device compute."""
-        from perfkit.machine.start import started
+        from perfkit.machine.starting import started
 
         with self._showing("Starting TensorFlow"):
             found = started(_START_S)

@@ -45,6 +45,8 @@ class Surroundings:
     """What answers; the fields that are not given are what is really there.
 
     Attributes:
+        root: The folder that holds ``proc`` and ``sys``.
+        variables: The environment to report.
         names: Words that tell whose machine this is, to be left out.
         kind: What a system without ``proc`` calls itself, and ``system`` with release.
         cpu: What it calls its processor.
@@ -58,7 +60,9 @@ class Surroundings:
         wait: Waits between the two looks at the load, for so many seconds.
     """
 
-    names: tuple[str, ...] = field(default_factory=environment.own_names)
+    root: Path = Path("/")
+    variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    names: Names = field(default_factory=environment.own_names)
     kind: str = field(default_factory=platform.system)
     system: str = field(default_factory=_calls_itself)
     cpu: str = field(default_factory=lambda: platform.processor() or platform.machine())
@@ -91,14 +95,14 @@ def machine(
         variables: The environment to report.
         around: What is read besides; None for what is really there.
     """
-    around = around or Surroundings()
+    around = replace(around or Surroundings(), root=root, variables=variables)
     host = text_of(root / "proc/sys/kernel/hostname")[:_LONGEST_NAME]
     names = (*around.names, *environment.named_in(variables), host)
+    around = replace(around, names=names)
     built = software.tensorflow(around.paths)
     answer = around.trying(built, variables, names)
     before = load.look(root, around.counters)
-    found = _described(root, variables, around, names)
-    made = _software(root, variables, around, names, built)
+    found, made = _described(around), _software(around, built)
     tried = answer()
     around.wait(max(0.0, load.WINDOW_S - (time.monotonic() - before.taken)))
     after = load.look(root, around.counters)
@@ -109,30 +113,28 @@ def machine(
     )
 
 
-def _described(
-    root: Path, variables: Mapping[str, str], around: Surroundings, names: Names
-) -> Machine:
-    cores = _cores(root, around.counters)
-    memory = _memory(root, around.counters)
+def _described(around: Surroundings) -> Machine:
+    root, names = around.root, around.names
+    cores, memory = _cores(around), _memory(around)
     driver, gpus, no_gpu = around.gpus()
-    cards = _nvidia_cards(root, variables)
+    cards = _nvidia_cards(around)
     if driver and driver.problem == "not loaded" and cards == 0:
         no_gpu = "No NVIDIA card is on the bus, so its driver has nothing to load."
     return Machine(
-        cpu=environment.cleaned(_cpu(root, around.cpu), names),
+        cpu=environment.cleaned(_cpu(around), names),
         cores=cores,
         cores_granted=limits.cores_granted(root, cores),
         cores_quota=limits.quota(root),
         cores_affinity=limits.affinity(root),
         memory=limits.memory_granted(root, memory),
         memory_present=memory,
-        system=environment.cleaned(_system(root, variables, around), names),
+        system=environment.cleaned(_system(around), names),
         python=around.python,
         versions={
             name: environment.cleaned(version, names)
             for name, version in software.versions(around.paths).items()
         },
-        environment=environment.that_matter(variables, names),
+        environment=environment.that_matter(around.variables, names),
         gpus=gpus,
         no_gpu=no_gpu,
         nvidia_cards=cards,
@@ -141,42 +143,31 @@ def _described(
     )
 
 
-def _software(
-    root: Path,
-    variables: Mapping[str, str],
-    around: Surroundings,
-    names: Names,
-    built: Built,
-) -> Software:
+def _software(around: Surroundings, built: Built) -> Software:
+    root, variables = around.root, around.variables
     container = software.in_container(root, variables)
-    inside, late = _set_here(root, variables, around)
+    inside, late = _set_here(around)
     backend = software.keras_backend(variables, around.paths)
     return Software(
         platform=software.platform(root, variables, around.kind, container=container),
         container=container,
-        build=built.build,
-        packages=built.packages,
-        cuda=built.cuda,
-        cudnn=built.cudnn,
-        capabilities=built.capabilities,
-        keras_backend=backend and environment.cleaned(backend, names),
+        keras_backend=backend and environment.cleaned(backend, around.names),
         set_inside=inside,
         set_late=late,
         elsewhere=software.elsewhere(around.prefix, variables),
+        **{name: fact for name, fact in vars(built).items() if name != "folder"},
     )
 
 
-def _set_here(
-    root: Path, variables: Mapping[str, str], around: Surroundings
-) -> tuple[Names, Names]:
+def _set_here(around: Surroundings) -> tuple[Names, Names]:
     """Variables that this process set, and those it certainly set too late."""
     if "tensorflow" not in around.loaded:
         return (), ()
     if not around.seen:
-        around.seen.update(variables)
-    at_start = text_of(root / "proc/self/environ")
-    late = environment.changed(variables, around.seen)
-    return environment.set_inside(variables, at_start), late
+        around.seen.update(around.variables)
+    at_start = text_of(around.root / "proc/self/environ")
+    late = environment.changed(around.variables, around.seen)
+    return environment.set_inside(around.variables, at_start), late
 
 
 def _nameless(busy: Load, names: Names) -> Load:
@@ -185,41 +176,41 @@ def _nameless(busy: Load, names: Names) -> Load:
     return replace(busy, top=tuple(top))
 
 
-def _cpu(root: Path, otherwise: str) -> str:
-    text = text_of(root / "proc/cpuinfo")
+def _cpu(around: Surroundings) -> str:
+    text = text_of(around.root / "proc/cpuinfo")
     # Arm kernels give no model name; some boards give their own instead.
     named = re.search(r"^(?:model name|Hardware|cpu)\s*:\s*(\S.*)$", text, re.MULTILINE)
-    name = named[1][:_LONGEST_NAME] if named else otherwise
+    name = named[1][:_LONGEST_NAME] if named else around.cpu
     return (
         " ".join(re.sub(r"\((R|TM|tm)\)|\bCPU\b|@.*", " ", name).split()) or "unknown"
     )
 
 
-def _cores(root: Path, counters: Any) -> int:
-    text = text_of(root / "proc/cpuinfo")
+def _cores(around: Surroundings) -> int:
+    text = text_of(around.root / "proc/cpuinfo")
     listed = len(re.findall(r"^processor\s*:", text, re.MULTILINE))
-    return listed or counters.cpu_count() or 1
+    return listed or around.counters.cpu_count() or 1
 
 
-def _memory(root: Path, counters: Any) -> int:
-    total = amounts_of(root / "proc/meminfo").get("MemTotal")
-    return total or int(counters.virtual_memory().total)
+def _memory(around: Surroundings) -> int:
+    total = amounts_of(around.root / "proc/meminfo").get("MemTotal")
+    return total or int(around.counters.virtual_memory().total)
 
 
-def _system(root: Path, variables: Mapping[str, str], around: Surroundings) -> str:
-    release = text_of(root / "proc/sys/kernel/osrelease")[:_LONGEST_NAME]
+def _system(around: Surroundings) -> str:
+    release = text_of(around.root / "proc/sys/kernel/osrelease")[:_LONGEST_NAME]
     if not release:
         return around.system
     # Vendors append names of their own to a kernel's release; two numbers say enough.
     linux = "Linux " + ".".join(re.findall(r"\d+", release)[:2])
-    wsl = software.wsl_version(root, variables)
+    wsl = software.wsl_version(around.root, around.variables)
     return f"{linux} (WSL{'' if wsl == 1 else wsl})" if wsl else linux
 
 
-def _nvidia_cards(root: Path, variables: Mapping[str, str]) -> int | None:
+def _nvidia_cards(around: Surroundings) -> int | None:
     """How many the bus lists; a guest of Windows does not see its bus."""
-    devices = list(folders(root / "sys/bus/pci/devices", r"[\w:.]+"))
-    if software.wsl_version(root, variables):
+    devices = list(folders(around.root / "sys/bus/pci/devices", r"[\w:.]+"))
+    if software.wsl_version(around.root, around.variables):
         return None
     found = [(word_of(d / "vendor"), word_of(d / "class")) for d in devices]
     cards = sum(v == _NVIDIA and (c or "").startswith(_GRAPHICS) for v, c in found)

@@ -43,7 +43,7 @@ def disk(
 
     Args:
         folder: With files of together 4 MB or more, else no speed is given.
-        root: The folder that holds ``proc``.
+        root: As everywhere here.
         clock: Tells seconds.
 
     Raises:
@@ -175,10 +175,7 @@ def fetched(root: Path = Path("/")) -> int | None:
 def came_from_disk(taken: int, before: int, root: Path = Path("/")) -> bool:
     """Whether what this thread just read was fetched, and did not lie in memory.
 
-    Args:
-        taken: Bytes that it read.
-        before: What ``fetched`` said before.
-        root: The folder that holds ``proc``.
+    It read so many bytes, and ``before`` is what ``fetched`` said before that.
     """
     return (fetched(root) or 0) - before >= _FETCHED * taken
 

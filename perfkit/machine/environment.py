@@ -62,9 +62,7 @@ def that_matter(environment: Mapping[str, str], names: Iterable[str]) -> dict[st
 def set_inside(environment: Mapping[str, str], at_start: str) -> tuple[str, ...]:
     """The variables that matter and are not as they were when this process began.
 
-    Args:
-        environment: Such as ``os.environ``.
-        at_start: What ``/proc/self/environ`` holds; "" where nothing tells.
+    That is what ``/proc/self/environ`` holds; "" where nothing tells.
     """
     pairs = (pair.partition("=") for pair in at_start.split("\0") if pair)
     before = {name: value for name, _, value in pairs}

@@ -44,12 +44,7 @@ _BITS = {
 
 
 def rate(generation: int | None, width: int | None) -> float | None:
-    """Bytes per second in one direction, in theory; None if it is not known.
-
-    Args:
-        generation: Of the link, from 1 to 6.
-        width: Its lanes.
-    """
+    """Bytes per second in one direction, in theory; None if it is not known."""
     if generation not in _BITS or not width:
         return None
     return _BITS[generation] / 8 * width

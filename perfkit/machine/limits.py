@@ -1,4 +1,8 @@
-"""How much of this machine may be used? Cores and memory after affinity and cgroups."""
+"""How much of this machine may be used? Cores and memory after affinity and cgroups.
+
+Everywhere in this package ``root`` is the folder that holds ``proc`` and ``sys``, and
+``system`` what answers where there are none, as psutil does.
+"""
 
 from __future__ import annotations
 
@@ -88,9 +92,7 @@ def listed(numbers: str) -> int | None:
 def cores_granted(root: Path, present: int) -> float:
     """Cores this process may keep busy: its affinity, cut by every cgroup quota.
 
-    Args:
-        root: The folder that holds ``proc`` and ``sys``.
-        present: Logical cores, the answer where nothing limits it.
+    Where nothing limits it, all logical cores that are present.
     """
     limits = (present, quota(root), affinity(root))
     return min(float(cores) for cores in limits if cores)
@@ -116,9 +118,7 @@ def memory_granted(root: Path, present: int) -> int:
 def memory_free(root: Path, available: int) -> int:
     """Bytes of RAM this process may still take: those available, cut as well.
 
-    Args:
-        root: The folder that holds ``proc`` and ``sys``.
-        available: Bytes that the system could give, the answer where nothing limits it.
+    Where nothing limits it, all that are available.
     """
     left = (
         max(0, limit - used) for limit, used in _memory_groups(root) if used is not None
@@ -161,9 +161,7 @@ def _memory_groups(root: Path) -> Iterator[tuple[int, int | None]]:
 def _groups(root: Path, controller: str) -> Iterator[Path]:
     """Every folder whose limits hold for this process, from its own up to the root.
 
-    Args:
-        root: The folder that holds ``proc`` and ``sys``.
-        controller: Of cgroup v1; "" for the one hierarchy of v2.
+    The controller is one of cgroup v1, or "" for the one hierarchy of v2.
     """
     for line in text_of(root / "proc/self/cgroup").splitlines()[:100]:
         _, _, rest = line.partition(":")

@@ -5,12 +5,12 @@ Between the looks the rest of the machine is described, so that nobody waits for
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from perfkit.machine import limits
@@ -47,38 +47,25 @@ def observed(
         gpus: In the driver's order.
         samples: Columns of a run, such as ``"gpu0_throttle"``, one value per sample.
     """
-    return tuple(
-        _with_what_was_seen(gpu, _samples_of(number, samples))
-        for number, gpu in enumerate(gpus)
-    )
+    return tuple(_with_what_was_seen(gpu, n, samples) for n, gpu in enumerate(gpus))
 
 
-def _with_what_was_seen(gpu: Gpu, samples: Sequence[Sample]) -> Gpu:
+def _with_what_was_seen(
+    gpu: Gpu, number: int, columns: Mapping[str, Sequence[float | None]]
+) -> Gpu:
+    mine = (columns.get(f"gpu{number}_{name}", ()) for name in _COLUMNS)
+    rows = (dict(zip(_COLUMNS, row, strict=True)) for row in zip_longest(*mine))
+    samples = ({n: v for n, v in row.items() if v is not None} for row in rows)
     working = [sample for sample in samples if _works(sample)]
     if len(working) < _ENOUGH:
         return gpu
-    link = dataclasses.replace(
+    link = replace(
         gpu.link,
         busy_generation=_highest(working, "link_generation"),
         busy_width=_highest(working, "link_width"),
     )
-    clocks = dataclasses.replace(gpu.clocks, busy_throttle=_throttle(working))
-    return dataclasses.replace(gpu, link=link, clocks=clocks)
-
-
-def _samples_of(
-    number: int, columns: Mapping[str, Sequence[float | None]]
-) -> list[Sample]:
-    mine = {name: columns.get(f"gpu{number}_{name}", ()) for name in _COLUMNS}
-    length = max(map(len, mine.values()))
-    return [
-        {
-            name: value
-            for name, values in mine.items()
-            if at < len(values) and (value := values[at]) is not None
-        }
-        for at in range(length)
-    ]
+    clocks = replace(gpu.clocks, busy_throttle=_throttle(working))
+    return replace(gpu, link=link, clocks=clocks)
 
 
 def _works(sample: Sample) -> bool:
@@ -159,12 +146,7 @@ class Look:
 
 
 def look(root: Path, system: Any) -> Look:
-    """Read the counters.
-
-    Args:
-        root: The folder that holds ``proc`` and ``sys``.
-        system: What answers where there is no ``proc``, as psutil does.
-    """
+    """Read the counters."""
     if not (root / "proc").is_dir():
         return _told(system)
     text = text_of(root / "proc/stat")

@@ -7,6 +7,7 @@ takes another with it, and what is unknown is never 0.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -24,6 +25,8 @@ FUNCTION_NOT_FOUND, GPU_IS_LOST = 13, 15
 _NO_PERMISSION, _DRIVER_NOT_LOADED, _LIBRARY_NOT_FOUND, _MISMATCH = 4, 9, 12, 18
 # What the library fills in where it has no value: all bits set, in 32 or 64 of them.
 _NO_VALUE = (2**32 - 1, 2**64 - 1)
+# The library's version of the memory's record: 2, and its 40 bytes.
+_MEMORY_V2 = 0x02000028
 
 _PROBLEMS: dict[int, tuple[Problem, str]] = {
     _LIBRARY_NOT_FOUND: ("no driver", "No NVIDIA driver is installed."),
@@ -96,7 +99,8 @@ class Nvml:
     def close(self) -> None:
         """Let go of the driver."""
         if not self.problem:
-            self._quietly("nvmlShutdown")
+            with contextlib.suppress(RefusedError):
+                self.ask("nvmlShutdown")
 
     def _start(self) -> None:
         try:
@@ -104,12 +108,6 @@ class Nvml:
         except RefusedError as error:
             unknown = f"The NVIDIA driver does not answer: {error}."
             self.problem, self.why = _PROBLEMS.get(error.code, ("no answer", unknown))
-
-    def _quietly(self, call: str) -> None:
-        try:
-            self.ask(call)
-        except RefusedError:
-            return
 
 
 @dataclass(frozen=True)
@@ -134,13 +132,9 @@ class Device:
         """Whether this is one of the instances of a divided card."""
         return self.part is not self.card
 
-    def ask(self, call: str, *arguments: Any) -> Any:
-        """The card's answer to one call."""
-        return self.nvml.ask(call, self.card, *arguments)
-
-    def ask_part(self, call: str, *arguments: Any) -> Any:
-        """The same for what belongs to the instance alone, such as its memory."""
-        return self.nvml.ask(call, self.part, *arguments)
+    def ask(self, call: str, *arguments: Any, part: bool = False) -> Any:
+        """The answer of the card to one call, or of the instance alone."""
+        return self.nvml.ask(call, self.part if part else self.card, *arguments)
 
 
 def found(nvml: Nvml) -> tuple[tuple[Device, ...], str]:
@@ -165,6 +159,17 @@ def given(value: Any) -> Any:
         RefusedError: It is.
     """
     if value in _NO_VALUE:
+        raise RefusedError
+    return value
+
+
+def not_zero(value: Any) -> Any:
+    """The value, where it is one.
+
+    Raises:
+        RefusedError: It is 0.
+    """
+    if not value:
         raise RefusedError
     return value
 
@@ -214,46 +219,87 @@ def _word(error: Any) -> str:
 
 Read = Callable[[Device], Any]
 
-# The library's version of the memory's record: 2, and its 40 bytes.
-_MEMORY_V2 = 0x02000028
 
+def ask(
+    call: str,
+    *arguments: int,
+    of: int | str | None = None,
+    part: bool = False,
+    zero: bool = True,
+    times: float = 1,
+    per: float = 1,
+) -> Read:
+    """What one call answers.
 
-def number(call: str, *arguments: Any, times: float = 1, per: float = 1) -> Read:
-    """A number, in the unit that ``times`` or ``per`` make of the driver's."""
+    Args:
+        call: By its name in the library.
+        arguments: That it takes besides the card.
+        of: The place or the field of the answer that counts.
+        part: Whether the instance is asked, and not its card.
+        zero: Whether 0 is an answer; else it means that the driver does not know.
+        times: Makes our unit of the driver's.
+        per: The same, dividing.
+    """
 
-    def read(device: Device) -> float:
-        value: int = given(device.ask(call, *arguments))
+    def read(device: Device) -> Any:
+        answer = device.ask(call, *arguments, part=part)
+        if of is not None:
+            answer = getattr(answer, of) if isinstance(of, str) else answer[of]
+        value = given(answer) if zero else not_zero(given(answer))
         return value if times == per == 1 else value * times / per
 
     return read
 
 
-def above_zero(call: str, *arguments: Any, times: float = 1, per: float = 1) -> Read:
-    """The same where 0 can only mean that the driver does not know."""
-    read = number(call, *arguments, times=times, per=per)
-    return lambda device: not_zero(read(device))
+def flag(call: str, *, of: int | str | None = None) -> Read:
+    """Whether something is on."""
+    read = ask(call, of=of)
+    return lambda device: bool(read(device))
 
 
-def flag(call: str) -> Read:
-    """Whether something is on; the first of two answers, the other is for later."""
-
-    def read(device: Device) -> bool:
-        answer = device.ask(call)
-        now = answer[0] if isinstance(answer, list) else answer
-        return bool(given(now))
-
-    return read
-
-
-def word(call: str, words: Mapping[int, str], other: str) -> Read:
+def word(
+    call: str, words: Mapping[int, str], other: str, *, of: int | None = None
+) -> Read:
     """A number as its word; ``other`` with the number where it has none."""
+    read = ask(call, of=of)
 
-    def read(device: Device) -> str:
-        answer = device.ask(call)
-        value = given(answer[0] if isinstance(answer, list) else answer)
+    def as_word(device: Device) -> str:
+        value = read(device)
         return words.get(value, other.format(value))
 
+    return as_word
+
+
+def either(first: Read, second: Read, *, when: int | None = None) -> Read:
+    """The first answer, or the second where that is refused: only ``when`` so."""
+
+    def read(device: Device) -> Any:
+        try:
+            return first(device)
+        except RefusedError as error:
+            if when is not None and error.code != when:
+                raise
+        return second(device)
+
     return read
+
+
+def renamed(now: str, before: str, *, part: bool = False) -> Read:
+    """What a call answers that older drivers know by another name."""
+    names = ask(now, part=part), ask(before, part=part)
+    return either(*names, when=FUNCTION_NOT_FOUND)
+
+
+# The older record counts what the driver keeps for itself as taken.
+_memory = either(
+    ask("nvmlDeviceGetMemoryInfo", _MEMORY_V2, part=True),
+    ask("nvmlDeviceGetMemoryInfo", part=True),
+)
+busy = ask("nvmlDeviceGetUtilizationRates", of="gpu", part=True, per=100)
+throttle_mask = renamed(
+    "nvmlDeviceGetCurrentClocksEventReasons",
+    "nvmlDeviceGetCurrentClocksThrottleReasons",
+)
 
 
 def memory_total(device: Device) -> int:
@@ -266,46 +312,6 @@ def memory_used(device: Device) -> int:
     memory = _memory(device)
     not_zero(given(memory.total))
     return int(given(memory.used))
-
-
-def busy(device: Device) -> float:
-    """Share of the time in which at least one kernel ran."""
-    percent = given(device.ask_part("nvmlDeviceGetUtilizationRates").gpu)
-    return float(percent / 100)
-
-
-def throttle_mask(device: Device) -> int:
-    """What slows the clocks now, as the driver's bits."""
-    return either(device, "nvmlDeviceGetCurrentClocks{}Reasons")
-
-
-def either(device: Device, call: str) -> int:
-    """Ask by the name that drivers since 535 know, then by the older one."""
-    try:
-        return int(given(device.ask(call.format("Event"))))
-    except RefusedError as error:
-        if error.code != FUNCTION_NOT_FOUND:
-            raise
-    return int(given(device.ask(call.format("Throttle"))))
-
-
-def not_zero(value: Any) -> Any:
-    """The value, where it is one.
-
-    Raises:
-        RefusedError: It is 0.
-    """
-    if not value:
-        raise RefusedError
-    return value
-
-
-def _memory(device: Device) -> Any:
-    # The older record counts what the driver keeps for itself as taken.
-    try:
-        return device.ask_part("nvmlDeviceGetMemoryInfo", _MEMORY_V2)
-    except RefusedError:
-        return device.ask_part("nvmlDeviceGetMemoryInfo")
 
 
 # What two cards have in common, by the library's numbers.

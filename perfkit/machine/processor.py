@@ -23,12 +23,7 @@ _CPUS = "sys/devices/system/cpu"
 
 
 def processor(root: Path, system: Any) -> Processor:
-    """Describe the cores.
-
-    Args:
-        root: The folder that holds ``proc`` and ``sys``.
-        system: What answers where there is no ``proc``, as psutil does.
-    """
+    """Describe the cores."""
     if not (root / "proc").is_dir():
         return _told(system)
     text = text_of(root / "proc/cpuinfo")

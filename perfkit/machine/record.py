@@ -6,6 +6,7 @@ not known is never 0 and never a guess.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -279,11 +280,7 @@ class Machine:
         if self.cores_granted == self.cores:
             cores = granted
         plural = "core" if cores == "1" else "cores"
-        names = list(dict.fromkeys(gpu.name for gpu in self.gpus))
-        counts = [sum(gpu.name == name for gpu in self.gpus) for name in names]
-        gpus = [
-            f"{n} x {name}" if n > 1 else name
-            for name, n in zip(names, counts, strict=True)
-        ]
+        alike = Counter(gpu.name for gpu in self.gpus)
+        gpus = [f"{n} x {name}" if n > 1 else name for name, n in alike.items()]
         parts = [self.cpu, f"{cores} {plural}", units.size(self.memory), *gpus]
         return ", ".join([*parts, *([] if gpus else ["no GPU"]), self.system])

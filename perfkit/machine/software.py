@@ -45,14 +45,9 @@ _DISTRIBUTION = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """The TensorFlow that would be imported.
+    """The TensorFlow that would be imported, with fields as ``Software`` has them.
 
-    Attributes:
-        folder: The one that it is installed in; None where there is none.
-        build: Which it is.
-        packages: The distributions that brought it.
-        cuda: Version it was built with, and so ``cudnn``.
-        capabilities: Compute capabilities that it has kernels for.
+    It is installed in ``folder``, which is None where there is none.
     """
 
     folder: Path | None = None
@@ -64,12 +59,9 @@ class Built:
 
 
 def versions(folders: Sequence[str]) -> dict[str, str]:
-    """The distributions that matter, as Python would find them.
+    """The distributions that matter, as Python would find them in these folders.
 
     Under ``"tensorflow"`` stands the module of this name, whichever brought it.
-
-    Args:
-        folders: Where Python looks for packages, such as ``sys.path``.
     """
     found = dict[str, str]()
     for folder in folders:
@@ -198,14 +190,7 @@ _CONTAINER_GROUPS = re.compile(r"docker|kubepods|containerd|libpod|podman|/lxc")
 def platform(
     root: Path, variables: Mapping[str, str], kind: str, *, container: bool
 ) -> Platform:
-    """What kind of system this is.
-
-    Args:
-        root: The folder that holds ``proc`` and ``sys``.
-        variables: The environment.
-        kind: What a system without ``proc`` calls itself, such as ``"Darwin"``.
-        container: Whether it is seen from a container.
-    """
+    """What kind of system this is; without ``proc`` it is what it calls itself."""
     if not (root / "proc").is_dir():
         without: dict[str, Platform] = {"Darwin": "macos", "Windows": "windows"}
         return without.get(kind, "other")
@@ -292,9 +277,7 @@ def check_trains(variables: Mapping[str, str] = os.environ) -> None:
 def elsewhere(prefix: str, variables: Mapping[str, str]) -> str:
     """Why this Python is not the active environment's, in a sentence; "" where it is.
 
-    Args:
-        prefix: The folder of the environment that this Python belongs to.
-        variables: The environment.
+    This Python's environment lies in the folder ``prefix``.
     """
     active = {"virtual environment": variables.get("VIRTUAL_ENV")}
     # Conda's installer makes its base active everywhere, which nobody chose.
@@ -388,16 +371,25 @@ def _library(
         problem = "it is installed, in a folder where this TensorFlow does not look"
     return Library(
         name=told["name"],
-        version=_version(file, folder),
-        origin=_origin(file, folder, variables) if file else None,
+        version=library_version(file, folder) if file else None,
+        origin=library_origin(file, folder, variables) if file else None,
         problem=problem,
     )
 
 
-def _origin(file: str, folder: Path, variables: Mapping[str, str]) -> str:
-    places = [folder]
+def library_origin(file: str, folder: Path | None, variables: Mapping[str, str]) -> str:
+    """Where a file of a library comes from, as ``Library.origin`` has it.
+
+    Args:
+        file: Its path.
+        folder: Of the packages; None where it lies in none.
+        variables: The environment of the process that loads it.
+    """
+    places = [folder] if folder else []
     # What conda installs for the environment lies beside Python, not in its packages.
-    places += [up for up in folder.parents if os.path.isdir(up / "conda-meta")][:1]
+    places += [up for p in places for up in p.parents if (up / "conda-meta").is_dir()][
+        :1
+    ]
     real = os.path.realpath(file)
     if any(Path(real).is_relative_to(os.path.realpath(place)) for place in places):
         return "package"
@@ -407,12 +399,10 @@ def _origin(file: str, folder: Path, variables: Mapping[str, str]) -> str:
     return "search path" if named else "system"
 
 
-def _version(file: str, folder: Path) -> str | None:
+def library_version(file: str, folder: Path | None) -> str | None:
     """Of the package that a file belongs to, else what the file's own name says."""
-    if not file:
-        return None
     part = re.search(r"/nvidia/(\w+)/lib/[^/]+$", file)
-    if part and Path(file).is_relative_to(folder):
+    if part and folder and Path(file).is_relative_to(folder):
         name = part[1].replace("_", "-")
         return installed(rf"nvidia-{name}(-cu\d+)?", folder)
     number = re.search(r"\.so\.(\d+(?:\.\d+)+)$", os.path.realpath(file))

@@ -168,7 +168,7 @@ class Making:
 
     def _start(self, display: Display) -> None:
         """Start TensorFlow, and let every device compute."""
-        from perfkit.machine.start import started
+        from perfkit.machine.starting import started
 
         if self.budget < _STARTS_FROM_S:
             least = f"{_STARTS_FROM_S:.0f} s"

@@ -46,7 +46,7 @@ def stage(monkeypatch, tmp_path):
     monkeypatch.setattr(there, lambda: made_up.does("machine", machine))
     there = "perfkit.machine.disk.disk"
     monkeypatch.setattr(there, lambda folder: made_up.does(f"disk {folder}", READ))
-    there = "perfkit.machine.start.started"
+    there = "perfkit.machine.starting.started"
     monkeypatch.setattr(there, lambda limit: made_up.does("start", FOUND))
     monkeypatch.setattr("perfkit.running.open_session", made_up.open_session)
     monkeypatch.setattr(
@@ -128,7 +128,7 @@ def test_another_finding_is_no_ladder(stage):
 
 def test_what_the_start_showed_is_checked(stage, monkeypatch):
     broken = Start(problem="Failed while importing TensorFlow.")
-    monkeypatch.setattr("perfkit.machine.start.started", lambda limit: broken)
+    monkeypatch.setattr("perfkit.machine.starting.started", lambda limit: broken)
     assert look(probe=True).wrong[0].id == "no-start"
 
 

@@ -1,3 +1,5 @@
+from operator import attrgetter
+
 import pytest
 
 from perfkit.machine.gpu import Clocks, Driver, Gpu, Holder, Link, Power, State
@@ -146,26 +148,45 @@ PowerUsage MemoryInfo BAR1MemoryInfo
     assert 0 not in leaves(gpu).values()
 
 
-def test_a_narrow_slot_shows_in_the_link(described):
-    link = card(described, "gaming_x8").link
-    assert (link.generation, link.generation_max, link.generation_card) == (3, 3, 4)
-    assert (link.width, link.width_max, link.replays) == (8, 16, 17)
+@pytest.mark.parametrize(
+    ("name", "told", "refused"),
+    [
+        # A narrow slot shows in the link.
+        ("gaming_x8", {"link.generation": 3, "link.generation_max": 3,
+         "link.generation_card": 4, "link.width": 8, "link.width_max": 16,
+         "link.replays": 17}, {}),
+        ("idle_link", {"link.generation": 1, "link.generation_max": 4,
+         "clocks.throttle": (), "power.fan": 0.0, "state.performance": "P8"}, {}),
+        ("laptop_throttled", {"clocks.throttle": (KNOWN[0], KNOWN[2], KNOWN[3]),
+         "clocks.slowed_power": 94.0, "clocks.slowed_heat": 311.0, "power.limit": 45.0,
+         "power.limit_default": 95.0}, {"power.limit_set": "Not Supported"}),
+        # An instance has its own memory and cores, and its card's link.
+        ("mig_slice", {"name": "NVIDIA A100-SXM4-80GB MIG 1g.10gb", "state.mig": True,
+         "state.instance": True, "memory": 9856 * 2**20, "memory_used": 13 * 2**20,
+         "multiprocessors": 14, "cores": 14 * 64, "link.width": 16, "busy": None},
+         {"busy": "Not Supported"}),
+        ("wsl", {"memory_used": 2**30, "power.temperature": 61.0,
+         "state.driver_model": "WDDM", "busy": None, "power.draw": None,
+         "holders": None}, {"holders": "Not Supported"}),
+        ("exclusive", {"state.compute_mode": "exclusive process"}, {}),
+        ("small_card", {"multiprocessors": 3}, {}),
+        # Cores near are told over more than one word.
+        ("ampere", {"state.numa_node": 3, "state.cores_near": "48-63,240-255"}, {}),
+    ],
+)  # fmt: skip
+def test_each_card_is_told_of_as_it_is(described, name, told, refused):
+    gpu = card(described, name)
+    assert {place: attrgetter(place)(gpu) for place in told} == told
+    assert refused.items() <= gpu.refused.items()
 
 
-def test_an_idle_card_has_no_throttling_and_a_fan_that_stands_still(described):
-    gpu = card(described, "idle_link")
-    assert (gpu.link.generation, gpu.link.generation_max) == (1, 4)
-    assert gpu.clocks.throttle == ()
-    assert gpu.power.fan == 0.0
-    assert gpu.state.performance == "P8"
-
-
-def test_a_laptop_tells_what_slows_it_and_how_long_it_has(described):
-    gpu = card(described, "laptop_throttled")
-    assert gpu.clocks.throttle == (KNOWN[0], KNOWN[2], KNOWN[3])
-    assert (gpu.clocks.slowed_power, gpu.clocks.slowed_heat) == (94.0, 311.0)
-    assert (gpu.power.limit, gpu.power.limit_default) == (45.0, 95.0)
-    assert gpu.refused["power.limit_set"] == "Not Supported"
+def test_those_who_hold_a_card_are_told(described):
+    (holder,) = card(described, "exclusive").holders
+    assert (holder.memory, holder.own, holder.computes) == (15569256448, False, True)
+    gpu = card(described, "held")
+    (holder,) = gpu.holders
+    assert (holder.own, holder.busy) == (False, 0.98)
+    assert holder.memory / gpu.memory > 0.8
 
 
 def test_a_limit_that_is_told_only_as_it_was_asked_for_is_the_limit(ask):
@@ -186,18 +207,6 @@ def test_clocks_count_as_set_where_they_are_not_the_cards_own(
     assert "clocks.sm_set" not in gpu["refused"]
 
 
-def test_an_instance_has_its_own_memory_and_cores_and_its_cards_link(described):
-    gpu = card(described, "mig_slice")
-    assert gpu.name.endswith("MIG 1g.10gb")
-    assert gpu.state.mig
-    assert gpu.state.instance
-    assert (gpu.memory, gpu.memory_used) == (9856 * 2**20, 13 * 2**20)
-    assert (gpu.multiprocessors, gpu.cores) == (14, 14 * 64)
-    assert gpu.link.width == 16
-    assert gpu.busy is None
-    assert gpu.refused["busy"] == "Not Supported"
-
-
 def test_a_divided_card_is_as_many_gpus_as_it_has_instances(ask, scripted):
     more = "nvmlDeviceGetName 0:4 NVIDIA A100-SXM4-80GB MIG 2g.20gb\n"
     _, found, _ = ask(DESCRIBE, scripted("mig_slice") + more)
@@ -208,14 +217,6 @@ def test_a_divided_card_without_instances_is_told_of_whole(ask, scripted):
     lines = scripted("mig_slice").splitlines()
     _, (gpu,), _ = ask(DESCRIBE, "\n".join(line for line in lines if "0:1" not in line))
     assert (gpu["state"]["mig"], gpu["state"]["instance"]) == (True, False)
-
-
-def test_wsl_gives_what_it_gives(described):
-    gpu = card(described, "wsl")
-    assert (gpu.memory_used, gpu.power.temperature) == (2**30, 61.0)
-    assert gpu.state.driver_model == "WDDM"
-    assert gpu.busy is gpu.power.draw is gpu.holders is None
-    assert gpu.refused["holders"] == "Not Supported"
 
 
 def test_a_card_that_is_gone_is_still_told_of_beside_the_other(described):
@@ -236,31 +237,12 @@ def test_a_card_that_falls_off_the_bus_keeps_what_it_had_told(described):
     assert "card" not in good.refused
 
 
-def test_an_exclusive_card_and_who_has_it(described):
-    gpu = card(described, "exclusive")
-    assert gpu.state.compute_mode == "exclusive process"
-    (holder,) = gpu.holders
-    assert (holder.memory, holder.own, holder.computes) == (15569256448, False, True)
-
-
-def test_a_card_that_somebody_else_fills(described):
-    gpu = card(described, "held")
-    (holder,) = gpu.holders
-    assert not holder.own
-    assert holder.busy == 0.98
-    assert holder.memory / gpu.memory > 0.8
-
-
 def test_unlike_cards_keep_their_order_and_the_way_between_them(described):
     driver, gpus, _ = described["two_unlike"]
     assert [gpu.name[-8:] for gpu in gpus] == ["RTX 4090", "GTX 1660"]
     assert [gpu.multiprocessors for gpu in gpus] == [128, 22]
     way = "over PCI Express, through one bridge of a processor, by way of main memory"
     assert driver.topology == (f"GPU 0 and GPU 1: {way}.",)
-
-
-def test_a_small_card_has_few_multiprocessors(described):
-    assert card(described, "small_card").multiprocessors == 3
 
 
 @pytest.mark.parametrize(
@@ -298,11 +280,6 @@ def test_a_cards_place_is_written_as_linux_writes_it(ask, told, kept):
     machine = f"nvmlDeviceGetCount * 1\nnvmlDeviceGetPciInfo 0 {told}\n"
     _, (gpu,), _ = ask(DESCRIBE, machine)
     assert gpu["pci_bus"] == kept
-
-
-def test_cores_near_are_told_over_more_than_one_word(described):
-    gpu = card(described, "ampere")
-    assert (gpu.state.numa_node, gpu.state.cores_near) == (3, "48-63,240-255")
 
 
 def test_a_card_that_is_near_several_nodes_has_none_of_its_own(ask):

@@ -63,29 +63,27 @@ def test_a_program_that_draws_is_told_from_one_that_computes(held):
     assert [(h["own"], h["computes"]) for h in found] == [(True, True), (False, False)]
 
 
-@pytest.mark.parametrize("pid", [NOBODY, 0, 2**32 - 1])
-def test_a_program_out_of_sight_has_no_name_and_is_not_ours(held, pid):
-    (holder,), _ = held(f"{pid}:7")
-    assert (holder["program"], holder["own"]) == (UNKNOWN, False)
-
-
-@pytest.mark.parametrize("hidden", [0, 2**64 - 1])
-def test_memory_that_the_driver_hides_is_not_0(held, hidden):
-    (holder,), _ = held(f"self:{hidden}")
-    assert holder["memory"] is None
-
-
-def test_how_busy_each_is_may_be_refused_alone(held):
-    (holder,), refused = held("self:1", used="!3")
-    assert holder["busy"] is None
-    assert refused["holders.busy"] == "Not Supported"
-    assert "holders" not in refused
-
-
-def test_those_that_draw_may_be_refused_alone(held):
-    (holder,), refused = held("self:1", "!4")
-    assert holder["computes"]
-    assert refused["holders.drawing"] == "Insufficient Permissions"
+@pytest.mark.parametrize(
+    ("asked", "told", "refused"),
+    [
+        # A program out of sight has no name and is not ours.
+        *[({"compute": f"{pid}:7"}, {"program": UNKNOWN, "own": False}, {})
+          for pid in (NOBODY, 0, 2**32 - 1)],
+        # Memory that the driver hides is not 0.
+        *[({"compute": f"self:{hidden}"}, {"memory": None}, {})
+          for hidden in (0, 2**64 - 1)],
+        # How busy each is may be refused alone, and those that draw.
+        ({"compute": "self:1", "used": "!3"}, {"busy": None},
+         {"holders.busy": "Not Supported"}),
+        ({"compute": "self:1", "graphics": "!4"}, {"computes": True},
+         {"holders.drawing": "Insufficient Permissions"}),
+    ],
+)  # fmt: skip
+def test_what_the_driver_hides_of_a_holder_is_not_made_up(held, asked, told, refused):
+    (holder,), words = held(**asked)
+    assert told.items() <= holder.items()
+    said = {name: word for name, word in words.items() if name.startswith("holders")}
+    assert said == refused
 
 
 def test_holders_are_unknown_where_those_that_compute_are(held):

@@ -30,70 +30,43 @@ def between(root, before, after=None):
     return load(first, look(grow(root, after or {}), ANY), root, ANY)
 
 
-def test_other_programs_are_counted_in_cores(tmp_path):
-    others = [("chrome", 90), ("backup", 45)]
-    found = between(tmp_path, computer(), busy(mine=100, others=others))
-    # 30 ticks passed: 90 of them are three cores.
-    assert found.seconds == 0.3
-    assert found.others == 4.5
-    assert [(b.program, b.cores) for b in found.top] == [
-        ("chrome", 3.0),
-        ("backup", 1.5),
-    ]
+CHILDREN = busy(others=[("python", 60), ("python", 30), ("cc", 15)]) | {
+    "proc/500/stat": process(500, "python", parent=ME, used=60),
+    "proc/501/stat": process(501, "python", parent=500, used=30),
+}
+ENDED = {f"proc/{ME}/stat": process(ME, "python", used=6, ended=24)}
+MAKE = {"proc/500/stat": process(500, "make", used=15, ended=3000)}
+OLD = {"proc/500/stat": process(500, "old", used=9000)}
+NEW = {"proc/500/stat": process(500, "new", used=30, started=77)}
 
 
-def test_what_this_process_started_is_not_others(tmp_path):
-    after = busy(others=[("python", 60), ("python", 30), ("cc", 15)])
-    after["proc/500/stat"] = process(500, "python", parent=ME, used=60)
-    after["proc/501/stat"] = process(501, "python", parent=500, used=30)
-    found = between(tmp_path, computer(), after)
-    assert found.others == 0.5
-    assert [b.program for b in found.top] == ["cc"]
-
-
-def test_a_child_that_ended_meanwhile_is_not_others(tmp_path):
-    after = busy(mine=30, others=[("chrome", 30)])
-    after[f"proc/{ME}/stat"] = process(ME, "python", used=6, ended=24)
-    assert between(tmp_path, computer(), after).others == 1.0
-
-
-def test_children_that_others_ended_are_not_counted_twice(tmp_path):
-    after = busy(others=[("make", 15)])
-    after["proc/500/stat"] = process(500, "make", used=15, ended=3000)
-    assert between(tmp_path, computer(), after).top[0].cores == 0.5
-
-
-def test_a_number_that_was_given_again_is_another_program(tmp_path):
-    before = computer() | {"proc/500/stat": process(500, "old", used=9000)}
-    after = busy(others=[("new", 30)])
-    after["proc/500/stat"] = process(500, "new", used=30, started=77)
-    assert between(tmp_path, before, after).top[0].cores == 1.0
-
-
-def test_programs_of_one_name_are_told_together(tmp_path):
-    found = between(tmp_path, computer(), busy(others=[("python3", 12)] * 5))
-    assert [(b.program, b.cores) for b in found.top] == [("python3", 2.0)]
-
-
-def test_only_the_busiest_are_named_and_none_that_hardly_works(tmp_path):
-    others = [(f"p{n}", 30 - n) for n in range(7)] + [("clock", 2)]
-    assert [
-        b.program for b in between(tmp_path, computer(), busy(others=others)).top
-    ] == [
-        "p0",
-        "p1",
-        "p2",
-        "p3",
-        "p4",
-    ]
-    assert between(tmp_path, computer(), busy(others=[("clock", 2)])).top == ()
-
-
-def test_a_program_may_call_itself_anything(tmp_path):
-    name = "x) R 1 (y"
-    assert (
-        between(tmp_path, computer(), busy(others=[(name, 30)])).top[0].program == name
-    )
+@pytest.mark.parametrize(
+    ("before", "after", "others", "top"),
+    [
+        # 30 ticks passed: 90 of them are three cores.
+        ({}, busy(mine=100, others=[("chrome", 90), ("backup", 45)]), 4.5,
+         [("chrome", 3.0), ("backup", 1.5)]),
+        # What this process started is not others, nor is a child that ended.
+        ({}, CHILDREN, 0.5, [("cc", 0.5)]),
+        ({}, busy(mine=30, others=[("chrome", 30)]) | ENDED, 1.0, [("chrome", 1.0)]),
+        # Children that others ended are not counted twice.
+        ({}, busy(others=[("make", 15)]) | MAKE, 0.5, [("make", 0.5)]),
+        # A number that was given again is another program.
+        (OLD, busy(others=[("new", 30)]) | NEW, 1.0, [("new", 1.0)]),
+        # Programs of one name are told together.
+        ({}, busy(others=[("python3", 12)] * 5), 2.0, [("python3", 2.0)]),
+        # Only the busiest are named, and none that hardly works.
+        ({}, busy(others=[*((f"p{n}", 30 - 3 * n) for n in range(7)), ("clock", 2)]),
+         4.967, [("p0", 1.0), ("p1", 0.9), ("p2", 0.8), ("p3", 0.7), ("p4", 0.6)]),
+        ({}, busy(others=[("clock", 2)]), 0.067, []),
+        # A program may call itself anything.
+        ({}, busy(others=[("x) R 1 (y", 30)]), 1.0, [("x) R 1 (y", 1.0)]),
+    ],
+)  # fmt: skip
+def test_other_programs_are_counted_in_cores(tmp_path, before, after, others, top):
+    found = between(tmp_path, computer() | before, after)
+    assert (found.seconds, found.others) == (0.3, others)
+    assert [(b.program, b.cores) for b in found.top] == top
 
 
 def test_what_a_hypervisor_gave_to_others_is_a_share_of_the_time(tmp_path):
@@ -128,27 +101,25 @@ def test_where_this_process_is_not_seen_others_are_unknown(tmp_path):
     assert found.seconds == 0.3
 
 
-def test_swap_in_use_is_what_is_not_free(tmp_path):
-    text = meminfo(16, swap=8, swap_free=5)
-    found = between(tmp_path, computer() | {"proc/meminfo": text})
-    assert (found.swap, found.swap_present) == (3 * 1024 * 10**6, 8 * 1024 * 10**6)
+KIB = 1024 * 10**6
 
 
-def test_no_swap_is_known_to_be_none(tmp_path):
-    found = between(tmp_path, computer() | {"proc/meminfo": meminfo(16, swap=0)})
-    assert (found.swap, found.swap_present) == (0, 0)
-
-
-def test_free_memory_is_what_the_system_can_give(tmp_path):
-    files = computer() | {"proc/meminfo": meminfo(16, available=6)}
-    assert between(tmp_path, files).memory_free == 6 * 1024 * 10**6
-
-
-@pytest.mark.parametrize("quota", [quota_v1, quota_v2])
-def test_a_container_has_no_more_than_its_limit_leaves(tmp_path, quota):
-    # Of the 2 GB in use a quarter is files that it has read, and can be let go.
-    files = computer() | quota(cores=2, gigabytes=3, used=2)
-    assert between(tmp_path, files).memory_free == 1.5e9
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"proc/meminfo": meminfo(16, swap=8, swap_free=5)},
+         {"swap": 3 * KIB, "swap_present": 8 * KIB}),
+        # No swap is known to be none.
+        ({"proc/meminfo": meminfo(16, swap=0)}, {"swap": 0, "swap_present": 0}),
+        ({"proc/meminfo": meminfo(16, available=6)}, {"memory_free": 6 * KIB}),
+        # Of the 2 GB in use a quarter is files that were read, and can be let go.
+        (quota_v1(cores=2, gigabytes=3, used=2), {"memory_free": 1.5e9}),
+        (quota_v2(cores=2, gigabytes=3, used=2), {"memory_free": 1.5e9}),
+    ],
+)  # fmt: skip
+def test_memory_is_what_the_system_and_the_limits_leave(tmp_path, files, told):
+    found = between(tmp_path, computer() | files)
+    assert {name: getattr(found, name) for name in told} == told
 
 
 @pytest.mark.parametrize(

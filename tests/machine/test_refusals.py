@@ -8,7 +8,7 @@ from perfkit.machine.cards import UNKNOWN
 from tests.machine.drivers import answer_of, script
 
 # Refusals, errors of the machine, and one that has no name.
-CODES = (2, 3, 6, 13, 15, 999, 4711)
+CODES = (1, 2, 3, 4, 6, 10, 13, 15, 20, 999, 4711)
 EVERYTHING = """
 nvmlDeviceGetMemoryInfo * 1000 400 0
 nvmlDeviceGetFanSpeed * 40
@@ -142,6 +142,21 @@ RENAMED = {
 }
 
 
+# What a run loses with each call; a card that is lost is asked for nothing more.
+OF_A_RUN = {
+    "nvmlDeviceGetUtilizationRates": ["busy"],
+    "nvmlDeviceGetMemoryInfo": ["memory"],
+    "nvmlDeviceGetPowerUsage": ["power"],
+    "nvmlDeviceGetClockInfo": ["sm_clock"],
+    "nvmlDeviceGetTemperature": ["temperature"],
+    "nvmlDeviceGetCurrentClocksEventReasons": ["throttle"],
+    "nvmlDeviceGetCurrPcieLinkGeneration": ["link_generation"],
+    "nvmlDeviceGetCurrPcieLinkWidth": ["link_width"],
+    "nvmlDeviceGetPcieThroughput": ["pcie_rx", "pcie_tx"],
+}
+GPU_IS_LOST = 15
+
+
 def exported(library):
     """The calls that a library has, as its own table of symbols tells them."""
     table = ["nm", "-D", "--defined-only", library / "libnvidia-ml.so.1"]
@@ -248,6 +263,11 @@ def test_a_call_that_fails_leaves_the_readings_of_a_run_as_they_are(each, code):
     for *_, first, second in without.values():
         assert first.items() <= whole[-2].items()
         assert second.items() <= whole[-1].items()
+    for call, names in OF_A_RUN.items() if code != GPU_IS_LOST else ():
+        lost = {f"gpu{n}_{name}" for n in range(2) for name in names}
+        lost = set() if call in RENAMED and code == 13 else lost
+        for was, is_now in zip(whole[-2:], without[call][-2:], strict=True):
+            assert was.keys() - is_now.keys() == was.keys() & lost
     # A name is not read in a run; a second card goes on when the first has its due.
     assert without["nvmlDeviceGetName"][-2:] == whole[-2:]
 

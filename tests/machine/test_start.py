@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.machine.start import started
-from perfkit.machine.starting import child
+from perfkit.machine.starting import child, started
 from perfkit.machine.starting import process as starting_process
 
 HERE = Path(__file__).parent
@@ -137,7 +136,7 @@ def test_its_whole_log_is_explained(real):
 
 def test_this_process_stays_without_tensorflow():
     code = (
-        "import sys; import perfkit.machine.start; "
+        "import sys; import perfkit.machine.starting; "
         "print({'tensorflow', 'numpy'} & set(sys.modules))"
     )
     done = subprocess.run(

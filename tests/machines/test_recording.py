@@ -140,7 +140,7 @@ def test_the_trainings_get_what_the_ladder_leaves(machine):
 def test_where_no_training_is_ready_within_a_visit_the_next_has_all_the_rest(
     machine, monkeypatch, outcome, visits
 ):
-    monkeypatch.setattr("perfkit.machine.start.started", lambda _: None)
+    monkeypatch.setattr("perfkit.machine.starting.started", lambda _: None)
     clock, scripts, asked = machine
     found = scripts[TRAININGS].finding
     trials = tuple(replace(trial, outcome=outcome) for trial in found.trials)

@@ -8,16 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfkit.machine.checks import (
-    asking,
-    card,
-    cores,
-    driver,
-    libraries,
-    settings,
-    sharing,
-    started,
-)
+from perfkit.machine.checks import asking, card, cores, software, started
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,19 +20,19 @@ if TYPE_CHECKING:
 
 # From what keeps a GPU away to what costs a little.
 RULES: tuple[Rule, ...] = (
-    *driver.RULES,
-    *libraries.TENSORFLOW,
-    *libraries.LIBRARIES,
+    *software.DRIVER,
+    *software.TENSORFLOW,
+    *software.LIBRARIES,
     *card.CARD,
     *started.RULES,
-    *sharing.SHARING,
+    *card.SHARING,
     *card.CLOCKS,
     *card.LINK,
     *cores.CORES,
     *cores.FREQUENCY,
     *cores.MEMORY,
-    *sharing.DISK,
-    *settings.RULES,
+    *cores.DISK,
+    *software.SETTINGS,
 )
 # What cannot be so where a GPU was seen to compute: a newer part came from elsewhere.
 _REFUTED = ("driver-too-old", "no-libcuda", "missing-library", "wrong-cudnn")

@@ -1,16 +1,17 @@
-"""What the rules ask of a machine again and again."""
+"""What a check is, and what the rules ask of a machine again and again."""
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from perfkit.machine.gpu import Gpu
     from perfkit.machine.record import Machine, Platform
@@ -50,9 +51,82 @@ def fine(id: str, title: str, evidence: str) -> Check:
     return Check(id=id, status="ok", title=title, evidence=evidence)
 
 
-Kernels = Literal["native", "partly native", "compiled", "none"]
+def say(
+    machine: Machine,
+    key: str,
+    evidence: str,
+    *,
+    status: Status | None = None,
+    cost: float | None = None,
+    **given: object,
+) -> Check:
+    """Say what is wrong, in the words that ``statements.toml`` has for it.
 
-_TABLE = Path(__file__).with_name("compatibility.json")
+    Args:
+        machine: Whose system decides what is to be typed.
+        key: Of the entry.
+        evidence: The values it rests on, in a sentence.
+        status: In place of the entry's.
+        cost: In place of the entry's.
+        given: What its words leave open.
+    """
+    entry = statements()[key]
+    words = Words(machine, entry, given)
+    return Check(
+        id=entry.get("id") or entry.get("like", key),
+        status=status or entry.get("status", "warn"),
+        title=words["title"],
+        evidence=evidence,
+        why=words["why"],
+        remedy=words["remedy"],
+        cost=entry.get("cost", 0.0) if cost is None else cost,
+    )
+
+
+class Words:
+    """Words by name, for one kind of system; each may hold others by their names.
+
+    Args:
+        machine: Whose system decides where they differ.
+        entry: Of the table, before what all statements share.
+        given: What goes before both, as it is: nothing is filled into it.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        entry: Mapping[str, Any] | None = None,
+        given: Mapping[str, object] | None = None,
+    ) -> None:
+        self._platform = platform(machine)
+        # What a machine says is no template, whatever braces are in it.
+        self._given = {"install": install(machine)} | dict(given or {})
+        shared: dict[str, Any] = {"why": "", "remedy": ""} | statements()["words"]
+        self._words = shared | dict(entry or {})
+
+    def __getitem__(self, name: str) -> str:
+        if name in self._given:
+            return str(self._given[name])
+        words = self._words[name]
+        if isinstance(words, dict):
+            words = words.get(self._platform, words["else"])
+        return str(words).format_map(self)
+
+
+@cache
+def statements() -> dict[str, Any]:
+    """All that the rules say in words; where one is like another, with its fields."""
+    text = files(__package__).joinpath("statements.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)
+    settings = table["settings"]
+    table |= {key: table["setting"] | entry for key, entry in settings.items()}
+    for entry in table.values():
+        if "like" in entry:
+            entry |= {n: v for n, v in table[entry["like"]].items() if n not in entry}
+    return table
+
+
+Kernels = Literal["native", "partly native", "compiled", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +141,7 @@ class Build:
 def build(tensorflow: str) -> Build | None:
     """The tested build of a version such as ``"2.21.0"``; None if it is not listed."""
     found = _table()["builds"].get(minor(tensorflow))
-    return found and Build(**{**found, "python": tuple(found["python"])})
+    return found and Build(**found)
 
 
 def newest() -> str:
@@ -103,16 +177,19 @@ def kernels(held: tuple[str, ...], card: str) -> Kernels:
         card: Its compute capability, such as ``"8.6"``.
     """
     wanted = numbers(card)
-    native = {_capability(name) for name in held if name.startswith("sm_")}
-    if any(has[0] == wanted[0] and has <= wanted for has in native):
+    of_kind: dict[str, set[tuple[int, int]]] = {"sm": set(), "compute": set()}
+    for name in held:
+        kind, _, digits = name.partition("_")
+        digits = "".join(re.findall(r"\d", digits))
+        of_kind[kind].add((int(digits[:-1]), int(digits[-1])))
+    if any(has[0] == wanted[0] and has <= wanted for has in of_kind["sm"]):
         return "native"
-    portable = {_capability(name) for name in held if name.startswith("compute_")}
-    if wanted in portable:
+    if wanted in of_kind["compute"]:
         # The 2.21 wheel was looked into: 289 of its 1,438 bundles of kernels hold
         # machine code for 9.0 beside the portable code; 1,149 hold the portable code
         # only, in the language of CUDA 12.5, which older drivers do not read.
         return "partly native"
-    return "compiled" if any(has < wanted for has in portable) else "none"
+    return "compiled" if any(has < wanted for has in of_kind["compute"]) else "none"
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -125,14 +202,15 @@ def minor(version: str) -> str:
     return ".".join(str(number) for number in numbers(version)[:2])
 
 
-def _capability(name: str) -> tuple[int, int]:
-    digits = "".join(re.findall(r"\d", name))
-    return int(digits[:-1]), int(digits[-1])
+def at_least(version: str | None, lowest: str) -> bool:
+    """Whether a version is known and not older than ``lowest``."""
+    return version is not None and numbers(version) >= numbers(lowest)
 
 
 @cache
 def _table() -> dict[str, Any]:
-    table: dict[str, Any] = json.loads(_TABLE.read_text(encoding="utf-8"))
+    text = files(__package__).joinpath("compatibility.json").read_text(encoding="utf-8")
+    table: dict[str, Any] = json.loads(text)
     return table
 
 
@@ -185,13 +263,6 @@ def without_gpu(machine: Machine) -> str:
     return f"{trains}: no NVIDIA GPU is seen here"
 
 
-def driver_version(machine: Machine) -> str | None:
-    """The version of NVIDIA's driver."""
-    if machine.driver and machine.driver.version:
-        return machine.driver.version
-    return next((gpu.driver for gpu in machine.gpus if gpu.driver), None)
-
-
 def cuda_libraries(machine: Machine) -> str | None:
     """The version of the CUDA libraries that pip installed: somebody wants a GPU."""
     return _of_package(machine, "nvidia-cuda-runtime")
@@ -202,27 +273,37 @@ def cudnn(machine: Machine) -> str | None:
     return _of_package(machine, "nvidia-cudnn")
 
 
+def _of_package(machine: Machine, begins: str) -> str | None:
+    found = (v for name, v in machine.versions.items() if name.startswith(begins))
+    return next(found, None)
+
+
 def visible(machine: Machine) -> tuple[int, ...]:
     """The indices of the GPUs that CUDA_VISIBLE_DEVICES leaves to programs."""
     every = tuple(range(len(machine.gpus)))
     chosen = machine.environment.get("CUDA_VISIBLE_DEVICES")
     if chosen is None or chosen.strip().startswith(("GPU-", "MIG-", "<")):
         return every
-    left = tuple(_chosen(chosen, len(every)))
+    left = []
+    # As CUDA reads it: the first index that does not exist ends the list.
+    for index in chosen.split(","):
+        if not index.strip().isdecimal() or int(index) >= len(every):
+            break
+        left.append(int(index))
     by_bus = machine.environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
     alike = len({gpu.name for gpu in machine.gpus}) < 2
     # CUDA numbers unlike cards by their speed, the driver by their place on the bus.
-    return left if by_bus or alike or not left else every
+    return tuple(left) if by_bus or alike or not left else every
 
 
 def seen(machine: Machine) -> Iterator[tuple[str, str, Gpu]]:
     """Every GPU that programs see: its place for a command, its name, and itself."""
     divided = any(gpu.state.instance for gpu in machine.gpus)
+    several = len(machine.gpus) > 1
     for index in visible(machine):
         gpu = machine.gpus[index]
         # Instances have numbers of their own; the card they are on has its bus.
         place = gpu.pci_bus if divided and gpu.pci_bus else str(index)
-        several = len(machine.gpus) > 1
         yield place, f"GPU {index} ({gpu.name})" if several else gpu.name, gpu
 
 
@@ -235,98 +316,9 @@ def gpu_computes(machine: Machine) -> bool:
     )
 
 
-def at_least(version: str | None, lowest: str) -> bool:
-    """Whether a version is known and not older than ``lowest``."""
-    return version is not None and numbers(version) >= numbers(lowest)
-
-
-def _of_package(machine: Machine, begins: str) -> str | None:
-    found = (v for name, v in machine.versions.items() if name.startswith(begins))
-    return next(found, None)
-
-
-def _chosen(indices: str, count: int) -> Iterator[int]:
-    """As CUDA reads it: the first index that does not exist ends the list."""
-    for index in indices.split(","):
-        if not index.strip().isdecimal() or int(index) >= count:
-            return
-        yield int(index)
-
-
-_WITH_GPU = ("linux", "container", "wsl2")
-_NVIDIA_PAGE = "https://www.nvidia.com/drivers"
-_ANEW = "; then start Python, or Jupyter, anew from there."
-
-
 def install(machine: Machine) -> str:
     """The command that installs TensorFlow as this machine can use it."""
     version = tensorflow(machine)
-    with_gpu = machine.gpus and platform(machine) in _WITH_GPU
+    with_gpu = machine.gpus and platform(machine) in ("linux", "container", "wsl2")
     name = "tensorflow[and-cuda]" if with_gpu else "tensorflow"
     return f'python -m pip install "{name}{f"=={version}" if version else ""}"'
-
-
-def install_one(machine: Machine, packages: tuple[str, ...]) -> str:
-    """The commands that put one TensorFlow, the right one, in the place of these."""
-    return f"python -m pip uninstall -y {' '.join(packages)}; {install(machine)}"
-
-
-def driver(machine: Machine) -> str:
-    """How a driver gets to where there is none."""
-    if platform(machine) == "container":
-        return (
-            "Start the container with its GPUs: docker run --gpus all -e "
-            "NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE; for that the host needs "
-            "the driver and nvidia-container-toolkit"
-        )
-    return newer_driver(machine)
-
-
-def newer_driver(machine: Machine) -> str:
-    """How a current driver gets onto this system."""
-    return {
-        "wsl2": f"Install the current Windows driver from {_NVIDIA_PAGE}, in Windows "
-        "and not inside WSL; then, in PowerShell: wsl --shutdown",
-        "windows": f"Install the current driver from {_NVIDIA_PAGE}.",
-        "container": "Update the driver of the host, not of the container; on Ubuntu: "
-        "sudo ubuntu-drivers install; sudo reboot",
-    }.get(
-        platform(machine),
-        "Ubuntu: sudo ubuntu-drivers install; sudo reboot. Elsewhere: the driver's "
-        f"package of the distribution, or {_NVIDIA_PAGE}.",
-    )
-
-
-def restart(machine: Machine) -> str:
-    """How the system that holds the driver is started anew."""
-    return {
-        "wsl2": "In PowerShell: wsl --shutdown; if that does not help: restart Windows",
-        "windows": "Restart Windows",
-        "container": "On the host: sudo reboot; then start the container anew",
-    }.get(platform(machine), "sudo reboot")
-
-
-def without(machine: Machine, variable: str) -> str:
-    """How an environment variable goes away."""
-    return {
-        "windows": f"In PowerShell: Remove-Item Env:{variable}",
-        "container": f"unset {variable}, or start the container without -e {variable}",
-    }.get(platform(machine), f"unset {variable}") + _ANEW
-
-
-def with_value(machine: Machine, variable: str, value: str) -> str:
-    """How an environment variable gets a value."""
-    return {
-        "windows": f'In PowerShell: $Env:{variable} = "{value}"',
-        "container": f"export {variable}={value}, or start the container with "
-        f"-e {variable}={value}",
-    }.get(platform(machine), f"export {variable}={value}") + _ANEW
-
-
-def nvidia_smi(machine: Machine, options: str) -> str:
-    """The command that changes a setting of a GPU, which takes an administrator."""
-    return {
-        "wsl2": f"In Windows, in a PowerShell as administrator: nvidia-smi {options}",
-        "windows": f"In a PowerShell as administrator: nvidia-smi {options}",
-        "container": f"On the host: sudo nvidia-smi {options}",
-    }.get(platform(machine), f"sudo nvidia-smi {options}")

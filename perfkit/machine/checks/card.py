@@ -1,4 +1,4 @@
-"""Which GPU may TensorFlow use, and does this build hold kernels for it?"""
+"""Which GPU may TensorFlow use, how fast is it set to be, and who else uses it?"""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.machine import gpu as machine_gpu
 from perfkit.machine.checks import asking
-from perfkit.machine.checks.asking import Check, fine
+from perfkit.machine.checks.asking import Check, Words, fine, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfkit.machine.gpu import Gpu, Link
+    from perfkit.machine.gpu import Gpu, Holder
     from perfkit.machine.record import Machine
 
 
 _MINIMUM = "TF_MIN_GPU_MULTIPROCESSOR_COUNT"
 # TensorFlow's own default, or what its largest GPU has where that is less.
 _MULTIPROCESSORS = 8
-# The driver keeps 1 GiB of compiled kernels unless it is told otherwise.
-_CACHE = str(4 * 2**30)
 # The first version whose code for later cards is reported to be accepted by the driver.
 _COMPILES = "2.21"
 _OFF = ("", "0", "false")
@@ -37,26 +35,63 @@ def hidden(machine: Machine) -> Iterator[Check]:
     )
     if left:
         yield fine("visible-gpus", "CUDA_VISIBLE_DEVICES leaves a GPU", evidence)
-        return
-    yield Check(
-        id="hidden-gpu",
-        status="fail",
-        title="CUDA_VISIBLE_DEVICES hides every GPU",
-        evidence=evidence,
-        why="TensorFlow trains on the processor alone.",
-        remedy=asking.without(machine, "CUDA_VISIBLE_DEVICES"),
-        cost=1.0,
-    )
+    else:
+        yield say(machine, "hidden-gpu", evidence)
 
 
 def kernels(machine: Machine) -> Iterator[Check]:
     """Machine code for this card, code that the driver must compile first, or none."""
-    held = _held(machine)
+    version = asking.tensorflow(machine)
+    held = machine.software.capabilities if machine.software else None
+    if held is None:
+        held = asking.capabilities(version) if version else None
     if held is None or asking.built_for(machine) is None:
         return
     for _, name, gpu in asking.seen(machine):
         if gpu.compute_capability is not None:
-            yield _kernels(machine, held, name, gpu.compute_capability)
+            evidence = (
+                f"{name} has compute capability {gpu.compute_capability}; TensorFlow "
+                f"{version} holds {', '.join(held)}."
+            )
+            kind = asking.kernels(held, gpu.compute_capability)
+            yield _kernels(machine, kind, name, gpu.compute_capability, evidence)
+
+
+def _kernels(
+    machine: Machine, kind: asking.Kernels, name: str, capability: str, evidence: str
+) -> Check:
+    if kind == "native":
+        return fine("kernels", "TensorFlow holds kernels for this GPU", evidence)
+    if kind == "none":
+        older = capability.startswith(("3.", "5."))
+        key = "dropped-kernels" if older else "no-kernels"
+        return say(machine, key, evidence, capability=capability, name=name)
+    if refusal := _cannot_compile(machine):
+        reason, remedy = refusal
+        said = f"{evidence} {reason}"
+        return say(machine, "uncompiled-kernels", said, remedy=remedy)
+    if kind == "partly native":
+        title = "Some kernels for this GPU are compiled when they are first used"
+        return fine("kernels", title, f"{evidence} Later starts find them compiled.")
+    newer = f'python -m pip install "tensorflow[and-cuda]>={_COMPILES}"; '
+    if asking.at_least(asking.tensorflow(machine), _COMPILES):
+        newer = ""
+    return say(machine, "compiled-kernels", evidence, newer=newer, compiles=_COMPILES)
+
+
+def _cannot_compile(machine: Machine) -> tuple[str, str] | None:
+    """Why the driver would compile nothing, and what to do; None if it can."""
+    variable = "CUDA_DISABLE_PTX_JIT"
+    disabled = machine.environment.get(variable, "")
+    if disabled.lower() not in _OFF:
+        remedy = Words(machine, given={"variable": variable})["unset"]
+        return f"{variable} is {disabled}.", remedy
+    made = asking.built_for(machine)
+    cuda = machine.driver.cuda if machine.driver else None
+    if made is None or cuda is None or asking.at_least(cuda, asking.minor(made)):
+        return None
+    reason = f"The driver compiles code up to CUDA {cuda}, this is of CUDA {made}."
+    return reason, Words(machine)["newer_driver"]
 
 
 def small(machine: Machine) -> Iterator[Check]:
@@ -65,7 +100,9 @@ def small(machine: Machine) -> Iterator[Check]:
     known = {name: count for name, count in counts.items() if count is not None}
     if not known or len(known) < len(counts):
         return
-    minimum = _minimum(machine, max(known.values()))
+    chosen = machine.environment.get(_MINIMUM, "")
+    usual = min(_MULTIPROCESSORS, max(known.values()))
+    minimum = int(chosen) if chosen.isdecimal() else usual
     left_out = {name: count for name, count in known.items() if count < minimum}
     if not left_out:
         return
@@ -74,109 +111,8 @@ def small(machine: Machine) -> Iterator[Check]:
     if len(left_out) < len(known):
         title = "TensorFlow leaves a small GPU out and uses the larger"
         yield fine("small-gpu", title, evidence)
-        return
-    yield Check(
-        id="small-gpu",
-        status="fail",
-        title="TensorFlow leaves this GPU out: it is too small",
-        evidence=evidence,
-        why="TensorFlow trains on the processor alone.",
-        remedy=asking.with_value(machine, _MINIMUM, str(min(left_out.values()))),
-        cost=1.0,
-    )
-
-
-def _kernels(
-    machine: Machine, held: tuple[str, ...], name: str, capability: str
-) -> Check:
-    kind = asking.kernels(held, capability)
-    evidence = (
-        f"{name} has compute capability {capability}; TensorFlow "
-        f"{asking.tensorflow(machine)} holds {', '.join(held)}."
-    )
-    if kind == "native":
-        return fine("kernels", "TensorFlow holds kernels for this GPU", evidence)
-    if kind == "none":
-        return _no_kernels(name, capability, evidence)
-    refusal = _cannot_compile(machine)
-    if refusal:
-        return _stuck(machine, *refusal, evidence=evidence)
-    if kind == "partly native":
-        title = "Some kernels for this GPU are compiled when they are first used"
-        return fine("kernels", title, f"{evidence} Later starts find them compiled.")
-    return _compiled(machine, evidence)
-
-
-def _compiled(machine: Machine, evidence: str) -> Check:
-    remedy = asking.with_value(machine, "CUDA_CACHE_MAXSIZE", _CACHE)
-    if not asking.at_least(asking.tensorflow(machine), _COMPILES):
-        remedy = f'python -m pip install "tensorflow[and-cuda]>={_COMPILES}"; {remedy}'
-    return Check(
-        id="compiled-kernels",
-        status="warn",
-        title="The driver compiles every kernel for this GPU at the first start",
-        evidence=evidence,
-        why="TensorFlow warns of 30 minutes or longer for that. What was compiled is "
-        "kept, as far as the cache has room; a steady training is not slowed. Users "
-        f"report that versions before {_COMPILES} fail (CUDA_ERROR_INVALID_PTX).",
-        remedy=remedy,
-        cost=0.35,
-    )
-
-
-def _no_kernels(name: str, capability: str, evidence: str) -> Check:
-    older = capability.startswith(("3.", "5."))
-    remedy = 'python -m pip install "tensorflow[and-cuda]<2.17"' if older else ""
-    return Check(
-        id="no-kernels",
-        status="fail",
-        title="This TensorFlow holds no kernels for this GPU",
-        evidence=evidence,
-        why="TensorFlow cannot compute on it.",
-        remedy=remedy or f"Take a TensorFlow that was built for {capability} ({name}).",
-        cost=1.0,
-    )
-
-
-def _cannot_compile(machine: Machine) -> tuple[str, str] | None:
-    """Why the driver would compile nothing, and what to do; None if it can."""
-    disabled = machine.environment.get("CUDA_DISABLE_PTX_JIT", "")
-    if disabled.lower() not in _OFF:
-        remedy = asking.without(machine, "CUDA_DISABLE_PTX_JIT")
-        return f"CUDA_DISABLE_PTX_JIT is {disabled}.", remedy
-    made, driver = asking.built_for(machine), machine.driver
-    if made is None or driver is None or driver.cuda is None:
-        return None
-    if asking.at_least(driver.cuda, asking.minor(made)):
-        return None
-    return (
-        f"The driver compiles code up to CUDA {driver.cuda}, this is of CUDA {made}.",
-        asking.newer_driver(machine),
-    )
-
-
-def _stuck(machine: Machine, reason: str, remedy: str, *, evidence: str) -> Check:
-    return Check(
-        id="uncompiled-kernels",
-        status="fail",
-        title="Kernels for this GPU must be compiled, and the driver cannot",
-        evidence=f"{evidence} {reason}",
-        why="TensorFlow fails on this GPU when it first needs such a kernel.",
-        remedy=remedy,
-        cost=0.95,
-    )
-
-
-def _held(machine: Machine) -> tuple[str, ...] | None:
-    version = asking.tensorflow(machine)
-    if machine.software and machine.software.capabilities is not None:
-        return machine.software.capabilities
-    return asking.capabilities(version) if version else None
-
-
-def _minimum(machine: Machine, largest: int) -> int:
-    chosen = machine.environment.get(_MINIMUM, "")
-    return int(chosen) if chosen.isdecimal() else min(_MULTIPROCESSORS, largest)
+    else:
+        yield say(machine, "small-gpu", evidence, value=min(left_out.values()))
 
 
 CARD = (hidden, kernels, small)
@@ -196,28 +132,19 @@ def throttled(machine: Machine) -> Iterator[Check]:
             reasons, when = gpu.clocks.throttle, "now"
         if reasons is None:
             continue
-        bad = [r for r in reasons if r not in _BY_DESIGN and not _unknown(r)]
+        # A newer driver may give a reason that has no words here.
+        unknown = [reason for reason in reasons if reason.startswith("reason 0x")]
+        bad = [one for one in reasons if one not in (*_BY_DESIGN, *unknown)]
         evidence = f"{name}, {when}: {'; '.join(reasons) or 'nothing'}{_state(gpu)}."
-        if not bad and any(map(_unknown, reasons)):
-            title = "The driver slows the GPU for a reason that has no name here"
-            yield Check(
-                id="throttled", status="unknown", title=title, evidence=evidence
-            )
-            continue
-        if not bad:
+        if bad:
+            brake = any("brake" in reason for reason in bad)
+            key = "weak-supply" if brake else "throttled"
+            yield say(machine, key, evidence, reason=bad[0], place=place)
+        elif unknown:
+            yield say(machine, "unnamed-throttle", evidence)
+        else:
             title = f"Nothing but its design slows the GPU {when}"
             yield fine("throttled", title, evidence)
-            continue
-        yield Check(
-            id="throttled",
-            status="warn",
-            title=f"The GPU is slowed down: {bad[0]}",
-            evidence=evidence,
-            why="Every kernel takes longer for as long as that lasts, and a long "
-            "training gets slower as it goes.",
-            remedy=_cool(bad, place),
-            cost=0.6,
-        )
 
 
 def power(machine: Machine) -> Iterator[Check]:
@@ -229,21 +156,10 @@ def power(machine: Machine) -> Iterator[Check]:
         evidence = f"{name}: limit {limit:.0f} W, its own {default:.0f} W."
         if limit >= _CLEARLY_BELOW * default:
             yield fine("power-limit", "The GPU may draw all its power", evidence)
-            continue
-        yield Check(
-            id="power-limit",
-            status="warn",
-            title="The GPU's power limit was lowered",
-            evidence=evidence,
-            why="Under load the clocks fall until the card keeps the limit.",
-            remedy=asking.nvidia_smi(machine, f"-i {place} -pl {default:.0f}"),
-            cost=0.7 * (1 - limit / default),
-        )
-
-
-def _unknown(reason: str) -> bool:
-    """Whether a newer driver gave a reason that has no words here."""
-    return reason.startswith("reason 0x")
+        else:
+            options = f"-i {place} -pl {default:.0f}"
+            cost = 0.7 * (1 - limit / default)
+            yield say(machine, "power-limit", evidence, cost=cost, options=options)
 
 
 def _state(gpu: Gpu) -> str:
@@ -252,18 +168,9 @@ def _state(gpu: Gpu) -> str:
     if gpu.power.temperature is not None:
         facts.append(f"{gpu.power.temperature:.0f} °C")
     if gpu.clocks.sm is not None and gpu.clocks.sm_max is not None:
-        clocks = (
-            units.significant(hz / 1e6, 4) for hz in (gpu.clocks.sm, gpu.clocks.sm_max)
-        )
-        facts.append(" of ".join(clocks) + " MHz")
+        clocks = (gpu.clocks.sm / 1e6, gpu.clocks.sm_max / 1e6)
+        facts.append(" of ".join(units.significant(one, 4) for one in clocks) + " MHz")
     return f" ({', '.join(facts)})" if facts else ""
-
-
-def _cool(reasons: list[str], place: str) -> str:
-    look = f"watch with: nvidia-smi -i {place} -q -d PERFORMANCE,TEMPERATURE,POWER"
-    if any("brake" in reason for reason in reasons):
-        return f"Check the power cables and the power supply of the card; {look}"
-    return f"Free its fans and vents from dust, give it cooler air; {look}"
 
 
 CLOCKS = (throttled, power)
@@ -272,70 +179,37 @@ CLOCKS = (throttled, power)
 def narrow(machine: Machine) -> Iterator[Check]:
     """Fewer lanes, or an older generation, than card and slot can use together."""
     for _, name, gpu in asking.seen(machine):
-        link, best = gpu.link, gpu.link.width_max
-        width = link.busy_width or link.width
-        if best is None or width is None or gpu.state.instance:
+        link, width = gpu.link, gpu.link.busy_width or gpu.link.width
+        best = (link.generation_max, link.width_max)
+        if link.width_max is None or width is None or gpu.state.instance:
             continue
-        lacks_lanes = width < best
-        lacks_speed = (link.busy_generation or 0) < (link.generation_max or 0)
-        if lacks_lanes or (link.busy_generation is not None and lacks_speed):
-            yield _slow(name, link, width)
-        elif lacks_speed and (link.generation or 0) < (link.generation_max or 0):
-            yield _unseen(name, link, width)
+        fastest = link.generation_max or 0
+        slower = link.busy_generation is not None and link.busy_generation < fastest
+        could = f"card and slot can do {_words(*best)}."
+        if width < link.width_max or slower:
+            # Where nobody looked under load, the generation counts as the best.
+            now = (link.busy_generation or link.generation_max, width)
+            looked = "while data were copied" if link.busy_generation else "now"
+            evidence = f"{name}: {_words(*now)} {looked}; {could}"
+            cost = 0.5 * (1 - _share(now, best))
+            yield say(machine, "slow-link", evidence, cost=cost)
+        elif link.busy_generation is None and (link.generation or 0) < fastest:
+            evidence = f"{name}: {_words(link.generation, width)} now; {could}"
+            yield say(machine, "unseen-link", evidence, name=name)
         else:
-            words = _words(link.generation_max, best)
-            yield fine(
-                "link",
-                "The link to the GPU is as fast as it can be",
-                f"{name}: {words}{_card(link)}.",
-            )
-
-
-def _slow(name: str, link: Link, width: int) -> Check:
-    best = (link.generation_max, link.width_max)
-    # Where nobody looked under load, the generation counts as the best.
-    now = (link.busy_generation or link.generation_max, width)
-    looked = "while data were copied" if link.busy_generation else "now"
-    return Check(
-        id="slow-link",
-        status="warn",
-        title="The link to the GPU is slower than card and slot can make it",
-        evidence=f"{name}: {_words(*now)} {looked}; card and slot can do "
-        f"{_words(*best)}.",
-        why="Every batch that is copied to the GPU takes longer; a training waits for "
-        "it where batches are large and steps short.",
-        remedy="Switch off, seat the card anew, in the slot nearest to the processor "
-        "and without a riser; in the BIOS set the slot's link speed to Auto and give "
-        "the slot all its lanes",
-        cost=0.5 * (1 - _share(now, best)),
-    )
-
-
-def _unseen(name: str, link: Link, width: int) -> Check:
-    return Check(
-        id="link",
-        status="unknown",
-        title=f"The speed of the link to {name} under load was not looked at",
-        evidence=f"{name}: {_words(link.generation, width)} now; card and slot can do "
-        f"{_words(link.generation_max, link.width_max)}.",
-        why="An idle link slows down to save power; only a copy shows its speed.",
-        remedy="perfkit doctor --probe",
-    )
+            kept = ""
+            if (link.generation_card or 0) > fastest:
+                kept = f"; the card alone could do PCIe {link.generation_card}, "
+                kept += "the slot cannot"
+            title = "The link to the GPU is as fast as it can be"
+            yield fine("link", title, f"{name}: {_words(*best)}{kept}.")
 
 
 def _words(generation: int | None, width: int | None) -> str:
     known = "PCIe" if generation is None else f"PCIe {generation}"
     speed = machine_gpu.rate(generation, width)
-    return f"{known} ×{width}" + (
-        f" ({units.rate(speed / 1e9, 'GB')})" if speed else ""
-    )
-
-
-def _card(link: Link) -> str:
-    """What the slot keeps from the card, for a sentence's end."""
-    if (link.generation_card or 0) <= (link.generation_max or 0):
-        return ""
-    return f"; the card alone could do PCIe {link.generation_card}, the slot cannot"
+    in_gigabytes = f" ({units.rate(speed / 1e9, 'GB')})" if speed else ""
+    return f"{known} ×{width}{in_gigabytes}"
 
 
 def _share(now: tuple[int | None, int], best: tuple[int | None, int | None]) -> float:
@@ -344,3 +218,100 @@ def _share(now: tuple[int | None, int], best: tuple[int | None, int | None]) -> 
 
 
 LINK = (narrow,)
+
+
+# A desktop and its browser hold a tenth of a small card and rarely work on it.
+_MUCH = 0.2
+# Where the driver does not say who holds the memory, a desktop may hold more.
+_MUCH_OF_UNKNOWN = 0.5
+_ALL = 0.9
+
+
+def others(machine: Machine) -> Iterator[Check]:
+    """Another program computes on the GPU, or holds its memory."""
+    for place, name, gpu in asking.seen(machine):
+        taken, who = _taken(gpu)
+        own = any(holder.own for holder in gpu.holders or ())
+        worked_on = gpu.busy is not None and gpu.busy >= _MUCH and not own
+        if taken is None and not worked_on:
+            continue
+        if _is_exclusive(gpu) and _computing(gpu):
+            # That keeps others out altogether, and is said for itself.
+            continue
+        facts = []
+        if taken is not None:
+            facts.append(f"{units.percent(taken)} of its memory is taken{who}")
+        if gpu.busy is not None:
+            facts.append(f"it is busy {units.percent(gpu.busy)} of the time")
+        evidence = f"{name}: {' and '.join(facts)}."
+        limit = _MUCH if gpu.holders is not None else _MUCH_OF_UNKNOWN
+        if (taken or 0) < limit and not worked_on:
+            yield fine("shared-gpu", "No other program takes much of the GPU", evidence)
+            continue
+        full = gpu.holders is not None and (taken or 0) >= _ALL
+        yield say(
+            machine,
+            "shared-gpu",
+            evidence,
+            status="fail" if full else "warn",
+            # Where next to nothing is left, TensorFlow does not start on the GPU.
+            cost=0.95 if full else min(0.6, max(taken or 0, gpu.busy or 0)),
+            place=place,
+        )
+
+
+def instance(machine: Machine) -> Iterator[Check]:
+    """The card is divided into instances: each is a part of its speed."""
+    for place, name, gpu in asking.seen(machine):
+        options = f"-i {place} -mig 0"
+        if gpu.state.instance:
+            memory = f" of {units.size(gpu.memory)}" if gpu.memory else ""
+            evidence = f"{name} is an instance{memory}."
+            yield say(machine, "mig-instance", evidence, options=options)
+        elif gpu.state.mig:
+            yield say(machine, "mig", f"{name}: MIG is on.", options=options)
+
+
+def mode(machine: Machine) -> Iterator[Check]:
+    """A card can be set to take one program at a time, or none."""
+    for place, name, gpu in asking.seen(machine):
+        options = f"-i {place} -c DEFAULT"
+        evidence = f"{name}: its compute mode is {gpu.state.compute_mode}."
+        if gpu.state.compute_mode == "prohibited":
+            yield say(machine, "no-computing", evidence, options=options)
+        elif _is_exclusive(gpu) and (strangers := _computing(gpu)):
+            evidence += f" {strangers[0].program} has it now."
+            yield say(
+                machine,
+                "exclusive-gpu",
+                evidence,
+                status="fail",
+                cost=0.97,
+                options=options,
+            )
+        elif _is_exclusive(gpu):
+            yield say(machine, "exclusive-gpu", evidence, options=options)
+
+
+def _is_exclusive(gpu: Gpu) -> bool:
+    return (gpu.state.compute_mode or "").startswith("exclusive")
+
+
+def _computing(gpu: Gpu) -> list[Holder]:
+    """The programs of others that compute on it."""
+    return [one for one in gpu.holders or () if one.computes and not one.own]
+
+
+def _taken(gpu: Gpu) -> tuple[float | None, str]:
+    """The share of memory that others hold, and by whom; None if not known."""
+    if not gpu.memory:
+        return None, ""
+    if gpu.holders is None:
+        return gpu.memory_used and gpu.memory_used / gpu.memory, ""
+    strangers = [holder for holder in gpu.holders if not holder.own]
+    names = ", ".join(dict.fromkeys(holder.program for holder in strangers))
+    held = sum(holder.memory or 0 for holder in strangers)
+    return held / gpu.memory, f" by {names}" if names else ""
+
+
+SHARING = (others, instance, mode)

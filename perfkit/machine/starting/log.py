@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
-import os
 import re
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from perfkit.machine import environment
+from perfkit.machine import environment, software
 from perfkit.machine.record import Library, Said
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ _FOR_GPU = re.compile(
     r"/(libcu(?:da|blas|dnn|fft|rand|solver|sparse|pti)[A-Za-z]*"
     r"|libnv(?:rtc|JitLink|idia-[\w-]+)|libnccl)\.so\.?([\d.]*)$"
 )
-_PACKAGED = re.compile(r"/(?:site|dist)-packages/(?:nvidia/(\w+)/)?")
+_PACKAGES = re.compile(r".*/(?:site|dist)-packages(?=/)")
 # These belong to the driver and are numbered like it, but asked for as number 1.
 _OF_DRIVER = re.compile(r"libcuda$|libnvidia-")
 
@@ -132,36 +131,20 @@ def loaded(paths: Iterable[str], variables: Mapping[str, str]) -> tuple[Library,
         paths: Of all files that a process has loaded.
         variables: Its environment, whose LD_LIBRARY_PATH may have led to them.
     """
-    searched = variables.get("LD_LIBRARY_PATH", "").split(os.pathsep)
-    folders = tuple(folder.rstrip("/") + "/" for folder in searched if folder)
-    found = (_library(path, folders) for path in sorted(set(paths)))
+    found = (_library(path, variables) for path in sorted(set(paths)))
     return tuple(library for library in found if library)
 
 
-def _library(path: str, searched: tuple[str, ...]) -> Library | None:
+def _library(path: str, variables: Mapping[str, str]) -> Library | None:
     named = _FOR_GPU.search(path)
     if not named:
         return None
     stem, number = named[1], named[2]
     asked = "1" if _OF_DRIVER.match(stem) else number.partition(".")[0]
-    packaged = _PACKAGED.search(path)
-    if packaged:
-        origin, version = "package", _version(packaged[1])
-    else:
-        origin, version = "search path" if path.startswith(searched) else "system", None
+    packages = _PACKAGES.match(path)
+    folder = Path(packages[0]) if packages else None
     return Library(
         name=".".join(filter(None, (f"{stem}.so", asked))),
-        version=version or (number if "." in number else None),
-        origin=origin,
+        version=software.library_version(path, folder),
+        origin=software.library_origin(path, folder, variables),
     )
-
-
-def _version(part: str | None) -> str | None:
-    """Of the package that brings a part of CUDA, such as ``cuda_runtime``."""
-    for cuda in ("-cu12", "-cu13", "", "-cu11"):
-        try:
-            name = f"nvidia-{(part or '').replace('_', '-')}{cuda}"
-            return importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return None

@@ -144,26 +144,28 @@ def problems(seed: int = 20) -> tuple[Problem, ...]:
     def drawn(*shape: int) -> NDArray[np.float32]:
         return random.standard_normal(shape).astype(np.float32)
 
-    images, kernels = drawn(2, 24, 20, 16), drawn(3, 3, 16, 28)
-    left, right = drawn(192, 320), drawn(320, 256)
-    return (
+    pairs = (
+        (CONVOLUTION, convolved, drawn(2, 24, 20, 16), drawn(3, 3, 16, 28)),
+        (PRODUCT, _multiplied, drawn(192, 320), drawn(320, 256)),
+    )
+    return tuple(
         Problem(
-            CONVOLUTION,
-            images,
-            kernels,
-            convolved(images, kernels),
-            convolved(np.abs(images), np.abs(kernels)),
-            terms=3 * 3 * 16,
-        ),
-        Problem(
-            PRODUCT,
+            computation,
             left,
             right,
-            np.matmul(left, right, dtype=np.float64),
-            np.matmul(np.abs(left), np.abs(right), dtype=np.float64),
-            terms=320,
-        ),
+            compute(left, right),
+            compute(np.abs(left), np.abs(right)),
+            terms=right[..., 0].size,
+        )
+        for computation, compute, left, right in pairs
     )
+
+
+def _multiplied(
+    left: NDArray[np.float32], right: NDArray[np.float32]
+) -> NDArray[np.float64]:
+    product: NDArray[np.float64] = left.astype("float64") @ right.astype("float64")
+    return product
 
 
 def convolved(
@@ -179,23 +181,19 @@ def convolved(
 
     edge = kernels.shape[0] // 2
     padded = np.pad(images, ((0, 0), (edge, edge), (edge, edge), (0, 0)))
-    padded = padded.astype(np.float64)
-    _, rows, columns, _ = images.shape
-    answer = np.zeros((*images.shape[:3], kernels.shape[3]))
-    for row, line in enumerate(kernels):
-        for column, kernel in enumerate(line):
-            part = padded[:, row : row + rows, column : column + columns]
-            answer += part @ kernel.astype(np.float64)
+    windows = np.lib.stride_tricks.sliding_window_view(
+        padded.astype(np.float64), kernels.shape[:2], axis=(1, 2)
+    )
+    answer: NDArray[np.float64] = np.tensordot(
+        windows, kernels.astype(np.float64), axes=((4, 5, 3), (0, 1, 2))
+    )
     return answer
 
 
 def allowed(problem: Problem, device: str, variables: Mapping[str, str]) -> float:
     """The error that rounding alone explains, as a share of the largest answer.
 
-    Args:
-        problem: What was computed.
-        device: Where, such as ``"GPU:0"``; there TF32 is how TensorFlow computes.
-        variables: The environment, in which coarser rounding may have been asked for.
+    On a GPU TF32 is how TensorFlow computes; the environment may ask for a coarser one.
     """
     import numpy as np
 
@@ -214,15 +212,7 @@ def judged(
     ran_on: str,
     allowed: float,
 ) -> Proof:
-    """Hold a result against the answer; ``is_right`` says what to make of it.
-
-    Args:
-        problem: What was computed.
-        device: Where it was asked to run, such as ``"GPU:0"``.
-        result: What came of it.
-        ran_on: Where it ran.
-        allowed: The error that rounding alone explains.
-    """
+    """Hold a result against the answer; ``is_right`` says what to make of it."""
     import numpy as np
 
     error, wrong = None, ""

@@ -182,3 +182,17 @@ def desktop():
         Holder(program="Xorg", memory=GB // 2, computes=False),
         Holder(program="firefox", memory=GB // 3, computes=False),
     )
+
+
+def says(rule, machine, expected, *pieces):
+    """Hold what a rule says against ``"id:status ..."`` and pieces of its words.
+
+    The words are title, evidence, why and remedy, with ``" | "`` around each; a piece
+    that begins with ``"~"`` must not be among them.
+    """
+    found = list(rule(machine))
+    assert " ".join(f"{check.id}:{check.status}" for check in found) == expected
+    fields = [(c.title, c.evidence, c.why, c.remedy) for c in found]
+    text = "".join(f" | {field} | " for each in fields for field in each)
+    for piece in pieces:
+        assert (piece.removeprefix("~") in text) != piece.startswith("~"), text

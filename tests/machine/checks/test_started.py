@@ -11,46 +11,36 @@ from tests.machine.checks.computers import (
     NO_DRIVER,
     changed,
     proved,
+    says,
     without_card,
     workstation,
 )
 from tests.machine.checks.computers import started as a_start
 
-
-def computed(*proofs):
-    start = replace(a_start("GPU:0"), proofs=proofs)
-    return list(started.computed(changed(workstation(), start=start)))
+FIRST = proved("GPU:0")[0]
+BROKEN = Proof(device="GPU:0", computation="convolution", problem="No.")
 
 
-def test_right_results_are_told_together():
-    (found,) = computed(*proved("CPU:0", "GPU:0"))
-    assert found.status == "ok"
-    assert "convolution on CPU:0" in found.evidence
-    assert "matrix product on GPU:0" in found.evidence
-
-
-@pytest.mark.parametrize("error", [0.1, math.nan, math.inf])
-def test_a_wrong_result_is_a_fault(error):
-    wrong = replace(proved("GPU:0")[0], error=error)
-    (found,) = computed(wrong)
-    assert (found.id, found.status) == ("wrong-result", "fail")
-    assert "rounding explains 0.001" in found.evidence
-
-
-def test_an_error_as_large_as_rounding_explains_is_none():
-    (found,) = computed(replace(proved("GPU:0")[0], error=1e-3))
-    assert found.status == "ok"
-
-
-def test_a_device_that_passes_its_work_on_is_a_fault():
-    (found,) = computed(replace(proved("GPU:0")[0], ran_on="CPU:0"))
-    assert found.title == "GPU:0 leaves its work to another device"
-    assert found.evidence == "The convolution on GPU:0 ran on CPU:0."
-
-
-def test_a_computation_that_fails_is_told_in_its_words():
-    (found,) = computed(Proof(device="GPU:0", computation="convolution", problem="No."))
-    assert found.evidence == "The convolution on GPU:0: No."
+@pytest.mark.parametrize(
+    ("proofs", "said", "pieces"),
+    [
+        (proved("CPU:0", "GPU:0"), "computes:ok",
+         ["convolution on CPU:0", "matrix product on GPU:0"]),
+        *[([replace(FIRST, error=error)], "wrong-result:fail",
+         ["rounding explains 0.001"]) for error in (0.1, math.nan, math.inf)],
+        # An error as large as rounding explains is none.
+        ([replace(FIRST, error=1e-3)], "computes:ok", []),
+        ([replace(FIRST, ran_on="CPU:0")], "no-result:fail",
+         [" | GPU:0 leaves its work to another device | ",
+         " | The convolution on GPU:0 ran on CPU:0. | "]),
+        ([replace(proved("CPU:0")[0], error=0.1)], "wrong-result:fail",
+         [" | CPU:0 computes wrongly | ", " | python -m pip install"]),
+        ([BROKEN], "no-result:fail", [" | The convolution on GPU:0: No. | "]),
+    ],
+)  # fmt: skip
+def test_what_each_device_computed_is_held_against_the_answer(proofs, said, pieces):
+    start = replace(a_start("GPU:0"), proofs=tuple(proofs))
+    says(started.computed, changed(workstation(), start=start), said, *pieces)
 
 
 def test_a_gpu_that_tensorflow_does_not_find_is_a_fault():
@@ -86,8 +76,7 @@ def test_a_fatal_line_counts_only_where_a_gpu_is_lost():
 
 
 def test_a_fatal_line_counts_where_the_gpu_fails_to_compute():
-    broken = Proof(device="GPU:0", computation="convolution", problem="No.")
-    start = replace(a_start("GPU:0", said=(NO_DRIVER,)), proofs=(broken,))
+    start = replace(a_start("GPU:0", said=(NO_DRIVER,)), proofs=(BROKEN,))
     assert len(list(started.log(changed(workstation(), start=start)))) == 1
 
 
@@ -116,33 +105,38 @@ def test_each_fatal_line_has_a_remedy_of_its_own(line, remedy):
     assert remedy in found.remedy
 
 
-def test_a_start_that_fails_is_told_in_its_words():
-    start = replace(a_start(), devices=(), proofs=(), problem="It was ended.")
-    (found,) = started.broken(changed(workstation(), start=start))
-    assert found.evidence == "It was ended."
-    assert list(started.unseen(changed(workstation(), start=start))) == []
+ENDED = "TensorFlow's process was ended by"
+XLA = f"{ENDED} SIGABRT while compiling something tiny with XLA; unknown flag."
 
 
-def test_a_start_that_the_system_killed_wants_memory_and_no_new_install():
-    start = replace(a_start(), problem="TensorFlow's process was ended by SIGKILL.")
-    (found,) = started.broken(changed(workstation(), start=start))
-    assert found.remedy.startswith("Close what takes much")
+@pytest.mark.parametrize(
+    ("problem", "said", "pieces"),
+    [
+        ("It was ended.", "no-start:fail", [" | It was ended. | "]),
+        # One that the system killed wants memory and no new install.
+        (f"{ENDED} SIGKILL.", "no-start:fail", [" | Close what takes much"]),
+        (XLA, "no-xla:fail", [" | unset XLA_FLAGS", "--no_such"]),
+        # One that takes long is not known to fail.
+        ("Ended after 75 s, while importing TensorFlow.", "late-start:unknown", []),
+        (f"Ended after 75 s, while {child.COMPILING}.", "late-start:unknown", []),
+    ],
+)
+def test_a_start_that_fails_is_told_in_its_words(problem, said, pieces):
+    start = replace(a_start(), devices=(), proofs=(), problem=problem)
+    environment = {"XLA_FLAGS": "--no_such"}
+    machine = changed(workstation(), start=start, environment=environment)
+    says(started.broken, machine, said, *pieces)
+    says(started.unseen, machine, "")
+
+
+def test_xla_may_fail_without_a_flag():
+    machine = changed(workstation(), start=replace(a_start(), problem=XLA))
+    says(started.broken, machine, "no-xla:fail", " | python -m pip install")
 
 
 def test_nothing_is_said_of_a_tensorflow_that_was_not_started():
     machine = changed(workstation(), start=None)
     assert [check for rule in started.RULES for check in rule(machine)] == []
-
-
-def test_a_flag_that_ends_xla_is_a_fault_with_its_remedy():
-    problem = "TensorFlow's process was ended by SIGABRT while compiling something tiny"
-    start = replace(a_start("GPU:0"), problem=f"{problem} with XLA; unknown flag.")
-    environment = {"XLA_FLAGS": "--no_such"}
-    machine = changed(workstation(), start=start, environment=environment)
-    (found,) = started.broken(machine)
-    assert (found.id, found.status) == ("no-xla", "fail")
-    assert found.remedy.startswith("unset XLA_FLAGS")
-    assert "--no_such" in found.evidence
 
 
 @pytest.mark.parametrize(
@@ -159,10 +153,3 @@ def test_only_a_machine_without_a_gpu_is_told_that_none_is_needed(line):
         assert started.meaning(machine, said).endswith(".")
     (found,) = started.log(changed(workstation(), start=a_start(said=(said,))))
     assert (found.status, found.why) == ("fail", started.meaning(workstation(), said))
-
-
-@pytest.mark.parametrize("doing", ["importing TensorFlow", child.COMPILING])
-def test_a_start_that_takes_long_is_not_known_to_fail(doing):
-    start = replace(a_start(), problem=f"Ended after 75 s, while {doing}.")
-    (found,) = started.broken(changed(workstation(), start=start))
-    assert (found.id, found.status) == ("late-start", "unknown")

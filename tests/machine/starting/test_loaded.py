@@ -1,9 +1,8 @@
-import importlib.metadata
-
 import pytest
 
 from perfkit.machine.record import Library
 from perfkit.machine.starting.log import loaded
+from tests.machine.trees import grow, package
 
 SITE = "/venv/lib/python3.12/site-packages"
 
@@ -13,16 +12,10 @@ def one(path, **variables):
     return library
 
 
-def test_a_library_of_a_package_has_the_version_of_the_package(monkeypatch):
-    installed = {"nvidia-cuda-runtime-cu12": "12.9.79"}
-
-    def version(name):
-        if name not in installed:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return installed[name]
-
-    monkeypatch.setattr(importlib.metadata, "version", version)
-    path = f"{SITE}/nvidia/cuda_runtime/lib/libcudart.so.12"
+def test_a_library_of_a_package_has_the_version_of_the_package(tmp_path):
+    site = tmp_path / "site-packages"
+    grow(site, package("nvidia-cuda-runtime-cu12", "12.9.79"))
+    path = f"{site}/nvidia/cuda_runtime/lib/libcudart.so.12"
     known = Library(name="libcudart.so.12", version="12.9.79", origin="package")
     assert one(path) == known
     # One that no package owns up to has no version, and none is made up.
