@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from perfkit.errors import BadFileError
-from perfkit.export.clean import Outline, clean, shows_something
-from perfkit.export.code import highlighted, printable, terminal
+from perfkit.export.clean import Outline, clean, printable, shows_something
+from perfkit.export.code import highlighted, terminal
 from perfkit.export.finding import ShownFinding, machine, shown
 from perfkit.export.markdown import markdown, mathml, without_dollars
 from perfkit.export.pictures import beside, encoded

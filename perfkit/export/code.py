@@ -11,6 +11,8 @@ from pygments import highlight  # type: ignore[import-untyped]
 from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 
+from perfkit.export.clean import printable
+
 if TYPE_CHECKING:
     from pygments.lexer import Lexer  # type: ignore[import-untyped]
 
@@ -37,8 +39,6 @@ _ESCAPES = re.compile(
     r"|\x1b[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\|$)"
     r"|\x1b[ -/]*[0-~]"
 )
-# Lines, and what holds words together or apart in some scripts.
-_KEPT = "\n\t\xa0\u200c\u200d"
 
 
 def highlighted(code: str, language: str) -> Markup:
@@ -69,14 +69,6 @@ def terminal(text: str) -> str:
     return "\n".join(
         line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
         for line in lines
-    )
-
-
-def printable(text: str) -> str:
-    """Text with its lines, without characters that change how the rest is read."""
-    return "".join(
-        c if c.isprintable() or c in _KEPT else " " if c.isspace() else ""
-        for c in text.replace("\r\n", "\n")
     )
 
 
