@@ -15,9 +15,8 @@ from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, RED
 from perfkit.charts.figure import INK
+from perfkit.export import page as pages
 from perfkit.export.finding import Table
-from perfkit.export.notebook import check, compact, environment
-from perfkit.export.notebook import write as write_page
 from perfkit.findings.text import plain
 from perfkit.machines.classroom import held_back, unable
 
@@ -118,19 +117,19 @@ def write(room: Classroom, path: str | Path) -> Path:
     """Write the page of a class; it is whole or not there at all."""
     target = Path(os.path.expanduser(path))
     files = (passport.path for passport in room.passports)
-    check(target, [file for file in files if file is not None])
-    write_page(target, page(room))
+    pages.check(target, [file for file in files if file is not None])
+    pages.write(target, page(room))
     return target
 
 
 def page(room: Classroom) -> str:
     """Lay a class out as a page."""
-    template = environment().get_template("class.html.j2")
-    figure = room.chart.in_document(1)
-    return compact(
-        template.render(
-            title=title(room), figure=figure, tables=tuple(tables(room)), you=_you(room)
-        )
+    return pages.render(
+        "class.html.j2",
+        title=title(room),
+        figure=room.chart.in_document(1),
+        tables=tuple(tables(room)),
+        you=_you(room),
     )
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
+from perfkit.export import page as pages
 from perfkit.export.finding import Table
-from perfkit.export.notebook import check, compact, environment
-from perfkit.export.notebook import write as write_page
 from perfkit.findings.reading import written
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain, with_code
@@ -156,24 +155,21 @@ def _short(value: Any) -> Any:
 def write(found: Explanation, path: str | Path) -> Path:
     """Write the page; it is whole or not there at all."""
     target = Path(os.path.expanduser(path))
-    check(target, ())
-    write_page(target, page(found))
+    pages.check(target, ())
+    pages.write(target, page(found))
     return target
 
 
 def page(found: Explanation) -> str:
     """Lay an explanation out as a page."""
-    template = environment().get_template("explanation.html.j2")
     every = enumerate(found.charts.values(), 1)
-    figures = [figure.in_document(number) for number, figure in every]
-    return compact(
-        template.render(
-            found=found,
-            legend=list(comparison_words.legend(found)),
-            advice=[comparison_words.advised(one) for one in found.advice],
-            figures=figures,
-            tables=list(tables(found)),
-        )
+    return pages.render(
+        "explanation.html.j2",
+        found=found,
+        legend=list(comparison_words.legend(found)),
+        advice=[comparison_words.advised(one) for one in found.advice],
+        figures=[figure.in_document(number) for number, figure in every],
+        tables=list(tables(found)),
     )
 
 

@@ -1,4 +1,4 @@
-from perfkit.export.notebook import compact
+from perfkit.export.page import compact
 
 HEAD = "<style>p {}\n</style>"
 

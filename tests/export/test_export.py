@@ -1,5 +1,7 @@
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -28,6 +30,15 @@ def test_a_finding_goes_beside_its_file_under_its_name(saved):
     path = export(store.load(saved))
     assert path == saved.with_suffix(".html")
     assert "prefetched is the fastest way here." in Page(path.read_text()).text
+
+
+def test_a_finding_takes_nothing_that_only_notebooks_take(saved):
+    code = (
+        "import sys; sys.modules |= dict.fromkeys(('nbconvert', 'nbformat', "
+        "'latex2mathml', 'traitlets')); import perfkit; perfkit.export(sys.argv[1])"
+    )
+    subprocess.run([sys.executable, "-c", code, str(saved)], check=True)
+    assert saved.with_suffix(".html").exists()
 
 
 def test_export_is_a_verb_of_the_package(saved):

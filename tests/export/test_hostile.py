@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from perfkit.errors import BadFileError
 from perfkit.export import export
-from perfkit.export.notebook import findings_page
+from perfkit.export.page import findings_page
 from perfkit.findings import store
 from perfkit.findings.reading import parsed
 from tests.export import hostile

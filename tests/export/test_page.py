@@ -3,7 +3,7 @@
 import pytest
 
 from perfkit import units
-from perfkit.export.notebook import findings_page
+from perfkit.export.page import findings_page
 from perfkit.findings import store
 from perfkit.findings.record import Verdict
 from tests.export.pages import Page, problems

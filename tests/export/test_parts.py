@@ -6,8 +6,8 @@ from html import unescape
 import pytest
 
 from perfkit.export.clean import Outline
-from perfkit.export.code import highlighted, terminal
-from perfkit.export.markdown import markdown, mathml, without_dollars
+from perfkit.export.markdown import highlighted, markdown, mathml, without_dollars
+from perfkit.export.outputs import terminal
 from perfkit.export.pictures import LARGEST_BYTES, beside, encoded, inline_only
 from tests.export.books import PNG
 from tests.export.pages import Page

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from rich.console import Console
 
 from perfkit import report
-from perfkit.export.notebook import findings_page
+from perfkit.export.page import findings_page
 from perfkit.findings import reading
 from perfkit.findings.reading import parsed
 from perfkit.gallery import chart, kinds

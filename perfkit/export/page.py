@@ -1,0 +1,112 @@
+"""What all pages share: templates, a style sheet, and where they may be written."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import perfkit
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.export.finding import shown
+from perfkit.findings.store import write_whole
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jinja2 import Environment
+
+    from perfkit.findings.store import Recorded
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_ENDS = (".html", ".htm")
+# Only in tags of drawings: in a text "<" is escaped. Nothing that a style sheet could
+# take for more than the values of a rule.
+_STYLED = re.compile(
+    r"(<(?:circle|ellipse|g|line|path|polygon|polyline|rect|text|tspan|use)\b"
+    r'(?:[^<>"]|"[^"]*")*?) style="([\w:;#%., -]+)"'
+)
+_SHEET_ENDS = "</style>"
+
+
+def findings_page(findings: Sequence[Recorded]) -> str:
+    """Lay one or several findings or diagnoses out as a page."""
+    return render("findings.html.j2", findings=[shown(finding) for finding in findings])
+
+
+def render(template: str, **values: Any) -> str:
+    """Lay a page out; whatever is put into its template is escaped."""
+    return compact(_environment().get_template(template).render(values))
+
+
+@functools.cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals["version"] = perfkit.__version__
+    return made
+
+
+def compact(html: str) -> str:
+    """Give styles that are used more than twice a name."""
+    used = collections.Counter(style for _, style in _STYLED.findall(html))
+    often = [style for style, count in used.most_common() if count > 2]
+    names = {style: f"d{number}" for number, style in enumerate(often)}
+
+    def named(found: re.Match[str]) -> str:
+        name = names.get(found[2])
+        return f'{found[1]} class="{name}"' if name else found[0]
+
+    rules = "".join(f".{name} {{ {style} }}\n" for style, name in names.items())
+    head, end, body = html.partition(_SHEET_ENDS)
+    return f"{head}{rules}{end}{_STYLED.sub(named, body)}"
+
+
+def check(path: Path, sources: Iterable[Path]) -> None:
+    """Refuse to write where a page cannot or should not be.
+
+    Raises:
+        BadParameterError: The name is not one of a page, there is no such folder, or
+            it is one of the sources.
+    """
+    name = plain(str(path))
+    if any(_same(path, source) for source in sources):
+        raise BadParameterError(f"{name} is what the page is made from; give another.")
+    if path.is_dir() or path.suffix.lower() not in _ENDS:
+        raise BadParameterError(
+            f"{name} is no name for a page; give one that ends in .html."
+        )
+    if not path.parent.is_dir():
+        raise BadParameterError(
+            f"There is no folder {plain(str(path.parent))} to write {name} into."
+        )
+
+
+def _same(path: Path, source: Path) -> bool:
+    try:
+        return path.samefile(source)
+    except OSError:
+        return path.absolute() == source.absolute()
+
+
+def write(path: Path, text: str) -> None:
+    """Write a page; what was there before stays until the new one is whole.
+
+    Raises:
+        BadFileError: It cannot be written.
+    """
+    try:
+        write_whole(path, text.encode())
+    except OSError as error:
+        reason = error.strerror or error
+        raise BadFileError(f"Cannot write {plain(str(path))} ({reason}).") from error
