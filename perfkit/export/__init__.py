@@ -66,10 +66,7 @@ def export(
     read = [_read(source) for source in _listed(sources)]
     files = [source.path for source in read if source.path is not None]
     place = _beside(files, len(read)) if path is None else path
-    target = Path(os.path.expanduser(place))
-    page.check(target, files)
-    page.write(target, _page(read, code))
-    return target
+    return page.save(place, lambda: _page(read, code), files)
 
 
 def _listed(sources: Any) -> list[Any]:

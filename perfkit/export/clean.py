@@ -51,17 +51,22 @@ _DROPPED = _words(
     """
 )
 
-_HEADINGS = _words("h1 h2 h3 h4 h5 h6")
-_OF_SVG = _words(
+# No colour but a drawing's, no width and no font: the page has its own.
+_STYLES = _words(
     """
-    aria-label clip-path clip-rule clipPathUnits cx cy d dominant-baseline dx dy fill
-    fill-opacity fill-rule font-family font-size font-style font-weight fx fy
-    gradientTransform gradientUnits height id marker-end marker-mid marker-start
-    markerHeight markerUnits markerWidth offset opacity orient patternContentUnits
-    patternTransform patternUnits points preserveAspectRatio r refX refY rx ry
-    spreadMethod stop-color stop-opacity stroke stroke-dasharray stroke-dashoffset
-    stroke-linecap stroke-linejoin stroke-miterlimit stroke-opacity stroke-width
-    text-anchor transform viewBox width x x1 x2 y y1 y2
+    clip-path dominant-baseline fill fill-opacity fill-rule font font-size font-style
+    font-weight height marker-end marker-mid marker-start max-width opacity stop-color
+    stop-opacity stroke stroke-dasharray stroke-dashoffset stroke-linecap
+    stroke-linejoin stroke-miterlimit stroke-opacity stroke-width text-align text-anchor
+    vertical-align
+    """
+)
+_OF_SVG = _STYLES | _words(
+    """
+    aria-label clipPathUnits cx cy d dx dy font-family fx fy gradientTransform
+    gradientUnits id markerHeight markerUnits markerWidth offset orient
+    patternContentUnits patternTransform patternUnits points preserveAspectRatio r refX
+    refY rx ry spreadMethod transform viewBox width x x1 x2 y y1 y2
     """
 )
 _OF_MATHML = _words(
@@ -72,6 +77,7 @@ _OF_MATHML = _words(
     separator stretchy symmetric voffset width
     """
 )
+_HEADINGS = _words("h1 h2 h3 h4 h5 h6")
 _ATTRIBUTES = {
     "*": _words("aria-hidden class dir lang style"),
     # Nothing links to others.
@@ -88,16 +94,6 @@ _ATTRIBUTES = {
     "col": _words("span"),
     "colgroup": _words("span"),
 }
-# No colour but a drawing's, no width and no font: the page has its own.
-_STYLES = _words(
-    """
-    clip-path dominant-baseline fill fill-opacity fill-rule font font-size font-style
-    font-weight height marker-end marker-mid marker-start max-width opacity stop-color
-    stop-opacity stroke stroke-dasharray stroke-dashoffset stroke-linecap
-    stroke-linejoin stroke-miterlimit stroke-opacity stroke-width text-align text-anchor
-    vertical-align
-    """
-)
 # A class gives content the page's look; these are the ones that have one.
 _CLASSES = re.compile(r"perfkit-[a-z-]+|dataframe|highlight|t-[a-z0-9]{1,3}")
 _LINK = re.compile(r"(https?://|mailto:|#)[^\s\"'<>\\]*", re.IGNORECASE)
@@ -237,9 +233,7 @@ class _Dress:
     """Says of markup that is harmless already what it left unsaid, tag by tag."""
 
     def __init__(self, alt: str, pictures: Pictures, outline: Outline | None) -> None:
-        self._alt = alt
-        self._pictures = pictures
-        self._outline = outline
+        self._alt, self._pictures, self._outline = alt, pictures, outline
         # Of every open element its name, what ends it, and where its contents begin.
         self._open: list[tuple[str, str, int]] = []
 
@@ -250,7 +244,7 @@ class _Dress:
             return self._closed(found)
         given = dict(_ATTRIBUTE.findall(rest))
         if name == "img":
-            return self._picture(given)
+            return self._picture(**{key: unescape(given[key]) for key in given})
         begin, shown, end = self._parts(name, given)
         if name not in _VOID:
             self._open.append((name, end, found.end()))
@@ -288,15 +282,7 @@ class _Dress:
     def _is_in(self, name: str) -> bool:
         return any(name == opened for opened, *_ in self._open)
 
-    def _picture(self, given: dict[str, str]) -> str:
-        alt = plain(unescape(given.get("alt", "")) or self._alt, _LONGEST_ALT)
-        picture = self._pictures(unescape(given.get("src", "")))
-        if picture.missing:
-            words = f"{alt} ({picture.missing})".strip()
-            return Markup('<span class="missing">{}</span>').format(words)
-        sides = Markup().join(
-            Markup(' {}="{}"').format(side, given[side])
-            for side in ("width", "height")
-            if given.get(side, "").isdigit()
-        )
-        return Markup('<img src="{}" alt="{}"{}>').format(picture.uri, alt, sides)
+    def _picture(self, src: str = "", alt: str = "", **given: str) -> str:
+        sides = {s: given[s] for s in ("width", "height") if given.get(s, "").isdigit()}
+        words = plain(alt or self._alt, _LONGEST_ALT)
+        return self._pictures(src).element(words, **sides)

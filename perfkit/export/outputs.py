@@ -97,10 +97,7 @@ def _form(form: str, value: str, alt: str, pictures: Pictures) -> Markup:
             return clean(mathml(latex, block=block))
         case "text/plain":
             return _text(value, "out")
-    picture = encoded(value, vectors=False)
-    if picture.missing:
-        return Markup('<p class="missing">{} ({})</p>').format(alt, picture.missing)
-    return Markup('<img src="{}" alt="{}">').format(picture.uri, alt)
+    return encoded(value, vectors=False).element(alt)
 
 
 def _is_live(kind: str) -> bool:

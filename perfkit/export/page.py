@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from perfkit.findings.store import write_whole
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from jinja2 import Environment
 
@@ -72,13 +73,33 @@ def compact(html: str) -> str:
     return f"{head}{rules}{end}{_STYLED.sub(named, body)}"
 
 
-def check(path: Path, sources: Iterable[Path]) -> None:
-    """Refuse to write where a page cannot or should not be.
+def save(
+    path: str | Path, make: Callable[[], str], sources: Iterable[Path] = ()
+) -> Path:
+    """Make a page and write it; what was there before stays until it is whole.
+
+    Args:
+        path: Where to.
+        make: Makes it, once it is known that it can go there.
+        sources: The files that it is made from.
 
     Raises:
+        BadFileError: It cannot be written.
         BadParameterError: The name is not one of a page, there is no such folder, or
             it is one of the sources.
     """
+    path = Path(os.path.expanduser(path))
+    _check(path, sources)
+    text = make()
+    try:
+        write_whole(path, text.encode())
+    except OSError as error:
+        reason = error.strerror or error
+        raise BadFileError(f"Cannot write {plain(str(path))} ({reason}).") from error
+    return path
+
+
+def _check(path: Path, sources: Iterable[Path]) -> None:
     name = plain(str(path))
     if any(_same(path, source) for source in sources):
         raise BadParameterError(f"{name} is what the page is made from; give another.")
@@ -97,16 +118,3 @@ def _same(path: Path, source: Path) -> bool:
         return path.samefile(source)
     except OSError:
         return path.absolute() == source.absolute()
-
-
-def write(path: Path, text: str) -> None:
-    """Write a page; what was there before stays until the new one is whole.
-
-    Raises:
-        BadFileError: It cannot be written.
-    """
-    try:
-        write_whole(path, text.encode())
-    except OSError as error:
-        reason = error.strerror or error
-        raise BadFileError(f"Cannot write {plain(str(path))} ({reason}).") from error

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 import statistics
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -22,6 +20,7 @@ from perfkit.machines.classroom import held_back, unable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
@@ -115,11 +114,9 @@ def _sentence(measure: Measure, you: int | None) -> str:
 
 def write(room: Classroom, path: str | Path) -> Path:
     """Write the page of a class; it is whole or not there at all."""
-    target = Path(os.path.expanduser(path))
     files = (passport.path for passport in room.passports)
-    pages.check(target, [file for file in files if file is not None])
-    pages.write(target, page(room))
-    return target
+    sources = [file for file in files if file is not None]
+    return pages.save(path, lambda: page(room), sources)
 
 
 def page(room: Classroom) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
@@ -18,6 +16,7 @@ from perfkit.machines import comparison_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from pandas import DataFrame
 
@@ -154,10 +153,7 @@ def _short(value: Any) -> Any:
 
 def write(found: Explanation, path: str | Path) -> Path:
     """Write the page; it is whole or not there at all."""
-    target = Path(os.path.expanduser(path))
-    pages.check(target, ())
-    pages.write(target, page(found))
-    return target
+    return pages.save(path, lambda: page(found))
 
 
 def page(found: Explanation) -> str:
