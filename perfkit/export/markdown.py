@@ -41,13 +41,7 @@ _LANGUAGES = {
 def markdown(
     text: str, *, outline: Outline | None = None, pictures: Pictures = inline_only
 ) -> Markup:
-    """Turn the Markdown of a notebook into HTML for a page.
-
-    Args:
-        text: The Markdown.
-        outline: The headings of the page so far; None makes headings plain text.
-        pictures: Gives the picture that stands at an address.
-    """
+    """Turn the Markdown of a notebook into HTML for a page, as ``clean`` leaves it."""
     if len(text) > _LONGEST:
         return Markup("<pre>{}</pre>").format(text[:_LONGEST])
     html = MarkdownWithMath(renderer=_Renderer(escape=False)).render(text)
@@ -84,12 +78,7 @@ class _Renderer(IPythonRenderer):
 
 
 def highlighted(code: str, language: str = "") -> Markup:
-    """Code with its words marked, for the colours of the page.
-
-    Args:
-        code: The code.
-        language: As a notebook or a fence names it; what is unknown has no colours.
-    """
+    """Code with its words marked for the page's colours, if its language has any."""
     name = language.lower()
     if name not in _LANGUAGES or len(code) > _LONGEST_CODE:
         return Markup("<pre><code>{}</code></pre>\n").format(printable(code))
@@ -99,11 +88,9 @@ def highlighted(code: str, language: str = "") -> Markup:
 
 
 def mathml(latex: str, *, block: bool = False) -> Markup:
-    """Turn LaTeX into MathML; what is no LaTeX stays as it was written.
+    """Turn LaTeX without its dollar signs into MathML, on a line of its own or not.
 
-    Args:
-        latex: Without its dollar signs.
-        block: Whether it stands on a line of its own.
+    What is no LaTeX stays as it was written.
     """
     element = _converted(latex.strip(), "block" if block else "inline")
     if element is None:
@@ -116,12 +103,8 @@ def mathml(latex: str, *, block: bool = False) -> Markup:
 
 def without_dollars(text: str) -> tuple[str, bool]:
     """A formula as IPython gives it out, and whether it stands on its own line."""
-    text = text.strip()
-    for mark, block in (("$$", True), ("$", False)):
-        inner = text.removeprefix(mark).removesuffix(mark)
-        if len(text) - len(inner) == 2 * len(mark):
-            return inner, block
-    return text, True
+    found = re.fullmatch(r"(\$\$?)(.*)\1", text.strip(), re.DOTALL)
+    return (found[2], found[1] == "$$") if found else (text.strip(), True)
 
 
 def _converted(latex: str, display: str) -> Element | None:

@@ -76,12 +76,7 @@ class PageExporter(Exporter):
 
 
 def notebook_page(path: Path, document: dict[str, Any], code: str) -> str:
-    """Lay a notebook out as a page.
-
-    Args:
-        path: Its file.
-        document: What the file holds, as JSON reads it.
-        code: ``"folded"``, ``"shown"`` or ``"hidden"``.
+    """Lay the notebook of a file out as a page.
 
     Raises:
         BadFileError: It is no sound notebook.
@@ -114,13 +109,9 @@ def _sound(document: dict[str, Any], name: str) -> NotebookNode:
 
 
 def _page(notebook: NotebookNode, path: Path, saved: float | None, code: str) -> str:
-    """Lay a notebook out; nothing outside its folder is read.
+    """Lay a notebook out, its file saved then if that is known.
 
-    Args:
-        notebook: As it was read.
-        path: Its file.
-        saved: When the file was, in seconds since 1970; None if unknown.
-        code: ``"folded"``, ``"shown"`` or ``"hidden"``.
+    Nothing outside its folder is read.
     """
     folder, outline = path.parent, Outline()
     heading, opening, later = _title(notebook, path, outline)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -42,38 +43,31 @@ def shown(
 ) -> Iterator[Markup]:
     """Show what a cell gave out.
 
-    Args:
-        outputs: As the notebook holds them.
-        under: The heading before them, which says what a picture without words is
-            about.
-        pictures: Gives the picture that stands at an address in Markdown.
+    The heading that it stands ``under`` says what a picture without words is about.
     """
-    for given in _joined(outputs):
-        match given.output_type:
-            case "stream":
-                yield _text(given.text, "err" if given.name == "stderr" else "out")
-            case "error":
-                lines = given.traceback or [f"{given.ename}: {given.evalue}"]
+    kinds = groupby(outputs, lambda one: (one.output_type, one.get("name")))
+    for (kind, name), group in kinds:
+        if kind == "stream":
+            # What was printed in a row is one text.
+            written = "".join(one.text for one in group)
+            yield _text(written, "err" if name == "stderr" else "out")
+            continue
+        for one in group:
+            if kind == "error":
+                lines = one.traceback or [f"{one.ename}: {one.evalue}"]
                 yield _text("\n".join(lines), "error")
-            case _:
-                alt = _alt(given.data, given.metadata, under)
-                yield _display(given.data, alt, pictures)
-
-
-def _joined(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
-    """The outputs of a cell, what was printed in a row in one piece."""
-    made: list[NotebookNode] = []
-    for given in outputs:
-        stream = given.name if given.output_type == "stream" else ""
-        if stream and made and made[-1].get("name") == stream:
-            made[-1].text += given.text
-        else:
-            made.append(given)
-    return made
+            else:
+                alt = _alt(one.data, one.metadata, under)
+                yield _display(one.data, alt, pictures)
 
 
 def _display(data: Mapping[str, Any], alt: str, pictures: Pictures) -> Markup:
-    live = next((kind for kind in data if _is_live(kind)), "")
+    # What only a script draws.
+    live = [
+        kind
+        for kind in data
+        if kind.startswith("application/vnd.") or kind.endswith("javascript")
+    ]
     for form in _FORMS:
         # The text form of what is live is its address in the kernel.
         if form not in data or (form == "text/plain" and live):
@@ -81,9 +75,14 @@ def _display(data: Mapping[str, Any], alt: str, pictures: Pictures) -> Markup:
         made = _form(form, str(data[form]), alt, pictures)
         if shows_something(made):
             return made
-    if live or "text/html" in data:
-        return Markup('<p class="missing">{}</p>').format(_missing(live, data))
-    return Markup("")
+    if not live and "text/html" not in data:
+        return Markup("")
+    name = str(data.get("text/plain", "")).partition("(")[0].strip()
+    called = f" ({name})" if name.isidentifier() and len(name) <= 40 else ""
+    words = f"Something that a script draws{called} stood here; the notebook shows it."
+    if live[:1] == [_WIDGET]:
+        words = f"A control{called} stood here; it works in the notebook only."
+    return Markup('<p class="missing">{}</p>').format(words)
 
 
 def _form(form: str, value: str, alt: str, pictures: Pictures) -> Markup:
@@ -98,19 +97,6 @@ def _form(form: str, value: str, alt: str, pictures: Pictures) -> Markup:
         case "text/plain":
             return _text(value, "out")
     return encoded(value, vectors=False).element(alt)
-
-
-def _is_live(kind: str) -> bool:
-    """Whether it is a form that only a script draws."""
-    return kind.endswith("javascript") or kind.startswith("application/vnd.")
-
-
-def _missing(live: str, data: Mapping[str, Any]) -> str:
-    name = str(data.get("text/plain", "")).partition("(")[0].strip()
-    called = f" ({name})" if name.isidentifier() and len(name) <= 40 else ""
-    if live == _WIDGET:
-        return f"A control{called} stood here; it works in the notebook only."
-    return f"Something that a script draws{called} stood here; the notebook shows it."
 
 
 def _alt(data: Mapping[str, Any], about: Mapping[str, Any], under: str) -> str:

@@ -67,12 +67,7 @@ def inline_only(address: str) -> Picture:
 
 
 def beside(folder: Path, attached: Mapping[str, Mapping[str, Any]]) -> Pictures:
-    """Where the pictures of a cell's text come from.
-
-    Args:
-        folder: The notebook's.
-        attached: The cell's attachments: by name, by type, in base64.
-    """
+    """Find pictures in a notebook's folder and among what is attached to a cell."""
 
     def find(address: str) -> Picture:
         address = address.strip()
