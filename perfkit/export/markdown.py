@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from html import unescape
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -19,8 +19,6 @@ from perfkit.export.pictures import inline_only
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
     from perfkit.export.pictures import Pictures
 
 # No cell that a person wrote is longer, and what is parsed slowly ends here.
@@ -92,31 +90,22 @@ def mathml(latex: str, *, block: bool = False) -> Markup:
 
     What is no LaTeX stays as it was written.
     """
-    element = _converted(latex.strip(), "block" if block else "inline")
-    if element is None:
+    element = None
+    # The converter says in many ways, from KeyError to its own, that it is lost.
+    with contextlib.suppress(Exception):
+        if 0 < len(latex.strip()) <= _LONGEST_FORMULA:
+            display = "block" if block else "inline"
+            element = Converter(display=display).convert_to_element(latex.strip())
+    if element is None or re.search(r"\\[a-zA-Z]", "".join(element.itertext())):
         written = Markup("<code>{}</code>").format(plain(latex, _LONGEST_SHOWN))
         return Markup("<p>{}</p>").format(written) if block else written
-    # ElementTree escapes what the converter leaves as it is. The page's own cleaning
-    # decides which elements and attributes stay.
-    return Markup(ElementTree.tostring(element, encoding="unicode"))
+    # ElementTree escapes what the converter leaves as it is, but for characters that it
+    # names by their numbers. Cleaning decides which elements and attributes stay.
+    made = ElementTree.tostring(element, encoding="unicode")
+    return Markup(re.sub(r"&amp;(#x?[0-9a-fA-F]+;)", r"&\1", made))
 
 
 def without_dollars(text: str) -> tuple[str, bool]:
     """A formula as IPython gives it out, and whether it stands on its own line."""
     found = re.fullmatch(r"(\$\$?)(.*)\1", text.strip(), re.DOTALL)
     return (found[2], found[1] == "$$") if found else (text.strip(), True)
-
-
-def _converted(latex: str, display: str) -> Element | None:
-    if not latex or len(latex) > _LONGEST_FORMULA:
-        return None
-    try:
-        element = Converter(display=display).convert_to_element(latex)
-    except Exception:
-        # The converter says in many ways, from KeyError to its own, that it is lost.
-        return None
-    for part in element.iter():
-        # It names some characters by their numbers.
-        part.text, part.tail = unescape(part.text or ""), unescape(part.tail or "")
-    unknown = re.search(r"\\[a-zA-Z]", "".join(element.itertext()))
-    return None if unknown else element
