@@ -190,9 +190,11 @@ def _texts(notebook: NotebookNode) -> Iterator[str]:
     """All that its outputs say."""
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
-            data = output.get("data", {})
-            yield output.get("text", "")
-            yield from (str(data.get(form, "")) for form in ("text/html", "text/plain"))
+            if output.output_type == "stream":
+                yield output.text
+            elif output.output_type != "error":
+                forms = ("text/html", "text/plain")
+                yield from (str(output.data.get(form, "")) for form in forms)
 
 
 def _cited(texts: Sequence[str], folder: Path) -> tuple[list[Recorded], list[str]]:
