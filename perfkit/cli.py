@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from perfkit.displays import Display
     from perfkit.findings.diagnosis import Diagnosis
+    from perfkit.findings.report import Shown
     from perfkit.findings.store import Recorded
     from perfkit.running import Watched
 
@@ -66,7 +67,6 @@ def _give_up_stdout() -> None:
 
 
 def _doctor(asked: Namespace) -> int:
-    from perfkit.doctor import page
     from perfkit.doctor.examination import doctor
 
     found = doctor(probe=asked.probe, folder=asked.folder, display=_display())
@@ -75,7 +75,7 @@ def _doctor(asked: Namespace) -> int:
         for sentence in found.missed:
             print(f"perfkit: {sentence}", file=sys.stderr)
     else:
-        page.write(found, _console())
+        _show_report(found, asked)
     if found.stopped:
         return INTERRUPTED
     return FAILED if found.fails or found.missed else DONE
@@ -83,7 +83,7 @@ def _doctor(asked: Namespace) -> int:
 
 def _list(_: Namespace) -> int:
     from perfkit.experiments import experiments
-    from perfkit.report import sayer
+    from perfkit.findings.report import sayer
 
     say = sayer(_console())
     for name, kind in experiments().items():
@@ -136,7 +136,6 @@ def _write_patch(found: Diagnosis, made: Callable[[], object]) -> None:
 def _profile(asked: Namespace) -> int:
     from perfkit.profiling import profile as profiling_profile
     from perfkit.profiling.profile import profile
-    from perfkit.report import sayer
 
     _check_writable(asked.json)
     if sys.stderr.isatty():
@@ -146,7 +145,7 @@ def _profile(asked: Namespace) -> int:
     if asked.json == "-":
         print(profiling_profile.to_json(made))
     else:
-        sayer(_console())(repr(made))
+        _show_report(made, asked)
     if asked.json not in (None, "-"):
         profiling_profile.save(made, asked.json)
     if asked.chart:
@@ -170,7 +169,7 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
         told = f"interrupted; what was measured by then is in {kept}."
         raise KeyboardInterrupt(told) from None
     piped = asked.json == "-" or getattr(asked, "diff", False)
-    _report(finding, _console(stderr=piped))
+    _show_report(finding, asked, stderr=piped)
     if asked.json:
         _write_json(finding, asked.json)
     if session.unsaved:
@@ -182,15 +181,10 @@ def _watched(session: Watched[Recorded], asked: Namespace) -> int:
 
 def _show(asked: Namespace) -> int:
     from perfkit.documents import load
-    from perfkit.findings.profile import Profile
     from perfkit.passports.passport import Passport
-    from perfkit.report import sayer
 
-    found, console = load(asked.file), _console()
-    if isinstance(found, Passport | Profile):
-        sayer(console)(repr(found))
-    else:
-        _report(found, console)
+    found = load(asked.file)
+    _show_report(found, asked)
     if asked.chart:
         from perfkit.gallery import chart
 
@@ -205,9 +199,9 @@ def _show(asked: Namespace) -> int:
 
 
 def _passport(asked: Namespace) -> int:
+    from perfkit.findings.report import sayer
     from perfkit.machines.recording import ready
     from perfkit.passports import words as passport_words
-    from perfkit.report import sayer
 
     making = ready(
         asked.out,
@@ -217,7 +211,7 @@ def _passport(asked: Namespace) -> int:
     )
     making.make(_display())
     made, say = making.passport(), sayer(_console())
-    say(passport_words.in_text(made))
+    _show_report(made, asked)
     if making.unsaved or made.path is None:
         raise RunError(making.unsaved)
     say()
@@ -229,11 +223,11 @@ def _passport(asked: Namespace) -> int:
 
 
 def _class(asked: Namespace) -> int:
+    from perfkit.findings.report import sayer
     from perfkit.machines.classroom import classroom
-    from perfkit.report import sayer
 
     room, say = classroom(asked.folder, asked.you), sayer(_console())
-    say(repr(room))
+    _show_report(room, asked)
     if asked.out:
         path = room.export(asked.out)
         say(f"Written: {path} ({units.size(path.stat().st_size)})")
@@ -241,11 +235,11 @@ def _class(asked: Namespace) -> int:
 
 
 def _compare(asked: Namespace) -> int:
+    from perfkit.findings.report import sayer
     from perfkit.machines.compare import compare
-    from perfkit.report import sayer
 
     found, say = compare(asked.a, asked.b), sayer(_console())
-    say(repr(found))
+    _show_report(found, asked)
     if asked.out:
         path = found.export(asked.out)
         say(f"Written: {path} ({units.size(path.stat().st_size)})")
@@ -275,7 +269,7 @@ def _fleet(asked: Namespace) -> int:
 
 def _export(asked: Namespace) -> int:
     from perfkit.export import export
-    from perfkit.report import sayer
+    from perfkit.findings.report import sayer
 
     path = export(asked.sources, asked.out, code=asked.code)
     sayer(_console())(f"Written: {path} ({units.size(path.stat().st_size)})")
@@ -321,10 +315,22 @@ def _display() -> Display:
     return TerminalDisplay(console) if console.is_terminal else Display()
 
 
-def _report(finding: Recorded, console: Console) -> None:
-    from perfkit import report
+def _show_report(found: Shown, asked: Namespace, *, stderr: bool = False) -> None:
+    from perfkit.findings.report import write
 
-    report.write(finding, console)
+    report = found.report
+    saved = f"Saved as {_as_typed(report.path)}" if report.path else ""
+    write(report, _console(stderr=stderr), whole=asked.all, saved=saved)
+
+
+def _as_typed(path: Path) -> str:
+    """The path as one would type it here."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:
+        # Another drive.
+        return str(path)
+    return str(path) if relative.startswith("..") else relative
 
 
 def _check_writable(where: str | None) -> None:

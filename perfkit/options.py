@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
     from perfkit.experiments.parameters import Parameter
 
+# What ends in a report.
+_REPORTING = (
+    *("doctor", "run", "diagnose", "profile"),
+    *("show", "passport", "class", "compare"),
+)
 _COMMANDS = {
     "doctor": "say what this machine is, and what in it slows training",
     "list": "list the questions that can be asked",
@@ -108,7 +113,10 @@ def _parsers() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
     parser.add_argument("--version", action="version", version=version)
     adding = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, what in _COMMANDS.items():
-        adding.add_parser(name, help=what, description=what, allow_abbrev=False)
+        made = adding.add_parser(name, help=what, description=what, allow_abbrev=False)
+        if name in _REPORTING:
+            whole = "write all that is known, not the answer alone"
+            made.add_argument("--all", action="store_true", help=whole)
     return parser, dict(adding.choices)
 
 

@@ -113,6 +113,11 @@ def ratio(value: float) -> str:
     return f"{two_digits}×"
 
 
+def times(value: float) -> str:
+    """Write a ratio as a reader repeats it, as ``"1.7"`` or ``"130"``."""
+    return significant(value, 2)
+
+
 def percent(value: float) -> str:
     """Write a share given as a fraction, as ``"37 %"``."""
     return f"{100 * value:.1f} %" if 0 < abs(value) < 0.0995 else f"{100 * value:.0f} %"

@@ -80,7 +80,7 @@ def test_doctor_tells_by_its_code_whether_something_fails(
     found = looked.examination(*checks, stopped=stopped)
     monkeypatch.setattr("perfkit.doctor.examination.doctor", lambda **_: found)
     assert cli.main(["doctor"]) == code
-    assert "Processor: AMD Ryzen 9" in capsys.readouterr().out
+    assert "AMD Ryzen 9" in capsys.readouterr().out
     assert cli.main(["doctor", "--json"]) == code
     assert capsys.readouterr().out == found.to_json() + "\n"
 
@@ -126,7 +126,7 @@ def test_an_interrupt_stops_a_probe_and_shows_what_it_has(tmp_path):
     out, err = run.communicate()
     assert run.returncode == 130
     assert err == ""
-    assert "Processor: " in out
+    assert "Processor " in out
     assert out.endswith("It was stopped before everything had been looked at.\n")
 
 
@@ -381,7 +381,7 @@ def test_the_doctor_works_in_a_folder_that_was_deleted(tmp_path):
         capture_output=True,
         text=True,
     )
-    assert "This machine" in run.stdout
+    assert "TensorFlow trains" in run.stdout
     assert run.stderr == ""
 
 

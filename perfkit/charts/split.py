@@ -10,7 +10,7 @@ from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import INK
 from perfkit.findings.diagnosis import Gain
-from perfkit.findings.sections import part_in_words
+from perfkit.findings.reports import part_in_words
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
 

@@ -13,9 +13,9 @@ from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
 from perfkit.charts.figure import INK
-from perfkit.findings.standing import is_ladder, standings, unit_of
+from perfkit.findings import load
+from perfkit.findings.standing import standings, unit_of
 from perfkit.findings.text import plain
-from perfkit.machine.gpu import throttle_reasons
 from perfkit.measure.measurement import TWIN
 
 if TYPE_CHECKING:
@@ -30,23 +30,21 @@ if TYPE_CHECKING:
 
 
 HEIGHT, GAP = 74, 16
-_CPU = {
-    "cpu_trial": ("the trial", BLUE, ""),
-    "cpu_other": ("other programs", RED, "////"),
-    "cpu_perfkit": ("perfkit", GREY, ""),
+_LOOKS = {
+    "cpu_trial": (BLUE, ""),
+    "cpu_other": (RED, "////"),
+    "cpu_perfkit": (GREY, ""),
 }
 # As many as can be told apart in a picture of this width.
 _POINTS = 150
 _DASHES = (("dashed", "--"), ("dotted", ":"))
-_GPUS = 16
 
-Point = tuple[float, float]
-Line = tuple[str, list[Point], str, str]
+Line = tuple[str, list[load.Point], str, str]
 
 
 def load_panels(finding: Finding) -> list[str]:
     """Which panels there is something to draw in: ``"cores"``, ``"speed"``."""
-    cores = any(_known(finding, name) for name in _CPU)
+    cores = any(load.known(finding, name) for name in load.CPU)
     return ["cores"] * cores + ["speed"] * bool(_speeds(finding))
 
 
@@ -58,27 +56,9 @@ def draw_load(axes: Axes, finding: Finding, panel: str) -> None:
         _draw_speeds(axes, finding)
 
 
-def times(finding: Finding) -> tuple[float, ...]:
-    """When the machine was sampled, in seconds since the start of the run."""
-    return tuple(t for t in finding.samples.get("t", ()) if t is not None)
-
-
-def in_words(finding: Finding) -> Iterator[str]:
-    """The load as sentences without their full stops."""
-    for name in _CPU:
-        if _known(finding, name):
-            kept = _mean_cores(finding, name)
-            yield f"{_whose(finding, name)} kept {kept} busy on average"
-    pulse = [value for _, value in _known(finding, "pulse")]
-    if pulse:
-        yield f"The machine's speed fell to {units.percent(min(pulse))} of its best"
-    for number, reasons in _throttled(finding).items():
-        yield f"GPU {number} was slowed: {', '.join(reasons)}"
-
-
 def _draw_cores(axes: Axes, finding: Finding) -> None:
-    bottom, cores = [0.0] * len(times(finding)), _cores(finding)
-    for place, (name, (_, colour, hatch)) in enumerate(_CPU.items()):
+    bottom, cores = [0.0] * len(load.times(finding)), load.cores(finding)
+    for place, (name, (colour, hatch)) in enumerate(_LOOKS.items()):
         values = [v or 0.0 for v in finding.samples.get(name, ())]
         if not any(values):
             continue
@@ -86,11 +66,11 @@ def _draw_cores(axes: Axes, finding: Finding) -> None:
         top = [
             min(cores, low + max(0.0, v)) for low, v in zip(bottom, values, strict=True)
         ]
-        x, low, high = _thinned(times(finding), bottom, top)
+        x, low, high = _thinned(load.times(finding), bottom, top)
         axes.fill_between(
             x, low, high, facecolor=colour, alpha=0.75, hatch=hatch, edgecolor=INK, lw=0
         )
-        said = f"{_whose(finding, name)} {_mean_cores(finding, name)}"
+        said = f"{load.whose(finding, name)} {load.mean_cores(finding, name)}"
         _name(axes, place, said, colour)
         bottom = top
     most = max([min(finding.machine.cores_granted, cores), *bottom])
@@ -99,14 +79,14 @@ def _draw_cores(axes: Axes, finding: Finding) -> None:
 
 
 def _draw_speeds(axes: Axes, finding: Finding) -> None:
-    lines, throttled = _speeds(finding), _throttled(finding)
+    lines, throttled = _speeds(finding), load.throttled(finding)
     for place, (words, points, colour, dashes) in enumerate(lines):
         x, y = _thinned(*zip(*points, strict=True))
         axes.plot(x, y, color=colour, lw=1.6, linestyle=dashes)
         _name(axes, place, words, colour)
     for number in throttled:
-        masks = _known(finding, f"gpu{number}_throttle")
-        slowed = [t for t, mask in masks if _reasons(mask)]
+        masks = load.known(finding, f"gpu{number}_throttle")
+        slowed = [t for t, mask in masks if load.reasons(mask)]
         axes.plot(slowed, [1.0] * len(slowed), "v", color=RED, ms=5, clip_on=False)
     if throttled:
         _name(axes, len(lines), "▼ GPU slowed", RED)
@@ -118,9 +98,11 @@ def _draw_speeds(axes: Axes, finding: Finding) -> None:
 def _speeds(finding: Finding) -> list[Line]:
     """Words, points, colour and dashes of each line that runs from 0 to 1."""
     lines = list[Line]()
-    if pulse := _known(finding, "pulse"):
+    if pulse := load.known(finding, "pulse"):
         lines.append(("the machine's speed", pulse, GREEN, "-"))
-    busy = {f"GPU {n} busy": _known(finding, f"gpu{n}_busy") for n in range(_GPUS)}
+    busy = {
+        f"GPU {n} busy": load.known(finding, f"gpu{n}_busy") for n in range(load.GPUS)
+    }
     busy = {words: points for words, points in busy.items() if points}
     if len(busy) > len(_DASHES):
         busy = {f"{len(busy)} GPUs busy, mean": _means(busy.values())}
@@ -129,52 +111,13 @@ def _speeds(finding: Finding) -> list[Line]:
     return lines
 
 
-def _means(of: Iterable[list[Point]]) -> list[Point]:
+def _means(of: Iterable[list[load.Point]]) -> list[load.Point]:
     """The mean at each time over all that have a value then."""
     at = dict[float, list[float]]()
     for points in of:
         for t, value in points:
             at.setdefault(t, []).append(value)
     return [(t, sum(values) / len(values)) for t, values in sorted(at.items())]
-
-
-def _throttled(finding: Finding) -> dict[int, list[str]]:
-    """Why each GPU was slowed during the run, by its number; those that were."""
-    found = dict[int, list[str]]()
-    for number in range(_GPUS):
-        masks = {mask for _, mask in _known(finding, f"gpu{number}_throttle")}
-        reasons = [reason for mask in sorted(masks) for reason in _reasons(mask)]
-        if reasons:
-            found[number] = list(dict.fromkeys(reasons))
-    return found
-
-
-def _reasons(mask: float) -> tuple[str, ...]:
-    return throttle_reasons(mask) if 0 <= mask < 2**53 else ()
-
-
-def _whose(finding: Finding, name: str) -> str:
-    """Who kept the cores busy; the rungs of a ladder train nothing."""
-    trains = name == "cpu_trial" and not is_ladder(finding)
-    return "the training" if trains else _CPU[name][0]
-
-
-def _known(finding: Finding, name: str) -> list[Point]:
-    """When and what, for the samples that hold this reading."""
-    pairs = zip(times(finding), finding.samples.get(name, ()), strict=False)
-    return [(t, value) for t, value in pairs if value is not None]
-
-
-def _cores(finding: Finding) -> float:
-    """All cores that there are; a trial may use those that are granted."""
-    return max(1.0, float(finding.machine.cores))
-
-
-def _mean_cores(finding: Finding, name: str) -> str:
-    cores = _cores(finding)
-    values = [min(cores, value) for _, value in _known(finding, name)]
-    mean = sum(values) / len(values)
-    return f"{units.significant(mean, 2)} core{'s' if mean != 1 else ''}"
 
 
 def _thinned(*columns: Sequence[float]) -> list[list[float]]:
@@ -344,7 +287,7 @@ def _share_clock(all_axes: list[Axes], finding: Finding) -> None:
 
 def _span(finding: Finding) -> float:
     ends = [trial.started_s + trial.wall_s for trial in finding.trials]
-    return max([*ends, *times(finding)[-1:], 1e-3])
+    return max([*ends, *load.times(finding)[-1:], 1e-3])
 
 
 def _middle(values: list[float]) -> float:
@@ -363,4 +306,4 @@ def _in_words(finding: Finding, lanes: list[str]) -> str:
     for variant in lanes:
         count = sum(trial.variant == variant for trial in finding.trials)
         said.append(f"{plain(variant, 60)}: {count} trial{'s' * (count != 1)}")
-    return ". ".join([*said, *in_words(finding)]) + "."
+    return ". ".join([*said, *load.in_words(finding)]) + "."

@@ -37,6 +37,7 @@ from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis, Together
+from perfkit.findings.record import Verdict
 from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
 from perfkit.measure import spread
@@ -331,7 +332,7 @@ class DiagnosisSession:
             perfkit=importlib.metadata.version("perfkit"),
             machine=self._machine,
             step=step,
-            verdict="",
+            verdict=Verdict(headline=""),
             healthy=judging.healthy(causes, measured),
             causes=causes,
             split=split(step, self._swaps, measured, self._facts, gpus=gpus),
@@ -359,10 +360,7 @@ class DiagnosisSession:
             unfinished=unfinished,
         )
         found = located(found, self._maker)
-        told = telling.told(found)
-        return replace(
-            found, verdict=told.headline, because=told.because, next=told.next
-        )
+        return replace(found, verdict=telling.told(found))
 
     def _together(self, measured: Measurement) -> Together | None:
         speedup = judging.measured_gain(TOGETHER, measured)

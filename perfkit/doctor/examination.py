@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import BadParameterError, PerfkitError
+from perfkit.findings.report import Shown
 from perfkit.progress import Board
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from perfkit.displays import Display
     from perfkit.findings.record import Finding
+    from perfkit.findings.report import Report
     from perfkit.machine.checks.asking import Check
     from perfkit.machine.record import Machine
 
@@ -27,8 +29,8 @@ _SCHEMA = 1
 _TOLD = ("id", "status", "title", "evidence", "why", "remedy")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Examination:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Examination(Shown):
     """A machine and its checks; it shows itself as a page.
 
     Attributes:
@@ -92,15 +94,12 @@ class Examination:
             }
         return json.dumps(_finite(document), indent=1, allow_nan=False)
 
-    def __repr__(self) -> str:
-        from perfkit.doctor.page import in_text
+    @property
+    def report(self) -> Report:
+        """What a person reads of it."""
+        from perfkit.doctor.page import report
 
-        return in_text(self)
-
-    def _repr_html_(self) -> str:
-        from perfkit.doctor.page import in_html
-
-        return in_html(self)
+        return report(self)
 
 
 def _finite(value: Any) -> Any:

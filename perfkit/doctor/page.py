@@ -1,17 +1,12 @@
-"""An examination for a terminal: the parts, what is wrong with them, what to type.
-
-Everything but a command fits 60 columns; what is piped keeps its lines whole, so that
-it can be searched.
-"""
+"""What an examination reports: what is wrong, what to type, the machine's parts."""
 
 from __future__ import annotations
 
-import io
-from html import escape
 from typing import TYPE_CHECKING
 
-from perfkit import report, units
-from perfkit.findings.text import plain, with_code
+from perfkit import units
+from perfkit.findings.record import Verdict
+from perfkit.findings.report import TO_TYPE, Fold, Report, Table
 from perfkit.machine.checks import asking
 from perfkit.machine.checks.cores import limiting
 from perfkit.machine.checks.started import meaning
@@ -19,9 +14,7 @@ from perfkit.machine.record import Start
 from perfkit.machine.starting.process import is_right
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from rich.console import Console
+    from collections.abc import Iterator, Sequence
 
     from perfkit.doctor.examination import Examination
     from perfkit.machine.checks.asking import Check
@@ -207,47 +200,48 @@ def _joined(*said: str) -> str:
     return ", ".join(said) or "unknown"
 
 
-_WIDTH = 100
-_LONGEST = 2000
-_STYLES = {"fail": "bold red", "warn": "bold yellow"}
 _WEIGHTS = ("fatal", "matters", "unexplained")
 
 
-def write(examination: Examination, console: Console) -> None:
-    """Write an examination out in full."""
-    say = report.sayer(console)
-    say("This machine", style="bold")
-    _rows(parts(examination.machine), console)
-    say()
-    say(examination.answer(), style="bold")
-    for check in examination.wrong:
-        say()
-        _write_check(check, console)
-    say()
-    if not examination.wrong:
-        say("Nothing was found here that costs speed.", style="bold")
-    say(examination.summary())
-    if examination.well:
-        say(f"ok: {'; '.join(examination.well)}")
-    if examination.machine.start and examination.machine.start.said:
-        _write_log(examination.machine, console)
-    if examination.ladder:
-        say()
-        report.write(examination.ladder, console)
-    for sentence in _notes(examination):
-        say()
-        say(sentence)
+def report(of: Examination) -> Report:
+    """What a person reads of an examination."""
+    nothing = () if of.wrong else ("Nothing was found here that costs speed.",)
+    rows, rest = log_of(of.machine)
+    log = tuple(f"{weight}: {line}" for weight, line in rows)
+    start = of.machine.start
+    return Report(
+        verdict=Verdict(headline=of.answer()),
+        table=Table("This machine", ("part", "what it is"), parts(of.machine)),
+        besides=(
+            *nothing,
+            *map(_check, of.wrong),
+            of.summary(),
+            *of.missed,
+            *["It was stopped before everything had been looked at."] * of.stopped,
+        ),
+        folds=(
+            Fold("What is ok", of.well),
+            Fold(
+                "What TensorFlow said as it started",
+                (*log, rest) if start and start.said else (),
+            ),
+            *(_ladder(of.ladder.report) if of.ladder else ()),
+        ),
+    )
 
 
-def in_text(examination: Examination) -> str:
-    """The page as text, for a terminal or a log."""
-    from rich.console import Console
+def _ladder(report: Report) -> Iterator[Fold]:
+    """How fast each part is: a report within this one."""
+    tables = (report.table,) if report.table else ()
+    yield Fold("How fast each part is", (report.verdict.headline,), tables)
+    yield from report.folds
 
-    file = io.StringIO()
-    # In a notebook a console shows what it is given, whatever file it writes to.
-    console = Console(file=file, width=_WIDTH, color_system=None, force_jupyter=False)
-    write(examination, console)
-    return file.getvalue().rstrip("\n")
+
+def _check(check: Check) -> str:
+    """A check that is not well: what, how that was seen, why it matters, what to do."""
+    said = [f"  {line}" for line in (check.evidence, check.why) if line]
+    said += [f"{TO_TYPE}{check.remedy}"] * bool(check.remedy)
+    return "\n".join([f"{check.status.upper()}: {check.title}", *said])
 
 
 def log_of(machine: Machine) -> tuple[tuple[tuple[str, str], ...], str]:
@@ -268,135 +262,6 @@ def log_of(machine: Machine) -> tuple[tuple[tuple[str, str], ...], str]:
     count = len(start.said) - len(told)
     other = "other " if rows else ""
     return rows, f"{count} {other}{'line is' if count == 1 else 'lines are'} harmless."
-
-
-def _write_check(check: Check, console: Console) -> None:
-    say = report.sayer(console)
-    say(f"{check.status.upper()}: {check.title}", style=_STYLES[check.status])
-    rows = (("seen", check.evidence), ("why", check.why))
-    _rows([(name, line) for name, line in rows if line], console, indent=2)
-    if check.remedy:
-        # What is to be copied stays in one piece.
-        say(f"  do: {check.remedy}", whole=True)
-
-
-def _write_log(machine: Machine, console: Console) -> None:
-    say = report.sayer(console)
-    rows, rest = log_of(machine)
-    say()
-    say("What TensorFlow said as it started", style="bold")
-    _rows(rows, console)
-    say(rest)
-
-
-def _notes(examination: Examination) -> Iterator[str]:
-    yield from examination.missed
-    if examination.stopped:
-        yield "It was stopped before everything had been looked at."
-
-
-def _rows(
-    rows: Iterable[tuple[str, str]], console: Console, *, indent: int = 0
-) -> None:
-    """Write names with their lines; in a terminal the lines stand beside the names."""
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    clean = [(plain(name), plain(line, _LONGEST)) for name, line in rows]
-    if not console.is_terminal:
-        say = report.sayer(console)
-        for name, line in clean:
-            say(f"{' ' * indent}{name}: {line}")
-        return
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, style="bold" if not indent else "")
-    table.add_column(overflow="fold")
-    for name, line in clean:
-        table.add_row(Text(name), Text(line))
-    console.print(Padding(table, (0, 0, 0, indent)))
-
-
-# No colour but that of an edge, which a word says as well: a notebook's theme, light
-# or dark, shows through.
-_STYLE = """
-.perfkit-doctor {max-width: 62em}
-.perfkit-doctor p {margin: .3em 0}
-.perfkit-doctor .perfkit-parts {display: grid; gap: 8px; margin: .6em 0;
-  grid-template-columns: repeat(auto-fill, minmax(15em, 1fr))}
-.perfkit-doctor .perfkit-parts div {border: 1px solid #80808080; border-radius: 4px;
-  padding: 6px 10px; overflow-wrap: anywhere}
-.perfkit-doctor .perfkit-parts dd {margin: 0}
-.perfkit-doctor .perfkit-checks {list-style: none; margin: .6em 0; padding: 0}
-.perfkit-doctor .perfkit-checks li {border-left: 4px solid #808080; margin: .7em 0;
-  padding: 2px 0 2px 12px; overflow-wrap: anywhere}
-.perfkit-doctor .perfkit-checks li.perfkit-fail {border-left-color: #d33}
-.perfkit-doctor .perfkit-checks li.perfkit-warn {border-left-color: #c80}
-.perfkit-doctor .perfkit-do {white-space: pre-wrap}
-.perfkit-doctor .perfkit-small {font-size: .88em; opacity: .85}
-"""
-
-
-def in_html(examination: Examination) -> str:
-    """A card for each part, then what is wrong, then what else was seen."""
-    return (
-        f'<div class="perfkit-doctor"><style>{_STYLE}</style>'
-        f"{''.join(_pieces(examination))}</div>"
-    )
-
-
-def _pieces(examination: Examination) -> Iterator[str]:
-    cards = (
-        f"<div><dt><b>{_clean(name)}</b></dt><dd>{_clean(line)}</dd></div>"
-        for name, line in parts(examination.machine)
-    )
-    yield f'<dl class="perfkit-parts">{"".join(cards)}</dl>'
-    yield f"<p><b>{with_code(_clean(examination.answer()))}</b></p>"
-    if examination.wrong:
-        checks = "".join(map(_check, examination.wrong))
-        yield f'<ul class="perfkit-checks">{checks}</ul>'
-    else:
-        yield "<p><b>Nothing was found here that costs speed.</b></p>"
-    yield f"<p>{_clean(examination.summary())}</p>"
-    if examination.well:
-        items = "".join(f"<li>{_clean(title)}</li>" for title in examination.well)
-        yield f"<details><summary>What is ok</summary><ul>{items}</ul></details>"
-    if examination.machine.start and examination.machine.start.said:
-        yield _log(examination.machine)
-    if examination.ladder:
-        yield examination.ladder._repr_html_()
-    yield from (f"<p>{_clean(sentence)}</p>" for sentence in examination.missed)
-    if examination.stopped:
-        yield "<p>It was stopped before everything had been looked at.</p>"
-
-
-def _check(check: Check) -> str:
-    said = (check.evidence, check.why)
-    lines = "".join(f"<p>{with_code(_clean(line))}</p>" for line in said if line)
-    remedy = with_code(_clean(check.remedy))
-    todo = f'<p class="perfkit-do"><b>Do:</b> {remedy}</p>' if remedy else ""
-    return (
-        f'<li class="perfkit-{check.status}">'
-        f"<b>{check.status.upper()}: {_clean(check.title)}</b>{lines}{todo}</li>"
-    )
-
-
-def _log(machine: Machine) -> str:
-    rows, rest = log_of(machine)
-    items = "".join(_item(*row) for row in rows)
-    listed = f"<ul>{items}</ul>" if items else ""
-    return (
-        "<details><summary>What TensorFlow said as it started</summary>"
-        f'{listed}<p class="perfkit-small">{_clean(rest)}</p></details>'
-    )
-
-
-def _item(weight: str, line: str) -> str:
-    return f"<li><b>{_clean(weight)}</b>: {with_code(_clean(line))}</li>"
-
-
-def _clean(text: str) -> str:
-    return escape(plain(text, _LONGEST))
 
 
 _PROCESSOR = "TensorFlow trains on the processor"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
-from perfkit.experiments.shared.words import judge
+from perfkit.experiments.shared.race import Choice, Race
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import READY, REFUSED, Note, every
 
@@ -151,7 +151,8 @@ class EmbeddingLookup(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, and the line that has it."""
-        return judge(measured, _LINES, "words")
+        choices = {n: Choice(f"Write `{line}`.", line) for n, line in _LINES.items()}
+        return Race(measured, choices, "words", "The lookup").verdict()
 
     def _run(self, name: str) -> Iterator[Yielded]:
         import tensorflow as tf

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
-from perfkit.experiments.shared.words import judge
+from perfkit.experiments.shared.race import Choice, Race
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import READY, REFUSED, Note, every
 
@@ -170,7 +170,8 @@ class Vectorised(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, and the line that has it."""
-        return judge(measured, _LINES, "rows")
+        choices = {n: Choice(f"Write `{line}`.", line) for n, line in _LINES.items()}
+        return Race(measured, choices, "rows", "The sum").verdict()
 
     def _run(self, name: str) -> Iterator[Yielded]:
         data = table(self.rows, self.columns)

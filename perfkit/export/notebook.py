@@ -24,10 +24,10 @@ from traitlets import Enum, List, default
 from perfkit.errors import BadFileError
 from perfkit.export import CODE, outputs
 from perfkit.export.clean import Outline, printable
-from perfkit.export.finding import machine, shown
 from perfkit.export.markdown import highlighted, markdown
-from perfkit.export.page import render
+from perfkit.export.page import of_finding, render
 from perfkit.export.pictures import beside
+from perfkit.findings.reports import machine_in_words
 from perfkit.findings.store import FOLDER, load
 from perfkit.findings.text import plain
 
@@ -127,7 +127,7 @@ def _page(notebook: NotebookNode, path: Path, saved: float | None, code: str) ->
         machines=list(_machines(findings, texts)),
         warnings=[*_warnings(notebook), *_unsaved(folder, saved)],
         cells=[_Cell(text=opening), *shown_cells],
-        findings=[shown(finding, charts=False) for finding in findings],
+        findings=[of_finding(f, level=3, charts=False) for f in findings],
         missing=missing,
         code=code,
     )
@@ -216,7 +216,10 @@ def _read(folder: Path, name: str) -> Recorded | None:
 
 def _machines(findings: Sequence[Recorded], texts: Sequence[str]) -> Iterator[str]:
     """Each machine once, with the time of its run or how many runs there were."""
-    runs = [(machine(f), plain(f.recorded[:16].replace("T", " "))) for f in findings]
+    runs = [
+        (machine_in_words(f), plain(f.recorded[:16].replace("T", " ")))
+        for f in findings
+    ]
     said = [found for text in texts for found in _MEASURED.findall(text)]
     told = dict.fromkeys((plain(on, 600), when) for on, when in said)
     times = dict[str, set[str]]()

@@ -1,4 +1,4 @@
-"""What all pages share: templates, a style sheet, and where they may be written."""
+"""A page for a colleague: the report, then an appendix with all that it rests on."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import collections
 import functools
 import os
 import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 import perfkit
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.export.finding import shown
+from perfkit.findings import reports
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.report import STYLE, folds_in_html, in_html
 from perfkit.findings.store import write_whole
 from perfkit.findings.text import plain
 
@@ -20,10 +25,13 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
+    from perfkit.charts.figure import Figure
+    from perfkit.findings.report import Report
     from perfkit.findings.store import Recorded
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _ENDS = (".html", ".htm")
+_TITLE = 600
 # Only in tags of drawings: in a text "<" is escaped. Nothing that a style sheet could
 # take for more than the values of a rule.
 _STYLED = re.compile(
@@ -33,9 +41,71 @@ _STYLED = re.compile(
 _SHEET_ENDS = "</style>"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A report as a page holds it.
+
+    Attributes:
+        title: What it says, as text.
+        report: What a colleague reads first, with its chart.
+        appendix: The other charts and all that a notebook folds away, laid open.
+        about: What it was measured on, and when.
+    """
+
+    title: str
+    report: Markup
+    appendix: Markup
+    about: str = ""
+
+
+def page_of(report: Report, figures: Iterable[Figure], *, level: int = 1) -> Page:
+    """Prepare a report for a page.
+
+    Args:
+        report: What the page says.
+        figures: Its charts, the one that stands with the report first.
+        level: Of its heading.
+    """
+    drawn = (figure.in_document(number) for number, figure in enumerate(figures, 1))
+    first, *others = [f"<figure>{figure}</figure>" for figure in drawn] or [""]
+    alone = replace(report, folds=())
+    charts = f"<h{level + 1}>Charts</h{level + 1}>" if others else ""
+    folds = folds_in_html(report.filled, level=level + 1)
+    return Page(
+        title=plain(report.verdict.headline, _TITLE),
+        report=Markup(in_html(alone, figure=first, style="", answer=f"h{level}")),
+        appendix=Markup("".join([charts, *others, folds])),
+        about=plain(report.foot[-1], _TITLE) if report.foot else "",
+    )
+
+
+def of_finding(found: Recorded, *, level: int = 1, charts: bool = True) -> Page:
+    """Prepare a finding, or a diagnosis, for a page.
+
+    Args:
+        found: What to show.
+        level: Of its heading.
+        charts: Whether to draw it.
+    """
+    from perfkit.gallery import chart, kinds
+
+    finding = found.finding if isinstance(found, Diagnosis) else found
+    report = replace(found.report, folds=(*found.report.folds, *reports.facts(finding)))
+    drawn = (chart(found, kind) for kind in kinds(found)) if charts else ()
+    return page_of(report, drawn, level=level)
+
+
+def laid_out(pages: Sequence[Page], title: str = "") -> str:
+    """Lay one report or several out as a page."""
+    return render("reports.html.j2", pages=pages, title=title or pages[0].title)
+
+
 def findings_page(findings: Sequence[Recorded]) -> str:
     """Lay one or several findings or diagnoses out as a page."""
-    return render("findings.html.j2", findings=[shown(finding) for finding in findings])
+    if len(findings) == 1:
+        return laid_out([of_finding(findings[0])])
+    pages = [of_finding(found, level=2) for found in findings]
+    return laid_out(pages, f"{len(pages)} findings")
 
 
 def render(template: str, **values: Any) -> str:
@@ -54,7 +124,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals["version"] = perfkit.__version__
+    made.globals |= {"version": perfkit.__version__, "style": Markup(STYLE)}
     return made
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from perfkit.findings.record import Finding, Verdict
+# Not for type checkers alone: files are held against these types.
+from perfkit.findings.record import Edit, Finding, Verdict, cell_in_words
+from perfkit.findings.report import Shown
 from perfkit.machine.record import Machine  # noqa: TC001
 from perfkit.measure.statistics import Comparison, Timing  # noqa: TC001
 from perfkit.measure.trial import Trial  # noqa: TC001
@@ -16,61 +17,7 @@ if TYPE_CHECKING:
 
     from pandas import DataFrame
 
-
-@dataclass(frozen=True, kw_only=True)
-class Edit:
-    """Lines of the user's code, and what to write in their place.
-
-    Attributes:
-        file: Its name, without a folder; "" for a cell that was run.
-        cell: Of a notebook: which of its cells of code, from 1, and ``line`` counts in
-            it; 0 for all else.
-        line: The first of the old lines, from 1.
-        old: What stands there; where lines are only added, the one that they follow.
-        new: What to write there; "" where lines are only deleted, and None where the
-            place is known and what to write is not.
-    """
-
-    file: str
-    cell: int = 0
-    line: int
-    old: str
-    new: str | None
-
-    @property
-    def lines(self) -> range:
-        """The numbers of the old lines."""
-        return range(self.line, self.line + self.old.count("\n") + 1)
-
-    @property
-    def where(self) -> str:
-        """The place in words: ``"train.py, line 12"``."""
-        cell = cell_in_words(self.cell) or ("" if self.file else "cell")
-        last = self.line + self.old.count("\n")
-        lines = (
-            f"line {self.line}" if last == self.line else f"lines {self.line}-{last}"
-        )
-        return ", ".join(filter(None, [self.file, cell, lines]))
-
-    def __str__(self) -> str:
-        """The place, and under it what stands there and what to write."""
-        old, new = self.old.split("\n"), (self.new or "").split("\n")
-        # Deeply nested code keeps its shape, not its distance from the margin.
-        shown = textwrap.dedent("\n".join([*old, *new])).split("\n")
-        first = "now" if self.new is None else "old"
-        rows = [f"  {first}: {line}" for line in shown[: len(old)]]
-        if self.new:
-            rows += [f"  new: {line}" for line in shown[len(old) :]]
-        deleted = ", delete" if self.new == "" else ""
-        return "\n".join([f"{self.where}{deleted}", *rows])
-
-
-def cell_in_words(cell: int) -> str:
-    """Which cell of a notebook it is; "" for what is none."""
-    return f"code cell {cell}" if cell else ""
-
-
-# Not for type checkers alone: files are held against these types.
+    from perfkit.findings.report import Report
 
 
 # How a statement is known, the surest first.
@@ -183,17 +130,15 @@ class Hint:
         return ", ".join(filter(None, [cell, f"line {self.line}"]))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Diagnosis:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Diagnosis(Shown):
     """What slows one training on one machine, and what each change brings.
 
     Attributes:
         training: What it is called: the name of the function that makes it.
         recorded: When it began, ISO 8601 with the offset from UTC.
         step: Seconds of a step as given; None where none was measured.
-        verdict: One sentence: what slows it most, by how much.
-        because: The measured facts that it rests on, a sentence each.
-        next: What to change now.
+        verdict: What slows it most, by how much, and what to change.
         healthy: Whether no defect was shown.
         causes: Whose interval lies above 1 and whose estimate is at least 1.05, the
             largest first.
@@ -216,16 +161,14 @@ class Diagnosis:
     The other attributes are those of a ``Finding``.
     """
 
-    schema: Literal[1] = 1
+    schema: Literal[2] = 2
     kind: Literal["diagnosis"] = "diagnosis"
     training: str
     recorded: str
     perfkit: str
     machine: Machine
     step: Seconds | None
-    verdict: str
-    because: tuple[str, ...] = ()
-    next: str = ""
+    verdict: Verdict
     healthy: bool
     causes: tuple[Cause, ...] = ()
     split: dict[str, Part] = field(default_factory=dict)
@@ -272,9 +215,7 @@ class Diagnosis:
             timings=self.timings,
             comparisons=self.comparisons,
             noise_floor=self.noise_floor,
-            verdict=Verdict(
-                headline=self.verdict, because=self.because, next=self.next
-            ),
+            verdict=self.verdict,
             baseline=self.baseline,
             notes=self.notes,
             budget_s=self.budget_s,
@@ -290,12 +231,9 @@ class Diagnosis:
 
         return table(self)
 
-    def __repr__(self) -> str:
-        from perfkit.findings.card import diagnosis_in_text as in_text
+    @property
+    def report(self) -> Report:
+        """What a person reads of it."""
+        from perfkit.findings.reports import of_diagnosis
 
-        return in_text(self)
-
-    def _repr_html_(self) -> str:
-        from perfkit.findings.card import diagnosis_in_html as in_html
-
-        return in_html(self)
+        return of_diagnosis(self)

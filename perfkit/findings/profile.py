@@ -9,11 +9,15 @@ import statistics
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from perfkit.findings.report import Shown
+
 # Not for type checkers alone: files are held against these types.
 from perfkit.machine.record import Machine  # noqa: TC001
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from perfkit.findings.report import Report
 
 Device = Literal["host", "device"]
 
@@ -117,8 +121,8 @@ class Held:
     fragmentation: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Profile:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Profile(Shown):
     """A few steps of one training on one machine, under the profiler.
 
     Attributes:
@@ -227,12 +231,9 @@ class Profile:
 
         return memory(self)
 
-    def __repr__(self) -> str:
-        from perfkit.findings.profile_card import in_text
+    @property
+    def report(self) -> Report:
+        """What a person reads of it."""
+        from perfkit.findings.profile_report import report
 
-        return in_text(self)
-
-    def _repr_html_(self) -> str:
-        from perfkit.findings.profile_card import in_html
-
-        return in_html(self)
+        return report(self)

@@ -90,7 +90,7 @@ def parsed_as(
     _refuse_other_documents(document, name, noun, _default(of, "schema"))
     try:
         # What the type does not name is left out: a later perfkit may add to a file.
-        record = msgspec.json.decode(data, type=of)
+        record = msgspec.convert(_upgraded(document), of)
     except msgspec.ValidationError as error:
         raise BadFileError(
             f"{name} is not a sound {noun}: {plain(str(error), 200)}."
@@ -184,10 +184,24 @@ def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) ->
         )
 
 
+def _upgraded(document: dict[str, Any]) -> dict[str, Any]:
+    """A document as it is written today, from one that an older perfkit wrote."""
+    if document["kind"] == "diagnosis" and document["schema"] == 1:
+        # Its verdict was a sentence, with what belongs to it beside.
+        said = {"headline": document.get("verdict")}
+        said |= {
+            name: document[name] for name in ("because", "next") if name in document
+        }
+        return document | {"schema": 2, "verdict": said}
+    return document
+
+
 def faults(finding: Finding) -> Iterator[str]:
     """What no run can have measured, although each value is of the right type."""
     if len(_variants(finding)) > _MOST_VARIANTS:
         yield f"it has more than {_MOST_VARIANTS} variants"
+    if len(finding.verdict.because) > _MOST:
+        yield f"it has more than {_MOST} reasons"
     for timing in finding.timings:
         if _negative((timing.rate, timing.low, timing.high)):
             yield "a rate is below 0"
@@ -223,15 +237,7 @@ def _negative(numbers: Iterable[float]) -> bool:
 
 # Each has a line in every report; no training has a tenth of it.
 _MOST = 500
-_COUNTED = (
-    "causes",
-    "split",
-    "untested",
-    "unmeasured",
-    "aside",
-    "hints",
-    "because",
-)
+_COUNTED = ("causes", "split", "untested", "unmeasured", "aside", "hints")
 # Was below 0 in older files, where parts measured apart came to more than the step.
 _REST = "unexplained"
 

@@ -2,46 +2,123 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from perfkit.findings.report import Fold, Report, Shown, in_html
+
 # Not for type checkers alone: files are held against these types.
 from perfkit.machine.record import Machine  # noqa: TC001
-from perfkit.measure.statistics import Comparison, Timing  # noqa: TC001
+from perfkit.measure.statistics import Comparison, Sure, Timing  # noqa: TC001
 from perfkit.measure.trial import Trial  # noqa: TC001
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pandas import DataFrame
+
 
 SCHEMA: Final = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """What the timings mean, in words.
+class Edit:
+    """Lines of code, and what to write in their place.
 
     Attributes:
-        headline: One sentence: what is so, by how much, how sure that is.
+        file: Its name, without a folder; "" for a cell that was run.
+        cell: Of a notebook: which of its cells of code, from 1, and ``line`` counts in
+            it; 0 for all else.
+        line: The first of the old lines, from 1; 0 for code that is an example.
+        old: What stands there; where lines are only added, the one that they follow.
+        new: What to write there; "" where lines are only deleted, and None where the
+            place is known and what to write is not.
+    """
+
+    file: str = ""
+    cell: int = 0
+    line: int = 0
+    old: str
+    new: str | None
+
+    @property
+    def lines(self) -> range:
+        """The numbers of the old lines."""
+        return range(self.line, self.line + self.old.count("\n") + 1)
+
+    @property
+    def where(self) -> str:
+        """The place in words: ``"train.py, line 12"``; "" for an example."""
+        if not self.line:
+            return ""
+        cell = cell_in_words(self.cell) or ("" if self.file else "cell")
+        last = self.line + self.old.count("\n")
+        lines = (
+            f"line {self.line}" if last == self.line else f"lines {self.line}-{last}"
+        )
+        return ", ".join(filter(None, [self.file, cell, lines]))
+
+    def signed(self) -> Iterator[tuple[str, str]]:
+        """Each line after ``"-"`` if it goes, ``"+"`` if it comes, else ``" "``."""
+        old, new = self.old.split("\n"), (self.new or "").split("\n")
+        # Deeply nested code keeps its shape, not its distance from the margin.
+        shown = textwrap.dedent("\n".join([*old, *new])).split("\n")
+        before, after = shown[: len(old)], shown[len(old) :] if self.new else []
+        pairs = enumerate(zip(before, after, strict=False))
+        shorter = min(len(before), len(after))
+        kept = next((i for i, (one, other) in pairs if one != other), shorter)
+        yield from ((" ", line) for line in before[:kept])
+        gone = " " if self.new is None else "-"
+        yield from ((gone, line) for line in before[kept:])
+        yield from (("+", line) for line in after[kept:])
+
+    def __str__(self) -> str:
+        """The place, and under it what goes and what comes."""
+        lines = [f"  {sign} {line}" for sign, line in self.signed()]
+        return "\n".join([self.where, *lines] if self.where else lines)
+
+
+def cell_in_words(cell: int) -> str:
+    """Which cell of a notebook it is; "" for what is none."""
+    return f"code cell {cell}" if cell else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What the timings mean, in words: what to do, how much, how sure.
+
+    Attributes:
+        headline: One sentence: what to do, or what is so.
+        much: What that brings, in a sentence: one ratio, two absolute numbers.
+        sure: How sure that is.
+        interval: The 95 % interval of the ratio, as ``"1.5 to 2.0"``; "" for none.
+        edits: The code as it is, and as it should be.
+        warnings: What could change the reader's decision, at most two sentences.
         because: The measured facts it rests on, a sentence each.
-        next: What to change or try now; the line of code where there is one.
+        next: What to do after that, or what to measure now.
         winner: The variant the headline names as fastest; "" where none is claimed.
     """
 
     headline: str
+    much: str = ""
+    sure: Sure = ""
+    interval: str = ""
+    edits: tuple[Edit, ...] = ()
+    warnings: tuple[str, ...] = ()
     because: tuple[str, ...] = ()
     next: str = ""
     winner: str = ""
 
     def _repr_html_(self) -> str:
-        from perfkit.findings.card import verdict_in_html
+        why = Fold("How sure is this?", self.because)
+        stamp = getattr(self, "_stamp", "")
+        return in_html(Report(verdict=self, stamp=stamp, folds=(why,)))
 
-        return verdict_in_html(self, getattr(self, "_stamp", ""))
 
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Finding(Shown):
     """What one run of an experiment measured on one machine, and its verdict.
 
     Attributes:
@@ -133,12 +210,9 @@ class Finding:
 
         return table(self)
 
-    def __repr__(self) -> str:
-        from perfkit.findings.card import in_text
+    @property
+    def report(self) -> Report:
+        """What a person reads of it."""
+        from perfkit.findings.reports import of_finding
 
-        return in_text(self)
-
-    def _repr_html_(self) -> str:
-        from perfkit.findings.card import in_html
-
-        return in_html(self)
+        return of_finding(self)

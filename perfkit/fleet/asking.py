@@ -33,14 +33,13 @@ from perfkit.fleet.outcome import (
     Row,
 )
 from perfkit.passports import passport as machines_passport
-from perfkit.passports.words import headline
+from perfkit.passports.passport import Passport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Sequence
 
     from perfkit.findings.record import Finding
     from perfkit.fleet.outcome import Member, News, Task
-    from perfkit.passports.passport import Passport
 
 
 # Beyond the budget: to connect, to start, to prepare, to come home. Of half a minute it
@@ -320,10 +319,9 @@ def _parts(data: bytes) -> tuple[How, str, str]:
 def _said(how: How, why: str, found: Finding | Passport | None, task: Task) -> str:
     if found is None:
         return why or "It ended without a word and without a finding."
-    if task.what == "passport":
-        said = headline(found) + _another(found, task)  # type: ignore[arg-type]
-    else:
-        said = plain(found.verdict.headline, _LONGEST)  # type: ignore[union-attr]
+    said = plain(found.report.verdict.headline, _LONGEST)
+    if isinstance(found, Passport):
+        said += _another(found, task)
     if how == "completed":
         return said
     return f"{why or 'It was stopped.'} What it measured by then: {said}"

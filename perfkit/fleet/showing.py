@@ -142,7 +142,7 @@ def write(gathered: Gathered, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from perfkit.report import sayer
+    from perfkit.findings.report import sayer
 
     say = sayer(console)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 import statistics
-from html import escape
 from typing import TYPE_CHECKING
-
-from markupsafe import Markup
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, RED
 from perfkit.charts.figure import INK
-from perfkit.export import page as pages
-from perfkit.export.finding import Table
+from perfkit.export.page import laid_out, page_of, save
+from perfkit.findings.record import Verdict
+from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.text import plain
 from perfkit.machines.classroom import held_back, unable
 
@@ -116,24 +114,23 @@ def write(room: Classroom, path: str | Path) -> Path:
     """Write the page of a class; it is whole or not there at all."""
     files = (passport.path for passport in room.passports)
     sources = [file for file in files if file is not None]
-    return pages.save(path, lambda: page(room), sources)
+    return save(path, lambda: page(room), sources)
 
 
 def page(room: Classroom) -> str:
     """Lay a class out as a page."""
-    return pages.render(
-        "class.html.j2",
-        title=title(room),
-        figure=room.chart.in_document(1),
-        tables=tuple(tables(room)),
-        you=_you(room),
+    return laid_out([page_of(report(room), [room.chart])])
+
+
+def report(room: Classroom) -> Report:
+    """What a person reads of it."""
+    first, *others = tables(room) or (None,)
+    you = "" if room.you is None else f"You are here: {room.name(room.you)}"
+    return Report(
+        verdict=Verdict(headline=title(room), much=you),
+        table=first,
+        folds=tuple(Fold(table.title, tables=(table,)) for table in others),
     )
-
-
-def in_notebook(room: Classroom) -> str:
-    """The chart and the tables, for the output of a cell."""
-    told = "".join(map(_table, tables(room)))
-    return f"<p><b>{escape(title(room))}</b></p>{room.chart.in_page()}{told}"
 
 
 def title(room: Classroom) -> str:
@@ -142,10 +139,10 @@ def title(room: Classroom) -> str:
     return f"A class of {count:,} machine{'' if count == 1 else 's'}"
 
 
-def tables(room: Classroom) -> Iterator[Table]:
+def tables(room: Classroom) -> tuple[Table, ...]:
     """The spread of each answer, the machines, what they cannot run, other files."""
     about = (_spread, _machines, _unable, _fails, _problems)
-    yield from (table for table in (tell(room) for tell in about) if table.rows)
+    return tuple(table for table in (tell(room) for tell in about) if table.rows)
 
 
 def _spread(room: Classroom) -> Table:
@@ -215,21 +212,3 @@ def _fails(room: Classroom) -> Table:
 def _problems(room: Classroom) -> Table:
     rows = tuple((plain(path.name, 80), why) for path, why in room.problems.items())
     return Table("Files that are no passport", ("file", "why"), rows)
-
-
-def _you(room: Classroom) -> str:
-    return "" if room.you is None else room.name(room.you)
-
-
-def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in table.headings)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>"
-        for row in table.rows
-    )
-    caption = Markup.escape(table.caption)
-    return (
-        f"<details><summary>{caption}</summary><div tabindex='0' "
-        f"style='overflow-x:auto'><table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div></details>"
-    )

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit import units
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.experiments import experiments
 from perfkit.findings import store
+from perfkit.findings.report import Shown, in_html
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
 from perfkit.passports.passport import load
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from perfkit.charts.figure import Figure
+    from perfkit.findings.report import Report
     from perfkit.machine.record import Machine
     from perfkit.passports.passport import Passport
 
@@ -151,7 +152,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Classroom:
+class Classroom(Shown):
     """Many machines, each with its passport.
 
     Attributes:
@@ -226,25 +227,15 @@ class Classroom:
         file = passport.path.stem if passport.path else f"machine {place + 1}"
         return plain(passport.label, 60) or plain(file, 60)
 
-    def __repr__(self) -> str:
-        lines = [f"A class of {_count(len(self.passports), 'machine')}."]
-        for measure in self.measures:
-            low, high = measure.ratios[0], measure.ratios[-1]
-            lines.append(
-                f"  {measure.name}: {units.rate(measure.median, measure.unit)}, from "
-                f"{units.ratio(low)} to {units.ratio(high)}"
-            )
-        lines += [f"Not read: {why}" for why in self.problems.values()]
-        return "\n".join(lines)
+    @property
+    def report(self) -> Report:
+        """What a person reads of it."""
+        from perfkit.machines.class_page import report
+
+        return report(self)
 
     def _repr_html_(self) -> str:
-        from perfkit.machines.class_page import in_notebook
-
-        return in_notebook(self)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+        return in_html(self.report, figure=self.chart.in_page())
 
 
 # A school has fewer; what is more is a folder that was given by mistake.

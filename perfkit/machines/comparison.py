@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.report import Shown, in_html
 from perfkit.findings.standing import is_ladder
 from perfkit.findings.text import plain
 
@@ -32,13 +33,12 @@ if TYPE_CHECKING:
 
     from perfkit.charts.figure import Figure
     from perfkit.findings.record import Finding
+    from perfkit.findings.report import Report
     from perfkit.machine.record import Machine
     from perfkit.passports.passport import RungRate, Training
 
     Document = Passport | Finding | Diagnosis
     Columns = Mapping[str, tuple[float | None, ...]]
-
-# Not for type checkers alone: what is written is held against these types.
 
 
 SCHEMA: Final = 1
@@ -198,7 +198,7 @@ class One:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Explanation:
+class Explanation(Shown):
     """Why the same training runs differently on two machines.
 
     Attributes:
@@ -262,15 +262,16 @@ class Explanation:
 
         return write(self, path)
 
-    def __repr__(self) -> str:
-        from perfkit.machines.comparison_words import in_text
+    @property
+    def report(self) -> Report:
+        """What a person reads of it."""
+        from perfkit.machines.comparison_page import report
 
-        return in_text(self)
+        return report(self)
 
     def _repr_html_(self) -> str:
-        from perfkit.machines.comparison_page import in_notebook
-
-        return in_notebook(self)
+        charts = "".join(figure.in_page() for figure in self.charts.values())
+        return in_html(self.report, figure=charts)
 
 
 _LADDER, _TRAININGS = "machine-ladder", "reference-trainings"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.export import page as pages
-from perfkit.export.finding import Table
+from perfkit.export.page import laid_out, page_of, save
 from perfkit.findings.reading import written
+from perfkit.findings.record import Verdict
+from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.tables import frame
-from perfkit.findings.text import plain, with_code
+from perfkit.findings.text import plain
 from perfkit.machines import comparison_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pandas import DataFrame
@@ -44,10 +44,10 @@ def to_json(found: Explanation) -> str:
     )
 
 
-def tables(found: Explanation) -> Iterator[Table]:
+def tables(found: Explanation) -> tuple[Table, ...]:
     """What stands on a page, the most wanted first."""
     about = (_jobs, _split, _differences, _rungs, _missing)
-    yield from (table for table in (tell(found) for tell in about) if table.rows)
+    return tuple(table for table in (tell(found) for tell in about) if table.rows)
 
 
 def _rows(work: Explained) -> Iterator[dict[str, Any]]:
@@ -151,60 +151,31 @@ def _short(value: Any) -> Any:
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
+def report(found: Explanation) -> Report:
+    """What a person reads of it."""
+    first, *others = tables(found) or (None,)
+    advice = tuple(map(comparison_words.advised, found.advice))
+    verdict = Verdict(
+        headline=found.headline, next="\n".join((*advice[:1], *found.next))
+    )
+    return Report(
+        verdict=verdict,
+        question="Two machines: why does the same training run differently?",
+        table=first,
+        folds=(
+            Fold("How sure is this?", found.because),
+            Fold("What to do on the slower machine", advice),
+            *(Fold(table.title, tables=(table,)) for table in others),
+        ),
+        foot=tuple(comparison_words.legend(found)),
+    )
+
+
 def write(found: Explanation, path: str | Path) -> Path:
     """Write the page; it is whole or not there at all."""
-    return pages.save(path, lambda: page(found))
+    return save(path, lambda: page(found))
 
 
 def page(found: Explanation) -> str:
     """Lay an explanation out as a page."""
-    every = enumerate(found.charts.values(), 1)
-    return pages.render(
-        "explanation.html.j2",
-        found=found,
-        legend=list(comparison_words.legend(found)),
-        advice=[comparison_words.advised(one) for one in found.advice],
-        figures=[figure.in_document(number) for number, figure in every],
-        tables=list(tables(found)),
-    )
-
-
-def in_notebook(found: Explanation) -> str:
-    """Headline, reasons, charts and tables for the output of a cell."""
-    charts = "".join(figure.in_page() for figure in found.charts.values())
-    pieces = (
-        f"<p><b>{escape(found.headline)}</b></p>",
-        *(f"<p>{escape(line)}</p>" for line in comparison_words.legend(found)),
-        _list("Because", found.because),
-        _list("What to do", map(comparison_words.advised, found.advice)),
-        _list("Next", found.next),
-        charts,
-        *map(_table, tables(found)),
-    )
-    return f"<div>{''.join(pieces)}</div>"
-
-
-def _list(title: str, sentences: Iterable[str]) -> str:
-    items = "".join(f"<li>{with_code(escape(line))}</li>" for line in sentences)
-    return f"<p>{title}</p><ul>{items}</ul>" if items else ""
-
-
-def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in table.headings)
-    body = "".join(map(_row, table.rows))
-    return (
-        f"<details><summary>{escape(table.caption)}</summary>"
-        # What can be scrolled must be reached by keyboard as well.
-        '<div tabindex="0" style="overflow-x:auto">'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-        "</details>"
-    )
-
-
-def _row(row: tuple[str, ...]) -> str:
-    name, *rest = map(escape, row)
-    return (
-        f'<tr><th scope="row">{name}</th>'
-        + "".join(f"<td>{cell}</td>" for cell in rest)
-        + "</tr>"
-    )
+    return laid_out([page_of(report(found), found.charts.values())])

@@ -71,16 +71,6 @@ def following(works: tuple[Explained, ...]) -> Iterator[str]:
     yield from (_NEXT[one.name] for one in most.causes[:1] if one.name in _NEXT)
 
 
-def in_text(found: Explanation) -> str:
-    """All of it for a terminal or a log."""
-    lines = [found.headline, *legend(found)]
-    lines += _listed("Because", found.because)
-    lines += _listed("What differs in the machines", map(_differs, found.differences))
-    lines += _listed("What to do", map(advised, found.advice))
-    lines += _listed("Next", found.next)
-    return "\n".join(lines)
-
-
 def legend(found: Explanation) -> Iterator[str]:
     """Which machine is A and which is B."""
     yield f"A: {_machine(found.a)}"
@@ -198,11 +188,6 @@ def all_named(found: Iterable[Differs]) -> str:
 
 def _differs(one: Differs | MachineDiffers) -> str:
     return f"{one.what}: {one.a} on A, {one.b} on B"
-
-
-def _listed(title: str, sentences: Iterable[str]) -> list[str]:
-    lines = [f"  {sentence}" for sentence in sentences]
-    return [title, *lines] if lines else []
 
 
 def share(change: Change) -> str:

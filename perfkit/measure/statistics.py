@@ -40,6 +40,8 @@ class Estimate:
     high: float
 
 
+# How sure an answer is; "" where it is none that could be.
+Sure = Literal["sure", "likely", "not known yet", ""]
 Comparing = Literal["faster", "slower", "no difference shown", "too noisy to say"]
 
 _LEVEL = 0.975
@@ -136,6 +138,21 @@ class Comparison:
     def judgement(self) -> str:
         """Its verdict in words; of one round that leaves doubt that there is none."""
         return self.verdict if self.is_judged else "one round: not judged"
+
+    @property
+    def sure(self) -> Sure:
+        """How sure its verdict is; a single round is never more than likely."""
+        known = units.is_known(self.low, self.high)
+        if self.verdict == "too noisy to say" or not known:
+            return "not known yet"
+        return "sure" if self.rounds > 1 else "likely"
+
+    @property
+    def ends(self) -> str:
+        """Its interval as a reader repeats it, as ``"1.5 to 2.0"``; "" if unknown."""
+        if not units.is_known(self.low, self.high):
+            return ""
+        return f"{units.times(self.low)} to {units.times(self.high)}"
 
     @property
     def interval(self) -> str:

@@ -107,8 +107,9 @@ class DiagnosisView:
 
     def show_applied(self, found: Diagnosis) -> None:
         """Show what the marked swaps brought when they were measured again."""
-        said = f"<p><b>Measured again:</b> {escape(plain(found.verdict, 600))}</p>"
-        self.answer.value = said + view.charts(found)
+        said = escape(plain(found.verdict.headline, 600))
+        again = f"<p><b>Measured again:</b> {said}</p>"
+        self.answer.value = again + view.charts(found)
 
 
 def _can_be_applied(cause: Cause) -> bool:
@@ -217,7 +218,7 @@ class DiagnosisPanel(Measuring):
             raise RunError(NOTHING)
         ended = "Stopped." if session.finding.stopped else "Finished."
         how = session.finding.finding.stamp or ended
-        said = [how, session.finding.verdict, session.unsaved]
+        said = [how, session.finding.verdict.headline, session.unsaved]
         self.view.say(" ".join(filter(None, said)))
 
     def _keep(self, found: Diagnosis | None, *, applied: bool) -> None:

@@ -12,6 +12,7 @@ import ipywidgets as widgets
 from perfkit import units
 from perfkit.displays import PERIOD_S, Display
 from perfkit.experiments.replay import Replay
+from perfkit.findings.report import in_html
 from perfkit.findings.standing import standings
 from perfkit.panel.live_chart import LiveChart, Points
 from perfkit.progress import Board, with_interval
@@ -37,6 +38,11 @@ def charts(finding: Recorded) -> str:
     return chart(finding, first[0]).in_page() + "".join(folded)
 
 
+def answered(finding: Recorded) -> str:
+    """What a panel shows of a finding: its report, with its charts."""
+    return in_html(finding.report, figure=charts(finding))
+
+
 def twin(
     question: str, settings: Iterable[tuple[str, str]], finding: Finding | None
 ) -> str:
@@ -44,7 +50,7 @@ def twin(
     if finding is not None:
         from perfkit.gallery import chart
 
-        return f"{finding._repr_html_()}{chart(finding).in_page()}"
+        return in_html(finding.report, figure=chart(finding).in_page())
     rows = "".join(
         f'<tr><th scope="row">{escape(label)}</th><td>{escape(text)}</td></tr>'
         for label, text in settings
@@ -178,8 +184,7 @@ class View:
         save: Writes the finding's file again.
         export: Makes a page of the finding.
         chart: The live chart, with the state of the panel on top.
-        card: The verdict, as HTML.
-        charts: The final charts, as HTML.
+        card: The report with its charts, as HTML.
         box: All of it.
     """
 
@@ -191,11 +196,11 @@ class View:
         self.save = button("Save", "Write the finding to its file again")
         self.export = button("Export", "Make a page of the finding that can be sent")
         self.chart = LiveChart()
-        self.card, self.charts = widgets.HTML(), widgets.HTML()
+        self.card = widgets.HTML()
         self._buttons = (self.run, self.stop, self.save, self.export)
         row = widgets.Box(self._buttons)
         row.add_class("perfkit-buttons")
-        parts = (controls.box(), row, self.chart, self.card, self.charts)
+        parts = (controls.box(), row, self.chart, self.card)
         self.box = widgets.VBox(parts)
         self.box.add_class("perfkit-panel")
         self.enable(running=False, found=False)
@@ -214,12 +219,11 @@ class View:
 
     def clear(self) -> None:
         """Take away what an earlier run found."""
-        self.card.value = self.charts.value = ""
+        self.card.value = ""
 
     def show(self, finding: Finding) -> None:
-        """Show what was found: the verdict at once, then its charts."""
-        self.card.value = finding._repr_html_()
-        self.charts.value = charts(finding)
+        """Show what was found."""
+        self.card.value = answered(finding)
 
     def display(self, static: str, text: str) -> None:
         """Show the panel as output of the running cell.

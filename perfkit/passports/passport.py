@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import reading, store
 from perfkit.findings.reading import written
+from perfkit.findings.report import Shown
 from perfkit.findings.text import plain
 from perfkit.machine.checks.asking import Check  # noqa: TC001
 from perfkit.machine.record import Machine  # noqa: TC001
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from perfkit.findings.report import Report
 
 
 # Not for type checkers alone: files are held against these types.
@@ -139,8 +142,8 @@ class Training:
         return next((part for part in self.parts if part.name == name), None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Passport:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Passport(Shown):
     """A machine with its checks, the rates of its parts and the reference trainings.
 
     Attributes:
@@ -215,16 +218,12 @@ class Passport:
         asked = (name, dtype)
         return next((t for t in self.trainings if (t.name, t.dtype) == asked), None)
 
-    def __repr__(self) -> str:
-        """Its label, the machine and what was measured, on a few lines."""
-        from perfkit.passports.words import in_text
+    @property
+    def report(self) -> Report:
+        """What a person reads of it."""
+        from perfkit.passports.words import report
 
-        return in_text(self)
-
-    def _repr_html_(self) -> str:
-        from perfkit.passports.words import in_html
-
-        return in_html(self)
+        return report(self)
 
 
 # One takes 20 to 40 KB.

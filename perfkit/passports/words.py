@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from perfkit import units
+from perfkit.findings.record import Verdict
+from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.text import plain
 from perfkit.passports.passport import PARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from perfkit.passports.passport import Part, Passport, RungRate, Training
 
@@ -24,20 +25,24 @@ _PRECISIONS = {
 _LEAST_S = 1e-9
 
 
-def in_text(passport: Passport) -> str:
-    """The passport for a terminal or a log."""
-    lines = [headline(passport), *(f"  {line}" for line in about(passport))]
-    lines += ["Reference trainings, per step"]
-    lines += [f"  {name}: {said}" for name, said in trainings(passport)]
-    lines += ["Parts of the machine"]
-    lines += [f"  {name}: {said}" for name, said in rungs(passport)]
-    return "\n".join([*lines, *unwhole(passport)])
+def report(passport: Passport) -> Report:
+    """What a person reads of it."""
+    recorded = passport.recorded[:16].replace("T", " ")
+    named = passport.label or "a machine"
+    trainings = tuple(map(_training, passport.trainings))
+    parts = Table("Parts of the machine", ("part", "rate"), tuple(rungs(passport)))
+    return Report(
+        verdict=Verdict(headline=f"Passport of {named}, recorded {recorded}"),
+        table=Table("Reference trainings", ("training", "a step", *PARTS), trainings),
+        besides=(*about(passport), *unwhole(passport)),
+        folds=(Fold(parts.title, tables=(parts,)),),
+    )
 
 
-def headline(passport: Passport) -> str:
-    """Whose passport it is and when it was recorded."""
-    recorded = plain(passport.recorded[:16].replace("T", " "))
-    return f"Passport of {plain(passport.label) or 'a machine'}, recorded {recorded}"
+def _training(training: Training) -> tuple[str, ...]:
+    parts = (training.part(name) for name in PARTS)
+    told = (seconds_of(part) if part else "" for part in parts)
+    return title(training), step(training), *told
 
 
 def about(passport: Passport) -> Iterator[str]:
@@ -48,12 +53,6 @@ def about(passport: Passport) -> Iterator[str]:
     for check in passport.checks:
         if check.status in ("fail", "warn"):
             yield f"{check.status}: {plain(check.title)}"
-
-
-def trainings(passport: Passport) -> Iterator[tuple[str, str]]:
-    """Each reference training with its step and where the time of it goes."""
-    for training in passport.trainings:
-        yield title(training), _spent(training)
 
 
 def title(training: Training) -> str:
@@ -147,14 +146,6 @@ def _left_out(passport: Passport, names: str) -> Iterator[str]:
     yield "code, and anything that is run when the file is read"
 
 
-def _spent(training: Training) -> str:
-    told = [step(training)]
-    known = [part for part in training.parts if part.seconds is not None]
-    if known:
-        told.append(", ".join(f"{part.name} {seconds_of(part)}" for part in known))
-    return ": ".join(told)
-
-
 def _rate(rung: RungRate) -> str:
     if rung.rate is None:
         return f"not measured. {plain(rung.missing)}".rstrip()
@@ -177,57 +168,3 @@ def _time(seconds: float) -> str:
 
 def _count(things: Sequence[object], noun: str) -> str:
     return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
-
-
-# No colour of its own: a notebook's theme, light or dark, shows through.
-_STYLE = """
-.perfkit-passport {border-left: 4px solid #808080; padding: 2px 0 2px 14px;
-  max-width: 62em}
-.perfkit-passport p {margin: .35em 0}
-.perfkit-passport .perfkit-headline {font-size: 1.2em; font-weight: 600}
-.perfkit-passport .perfkit-scroll {overflow-x: auto}
-.perfkit-passport table {color: inherit; border-collapse: collapse; margin: .6em 0;
-  font-size: .95em; table-layout: auto !important}
-.perfkit-passport table th, .perfkit-passport table td {text-align: left !important;
-  padding: 3px 16px 3px 0; vertical-align: top; border-bottom: 1px solid #80808060}
-"""
-
-
-def in_html(passport: Passport) -> str:
-    """The passport for a notebook or a page."""
-    lines = [*about(passport), *unwhole(passport)]
-    trainings = (_training_row(training) for training in passport.trainings)
-    pieces = (
-        f"<style>{_STYLE}</style>",
-        f'<p class="perfkit-headline">{escape(headline(passport))}</p>',
-        *(f"<p>{escape(line)}</p>" for line in lines),
-        _table(("training", "a step", *PARTS), trainings),
-        "<details><summary>Parts of the machine</summary>",
-        _table(("part", "rate"), rungs(passport)),
-        "</details>",
-    )
-    return f'<div class="perfkit-passport">{"".join(pieces)}</div>'
-
-
-def _training_row(training: Training) -> tuple[str, ...]:
-    parts = (training.part(name) for name in PARTS)
-    told = (seconds_of(part) if part else "" for part in parts)
-    return title(training), step(training), *told
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    body = "".join(_row(row) for row in rows)
-    if not body:
-        return ""
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    return (
-        # What can be scrolled must be reached by keyboard as well.
-        '<div class="perfkit-scroll" tabindex="0">'
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def _row(cells: tuple[str, ...]) -> str:
-    name, *rest = map(escape, cells)
-    told = "".join(f"<td>{cell}</td>" for cell in rest)
-    return f'<tr><th scope="row">{name}</th>{told}</tr>'

@@ -179,7 +179,7 @@ def test_a_run_from_ready_to_verdict(show, screenshot):
     page.mouse.move(0, 0)
     page.get_by_text("a dot is a turn").wait_for()
     headline = state(page, "Finished").removeprefix("Finished. ")
-    page.locator(".perfkit-panel .perfkit-headline", has_text=headline).wait_for()
+    page.locator(".perfkit-panel .perfkit-answer", has_text=headline).wait_for()
     assert re.search(r"short: [\d,]+ examples/s", plots.get_attribute("aria-label"))
     charts = page.locator(".perfkit-panel svg.perfkit-chart")
     charts.first.wait_for()
@@ -250,7 +250,7 @@ def test_a_reload_brings_the_chart_back(show):
     page.locator("#jp-bottom-panel", has_text="| Unknown").wait_for()
     choose(page, "Kernel", "Interrupt Kernel")
     state(page, "Stopped.")
-    page.locator(".perfkit-panel .perfkit-headline").wait_for()
+    page.locator(".perfkit-panel .perfkit-answer").wait_for()
 
 
 def test_restart_and_run_all_ends_the_old_run_and_gives_a_new_result(show, lab):
@@ -294,7 +294,7 @@ def test_two_panels_in_one_notebook_measure_one_after_the_other(show):
     first.evaluate(aside.format(""))
     wait_for_rows(page, drawn + 3)
     state(page, "Finished", panel=0)
-    cards = page.locator(".perfkit-panel .perfkit-headline")
+    cards = page.locator(".perfkit-panel .perfkit-answer")
     cards.nth(1).wait_for()
     assert cards.count() == 2
     page.locator(".jp-OutputArea").nth(1).evaluate("below => below.scrollIntoView()")

@@ -38,7 +38,7 @@ def test_no_mixture_of_markup_leaves_anything_that_runs_or_loads(markup):
         ("<style>p {color: red}</style><p>a</p>", "<p>a</p>"),
         ("<blink>a</blink>", "a"),
         ("a<!-- b -->c", "ac"),
-        ("<p id=x class='a perfkit-card'>a</p>", '<p class="perfkit-card">a</p>'),
+        ("<p id=x class='a perfkit-report'>a</p>", '<p class="perfkit-report">a</p>'),
         ("<p style='color:red;vertical-align:top'>", '<p style="vertical-align:top">'),
         ("<p style='fill:url(http://a.b/#c)'>a</p>", "<p>a</p>"),
         ("<a href='https://a.b/?c&d=2'>", '<a href="https://a.b/?c&amp;d=2" rel='),

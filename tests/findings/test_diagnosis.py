@@ -9,7 +9,7 @@ from perfkit.findings import schema, store
 from perfkit.findings.diagnosis import Diagnosis, Gain, Hint
 from tests.diagnosis.diagnosed import SLOW_MAP, cause, diagnosis
 from tests.findings.made import failed, finding
-from tests.findings.test_card import ATTACK, Page
+from tests.findings.test_report import ATTACK, Page
 
 
 def document(**changes):

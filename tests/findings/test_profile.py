@@ -3,6 +3,7 @@
 import pytest
 
 from perfkit.findings.profile import ProfiledStep
+from perfkit.findings.report import in_text
 from tests.charts.test_any_finding import ATTACK
 from tests.profiling.profiled import DENSE, HELD, KERNEL, MAP, profile
 
@@ -62,18 +63,19 @@ def test_kernels_and_memory_have_tables_where_there_are_any():
     made = profile(launched=(KERNEL,), held=(HELD,), missing={})
     assert list(made.kernels()["share"]) == [1.0]
     assert list(made.memory()["peak"]) == [10**9]
-    assert "ampere_sgemm_128x64_nn: 4 ms, 100 %, 10 times" in repr(made)
-    assert "GPU_0_bfc: at most 1 GB of 8 GB in use" in repr(made)
+    said = in_text(made.report, whole=True)
+    assert "ampere_sgemm_128x64_nn: 4 ms, 100 %, 10 times" in said
+    assert "GPU_0_bfc: at most 1 GB of 8 GB in use" in said
 
 
 def test_the_report_says_where_the_time_went_and_what_it_is_no_proof_of():
-    lines = repr(profile()).splitlines()
+    lines = in_text(profile().report, whole=True).splitlines()
     assert lines[0] == (
         "train.py:make_training: 10 steps under TensorFlow's profiler, 10 ms each."
     )
-    assert "  input: 6 ms, 60 %" in lines
-    assert "  model/dense/MatMul: 30 ms, 75 % of the host's, 10 times" in lines
-    assert "  No kernels." in lines
+    assert ["input", "6", "ms", "60", "%"] in [line.split() for line in lines]
+    assert "- model/dense/MatMul: 30 ms, 75 % of the host's, 10 times" in lines
+    assert "- No kernels." in lines
     assert any("it never stands in for one" in line for line in lines)
     assert any("takes 8 of the 10 steps apart" in line for line in lines)
 

@@ -1,11 +1,8 @@
-import io
 import itertools
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
-from perfkit import report
 from perfkit.findings import store
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import measurement, share_of, standings
@@ -85,7 +82,7 @@ def test_what_is_not_known_has_a_sign_of_its_own_and_is_no_number():
         comparisons=(made.comparisons[0], wide),
         timings=(vague, *made.timings[1:]),
     )
-    for said in (repr(shown), shown._repr_html_(), *in_report(shown)):
+    for said in (repr(shown), shown._repr_html_()):
         assert "0.0611" not in said
         assert "15.5" not in said
         assert "100,000" not in said
@@ -98,12 +95,6 @@ def test_a_finding_is_worked_out_once_for_all_its_tables_and_charts():
     made = finding()
     assert standings(made) is standings(made)
     assert measurement(made) is measurement(made)
-
-
-def in_report(found):
-    console = Console(file=io.StringIO(), width=100)
-    report.write(found, console)
-    return [console.file.getvalue()]
 
 
 def test_limits_that_nothing_compares_are_not_among_the_fastest():
@@ -145,7 +136,6 @@ def test_a_change_of_a_change_goes_back_to_the_first_baseline():
         ("naive", "naive"),
     ]
     assert [s.is_baseline for s in stood] == [False, False, True]
-    assert "of parallel" in repr(replace(made, comparisons=(made.comparisons[0], last)))
 
 
 def test_baselines_that_go_back_to_each_other_do_not_hang():

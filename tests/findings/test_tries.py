@@ -1,6 +1,6 @@
 """What was tried outside the rounds is in the record, and in no table of variants."""
 
-from perfkit.export.finding import method
+from perfkit.findings.report import in_text
 from perfkit.findings.standing import standings
 from perfkit.findings.tables import table
 from perfkit.measure.plan import TrialStarted
@@ -21,12 +21,12 @@ def test_a_try_is_no_variant():
     assert "fits" not in repr(made)
 
 
-def test_the_page_counts_tries_apart():
-    said = dict(method(finding(extra=TRIES)))
-    assert said["Variants"].startswith("3 variants")
-    assert "trials in 3 rounds and 2 besides: " in said["Trials"]
-    assert "1 out-of-memory" in said["Trials"]
-    assert "besides" not in dict(method(finding()))["Trials"]
+def test_the_report_counts_tries_apart():
+    said = in_text(finding(extra=TRIES).report, whole=True)
+    assert "Variants: 3 variants" in said
+    assert "in 3 rounds and 2 besides: " in said
+    assert "1 out-of-memory" in said
+    assert "besides" not in in_text(finding().report, whole=True)
 
 
 def test_progress_says_what_is_tried():

@@ -1,15 +1,12 @@
 """Everything that a document is shown as, and what none of it may hold."""
 
-import io
 import re
 from xml.etree import ElementTree
 
-from rich.console import Console
-
-from perfkit import report
 from perfkit.export.page import findings_page
 from perfkit.findings import reading
 from perfkit.findings.reading import parsed
+from perfkit.findings.report import in_text
 from perfkit.gallery import chart, kinds
 from perfkit.panel import view
 from perfkit.passports import passport as machines_passport
@@ -32,7 +29,11 @@ def finding(data):
     """
     found = parsed(data, "x.json")
     figures = [chart(found, kind) for kind in kinds(found)]
-    texts = [repr(found), in_terminal(found), *(figure.alt for figure in figures)]
+    texts = [
+        repr(found),
+        in_text(found.report, whole=True),
+        *(figure.alt for figure in figures),
+    ]
     parts = [found._repr_html_(), view.twin("?", (), found), view.charts(found)]
     parts += [figure.svg for figure in figures]
     for figure in figures:
@@ -50,7 +51,11 @@ def diagnosis(data):
     """
     found = reading.parsed_diagnosis(data, "x.json")
     figures = [chart(found.finding, kind) for kind in kinds(found.finding)]
-    texts = [repr(found), in_terminal(found), *(figure.alt for figure in figures)]
+    texts = [
+        repr(found),
+        in_text(found.report, whole=True),
+        *(figure.alt for figure in figures),
+    ]
     parts = [found._repr_html_(), *(figure.svg for figure in figures)]
     check(texts, parts, [findings_page([found])])
     return found
@@ -73,13 +78,6 @@ def check(texts, parts, pages):
         assert len(identities) == len(set(identities))
 
 
-def in_terminal(found):
-    """What ``perfkit show`` prints."""
-    out = io.StringIO()
-    report.write(found, Console(file=out, width=100))
-    return out.getvalue()
-
-
 def passport(data):
     """Read a passport and show it in every way.
 
@@ -87,7 +85,8 @@ def passport(data):
         BadFileError: It is none.
     """
     found = machines_passport.parsed(data, "x.json")
-    check([repr(found), preview(found, len(data))], [found._repr_html_()], [])
+    texts = [repr(found), in_text(found.report, whole=True), preview(found, len(data))]
+    check(texts, [found._repr_html_()], [])
     return found
 
 
@@ -101,7 +100,7 @@ def profile(data):
     figures = [chart(found, kind) for kind in kinds(found)]
     for figure in figures:
         ElementTree.fromstring(figure.svg)
-    texts = [repr(found), *(figure.alt for figure in figures)]
+    texts = [in_text(found.report, whole=True), *(figure.alt for figure in figures)]
     check(texts, [found._repr_html_(), *(figure.svg for figure in figures)], [])
     assert len(found.ops()) == len(found.table)
     return found

@@ -7,6 +7,7 @@ from perfkit.passports.passport import PARTS
 
 # Of the values of a document, those that its reader holds against a list of words.
 _KEPT = {
+    "sure",
     *("schema", "kind", "outcome", "status", "place", "platform", "build", "weight"),
     "grade",
 }

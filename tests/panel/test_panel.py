@@ -76,7 +76,7 @@ def test_what_was_found_is_shown(panel):
     finding = panel.result()
     assert state(panel) == f"Finished. {finding.verdict.headline}"
     assert finding.verdict.headline in panel.view.card.value
-    assert panel.view.charts.value.count("<svg") == 4
+    assert panel.view.card.value.count("<svg") == 4
     assert panel.view.chart.total > 0
     assert panel.view.chart.doing == {}
 
@@ -365,7 +365,7 @@ def test_a_panel_shows_a_recording_in_place_of_a_run(tmp_path, monkeypatch):
     finding = panel.result()
     assert state(panel) == f"{finding.stamp} {finding.verdict.headline}"
     assert finding.stamp in panel.view.card.value
-    assert panel.view.charts.value.count(">Recorded on 2025-03-14") == 4
+    assert panel.view.card.value.count(">Recorded on 2025-03-14") == 5
     # The whole run stands in the live chart, though it was never drawn on the way.
     assert panel.view.chart.total > 20
     assert finding.stamp in panel.view.chart.words

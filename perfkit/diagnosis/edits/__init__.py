@@ -22,7 +22,7 @@ from perfkit.diagnosis.hints.source import UNREADABLE, source_of
 from perfkit.diagnosis.maker import InFile
 from perfkit.diagnosis.script import Script
 from perfkit.diagnosis.script_code import cells, fit_calls, in_cell
-from perfkit.findings.diagnosis import Edit
+from perfkit.findings.record import Edit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,22 +13,15 @@ from perfkit.experiments.data_pipeline.ways import (
     SYNTHETIC,
     WAYS,
 )
-from perfkit.experiments.shared.words import (
-    failures,
-    interval,
-    listed,
-    noise,
-    quoted,
-    ratio,
-)
-from perfkit.findings.record import Verdict
+from perfkit.experiments.shared.race import Choice, Race
+from perfkit.experiments.shared.words import interval, quoted, ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from perfkit.findings.record import Finding
+    from perfkit.findings.record import Finding, Verdict
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Timing
+    from perfkit.measure.statistics import Comparison
 
 
 Answer = Literal[
@@ -162,17 +155,14 @@ _LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightenin
 def because(measured: Measurement, best: str) -> tuple[str, ...]:
     """The facts that a verdict naming ``best`` rests on."""
     return (
-        *noise(measured),
         *_rewrites(measured),
         *_waits(measured, best),
         *_ceiling(measured, best),
         *_limit(measured),
         *_busiest_stage(measured, best),
-        *_costs(measured, best),
         *_epoch_ends(measured, best),
         *_out_of_contest(measured),
         *images_fed(measured),
-        *failures(measured),
     )
 
 
@@ -332,94 +322,38 @@ def _share(compared: Comparison) -> str:
 
 
 def judge(measured: Measurement, *, alone: bool) -> Verdict:
-    """Say which way is fastest, by how much, how sure that is, and what to change.
+    """Say what to change in the pipeline, by how much, how sure that is.
 
     Args:
         measured: The run.
         alone: Whether none of its arms trained on the batches.
     """
-    contenders = numbers.contenders(measured)
-    if not contenders:
-        return Verdict(
-            headline="No way of feeding images could be timed.",
-            because=(*failures(measured), *images_fed(measured)),
-            next="Look at how the trials ended, or give the run more seconds.",
-        )
-    known = measured.comparisons
-    if known and not any(compared.is_judged for compared in known):
-        return Verdict(
-            headline="One round: shown, and not judged.",
-            because=(*failures(measured), *images_fed(measured)),
-            next="Give the run more seconds: one round left everything open.",
-        )
-    best, *ties = measured.fastest(contenders)
-    compared = measured.compare(best.variant, BASELINE)
-    won = compared is not None and compared.verdict == "faster"
-    headline = (
-        _won(best, ties, compared, alone)
-        if won and compared
-        else _not_won(best, ties, compared)
-    )
-    return Verdict(
-        headline=headline,
-        because=because(measured, best.variant),
-        next=_next(measured, best.variant, compared),
-        winner=best.variant if won else "",
+    choices = {
+        name: Choice(WAYS[name].do, WAYS[name].advice)
+        for name in numbers.contenders(measured)
+    }
+    what = "The pipeline" if alone else "This training"
+    race = Race(measured, choices, "images", what, BASELINE)
+    if not race.ranked:
+        return race.verdict(because=tuple(images_fed(measured)))
+    best = race.ranked[0].variant
+    return race.verdict(
+        warnings=tuple(_costs(measured, best)),
+        because=because(measured, best),
+        next=_next(measured, race),
     )
 
 
-def _won(
-    best: Timing, ties: Sequence[Timing], compared: Comparison, alone: bool
-) -> str:
-    doing = "delivers images fastest" if alone else "feeds this training fastest"
-    gain = f"{ratio(compared)} {quoted(BASELINE)} ({interval(compared)})"
-    if not ties:
-        return f"{quoted(best.variant)} {doing} here: {_rate(best)}, {gain}."
-    others = listed([tie.variant for tie in ties])
-    return (
-        f"{quoted(best.variant)} {doing} here, and is not shown to differ from "
-        f"{others}: {_rate(best)}, {gain}."
-    )
-
-
-def _not_won(best: Timing, ties: Sequence[Timing], compared: Comparison | None) -> str:
-    if best.variant == BASELINE:
-        name, rate = quoted(BASELINE), _rate(best)
-        if ties:
-            return f"No way is shown to be faster than {name}, which reaches {rate}."
-        return f"{name} is the fastest way here: {rate}."
-    if compared is None:
-        return (
-            f"{quoted(best.variant)} reaches {_rate(best)}; no round compares "
-            f"it with {quoted(BASELINE)}."
-        )
-    reached = (
-        f"the best, {quoted(best.variant)}, reaches {ratio(compared)} "
-        f"({interval(compared)})"
-    )
-    if compared.verdict == "too noisy to say":
-        return (
-            "Too noisy to say whether any way is faster than "
-            f"{quoted(BASELINE)}: {reached}."
-        )
-    return f"No way is shown to be faster than {quoted(BASELINE)}: {reached}."
-
-
-def _next(measured: Measurement, best: str, compared: Comparison | None) -> str:
-    won = compared is not None and compared.verdict == "faster"
-    if won:
-        change = f"Change this line: `{WAYS[best].advice}`."
-        return f"{change} {_left_in_input(measured, best)}".strip()
+def _next(measured: Measurement, race: Race) -> str:
+    if race.won:
+        return _left_in_input(measured, race.winner)
     bare = numbers.without_input(measured, BASELINE)
     if bare is not None and bare.verdict == "no difference shown":
         return (
-            "Leave the pipeline as it is: without any input this training gains less "
-            "than 10 %, if anything. Look at the step itself: its precision, its batch "
-            "size, its compiler."
+            "Without any input this training gains less than 10 %, if anything. Look "
+            "at the step itself: its precision, its batch size, its compiler."
         )
-    if compared is not None and compared.verdict == "too noisy to say":
-        return "End what else runs on this machine, or give the run more seconds."
-    return f"Keep the simplest way, `{WAYS[BASELINE].advice}`."
+    return ""
 
 
 def _left_in_input(measured: Measurement, best: str) -> str:
@@ -436,7 +370,3 @@ def _left_in_input(measured: Measurement, best: str) -> str:
             "rate that this training reaches without any."
         )
     return ""
-
-
-def _rate(timing: Timing) -> str:
-    return units.rate(timing.rate, "images")

@@ -316,6 +316,7 @@ class Way:
         name: In charts, files and on the command line.
         build: Makes the pipeline, which never ends.
         against: The way that it changes one thing of.
+        do: What choosing it means, as a sentence; "" where it is never advised.
         advice: The code that was measured, as a reader types it.
         in_model: What it leaves to the model: nothing, bytes that are to be scaled and
             brightened, or mirroring and brightening as layers.
@@ -332,6 +333,7 @@ class Way:
     name: str
     build: Callable[[Task], Iterable[Any]]
     against: str = BASELINE
+    do: str = ""
     advice: str = ""
     in_model: Literal["", "bytes", "layers"] = ""
     form: str = ""
@@ -362,11 +364,13 @@ WAYS = {
         Way(
             "python generator",
             PythonGenerator,
+            do="Feed it with a Python generator.",
             advice="for images, labels in batches():  # decode and augment in Python",
         ),
         Way(
             BASELINE,
             naive,
+            do="Keep the plain map.",
             advice="dataset.map(example).batch(batch)",
         ),
         Way(
@@ -392,6 +396,7 @@ WAYS = {
         Way(
             "random in map",
             stateful,
+            do="Draw random numbers with `tf.random` inside the map.",
             advice="dataset.map(example).batch(batch)  # and in example: "
             "tf.random.uniform([4])",
             own_random=True,
@@ -399,18 +404,21 @@ WAYS = {
         Way(
             "parallel map",
             parallel,
+            do="Decode several images at a time.",
             advice=f"dataset.{_PARALLEL}.batch(batch)",
         ),
         Way(
             _FILES,
             prefetch,
             "parallel map",
+            do="Decode in parallel, and prefetch batches.",
             advice=_CHAIN,
         ),
         Way(
             "cache",
             cached,
             _FILES,
+            do="Cache the decoded images.",
             advice="dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE).cache()"
             f".map(augment, num_parallel_calls=tf.data.AUTOTUNE){_END}",
             decodes="nothing",
@@ -429,6 +437,7 @@ WAYS = {
             "tfrecord jpeg",
             record_jpeg,
             _FILES,
+            do="Read the JPEG bytes from one TFRecord file.",
             advice=f"tf.data.TFRecordDataset(file).{_PARALLEL}{_END}  # of JPEG bytes",
             form="jpeg",
         ),
@@ -436,6 +445,7 @@ WAYS = {
             "tfrecord raw",
             record_raw,
             _FILES,
+            do="Read decoded pixels from one TFRecord file.",
             advice=f"tf.data.TFRecordDataset(file).{_PARALLEL}{_END}  "
             "# of pixels, for tf.io.decode_raw",
             decodes="nothing",
@@ -445,6 +455,7 @@ WAYS = {
             "tfrecord shards",
             record_shards,
             "tfrecord jpeg",
+            do="Read several TFRecord files in turns.",
             advice="files.interleave(tf.data.TFRecordDataset, cycle_length=8, "
             f"num_parallel_calls=tf.data.AUTOTUNE).{_PARALLEL}{_END}",
             form="shards",
@@ -453,6 +464,7 @@ WAYS = {
             "batch first",
             batch_first,
             _FILES,
+            do="Batch first, then augment whole batches.",
             advice="dataset.map(decode_and_cut, num_parallel_calls=tf.data.AUTOTUNE)"
             ".batch(batch).map(augment_batch, num_parallel_calls=tf.data.AUTOTUNE)"
             ".prefetch(tf.data.AUTOTUNE)",
@@ -461,6 +473,7 @@ WAYS = {
             "augment in model",
             cut_only,
             _FILES,
+            do="Augment in the model, as layers.",
             advice=f"{_CHAIN}  # and in the model: "
             'keras.Sequential([keras.layers.RandomFlip("horizontal"), '
             "keras.layers.RandomBrightness(0.1, value_range=(0, 1)), model])",
@@ -470,6 +483,7 @@ WAYS = {
             "uint8",
             as_bytes,
             _FILES,
+            do="Send bytes to the model, and scale them there.",
             advice=f"{_CHAIN}  # and in the model, not in example: "
             "tf.cast(images, tf.float32) / 255",
             in_model="bytes",
@@ -478,6 +492,7 @@ WAYS = {
             "crop while decoding",
             cropped,
             _FILES,
+            do="Decode only the square that is cut out.",
             advice=f"{_CHAIN}  # and in example: "
             "tf.io.decode_and_crop_jpeg(file, [top, left, side, side], channels=3)",
             decodes="square",
@@ -486,6 +501,7 @@ WAYS = {
             "fixed threads",
             fixed,
             _FILES,
+            do="Ask for as many calls as there are cores, without AUTOTUNE.",
             advice="dataset.map(example, num_parallel_calls=os.cpu_count())"
             ".batch(batch).prefetch(2).with_options(options)  "
             "# options.autotune.enabled = False",
@@ -494,6 +510,7 @@ WAYS = {
             "out of order",
             unordered,
             _FILES,
+            do="Let images come in the order in which they are done.",
             advice=f"{_CHAIN}.with_options(options)  # options.deterministic = False",
             ordered=False,
         ),
@@ -501,6 +518,7 @@ WAYS = {
             "everything",
             together,
             _FILES,
+            do="Decode only the square, send bytes, and fix the threads.",
             advice="tf.io.decode_and_crop_jpeg(...) with num_parallel_calls="
             "os.cpu_count(), uint8 batches, options.autotune.enabled = False",
             in_model="bytes",
@@ -510,6 +528,7 @@ WAYS = {
             "numpy",
             with_numpy,
             _FILES,
+            do="Augment with NumPy.",
             advice=f"{_CHAIN}  # and in example: "
             "tf.numpy_function(augment, [image], tf.float32)",
         ),
@@ -517,6 +536,7 @@ WAYS = {
             "numpy by element",
             by_element,
             "numpy",
+            do="Augment with NumPy, element by element.",
             advice=f"{_CHAIN}  # and in the function: for row in range(height): ...",
         ),
     )

@@ -1,15 +1,12 @@
-"""A profile as a short report: once as text, once as HTML for a notebook.
-
-All that was read from a file is escaped.
-"""
+"""What a profile reports: where the time of a few steps went."""
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.findings.card import framed
+from perfkit.findings.record import Verdict
+from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -30,27 +27,26 @@ _MEANING = (
 
 _STAGES = "Stages of the input, beside the steps; they wait for each other in this time"
 
-Section = tuple[str, list[str]]
 
-
-def in_text(profile: Profile) -> str:
-    """The report for a terminal or a log."""
-    lines = [headline(profile), *said(profile)]
-    for title, rows in sections(profile):
-        lines += [title, *(f"  {row}" for row in rows)]
-    return "\n".join([*lines, *footnotes(profile)])
-
-
-def in_html(profile: Profile) -> str:
-    """The report for a notebook or a page."""
-    parts = [f'<p class="perfkit-headline">{escape(headline(profile))}</p>']
-    parts += [f"<p>{escape(line)}</p>" for line in said(profile)]
-    for title, rows in sections(profile):
-        items = "".join(f"<li>{escape(row)}</li>" for row in rows)
-        parts.append(f"<p><b>{escape(title)}</b></p><ul>{items}</ul>")
-    small = '<p class="perfkit-small">{}</p>'
-    parts += [small.format(escape(line)) for line in footnotes(profile)]
-    return framed(*parts)
+def report(profile: Profile) -> Report:
+    """What a person reads of it."""
+    every = (
+        (_ops_title(profile), "ops", _ops(profile)),
+        (_STAGES, "stages", _stages(profile)),
+        ("Kernels", "kernels", _kernels(profile)),
+        ("Memory", "memory", _memory(profile)),
+    )
+    missing = profile.missing.get("steps", "")
+    return Report(
+        verdict=Verdict(headline=headline(profile), much=cost(profile)),
+        table=_parts(profile),
+        besides=(*filter(None, [missing]), *said(profile)),
+        folds=tuple(
+            Fold(title, (*rows, *filter(None, [profile.missing.get(name)])))
+            for title, name, rows in every
+        ),
+        foot=tuple(footnotes(profile)),
+    )
 
 
 def headline(profile: Profile) -> str:
@@ -66,8 +62,7 @@ def headline(profile: Profile) -> str:
 
 
 def said(profile: Profile) -> Iterator[str]:
-    """What the tracer cost, what is not in the trace, and what it is good for."""
-    yield cost(profile)
+    """What is not in the trace, and what it is good for."""
     read, traced = len(profile.steps), len(profile.traced_s)
     if 0 < read < traced:
         yield (
@@ -104,21 +99,6 @@ def named(profile: Profile) -> float:
     return own / sum(profile.traced_s)
 
 
-def sections(profile: Profile) -> Iterator[Section]:
-    """Rows under a title each; where there are none, why."""
-    made = (
-        ("Where the time of a step went", "steps", _parts(profile)),
-        (_ops_title(profile), "ops", _ops(profile)),
-        (_STAGES, "stages", _stages(profile)),
-        ("Kernels", "kernels", _kernels(profile)),
-        ("Memory", "memory", _memory(profile)),
-    )
-    for title, name, rows in made:
-        rows += [plain(profile.missing[name])] if name in profile.missing else []
-        if rows:
-            yield title, rows
-
-
 def footnotes(profile: Profile) -> Iterator[str]:
     """What it was recorded on, and when."""
     recorded = plain(profile.recorded[:16].replace("T", " "))
@@ -129,14 +109,16 @@ def footnotes(profile: Profile) -> Iterator[str]:
     )
 
 
-def _parts(profile: Profile) -> list[str]:
+def _parts(profile: Profile) -> Table:
     whole = sum(step.seconds for step in profile.steps) / max(1, len(profile.steps))
-    parts = [(name, spent) for name, spent in profile.parts.items() if spent > 0]
-    parts.sort(key=lambda part: -part[1])
-    return [
-        f"{plain(name, _NAME)}: {units.seconds(spent)}, {_share(spent, whole)}"
+    parts = sorted(profile.parts.items(), key=lambda part: -part[1])
+    rows = tuple(
+        (name, units.seconds(spent), _share(spent, whole))
         for name, spent in parts
-    ]
+        if spent > 0
+    )
+    headings = ("part", "each step", "share")
+    return Table("Where the time of a step went", headings, rows)
 
 
 def _ops_title(profile: Profile) -> str:

@@ -1,0 +1,177 @@
+"""One verdict for all that race: what is fastest, by how much, what to type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.experiments.shared.words import failures, listed, quoted
+from perfkit.findings.record import Edit, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Comparison, Timing
+
+QUIETER = "End what else runs on this machine, or give the run more seconds."
+_NO_RATE = "Look at how the trials ended, or give the run more seconds."
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A variant that a reader may choose.
+
+    Attributes:
+        do: What choosing it means, as a sentence: ``"Cache the decoded images."``
+        code: Its lines, as a reader types them.
+    """
+
+    do: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Race:
+    """Which of several ways of doing the same work is fastest.
+
+    Attributes:
+        measured: The run.
+        choices: The variants that may be chosen, by name; the baseline among them.
+        unit: What an example is, such as ``"images"``.
+        what: What runs faster then, at the beginning of a sentence.
+        against: What all are compared with; "" for the run's own baseline.
+    """
+
+    measured: Measurement
+    choices: Mapping[str, Choice]
+    unit: str
+    what: str = "This training"
+    against: str = ""
+
+    @cached_property
+    def baseline(self) -> str:
+        """What all are compared with."""
+        return self.against or self.measured.baseline
+
+    @cached_property
+    def ranked(self) -> tuple[Timing, ...]:
+        """The fastest that was timed, then those it is not shown to beat."""
+        timed = {timing.variant for timing in self.measured.timings}
+        among = tuple(name for name in self.choices if name in timed)
+        return self.measured.fastest(among) if among else ()
+
+    @cached_property
+    def compared(self) -> Comparison | None:
+        """The fastest against the baseline; None where that is itself, or unknown."""
+        if not self.ranked or self.ranked[0].variant == self.baseline:
+            return None
+        return self.measured.compare(self.ranked[0].variant, self.baseline)
+
+    @property
+    def won(self) -> bool:
+        """Whether something is shown to be faster than the baseline."""
+        return self.compared is not None and self.compared.verdict == "faster"
+
+    @property
+    def winner(self) -> str:
+        """What is shown to be faster than the baseline; "" for nothing."""
+        return self.ranked[0].variant if self.won else ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something may be faster, for all that was measured."""
+        held = (self._held(timing.variant) for timing in self.ranked)
+        return any(one and one.verdict == "too noisy to say" for one in held)
+
+    def verdict(
+        self,
+        *,
+        warnings: tuple[str, ...] = (),
+        because: tuple[str, ...] = (),
+        next: str = "",
+    ) -> Verdict:
+        """Say what to do, how much that brings, how sure that is.
+
+        Args:
+            warnings: What could change the decision for the winner.
+            because: More facts that it rests on.
+            next: What to do after that; "" for what fits any race.
+        """
+        rest = (*because, *failures(self.measured))
+        if not self.ranked:
+            return Verdict(
+                headline="Nothing could be timed.", because=rest, next=next or _NO_RATE
+            )
+        if self.won:
+            return self._won(warnings, rest, next)
+        return self._not_won(rest, next)
+
+    def _won(
+        self, warnings: tuple[str, ...], because: tuple[str, ...], next: str
+    ) -> Verdict:
+        best, *ties = self.ranked
+        compared = self.compared
+        assert compared
+        old, new = self.choices[self.baseline], self.choices[best.variant]
+        tied = [tie.variant for tie in ties]
+        also = (f"{listed(tied)} may be as fast.",) if tied else ()
+        return Verdict(
+            headline=new.do,
+            much=f"{self.what} then runs {_as_fast(compared)}: {self._rates(best)}.",
+            sure=compared.sure,
+            interval=compared.ends,
+            edits=(Edit(old=old.code, new=new.code),),
+            warnings=warnings,
+            because=(*also, *because),
+            next=next,
+            winner=best.variant,
+        )
+
+    def _not_won(self, because: tuple[str, ...], next: str) -> Verdict:
+        best, base = self.ranked[0], quoted(self.baseline)
+        much = f"{quoted(best.variant)} reaches {self._rate(best)}"
+        compared = self.compared
+        if compared:
+            much += f", {_as_fast(compared)} as {base}"
+        elif best.variant != self.baseline:
+            much += f"; no round compares it with {base}"
+        if self.is_open or (compared and compared.sure == "not known yet"):
+            return Verdict(
+                headline=f"Whether anything is faster than {base} is not known yet.",
+                much=f"{much}.",
+                sure="not known yet",
+                interval=compared.ends if compared else "",
+                because=because,
+                next=next or QUIETER,
+            )
+        return Verdict(
+            headline=f"Keep {base}: nothing else is shown to be faster.",
+            much=f"{much}.",
+            sure=compared.sure if compared else "sure",
+            interval=compared.ends if compared else "",
+            because=because,
+            next=next,
+        )
+
+    def _held(self, variant: str) -> Comparison | None:
+        if variant == self.baseline:
+            return None
+        return self.measured.compare(variant, self.baseline)
+
+    def _rate(self, timing: Timing) -> str:
+        return units.rate(timing.rate, self.unit)
+
+    def _rates(self, best: Timing) -> str:
+        base = self.measured.timing(self.baseline)
+        if base is None:
+            return self._rate(best)
+        return f"{self._rate(best)} instead of {self._rate(base)}"
+
+
+def _as_fast(compared: Comparison) -> str:
+    if not units.is_known(compared.low, compared.high):
+        return "faster, by how much is not known yet"
+    return f"{units.times(compared.ratio)} times as fast"

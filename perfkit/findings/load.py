@@ -1,0 +1,83 @@
+"""What kept the machine busy while it measured, from the samples of a finding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.findings.standing import is_ladder
+from perfkit.machine.gpu import throttle_reasons
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.findings.record import Finding
+
+
+# Whose each reading is, in the order in which they are stacked.
+CPU = {
+    "cpu_trial": "the trial",
+    "cpu_other": "other programs",
+    "cpu_perfkit": "perfkit",
+}
+GPUS = 16
+
+Point = tuple[float, float]
+
+
+def in_words(finding: Finding) -> Iterator[str]:
+    """The load as sentences without their full stops."""
+    for name in CPU:
+        if known(finding, name):
+            kept = mean_cores(finding, name)
+            yield f"{whose(finding, name)} kept {kept} busy on average"
+    pulse = [value for _, value in known(finding, "pulse")]
+    if pulse:
+        yield f"The machine's speed fell to {units.percent(min(pulse))} of its best"
+    for number, found in throttled(finding).items():
+        yield f"GPU {number} was slowed: {', '.join(found)}"
+
+
+def times(finding: Finding) -> tuple[float, ...]:
+    """When the machine was sampled, in seconds since the start of the run."""
+    return tuple(t for t in finding.samples.get("t", ()) if t is not None)
+
+
+def known(finding: Finding, name: str) -> list[Point]:
+    """When and what, for the samples that hold this reading."""
+    pairs = zip(times(finding), finding.samples.get(name, ()), strict=False)
+    return [(t, value) for t, value in pairs if value is not None]
+
+
+def cores(finding: Finding) -> float:
+    """All cores that there are; a trial may use those that are granted."""
+    return max(1.0, float(finding.machine.cores))
+
+
+def mean_cores(finding: Finding, name: str) -> str:
+    """How many cores it kept busy on average, in words."""
+    values = [min(cores(finding), value) for _, value in known(finding, name)]
+    mean = sum(values) / len(values)
+    return f"{units.significant(mean, 2)} core{'s' if mean != 1 else ''}"
+
+
+def whose(finding: Finding, name: str) -> str:
+    """Who kept the cores busy; the rungs of a ladder train nothing."""
+    trains = name == "cpu_trial" and not is_ladder(finding)
+    return "the training" if trains else CPU[name]
+
+
+def throttled(finding: Finding) -> dict[int, list[str]]:
+    """Why each GPU was slowed during the run, by its number; those that were."""
+    found = dict[int, list[str]]()
+    for number in range(GPUS):
+        masks = {mask for _, mask in known(finding, f"gpu{number}_throttle")}
+        whys = [why for mask in sorted(masks) for why in reasons(mask)]
+        if whys:
+            found[number] = list(dict.fromkeys(whys))
+    return found
+
+
+def reasons(mask: float) -> tuple[str, ...]:
+    """Why a GPU is slowed, by its bits; a file may hold any number."""
+    return throttle_reasons(mask) if 0 <= mask < 2**53 else ()

@@ -1,0 +1,379 @@
+"""A report: what to do, how much that brings, how sure that is; the rest folded away.
+
+Whatever perfkit answers becomes one ``Report``: a finding, a diagnosis, a profile, an
+examination, two machines, a class. It is laid out twice: by ``write`` for a terminal or
+a log, by ``in_html`` for a notebook and for a page. What a report holds may come from a
+file: here, and nowhere before, it is made printable and escaped.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Protocol
+
+from perfkit.findings.text import plain, plain_lines, with_code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    from perfkit.findings.record import Edit, Verdict
+
+# A sentence is never this long; what is comes from a broken or hostile file.
+_LONGEST = 2000
+_WIDTH = 120
+# What begins a line that is to be copied, and so stays in one piece.
+TO_TYPE = "  do: "
+# A reader of a terminal sees this many rows; all of them with ``whole``.
+_ROWS = 8
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a title; the first cell of a row is its name.
+
+    Attributes:
+        title: What they show.
+        headings: Of the columns.
+        rows: One tuple each, as long as ``headings``; a cell may have several lines.
+        strong: The row that stands out; -1 for none.
+    """
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    strong: int = -1
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What stands one click away, under a title: sentences, then tables.
+
+    Attributes:
+        title: What is to be found there.
+        sentences: What it says.
+        tables: Its numbers.
+    """
+
+    title: str
+    sentences: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a person reads of an answer.
+
+    Attributes:
+        verdict: What to do, how much, how sure; stands first.
+        question: What was asked; "" where the answer says it.
+        stamp: Where and when a recording is from; "" for what was run here.
+        table: The rows that the verdict chose from, seen at once.
+        besides: Sentences below it: what is in order, what is not known yet.
+        folds: Everything else; those that are empty are not shown.
+        foot: What it was measured on, and when.
+        path: Where it is saved; None where it is not.
+    """
+
+    verdict: Verdict
+    question: str = ""
+    stamp: str = ""
+    table: Table | None = None
+    besides: tuple[str, ...] = ()
+    folds: tuple[Fold, ...] = ()
+    foot: tuple[str, ...] = ()
+    path: Path | None = None
+
+    @property
+    def saved(self) -> str:
+        """Where it is, without the way there: a report may be sent to others."""
+        return f"Saved as {'/'.join(self.path.parts[-2:])}" if self.path else ""
+
+    @property
+    def small(self) -> Iterator[str]:
+        """The small print: what was asked, on what."""
+        if self.question:
+            yield f"Asked: {self.question}"
+        yield from self.foot
+
+    @property
+    def filled(self) -> Iterator[Fold]:
+        """The folds that hold something, without their empty tables."""
+        for fold in self.folds:
+            tables = tuple(table for table in fold.tables if table.rows)
+            if fold.sentences or tables:
+                yield Fold(fold.title, fold.sentences, tables)
+
+
+def how_sure(verdict: Verdict) -> str:
+    """How sure it is, and of what: ``"sure: 1.5 to 2.0"``; "" where that is no word."""
+    return ": ".join(filter(None, (verdict.sure, verdict.interval)))
+
+
+class Shown:
+    """What has a report and shows itself as one: in a log, in a notebook."""
+
+    @property
+    def report(self) -> Report:
+        """What a person reads of it."""
+        raise NotImplementedError(f"{type(self).__name__} has no report")
+
+    def __repr__(self) -> str:
+        return in_text(self.report)
+
+    def _repr_html_(self) -> str:
+        return in_html(self.report)
+
+
+class Say(Protocol):
+    """Prints lines of text."""
+
+    def __call__(self, text: str = "", style: str = "", *, whole: bool = False) -> None:
+        """Print it, an empty line if it is empty; ``whole`` breaks no line."""
+
+
+def sayer(console: Console) -> Say:
+    """Give what prints text as it is, without markup or anything a terminal obeys."""
+
+    def say(text: str = "", style: str = "", *, whole: bool = False) -> None:
+        for line in text.split("\n"):
+            console.print(
+                _line(line),
+                style=style,
+                markup=False,
+                highlight=False,
+                emoji=False,
+                # What is to be copied stays in one piece.
+                soft_wrap=whole or "`" in line or not console.is_terminal,
+            )
+
+    return say
+
+
+def write(
+    report: Report, console: Console, *, whole: bool = False, saved: str = ""
+) -> None:
+    """Write a report to a terminal or a file.
+
+    Args:
+        report: What to write.
+        console: Where to.
+        whole: With all that is folded away elsewhere.
+        saved: Where it is saved, as it shall be said; "" for as in a page.
+    """
+    say, verdict = sayer(console), report.verdict
+    if report.stamp:
+        say(report.stamp, style="bold")
+    say(verdict.headline, style="bold")
+    sure = how_sure(verdict)
+    if much := f"{verdict.much} {_sentence(sure)}".strip():
+        say(much)
+    for line in _typed(verdict.edits):
+        say(line, whole=True)
+    for warning in verdict.warnings:
+        say(f"Mind: {warning}")
+    if report.table and report.table.rows:
+        console.print(_rich(report.table, None if whole else _ROWS))
+        left = len(report.table.rows) - _ROWS
+        if left > 0 and not whole:
+            say(f"{left} more with --all.")
+    if verdict.next:
+        say(f"Next: {verdict.next}")
+    for line in "\n".join(report.besides).splitlines():
+        say(line, whole=line.startswith(TO_TYPE))
+    for fold in report.filled if whole else ():
+        say(f"\n{fold.title}", style="bold")
+        for sentence in fold.sentences:
+            say(f"- {sentence}")
+        for table in fold.tables:
+            if table.title != fold.title:
+                say(table.title)
+            console.print(_rich(table, None))
+    for line in report.small:
+        say(line, style="dim")
+    if report.path:
+        say(saved or report.saved, style="dim", whole=True)
+
+
+def in_text(report: Report, *, whole: bool = False) -> str:
+    """The report as text, for a log or a cell without HTML."""
+    from rich.console import Console
+
+    file = io.StringIO()
+    # In a notebook a console shows what it is given, whatever file it writes to.
+    console = Console(file=file, width=_WIDTH, color_system=None, force_jupyter=False)
+    write(report, console, whole=whole)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+
+def _line(text: str) -> str:
+    # Code keeps its indentation.
+    indent = len(text) - len(text.lstrip(" "))
+    return " " * indent + plain(text, _LONGEST)
+
+
+def _typed(edits: Iterable[Edit]) -> Iterator[str]:
+    """Each place with what stands there and what to write."""
+    for edit in edits:
+        if edit.where:
+            yield f"  {edit.where}"
+        for sign, line in edit.signed():
+            yield f"  {sign} {line}"
+
+
+def _rich(table: Table, most: int | None) -> RichTable:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    made = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for text in table.headings:
+        made.add_column(Text(plain(text)), overflow="fold")
+    for number, row in enumerate(table.rows[:most]):
+        cells = (Text(plain_lines(cell)) for cell in row)
+        made.add_row(*cells, style="bold" if number == table.strong else "")
+    return made
+
+
+# No colour of its own but what shows on light and on dark: the theme of a notebook
+# shows through. JupyterLab lays tables of numbers out to the right; these are words.
+STYLE = """
+.perfkit-report {max-width: 62em; line-height: 1.45; overflow-wrap: anywhere}
+.perfkit-report p {margin: .35em 0}
+.perfkit-report .perfkit-foot, .perfkit-report summary {opacity: .75; font-size: .92em}
+.perfkit-report .perfkit-answer {font-size: 1.35em; font-weight: 650; line-height: 1.25}
+.perfkit-report .perfkit-sure {border: 1px solid; border-radius: 99px;
+  padding: 0 .55em; font-size: .85em; white-space: nowrap}
+.perfkit-report .perfkit-warn {border-left: 4px solid #c80; padding-left: .7em}
+.perfkit-report .perfkit-stamp {border: 1px solid; padding: 2px 8px; font-weight: 600}
+.perfkit-report pre {background: #80808018 !important; border-radius: 8px;
+  padding: .4em .8em; overflow-x: auto; margin: .7em 0}
+.perfkit-report pre span {display: block; min-width: max-content}
+.perfkit-report .perfkit-old {background: #e5534b30}
+.perfkit-report .perfkit-new {background: #3fb95030}
+.perfkit-report .perfkit-lines {white-space: pre-wrap}
+.perfkit-report .perfkit-scroll {overflow-x: auto}
+.perfkit-report table {color: inherit; border-collapse: collapse; margin: .6em 0;
+  font-size: .95em; table-layout: auto !important}
+.perfkit-report caption {text-align: left; font-weight: 600; caption-side: top}
+.perfkit-report table th, .perfkit-report table td {text-align: left !important;
+  padding: 3px 16px 3px 0; vertical-align: top; border-bottom: 1px solid #80808060;
+  max-width: 30em; min-width: 5em}
+.perfkit-report tr.perfkit-strong {font-weight: 600}
+.perfkit-report details {border-top: 1px solid #80808060; padding: .4em 0}
+.perfkit-report summary {cursor: pointer}
+"""
+
+
+def in_html(
+    report: Report, *, figure: str = "", style: str = STYLE, answer: str = "p"
+) -> str:
+    """The report for a notebook or a page.
+
+    Args:
+        report: What to show.
+        figure: Its chart, as HTML, above the folds.
+        style: How it looks; a page holds that once.
+        answer: The tag of its first sentence.
+    """
+    pieces, folds = [*_head(report, answer)], list(report.filled)
+    if report.table and report.table.rows:
+        # A chart shows the same rows, and shows them better.
+        if figure:
+            folds.insert(0, Fold(report.table.title, tables=(report.table,)))
+        else:
+            pieces.append(_table(report.table))
+    if report.verdict.next:
+        pieces.append(f'<p class="perfkit-lines">{_code(report.verdict.next)}</p>')
+    pieces += [f"<p>{_code(line)}</p>" for line in report.besides]
+    pieces.append(figure)
+    pieces += map(_fold, folds)
+    foot = (
+        f'<p class="perfkit-foot">{_code(line)}</p>'
+        for line in filter(None, (*report.small, report.saved))
+    )
+    styled = f"<style>{style}</style>" if style else ""
+    return f'<div class="perfkit-report">{styled}{"".join([*pieces, *foot])}</div>'
+
+
+def folds_in_html(folds: Iterable[Fold], *, level: int) -> str:
+    """Folds laid open under headings, for the rest of a page.
+
+    Args:
+        folds: What to lay open.
+        level: Of their headings.
+    """
+    return "".join(
+        f"<h{level}>{_text(fold.title)}</h{level}>{_inside(fold)}" for fold in folds
+    )
+
+
+def _head(report: Report, answer: str) -> Iterator[str]:
+    verdict = report.verdict
+    if report.stamp:
+        yield f'<p class="perfkit-stamp">{_text(report.stamp)}</p>'
+    yield f'<{answer} class="perfkit-answer">{_code(verdict.headline)}</{answer}>'
+    sure = how_sure(verdict)
+    pill = f' <span class="perfkit-sure">{_text(sure)}</span>' if sure else ""
+    if verdict.much or pill:
+        yield f"<p>{_code(verdict.much)}{pill}</p>"
+    for edit in verdict.edits:
+        where = f"<span># {_text(edit.where)}</span>" if edit.where else ""
+        kinds = {"-": "old", "+": "new", " ": "kept"}
+        lines = (
+            f'<span class="perfkit-{kinds[sign]}">{sign} {escape(plain_lines(line))}'
+            "</span>"
+            for sign, line in edit.signed()
+        )
+        yield f'<pre tabindex="0">{where}{"".join(lines)}</pre>'
+    yield from (f'<p class="perfkit-warn">{_code(w)}</p>' for w in verdict.warnings)
+
+
+def _fold(fold: Fold) -> str:
+    return f"<details><summary>{_text(fold.title)}</summary>{_inside(fold)}</details>"
+
+
+def _inside(fold: Fold) -> str:
+    items = "".join(f"<li>{_code(sentence)}</li>" for sentence in fold.sentences)
+    listed = f"<ul>{items}</ul>" if items else ""
+    return f"{listed}{''.join(map(_table, fold.tables))}"
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{_text(text)}</th>' for text in table.headings)
+    body = "".join(
+        _row(row, strong=number == table.strong)
+        for number, row in enumerate(table.rows)
+    )
+    return (
+        # What can be scrolled must be reached by keyboard as well.
+        f'<div class="perfkit-scroll" role="group" aria-label="{_text(table.title)}" '
+        f'tabindex="0"><table><caption>{_text(table.title)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _row(cells: tuple[str, ...], *, strong: bool) -> str:
+    name, *rest = map(_code, cells)
+    texts = "".join(f'<td class="perfkit-lines">{text}</td>' for text in rest)
+    strength = ' class="perfkit-strong"' if strong else ""
+    return f'<tr{strength}><th scope="row">{name}</th>{texts}</tr>'
+
+
+def _text(text: str) -> str:
+    return escape(plain(text, _LONGEST))
+
+
+def _code(text: str) -> str:
+    """Escape a text of some lines and set what stands between backticks as code."""
+    lines = plain_lines(text) if "\n" in text else plain(text, _LONGEST)
+    return with_code(escape(lines))

@@ -1,0 +1,514 @@
+"""What a finding and a diagnosis report: their verdict, rows and everything folded."""
+
+from __future__ import annotations
+
+import collections
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+from perfkit.findings import load
+from perfkit.findings.report import Fold, Report, Table
+from perfkit.findings.standing import (
+    is_ladder,
+    of_limit,
+    rate,
+    rungs,
+    standings,
+    unknowns,
+)
+from perfkit.findings.text import plain, without_marks
+from perfkit.measure.measurement import TWIN
+from perfkit.measure.statistics import WORTH_KNOWING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perfkit.findings.diagnosis import Cause, Diagnosis, Gain, Part
+    from perfkit.findings.record import Finding
+    from perfkit.findings.standing import Standing
+    from perfkit.findings.store import Recorded
+
+_PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
+# The least gain that is worth claiming.
+_WORTH = 1.05
+_UNMEASURED = "it applies and may help, and this run did not measure it"
+_STAGES = 40
+
+# What each verdict of a comparison claims.
+_CLAIMS = (
+    "faster, slower: the 95 % interval of the ratio leaves out 1, and the ratio lies "
+    "beyond the noise.",
+    "no difference shown: neither is so, and the interval leaves no difference open "
+    f"that is larger than {units.percent(WORTH_KNOWING - 1)}.",
+    "too noisy to say: the interval leaves open that there is such a difference; so "
+    "does a single round, unless it leaves no doubt.",
+)
+
+
+def of_finding(finding: Finding) -> Report:
+    """What a person reads of a finding."""
+    return Report(
+        verdict=finding.verdict,
+        question=finding.question,
+        stamp=finding.stamp,
+        table=_variants(finding),
+        besides=tuple(_missing(finding)),
+        folds=_common_folds(finding),
+        foot=tuple(_foot(finding)),
+        path=finding.path,
+    )
+
+
+def of_diagnosis(found: Diagnosis) -> Report:
+    """What a person reads of a diagnosis."""
+    finding = found.finding
+    return Report(
+        verdict=found.verdict,
+        question=finding.question,
+        stamp=finding.stamp,
+        table=_to_change(found),
+        besides=tuple(_missing(finding)),
+        folds=(
+            Fold("How each cause is known, and what to type", tables=(_causes(found),)),
+            _split(found),
+            Fold(
+                "Everything that was tried, and what was not",
+                tables=(_limits(found), _tried(found), _untested(found), _hints(found)),
+            ),
+            Fold("What TensorFlow runs for its data", tables=(_anatomy(found),)),
+            *_common_folds(finding),
+        ),
+        foot=tuple(_foot(finding)),
+        path=found.path,
+    )
+
+
+def machine_in_words(found: Recorded) -> str:
+    """The machine of a finding in a line, with what trained on it."""
+    library = found.machine.versions.get("tensorflow", "")
+    known = f", TensorFlow {plain(library, 40)}" if library else ""
+    return f"{plain(found.machine.summary)}{known}"
+
+
+def facts(finding: Finding) -> tuple[Fold, ...]:
+    """What it was asked with and measured on, name by name: for a page."""
+    of = finding.machine
+    tables = {
+        "Parameters": finding.parameters,
+        "Machine": _machine(finding),
+        "Libraries": of.versions,
+        "Environment variables": of.environment,
+        "Noted during the run": finding.notes,
+    }
+    rows = (_named(title, values) for title, values in tables.items())
+    return (Fold("What it was asked with and measured on", tables=tuple(rows)),)
+
+
+def part_in_words(part: Part, whole: float) -> tuple[str, str]:
+    """Seconds of a part and its share of a step: ``?`` and "" if not known."""
+    low, high = part.low or 0.0, part.high
+    # In older files what was not tested has 0 seconds.
+    if part.grade == "not tested" or (part.seconds or 0.0) < 0:
+        return "?", ""
+    if part.seconds is not None:
+        said = units.seconds(part.seconds)
+        if high is not None and low < high:
+            said += f" ({units.seconds(low)} to {units.seconds(high)})"
+        return said, units.percent(part.seconds / whole)
+    if high is not None:
+        least = f"{units.seconds(low)} to " if low else "at most "
+        share = f"{units.percent(low / whole)} to " if low else "at most "
+        return least + units.seconds(high), share + units.percent(high / whole)
+    if low:
+        share = units.percent(low / whole)
+        return f"at least {units.seconds(low)}", f"at least {share}"
+    return "?", ""
+
+
+def _common_folds(finding: Finding) -> tuple[Fold, ...]:
+    """What every run has to tell of itself."""
+    stood = standings(finding)
+    return (
+        Fold(
+            "How sure is this?",
+            (*finding.verdict.because, _noise(finding), *_CLAIMS),
+        ),
+        Fold("What the machine did meanwhile", tuple(_load(finding))),
+        Fold(
+            "How it was measured, and how to repeat it",
+            (*_method(finding), *_failures(finding)),
+            tables=(_works(finding), _before(stood), _trials(finding)),
+        ),
+    )
+
+
+def _variants(finding: Finding) -> Table:
+    """Every variant: its rate, its ratio, what that means."""
+    stood = standings(finding)
+    if rungs(finding.notes):
+        return _rungs(finding, stood)
+    places = [row for row, s in enumerate(stood) if s.place == "fastest"]
+    return Table(
+        "All variants",
+        ("variant", "examples/s", "against", "as fast", "what that shows"),
+        tuple(map(_variant, stood)),
+        places[0] if places else -1,
+    )
+
+
+def _variant(of: Standing) -> tuple[str, ...]:
+    compared = of.comparison
+    if compared is None:
+        ratio = ("baseline" if of.is_baseline else "", "")
+    else:
+        ratio = (compared.baseline, compared.interval)
+    judged = compared.judgement if compared else ""
+    said = (judged, _PLACES[of.place], of.problem)
+    return (of.variant, rate(of), *ratio, "; ".join(filter(None, said)))
+
+
+def _rungs(finding: Finding, stood: tuple[Standing, ...]) -> Table:
+    """Rates that count something else each, and the most that is possible of it."""
+    told = rungs(finding.notes)
+    rows = []
+    for of in stood:
+        rung = told.get(of.variant)
+        limit = units.rate(of.limit, of.unit) if of.limit else "not known"
+        share = (of_limit(of), limit if rung else "")
+        rows.append((of.variant, of.problem or rate(of), *share))
+    headings = ("part", "rate", "share", "limit in theory")
+    return Table("Each part of the machine", headings, tuple(rows))
+
+
+def _works(finding: Finding) -> Table:
+    """What each part was given to do, and how its limit was worked out."""
+    rows = ((n, r.what, r.limit_from) for n, r in rungs(finding.notes).items())
+    headings = ("part", "what is done", "where the limit is from")
+    return Table("What was done", headings, tuple(rows))
+
+
+def _before(stood: tuple[Standing, ...]) -> Table:
+    """What is told apart from the steady rate."""
+    rows = tuple(
+        (
+            of.variant,
+            units.seconds(of.timing.setup_s),
+            units.seconds(of.timing.first_call_s),
+            units.seconds(of.timing.warm_up_s),
+            units.percent(of.timing.drift) if of.timing.drift else "none shown",
+            units.percent(of.timing.cv) if of.timing.trials > 1 else "one trial",
+        )
+        for of in stood
+        if of.timing
+    )
+    return Table(
+        "Before the steady state, and how the rate varied",
+        (
+            *("variant", "set-up", "first call", "until steady"),
+            *("drift within a trial", "spread between trials"),
+        ),
+        rows,
+    )
+
+
+def _trials(finding: Finding) -> Table:
+    ended = collections.Counter((t.variant, t.outcome) for t in finding.trials)
+    variants = dict.fromkeys(t.variant for t in finding.trials)
+    known = ("completed", "stopped", "timed-out", "out-of-memory", "crashed")
+    outcomes = [o for o in known if o in {trial.outcome for trial in finding.trials}]
+    rows = tuple(
+        (variant, *(str(ended[variant, outcome]) for outcome in outcomes))
+        for variant in variants
+    )
+    return Table("Trials by how they ended", ("variant", *outcomes), rows)
+
+
+def _missing(finding: Finding) -> Iterator[str]:
+    """What keeps it from being whole."""
+    yield from unknowns(finding)
+    if not finding.timings:
+        yield "No variant could be timed."
+    elif not finding.comparisons and not is_ladder(finding):
+        yield "No two variants could be compared."
+    if finding.ended_early:
+        yield finding.ended_early
+
+
+def _foot(finding: Finding) -> Iterator[str]:
+    if finding.guess:
+        yield f"Your guess: {finding.guess}"
+    recorded = plain(finding.recorded[:16].replace("T", " "))
+    yield f"Measured on {machine_in_words(finding)}, {recorded}."
+
+
+def _noise(finding: Finding) -> str:
+    if finding.noise_floor is None:
+        return "How noisy this machine was is not known: the run was too short."
+    share = units.percent(abs(finding.noise_floor - 1))
+    return (
+        f"The same code, run twice in every round, differed by up to {share} here. "
+        "Smaller differences are not reported."
+    )
+
+
+def _load(finding: Finding) -> Iterator[str]:
+    yield from (f"{said[:1].upper()}{said[1:]}." for said in load.in_words(finding))
+
+
+def _method(finding: Finding) -> Iterator[str]:
+    """What was done, a few sentences each."""
+    ladder = is_ladder(finding)
+    yield _repeat(finding)
+    yield f"Variants: {_ran(finding)}"
+    yield f"Trials: {_rounds(finding)}"
+    counted = "what each part counts, per second" if ladder else "examples per second"
+    yield (
+        f"Rates: {counted}, in the steady state. The first call (tracing, compiling, "
+        "tuning) and the warm-up are told apart and do not count. A 95 % confidence "
+        "interval comes from the spread of trials and of the turns within them; few "
+        "trials borrow from the spread of the others."
+    )
+    yield (
+        "Ratios: two variants are compared within each round that ran both, side by "
+        "side; the interval is over rounds."
+    )
+    spent = max((t.started_s + t.wall_s for t in finding.trials), default=0.0)
+    yield (
+        f"Budget: {units.seconds(finding.budget_s)} for measuring, "
+        f"{units.seconds(spent)} of them spent. Preparing what the variants need is "
+        "not part of it."
+    )
+
+
+def _repeat(finding: Finding) -> str:
+    version = plain(finding.perfkit, 20)
+    recorded = plain(finding.recorded[:16].replace("T", " "))
+    if finding.experiment == "diagnosis":
+        return (
+            f"A diagnosis by perfkit {version}, begun {recorded}, seed {finding.seed}. "
+            "Each variant is your training with one thing changed."
+        )
+    given = [
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in finding.parameters.items()
+        if isinstance(value, str | int | float) and value not in ("", True, False)
+    ]
+    options = [*given, f"--budget={finding.budget_s:g}", f"--seed={finding.seed}"]
+    command = shlex.join(["perfkit", "run", finding.experiment, *options])
+    return f"Repeat it: `{plain(command, 600)}` (perfkit {version}, {recorded})."
+
+
+def _ran(finding: Finding) -> str:
+    ran = {trial.variant for trial in finding.trials if not trial.is_try} - {TWIN}
+    said = [f"{len(ran)} variants, each a way of doing the same work."]
+    if is_ladder(finding):
+        said = [f"{len(ran)} microbenchmarks, each work of its own: none is compared."]
+    if finding.baseline:
+        said.append(f"The baseline is {plain(finding.baseline, 80)}.")
+    for name, why in finding.unavailable.items():
+        said.append(f"{plain(name, 80)} was not run: {plain(why).rstrip('.')}.")
+    return " ".join(said)
+
+
+def _rounds(finding: Finding) -> str:
+    rounds = max((trial.round for trial in finding.trials), default=0)
+    ended = collections.Counter(trial.outcome for trial in finding.trials)
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in ended.items())
+    tries = sum(trial.is_try for trial in finding.trials)
+    besides = f" and {tries} besides" if tries else ""
+    turns = sum(len(trial.turns) for trial in finding.trials)
+    how = "one trial ran after the other."
+    if turns:
+        how = (
+            "the trials were all set up, then worked by turns of a fraction of a "
+            f"second, {turns:,} turns in all: a slow moment of the machine falls on "
+            "all alike."
+        )
+    return (
+        f"{len(finding.trials) - tries} in {rounds} round{'s' * (rounds != 1)}"
+        f"{besides}: {outcomes or 'none'}. A trial is one variant, run once in a fresh "
+        "process. A round holds every variant once, in random order; after the second "
+        f"round only those whose answer is still open. Within a round {how}"
+    )
+
+
+def _failures(finding: Finding) -> Iterator[str]:
+    """What was said when a trial did not complete; the same said once."""
+    yield from dict.fromkeys(
+        f"{plain(t.variant, 80)}, round {t.round}, {t.outcome}: {plain(t.message)}"
+        for t in finding.trials
+        if t.outcome != "completed" and t.message
+    )
+
+
+def _machine(finding: Finding) -> dict[str, str]:
+    of = finding.machine
+    present = of.memory_present
+    whole = f" of {units.size(present)}" if present and present != of.memory else ""
+    rows = {
+        "processor": of.cpu,
+        "cores": f"{units.significant(of.cores_granted)} of {of.cores}",
+        "memory": f"{units.size(of.memory)}{whole}",
+        "system": of.system,
+        "Python": of.python,
+    }
+    for number, gpu in enumerate(of.gpus):
+        memory = units.size(gpu.memory) if gpu.memory is not None else ""
+        driver = f"driver {gpu.driver}" if gpu.driver else ""
+        able = gpu.compute_capability and f"compute capability {gpu.compute_capability}"
+        said = filter(None, (gpu.name, memory, driver, able))
+        rows[f"GPU {number}"] = ", ".join(said)
+    if not of.gpus:
+        rows["GPU"] = of.no_gpu or "none"
+    return rows
+
+
+def _named(title: str, values: Mapping[str, Any]) -> Table:
+    rows = ((str(name), _text(value) or "none") for name, value in values.items())
+    return Table(title, ("name", "value"), tuple(rows))
+
+
+def _text(value: Any) -> str:
+    """A parameter or a note as one line; most are plain words or numbers."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        told = {name: _text(inner) for name, inner in value.items()}
+        return ", ".join(f"{name} {text}" for name, text in told.items() if text)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return json.dumps(value, ensure_ascii=False) if value or value == 0 else ""
+
+
+def _to_change(found: Diagnosis) -> Table:
+    """The most that a reader acts on: what, where, how much."""
+    rows = [
+        (
+            f"{cause.cause}{': ' * bool(cause.swap)}{cause.swap}",
+            cause.edits[0].where if cause.edits else "",
+            _gain(cause.speedup),
+            _sure(cause),
+        )
+        for cause in found.causes[:3]
+    ]
+    if found.together:
+        all_of_them = " + ".join(found.together.swaps)
+        rows.append((all_of_them, "", _gain(found.together.speedup), "together"))
+    return Table(
+        "What to change", ("cause: change", "line", "as fast", "kind"), tuple(rows), 0
+    )
+
+
+def _sure(cause: Cause) -> str:
+    kind = "nothing is wrong there" if cause.kind == "opportunity" else "a defect"
+    return kind if cause.grade == "measured here" else f"{kind}; {cause.grade}"
+
+
+def _gain(gain: Gain) -> str:
+    return units.ratio_between(gain.estimate, gain.low, gain.high)
+
+
+def _causes(found: Diagnosis) -> Table:
+    rows = tuple(
+        (cause.cause, cause.evidence, cause.grade, cause.to_type)
+        for cause in found.causes
+    )
+    headings = ("cause", "what was seen", "how it is known", "what to type")
+    return Table("What slows it", headings, rows)
+
+
+def _split(found: Diagnosis) -> Fold:
+    whole = found.step.median_s if found.step else 0.0
+    rows = tuple(
+        (name, *part_in_words(part, whole), part.grade, part.how)
+        for name, part in (found.split.items() if whole else ())
+    )
+    title = f"Where a step of {units.seconds(whole)} goes"
+    headings = ("part", "each step", "share", "how it is known", "from what")
+    return Fold(title, tables=(Table(title, headings, rows),))
+
+
+def _limits(found: Diagnosis) -> Table:
+    rows = []
+    if found.together:
+        names = ", ".join(f'"{name}"' for name in found.together.swaps)
+        rows.append(("all of it together", _gain(found.together.speedup), names))
+    if found.ceiling:
+        what = "one batch, again and again: no faster pipeline brings more"
+        rows.append(("without any input", _gain(found.ceiling), what))
+    return Table("What can be had at most", ("", "as fast", "what ran"), tuple(rows))
+
+
+def _anatomy(found: Diagnosis) -> Table:
+    """The plan of its pipeline; what makes no sense in a note is left out."""
+    listed = found.anatomy.get("stages")
+    stages = listed[:_STAGES] if isinstance(listed, list | tuple) else ()
+    slowest = found.anatomy.get("limits")
+    rows = tuple(
+        _stage(stage, slowest)
+        for stage in stages
+        if isinstance(stage, dict) and isinstance(stage.get("name"), str)
+    )
+    headings = ("stage", "share of the work", "each", "at a time", "what that says")
+    return Table("What TensorFlow runs for its data", headings, rows)
+
+
+def _stage(stage: dict[str, Any], slowest: Any) -> tuple[str, ...]:
+    share, each, at_a_time = (
+        stage.get(name) for name in ("share", "ns_per_element", "parallelism")
+    )
+    by = " (AUTOTUNE)" if stage.get("tuned") is True else ""
+    return (
+        stage["name"],
+        units.percent(share) if isinstance(share, int | float) else "",
+        units.seconds(each / 1e9) if isinstance(each, int | float) else "",
+        f"{at_a_time:g}{by}" if isinstance(at_a_time, int | float) else "",
+        "read from TensorFlow; it limits" * (stage["name"] == slowest),
+    )
+
+
+def _tried(found: Diagnosis) -> Table:
+    shown = {cause.swap for cause in found.causes} | {found.baseline}
+    limits = (found.ceiling, found.together.speedup if found.together else None)
+    told = {gain.estimate for gain in limits if gain is not None}
+    rows = tuple(
+        (of.variant, *_what_came_of(of, found.aside))
+        for of in standings(found.finding)
+        if of.variant not in shown
+        and not (of.comparison and of.comparison.ratio in told)
+    )
+    headings = ("change", "as fast", "what that shows")
+    return Table("Tried, and not claimed", headings, rows)
+
+
+def _what_came_of(of: Standing, aside: tuple[str, ...]) -> tuple[str, str]:
+    compared = of.comparison
+    if compared is None:
+        return "not measured", of.problem
+    words = [compared.judgement]
+    if compared.verdict == "faster" and compared.ratio < _WORTH:
+        words = ["faster, by too little to be worth a change"]
+    if of.variant in aside:
+        words = ["faster, and it changes what is learnt: fix the defects first"]
+    return compared.interval, "; ".join(filter(None, [*words, of.problem]))
+
+
+def _untested(found: Diagnosis) -> Table:
+    rows = tuple((cause, without_marks(why)) for cause, why in found.untested.items())
+    rows += tuple((f'"{name}"', _UNMEASURED) for name in found.unmeasured)
+    return Table("Not tested", ("cause or change", "why"), rows)
+
+
+def _hints(found: Diagnosis) -> Table:
+    # What a cause names was measured, and stands with it.
+    edits = [edit for cause in found.causes for edit in cause.edits]
+    measured = {(edit.cell, line) for edit in edits for line in edit.lines}
+    rows = tuple(
+        (hint.where, hint.code, hint.says)
+        for hint in found.hints
+        if (hint.cell, hint.line) not in measured
+    )
+    headings = ("where", "what stands there", "hint")
+    return Table("Seen in the code, not measured", headings, rows)

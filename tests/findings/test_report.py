@@ -1,0 +1,222 @@
+import io
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from perfkit.findings.record import Edit, Verdict
+from perfkit.findings.report import Fold, Report, Table, in_html, in_text, write
+from perfkit.findings.store import save
+from perfkit.findings.text import plain
+from tests.findings.made import QUESTION, failed, finding
+
+ATTACK = '<img src=x onerror="alert(1)">&\x1b[2J\u202e'
+
+
+class Page(HTMLParser):
+    """The tags and the text of a page; it must close what it opens."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], []
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1] != "style":
+            self.text.append(data)
+
+
+def written(found, width=100, terminal=False, **options):
+    file = io.StringIO()
+    console = Console(
+        file=file, width=width, force_terminal=terminal, color_system=None
+    )
+    write(found.report, console, **options)
+    return file.getvalue()
+
+
+def in_order(text, parts):
+    places = [text.index(part) for part in parts]
+    return places == sorted(places)
+
+
+def test_the_answer_is_first_and_the_rest_is_folded():
+    answer = "prefetched is the fastest way here."
+    next_step = "dataset = dataset.prefetch(tf.data.AUTOTUNE)"
+    short = written(finding(), width=120)
+    said = [answer, "variant", next_step, QUESTION, "Measured on Intel Xeon"]
+    assert in_order(short, said)
+    assert "TensorFlow 2.21.0, 2025-03-14 09:26" in short
+    assert len(short.splitlines()) <= 25
+    folded = "It was ahead in every round."
+    assert folded not in short
+    assert f"How sure is this?\n- {folded}" in written(finding(), whole=True)
+    html = finding()._repr_html_()
+    assert in_order(html, [*said[:3], "<details>", folded, *said[3:]])
+
+
+def test_how_much_how_sure_and_what_to_type():
+    verdict = Verdict(
+        headline="Cache the images.",
+        much="This is 1.7 times as fast.",
+        sure="sure",
+        interval="1.5 to 2.0",
+        edits=(
+            Edit(file="train.py", line=3, old="a\nb", new="a\nc"),
+            Edit(old="x", new=None),
+        ),
+        warnings=("It takes memory.",),
+    )
+    lines = in_text(Report(verdict=verdict)).splitlines()
+    assert lines == [
+        "Cache the images.",
+        "This is 1.7 times as fast. Sure: 1.5 to 2.0.",
+        *["  train.py, lines 3-4", "    a", "  - b", "  + c", "    x"],
+        "Mind: It takes memory.",
+    ]
+    html = in_html(Report(verdict=verdict))
+    assert '<span class="perfkit-sure">sure: 1.5 to 2.0</span>' in html
+    assert '<span class="perfkit-old">- b</span>' in html
+    assert '<span class="perfkit-new">+ c</span>' in html
+
+
+def test_each_variant_has_its_rate_its_ratio_and_what_that_means():
+    crash = failed("broken", "crashed", "raised ValueError: no such file")
+    lines = written(finding(extra=(crash,)), width=120).splitlines()
+    row = {line.split()[0]: line for line in lines if line.strip()}
+    names = [name for name in row if name in ("prefetched", "parallel", "naive")]
+    assert names == ["prefetched", "parallel", "naive"]
+    assert "1.9" in row["prefetched"]
+    assert row["prefetched"].rstrip().endswith("faster; the fastest here")
+    assert "baseline" in row["naive"]
+    assert "not timed" in row["broken"]
+    assert "crashed: raised ValueError: no such file" in row["broken"]
+
+
+def test_of_many_rows_a_terminal_shows_the_first():
+    rows = tuple((f"row {n}", "x") for n in range(20))
+    report = Report(verdict=Verdict(headline="h"), table=Table("t", ("a", "b"), rows))
+    assert "12 more with --all." in in_text(report)
+    assert "row 19" in in_text(report, whole=True)
+    assert "row 19" in in_html(report)
+
+
+def test_what_holds_nothing_is_not_shown():
+    empty = Table("Nothing", ("a",), ())
+    folds = (Fold("None"), Fold("Empty", tables=(empty,)), Fold("Full", ("x",)))
+    report = Report(verdict=Verdict(headline="h"), folds=folds, table=empty)
+    assert [fold.title for fold in report.filled] == ["Full"]
+    assert "table" not in Page(in_html(report)).tags
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_little_or_nothing_measured_can_be_shown(rounds):
+    verdict = Verdict(headline="Nothing ran.")
+    found = finding({"naive": 10.0} if rounds else {}, rounds=rounds, verdict=verdict)
+    assert "Nothing ran." in repr(found)
+    assert ("No variant could be timed." in repr(found)) != bool(rounds)
+    assert ("<table>" in found._repr_html_()) == bool(rounds)
+    unknown = "is not known: the run was too short"
+    assert (unknown in in_text(found.report, whole=True)) != bool(rounds)
+
+
+def test_the_guess_and_an_early_end_are_told():
+    found = finding(guess="parallel", stopped=True)
+    for said in (repr(found), found._repr_html_()):
+        assert "Your guess: parallel" in said
+        assert "stopped before its budget" in said
+    assert "differed by up to 4.0 %" in finding(noise_floor=1.04)._repr_html_()
+
+
+def test_where_it_is_saved_is_shown_without_the_way_there(tmp_path):
+    found = finding()
+    path = save(found, tmp_path / "perfkit-findings")
+    assert f"Saved as perfkit-findings/{path.name}" in repr(found)
+    assert str(tmp_path) not in found._repr_html_()
+    assert "Saved as kept/x\n" in written(found, saved="Saved as kept/x")
+
+
+def test_nothing_from_a_file_becomes_markup_or_an_escape():
+    verdict = Verdict(
+        headline=ATTACK,
+        much=ATTACK,
+        interval=ATTACK,
+        edits=(Edit(file=ATTACK, line=1, old=ATTACK, new=ATTACK),),
+        warnings=(ATTACK,),
+        because=(ATTACK,),
+        next=ATTACK,
+        winner=ATTACK,
+    )
+    found = finding(
+        {"naive": 10.0, ATTACK: 20.0},
+        verdict=verdict,
+        question=ATTACK,
+        experiment=ATTACK,
+        recorded=ATTACK,
+        guess=ATTACK,
+        unavailable={ATTACK + "2": ATTACK},
+        extra=(failed(ATTACK + "3", "crashed", ATTACK),),
+        machine=replace(finding().machine, cpu=ATTACK, versions={"tensorflow": ATTACK}),
+    )
+    alone = verdict._repr_html_()
+    for html in (found._repr_html_(), alone):
+        assert "img" not in Page(html).tags
+        assert "<img" not in html
+    whole = written(found, terminal=True, whole=True)
+    for shown in (found._repr_html_(), alone, repr(found), whole):
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+    assert plain(ATTACK) in "".join(Page(alone).text)
+
+
+def test_markup_of_a_console_is_text():
+    verdict = Verdict(headline="\x1b[31mred\x07 [bold]b[/bold] :smile:")
+    text = written(finding(verdict=verdict), terminal=True)
+    assert "red [bold]b[/bold] :smile:" in text
+
+
+def test_code_in_a_verdict_is_set_as_code_and_keeps_its_breaks():
+    verdict = Verdict(headline="h", because=("use `a < b`",), next="`x` <b>y</b>")
+    html = replace(finding(), verdict=verdict)._repr_html_()
+    assert "use <code>a &lt; b</code>" in html
+    assert "<code>x</code> &lt;b&gt;y&lt;/b&gt;" in html
+    lines = Verdict(headline="h", next="for x in y:\n    use(x)\x1b[1m")
+    found = finding(verdict=lines)
+    assert "for x in y:\n    use(x)[1m" in found._repr_html_()
+    assert "for x in y:\n    use(x)[1m\n" in written(found)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_no_line_is_wider_than_the_terminal(width):
+    crash = failed("broken", "crashed", "raised " + "x" * 200)
+    text = written(finding(extra=(crash,)), width=width, terminal=True)
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+
+
+def test_what_is_piped_or_code_keeps_its_lines_whole():
+    long = "word " * 60 + "end."
+    text = written(finding(verdict=Verdict(headline=long)), width=60)
+    assert long in text.splitlines()
+    code = Verdict(headline="h", next=f"`{long}`")
+    text = written(finding(verdict=code), width=60, terminal=True)
+    assert long in text
+
+
+def test_the_table_is_a_data_frame_of_numbers():
+    table = finding(extra=(failed("xla", "crashed", "x"),)).table()
+    assert list(table.variant) == ["prefetched", "parallel", "naive", "xla"]
+    timing = {t.variant: t for t in finding().timings}["parallel"]
+    row = table.set_index("variant").loc["parallel"]
+    assert (row.rate, row.low, row.high) == (timing.rate, timing.low, timing.high)
+    assert row.against == "naive"
+    assert table.problem.iloc[-1] == "crashed: x"
+    assert table.rate.dtype == float
