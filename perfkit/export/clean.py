@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import unescape
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -174,10 +174,12 @@ class Outline:
     Attributes:
         last: The level of the last heading; 0 before the first.
         text: What the last heading says.
+        names: What links find them by; the first of a name has it.
     """
 
     last: int = 0
     text: str = ""
+    names: set[str] = field(default_factory=set)
 
     def level(self, asked: int) -> int:
         """The level that a heading of level ``asked`` gets here; only one gets 1."""
@@ -266,6 +268,9 @@ class _Dress:
             return "", "", ""
         if name in _HEADINGS and self._outline:
             shown = f"h{self._outline.level(int(name[1]))}"
+            if given.get("id") in self._outline.names:
+                del given["id"]
+            self._outline.names.add(given.get("id", ""))
         elif name in _HEADINGS:
             shown = "div"
             given.pop("id", None)

@@ -154,6 +154,8 @@ def _title(
             title, _, rest = html.partition("</h1>")
             return Markup(title.partition(">")[2]), Markup(rest), cells[1:]
     outline.last = 1
+    # What was tried as a title is set again, below one.
+    outline.names.clear()
     named = notebook.metadata.get("title")
     given = plain(named, _LONGEST_TITLE) if isinstance(named, str) else ""
     return escape(given or plain(path.name)), Markup(), cells

@@ -39,6 +39,7 @@ def test_without_a_heading_the_file_gives_the_title(page):
     assert shown.words("h1") == ["book.ipynb"]
     assert shown.levels == [1, 2]
     assert page(code("1"), title="Named").words("title") == ["Named"]
+    assert page("Text.\n\n# Later").all("h2") == [{"id": "Later"}]
 
 
 def test_headings_leave_no_level_out(page):

@@ -109,8 +109,9 @@ def test_markdown_is_html(text, element):
 
 
 def test_headings_are_named_as_jupyter_names_them():
-    html = markdown("# Why so?\n\n[there](#Why-so?)", outline=Outline())
+    html = markdown("# Why so?\n\n[there](#Why-so?)\n\n## Why so?", outline=Outline())
     assert Page(html).all("h1") == [{"id": "Why-so?"}]
+    assert Page(html).all("h2") == [{}]
     assert Page(html).all("a")[0]["href"] == "#Why-so?"
 
 
