@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosing import usual_budget
-from perfkit.errors import BadParameterError, PerfkitError, RunError
+from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
 from perfkit.findings import store
 from perfkit.measure.launcher import launcher
-from perfkit.panel import view, working
+from perfkit.panel import view
 from perfkit.panel.class_panel import ClassPanel
 from perfkit.panel.compare_panel import ComparePanel
 from perfkit.panel.controls import Controls, described
@@ -20,7 +19,7 @@ from perfkit.panel.diagnosis_panel import DiagnosisPanel
 from perfkit.panel.fleet_panel import FleetPanel, fleet_panel
 from perfkit.panel.passport_panel import PassportPanel
 from perfkit.panel.view import NOTHING, View, watch
-from perfkit.panel.working import Worker
+from perfkit.panel.working import SLICE_S, Measuring
 from perfkit.running import (
     default_budget,
     interrupt_is_stop,
@@ -66,7 +65,6 @@ def machines_panel(name: str, **given: Any) -> MachinesPanel:
     return make(**asked)
 
 
-_SLICE_S = 0.1
 _READY = "Ready: press Run."
 _READY_TO_REPLAY = "Ready: Run shows what was recorded; nothing is measured."
 _CHANGED = "Settings changed: press Run."
@@ -147,14 +145,16 @@ def panel(
     )
 
 
-class Panel:
-    """One experiment's controls, Run, Stop, live chart and verdict.
+class Panel(Measuring):
+    """One experiment's controls, Run, Stop, live chart and report.
 
     Attributes:
         controls: What can be set.
         view: The widgets.
         finding: What the last run found; None if it found nothing.
     """
+
+    what = "The run"
 
     def __init__(
         self,
@@ -169,63 +169,30 @@ class Panel:
         self.controls = Controls(experiment, budget, guess)
         self.view = View(self.controls)
         self.finding: Finding | None = None
-        self._question, self._baseline = experiment.question, experiment.baseline
+        self._baseline = experiment.baseline
         self._seed, self._folder, self._replay = seed, folder, replay
-        self._worker = Worker(f"perfkit-panel-{experiment.name}")
-        self._starting = threading.Lock()
-        self._idle = threading.Event()
-        self._idle.set()
-        self._stopped = threading.Event()
-        self._session: Session | Replay | None = None
-        self._error: Exception | None = None
         self._ran_with: dict[str, Any] | None = None
-        self._end = _READY_TO_REPLAY if replay_from(replay) else _READY
-        self.view.say(self._end)
+        super().__init__(experiment.name, self.view, experiment.question)
+        self._tell(_READY_TO_REPLAY if replay_from(replay) else _READY)
         self.view.run.on_click(lambda _: self.start())
         self.view.stop.on_click(lambda _: self.stop())
-        self.view.save.on_click(lambda _: self._worker.ask(self._save))
-        self.view.export.on_click(lambda _: self._worker.ask(self._export))
-        self.controls.on_change(lambda: self._worker.ask(self._changed))
-        working.take_over(self, experiment.name)
+        self.view.save.on_click(lambda _: self._soon(self._save))
+        self.view.export.on_click(lambda _: self._soon(self._export))
+        self.controls.on_change(lambda: self._soon(self._changed))
 
     def __repr__(self) -> str:
-        return f"<the panel of: {self._question}>"
+        return repr(self.finding) if self.finding else super().__repr__()
 
     def _ipython_display_(self) -> None:
         # What takes long to load is loaded while the reader reads.
         if not replay_from(self._replay):
             launcher().warm()
-        self._worker.ask(_load_charts)
-        self.view.display(*self._static())
-
-    # What can be done with it. All of this may come from any thread.
-
-    @property
-    def running(self) -> bool:
-        """Whether a run is in progress."""
-        return not self._idle.is_set()
+        self._soon(_load_charts)
+        super()._ipython_display_()
 
     def start(self) -> None:
         """Run with what is set, as Run does; nothing happens while a run goes on."""
-        with self._starting:
-            if self.running:
-                return
-            self._stopped.clear()
-            self._idle.clear()
-        self._worker.ask(self._run)
-
-    def stop(self) -> None:
-        """End the run, as Stop does; what was measured by then counts."""
-        self._stopped.set()
-        if self._session is not None:
-            self._session.stop()
-
-    def wait(self) -> None:
-        """Return once no run is in progress; an interrupt is Stop."""
-        with interrupt_is_stop() as asked:
-            while not self._idle.wait(_SLICE_S):
-                if asked.is_set():
-                    self.stop()
+        self._ask(self._run)
 
     def result(self) -> Finding:
         """Give what was found.
@@ -237,91 +204,47 @@ class Panel:
         Raises:
             PerfkitError: There is nothing to give; the sentence says why.
         """
-        self._start_unless_found()
-        self.wait()
-        return self._found()
+        return self._got(lambda: self.finding, NOTHING)
 
     def __await__(self) -> Generator[Any, None, Finding]:
         """Do as ``result`` without blocking the kernel: ``await panel``."""
         return self._result().__await__()
 
     async def _result(self) -> Finding:
-        self._start_unless_found()
+        if self.finding is None:
+            self.start()
         with interrupt_is_stop() as asked:
             while self.running:
                 if asked.is_set():
                     self.stop()
-                await asyncio.sleep(_SLICE_S)
-        return self._found()
-
-    def _start_unless_found(self) -> None:
-        if self.finding is None:
-            self.start()
-
-    def _found(self) -> Finding:
-        if self.finding is not None:
-            return self.finding
-        if self._error is None or isinstance(self._error, PerfkitError):
-            # Its sentence says it all; how the worker got there would bury it.
-            raise (self._error or RunError(NOTHING)).with_traceback(None)
-        raise self._error
+                await asyncio.sleep(SLICE_S)
+        return self._given(self.finding, NOTHING)
 
     # What the worker does; only here are widgets changed.
 
     def _run(self) -> None:
-        try:
-            self._begin()
-            self._measure()
-        # Whatever the author of a variant did wrong, the panel has to say it.
-        except Exception as error:
-            self._error = error
-        try:
-            self._tell_end()
-            self.view.enable(running=False, found=self.finding is not None)
-        finally:
-            self._session = None
-            self._idle.set()
-
-    def _begin(self) -> None:
-        self.finding = self._error = None
-        self._ran_with = self.controls.values
-        self.view.enable(running=True, found=False)
+        self.finding, self._ran_with = None, self.controls.values
         self.view.clear()
-
-    def _measure(self) -> None:
         self.view.say("Running.")
         session = self._open()
-        self._session = session
-        if self._stopped.is_set():
-            session.stop()
         try:
-            watch(session, self.view.chart, self.controls.budget)
+            with self._stoppable(session):
+                watch(session, self.view.chart, self.controls.budget)
         finally:
             self.finding = session.finding
-        if session.unsaved:
-            raise PerfkitError(session.unsaved)
+            if self.finding:
+                self.view.show(self.finding)
         if self.finding is None:
             raise RunError(NOTHING)
+        ended = "Stopped." if self.finding.stopped else "Finished."
+        how, headline = self.finding.stamp or ended, self.finding.verdict.headline
+        self._tell(" ".join(filter(None, (how, headline, session.unsaved))))
 
     def _open(self) -> Session | Replay:
         chosen, guess = self.controls.experiment(), self.controls.guess
         return open_replay(chosen, self._replay, guess, self._folder) or open_session(
             chosen, self.controls.budget, guess, self._seed, self._folder
         )
-
-    def _tell_end(self) -> None:
-        said = []
-        if self.finding is not None:
-            ended = "Stopped." if self.finding.stopped else "Finished."
-            said.append(self.finding.stamp or ended)
-            said.append(self.finding.verdict.headline)
-        if self._error is not None:
-            said.append(_sentence(self._error))
-        self._end = " ".join(said)
-        self.view.say(self._end)
-        if self.finding is not None:
-            self.view.show(self.finding)
-        self.view.replace_static(*self._static())
 
     def _changed(self) -> None:
         """Say what a changed setting means; it never starts a run."""
@@ -333,7 +256,7 @@ class Panel:
             self.view.say(str(error))
             return
         as_ran = self._ran_with in (None, self.controls.values)
-        self.view.say(self._end if as_ran else _CHANGED)
+        self.view.say(self._told if as_ran else _CHANGED)
 
     def _save(self) -> None:
         self._keep(lambda found: store.save(found, self._folder, found.path), "Saved")
@@ -345,24 +268,12 @@ class Panel:
 
     def _keep(self, write: Callable[[Finding], Path], done: str) -> None:
         """Write the finding somewhere, and say where that is."""
-        if self.finding is None:
-            return
-        try:
+        if self.finding:
             self.view.say(f"{done} as {write(self.finding).resolve()}")
-        except PerfkitError as error:
-            self.view.say(str(error))
 
-    def _static(self) -> tuple[str, str]:
-        settings = described(self.controls)
-        text = repr(self.finding or self)
-        return view.twin(self._question, settings, self.finding), text
+    def _twin(self) -> str:
+        return view.twin(self._question, described(self.controls), self.finding)
 
 
 def _load_charts() -> None:
     import perfkit.charts  # noqa: F401
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, PerfkitError):
-        return str(error)
-    return f"The run broke off: {type(error).__name__}: {error}."

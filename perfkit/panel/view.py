@@ -190,7 +190,6 @@ class View:
 
     def __init__(self, controls: Controls) -> None:
         self._controls = controls
-        self._display: Any = None
         self.run = button("Run", "Measure with what is set", "primary")
         self.stop = button("Stop", "End the run and keep what was measured")
         self.save = button("Save", "Write the finding to its file again")
@@ -203,19 +202,19 @@ class View:
         parts = (controls.box(), row, self.chart, self.card)
         self.box = widgets.VBox(parts)
         self.box.add_class("perfkit-panel")
-        self.enable(running=False, found=False)
+        self.enable(running=False)
 
     def say(self, state: str) -> None:
         """Tell the reader one sentence."""
         self.chart.state = state
 
-    def enable(self, *, running: bool, found: bool) -> None:
+    def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
         self._controls.enable(enabled=not running)
         self.run.disabled = running
         self.stop.disabled = not running
-        self.save.disabled = self.export.disabled = running or not found
-        self._answer_at_once()
+        self.save.disabled = self.export.disabled = running or not self.card.value
+        answer_at_once((*self._buttons, *self._controls.by_name.values()))
 
     def clear(self) -> None:
         """Take away what an earlier run found."""
@@ -224,33 +223,6 @@ class View:
     def show(self, finding: Finding) -> None:
         """Show what was found."""
         self.card.value = answered(finding)
-
-    def display(self, static: str, text: str) -> None:
-        """Show the panel as output of the running cell.
-
-        Args:
-            static: HTML for where there are no widgets.
-            text: The same for where there is no HTML.
-        """
-        from IPython.display import display
-
-        bundle = self._bundle(static, text)
-        self._display = display(  # type: ignore[no-untyped-call]
-            bundle, raw=True, display_id=True
-        )
-        self._answer_at_once()
-
-    def replace_static(self, static: str, text: str) -> None:
-        """Give the output that is shown already another HTML and text."""
-        if self._display is not None:
-            self._display.update(self._bundle(static, text), raw=True)
-
-    def _bundle(self, static: str, text: str) -> dict[str, Any]:
-        widget = self.box._repr_mimebundle_()
-        return {**widget, "text/html": static, "text/plain": text}
-
-    def _answer_at_once(self) -> None:
-        answer_at_once((*self._buttons, *self._controls.by_name.values()))
 
 
 def answer_at_once(pressed: Iterable[Any]) -> None:

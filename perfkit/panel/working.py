@@ -54,21 +54,11 @@ class Worker:
             return self._tasks.popleft() if self._tasks else None
 
 
-class StoppableCell(Protocol):
-    """What may be running when its cell is run again."""
-
-    def stop(self) -> None:
-        """End what is running."""
-
-    def wait(self) -> None:
-        """Return once nothing is running."""
-
-
 # By cell: the execution that made it, and the panel.
-_made: dict[str, list[tuple[str, StoppableCell]]] = {}
+_made: dict[str, list[tuple[str, Working]]] = {}
 
 
-def take_over(panel: StoppableCell, otherwise: str) -> None:
+def take_over(panel: Working, otherwise: str) -> None:
     """Stop what earlier runs of this cell made, and remember what this one makes.
 
     Args:
@@ -133,6 +123,7 @@ class Working:
         self._idle = threading.Event()
         self._idle.set()
         self._error: Exception | None = None
+        self._told = ""
         self._display: Any = None
         take_over(self, name)
 
@@ -191,14 +182,15 @@ class Working:
         if known() is None:
             self.start()
         self.wait()
-        found = known()
-        if found is None:
-            raise self._failed(otherwise)
-        return found
+        return self._given(known(), otherwise)
 
-    def _failed(self, otherwise: str) -> Exception:
-        """Why there is nothing to give."""
-        return (self._error or PerfkitError(otherwise)).with_traceback(None)
+    def _given(self, found: _Found | None, otherwise: str) -> _Found:
+        if found is not None:
+            return found
+        error = self._error or PerfkitError(otherwise)
+        # Its sentence says it all; how the worker got there would bury it.
+        told = isinstance(error, PerfkitError)
+        raise error.with_traceback(None) if told else error
 
     # What the worker does; only here are widgets changed.
 
@@ -219,7 +211,12 @@ class Working:
         # Files come from anywhere: whatever one of them does, the page stays usable.
         except Exception as error:
             self._error = error
-            self._shown.say(self._sentence(error))
+            self._tell(self._sentence(error))
+
+    def _tell(self, state: str) -> None:
+        """Tell the reader one sentence, which stands until there is another."""
+        self._told = state
+        self._shown.say(state)
 
     def _bundle(self) -> dict[str, Any]:
         widget = self._shown.box._repr_mimebundle_()

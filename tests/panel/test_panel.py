@@ -158,7 +158,7 @@ def test_stop_before_anything_was_measured_says_that_nothing_is_kept(house, pane
     panel.view.stop.click()
     panel.wait()
     with pytest.raises(RunError, match="nothing to keep"):
-        panel._found()
+        panel._given(panel.finding, "")
     assert state(panel) == "Stopped before any trial ended: there is nothing to keep."
 
 
@@ -254,13 +254,13 @@ def test_a_guess_is_drawn_once_the_baseline_is_known(house, monkeypatch):
 
 
 def test_viewers_without_widgets_are_shown_the_settings_then_the_finding(panel):
-    static, text = panel._static()
+    static, text = panel._twin(), repr(panel)
     assert "Does a longer loop take longer?" in static
     assert "20000" in static
     assert "where it does not appear, <code>perfkit.run(...)</code>" in static
     assert "<the panel of" in text
     finding = panel.result()
-    static, text = panel._static()
+    static, text = panel._twin(), repr(panel)
     assert finding.verdict.headline in static
     assert 'role="img"' in static
     assert text == repr(finding)
@@ -268,9 +268,9 @@ def test_viewers_without_widgets_are_shown_the_settings_then_the_finding(panel):
 
 def test_what_it_was_set_to_is_escaped(house):
     panel = perfkit.panel(Loops(), guess="<script>alert(1)</script>")
-    assert "<script>" not in panel._static()[0]
+    assert "<script>" not in panel._twin()
     panel.result()
-    assert "<script>" not in panel._static()[0] + panel.view.card.value
+    assert "<script>" not in panel._twin() + panel.view.card.value
 
 
 def test_save_writes_the_file_again_and_says_where(house, panel, tmp_path, monkeypatch):
@@ -341,7 +341,7 @@ def test_a_real_run_that_fails_is_a_sentence(tmp_path, kind, error, words):
         panel.stop()
     panel.wait()
     with pytest.raises(error, match=words):
-        panel._found()
+        panel.result()
     assert words in state(panel)
     assert "Traceback" not in panel.view.chart.state
 
