@@ -117,6 +117,7 @@ def test_the_changelog_begins_with_this_version():
     [
         ("perfkit.panel('data-pipeline')", "anywidget", "lab"),
         ("perfkit.findings()", "pandas", "tables"),
+        ("perfkit.export('notebooks/00_start_here.ipynb')", "nbconvert", "lab"),
         ("open_lab(perfkit.lab.launch.Path())", "jupyterlab", "lab"),
     ],
 )

@@ -6,22 +6,33 @@ run for it.
 
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from perfkit.errors import BadParameterError, need
+from perfkit.errors import BadFileError, BadParameterError, need
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from perfkit.export.markdown import Notebook
     from perfkit.findings.store import Recorded
 
 __all__ = ["export"]
 
 Code = Literal["folded", "shown", "hidden"]
 CODE: tuple[str, ...] = get_args(Code)
+# With every picture that a notebook holds.
+_LARGEST = 256 * 10**6
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """The file of a notebook and what it holds, as JSON reads it."""
+
+    path: Path
+    document: dict[str, Any]
 
 
 def export(
@@ -48,37 +59,61 @@ def export(
             a page.
         MissingPartError: The extra "lab", which a notebook takes, is not installed.
     """
-    from perfkit.export import markdown, page
+    from perfkit.export import page
 
     if code not in CODE:
         raise BadParameterError(f"code is {code!r}; choose from {', '.join(CODE)}.")
-    read = [markdown.read(source) for source in markdown.listed(sources)]
+    read = [_read(source) for source in _listed(sources)]
     files = [source.path for source in read if source.path is not None]
-    target = (
-        Path(os.path.expanduser(path))
-        if path is not None
-        else _beside(files, len(read))
-    )
-    page.check(target, files)
-    page.write(target, _page(read, code))
-    return target
+    place = _beside(files, len(read)) if path is None else path
+    return page.save(place, lambda: _page(read, code), files)
+
+
+def _listed(sources: Any) -> list[Any]:
+    """One source as a list of one."""
+    if isinstance(sources, str | Path) or not hasattr(sources, "__iter__"):
+        return [sources]
+    return list(sources)
+
+
+def _read(source: Any) -> Recorded | Notebook:
+    from perfkit.findings.store import Recorded, load, whole_file
+    from perfkit.findings.text import plain
+
+    if isinstance(source, Recorded):
+        return source
+    if not isinstance(source, str | Path):
+        raise BadParameterError(
+            f"{plain(repr(source), 80)} cannot be exported; give a finding, or the "
+            "file of a finding or of a notebook."
+        )
+    path = Path(os.path.expanduser(source))
+    try:
+        document = json.loads(whole_file(path, _LARGEST))
+    except (BadFileError, ValueError, RecursionError):
+        # What is no JSON at all is told by who reads findings.
+        return load(path)
+    if isinstance(document, dict) and "nbformat" in document:
+        return Notebook(path, document)
+    if isinstance(document, dict) and "kind" in document:
+        return load(path)
+    raise BadFileError(f"{plain(path.name)} is neither a notebook nor a finding.")
 
 
 def _beside(files: Sequence[Path], count: int) -> Path:
-    if count == 1 and files:
-        return files[0].with_suffix(".html")
-    if count == 1:
+    if count != 1:
+        raise BadParameterError("A page of several findings needs a name; say where.")
+    if not files:
         raise BadParameterError("This finding is not saved; say where the page goes.")
-    raise BadParameterError("A page of several findings needs a name; say where.")
+    return files[0].with_suffix(".html")
 
 
 def _page(sources: Sequence[Recorded | Notebook], code: str) -> str:
-    from perfkit.export.markdown import Notebook
     from perfkit.export.page import findings_page
 
-    findings = [source for source in sources if not isinstance(source, Notebook)]
     if not sources:
         raise BadParameterError("There is nothing to export; give a finding.")
+    findings = [source for source in sources if not isinstance(source, Notebook)]
     if len(findings) == len(sources):
         return findings_page(findings)
     if len(sources) > 1:

@@ -1,160 +1,47 @@
-"""Markdown to HTML: formulas as MathML, code in colour, no raw HTML that does more."""
+"""Markdown as HTML: formulas as MathML, code in colour, no raw HTML that does more."""
 
 from __future__ import annotations
 
-import json
-import os
+import contextlib
 import re
-from dataclasses import dataclass
-from html import unescape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from latex2mathml.converter import Converter
 from markupsafe import Markup, escape
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from pygments import highlight  # type: ignore[import-untyped]
+from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
+from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 
-from perfkit.errors import BadFileError, BadParameterError
-from perfkit.export.clean import Outline, clean
-from perfkit.export.code import highlighted
+from perfkit.export.clean import Outline, clean, printable
 from perfkit.export.pictures import inline_only
-from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.record import Finding
-from perfkit.findings.store import Recorded, load, whole_file
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
     from perfkit.export.pictures import Pictures
 
-
-# Longer ones are no formula that a reader could follow.
-_MATHEMATICS_LONGEST = 3000
-_LONGEST_SHOWN = 1000
-
-
-def mathml(latex: str, *, block: bool = False) -> Markup:
-    """Turn LaTeX into MathML; what is no LaTeX stays as it was written.
-
-    Args:
-        latex: Without its dollar signs.
-        block: Whether it stands on a line of its own.
-    """
-    element = _converted(latex.strip(), "block" if block else "inline")
-    if element is None:
-        written = Markup("<code>{}</code>").format(plain(latex, _LONGEST_SHOWN))
-        return Markup("<p>{}</p>").format(written) if block else written
-    # ElementTree escapes what the converter leaves as it is. The page's own cleaning
-    # decides which elements and attributes stay.
-    return Markup(ElementTree.tostring(element, encoding="unicode"))
-
-
-def without_dollars(text: str) -> tuple[str, bool]:
-    """A formula as IPython gives it out, and whether it stands on its own line."""
-    text = text.strip()
-    for mark, block in (("$$", True), ("$", False)):
-        inner = text.removeprefix(mark).removesuffix(mark)
-        if len(text) - len(inner) == 2 * len(mark):
-            return inner, block
-    return text, True
-
-
-def _converted(latex: str, display: str) -> Element | None:
-    from latex2mathml.converter import Converter
-
-    if not latex or len(latex) > _MATHEMATICS_LONGEST:
-        return None
-    try:
-        element = Converter(display=display).convert_to_element(latex)
-    except Exception:
-        # The converter says in many ways, from KeyError to its own, that it is lost.
-        return None
-    for part in element.iter():
-        part.text, part.tail = _resolved(part.text), _resolved(part.tail)
-    unknown = re.search(r"\\[a-zA-Z]", "".join(element.itertext()))
-    return None if unknown else element
-
-
-def _resolved(text: str | None) -> str | None:
-    """The characters that the converter names by their numbers."""
-    if not text:
-        return text
-    return "".join(c for c in unescape(text) if c.isprintable() or c.isspace())
-
-
-# With every picture that it holds.
-_LARGEST_NOTEBOOK = 256 * 10**6
-
-
-@dataclass(frozen=True)
-class Notebook:
-    """The file of a notebook and what it holds, as JSON reads it."""
-
-    path: Path
-    document: dict[str, Any]
-
-
-def listed(sources: Any) -> list[Any]:
-    """One source as a list of one."""
-    if isinstance(sources, str | Path | Finding | Diagnosis):
-        return [sources]
-    try:
-        return list(sources)
-    except TypeError:
-        return [sources]
-
-
-def read(source: Any) -> Recorded | Notebook:
-    """Read a source; a finding or a diagnosis is one already.
-
-    Raises:
-        BadFileError: The file is neither a notebook nor a finding.
-        BadParameterError: It is not even a file.
-    """
-    if isinstance(source, Finding | Diagnosis):
-        return source
-    if not isinstance(source, str | Path):
-        raise BadParameterError(
-            f"{plain(repr(source), 80)} cannot be exported; give a finding, or the "
-            "file of a finding or of a notebook."
-        )
-    path = Path(os.path.expanduser(source))
-    known, document = _document(path)
-    if known and isinstance(document, dict) and "nbformat" in document:
-        return Notebook(path, document)
-    if known and not (isinstance(document, dict) and "kind" in document):
-        raise BadFileError(f"{plain(path.name)} is neither a notebook nor a finding.")
-    # What is no JSON at all is told by who reads findings.
-    return load(path)
-
-
-def _document(path: Path) -> tuple[bool, Any]:
-    """Whether the file can be read as JSON, and as what."""
-    try:
-        return True, json.loads(whole_file(path, _LARGEST_NOTEBOOK))
-    except (BadFileError, ValueError, RecursionError):
-        return False, None
-
-
 # No cell that a person wrote is longer, and what is parsed slowly ends here.
-_MARKDOWN_LONGEST = 50_000
+_LONGEST = 50_000
+_LONGEST_CODE = 20_000
+# Longer ones are no formula that a reader could follow.
+_LONGEST_FORMULA = 3000
+_LONGEST_SHOWN = 1000
 # A longer formula does not fit into a line of a narrow page.
 _LONGEST_IN_LINE = 50
+# Whose colours are told by a short and quick lexer.
+_LANGUAGES = {
+    *("python", "python3", "py", "ipython", "ipython3"),
+    *("bash", "sh", "json", "toml", "yaml"),
+}
 
 
 def markdown(
     text: str, *, outline: Outline | None = None, pictures: Pictures = inline_only
 ) -> Markup:
-    """Turn the Markdown of a notebook into HTML for a page.
-
-    Args:
-        text: The Markdown.
-        outline: The headings of the page so far; None makes headings plain text.
-        pictures: Gives the picture that stands at an address.
-    """
-    if len(text) > _MARKDOWN_LONGEST:
-        return Markup("<pre>{}</pre>").format(text[:_MARKDOWN_LONGEST])
+    """Turn the Markdown of a notebook into HTML for a page, as ``clean`` leaves it."""
+    if len(text) > _LONGEST:
+        return Markup("<pre>{}</pre>").format(text[:_LONGEST])
     html = MarkdownWithMath(renderer=_Renderer(escape=False)).render(text)
     return clean(html, alt="Picture", pictures=pictures, outline=outline)
 
@@ -169,8 +56,7 @@ class _Renderer(IPythonRenderer):
 
     def block_code(self, code: str, info: str | None = None) -> str:
         """Code between fences."""
-        language = (info or "").split()
-        return highlighted(code, language[0] if language else "")
+        return highlighted(code, *(info or "").split()[:1])
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
         """A picture; cleaning finds what is at its address."""
@@ -187,3 +73,39 @@ class _Renderer(IPythonRenderer):
     def latex_environment(self, name: str, body: str) -> str:
         r"""A formula between \begin and \end."""
         return mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", block=True)
+
+
+def highlighted(code: str, language: str = "") -> Markup:
+    """Code with its words marked for the page's colours, if its language has any."""
+    name = language.lower()
+    if name not in _LANGUAGES or len(code) > _LONGEST_CODE:
+        return Markup("<pre><code>{}</code></pre>\n").format(printable(code))
+    formatter = HtmlFormatter(nowrap=True, classprefix="t-")
+    marked = Markup(highlight(printable(code), get_lexer_by_name(name), formatter))
+    return Markup('<pre class="highlight"><code>{}</code></pre>\n').format(marked)
+
+
+def mathml(latex: str, *, block: bool = False) -> Markup:
+    """Turn LaTeX without its dollar signs into MathML, on a line of its own or not.
+
+    What is no LaTeX stays as it was written.
+    """
+    element = None
+    # The converter says in many ways, from KeyError to its own, that it is lost.
+    with contextlib.suppress(Exception):
+        if 0 < len(latex.strip()) <= _LONGEST_FORMULA:
+            display = "block" if block else "inline"
+            element = Converter(display=display).convert_to_element(latex.strip())
+    if element is None or re.search(r"\\[a-zA-Z]", "".join(element.itertext())):
+        written = Markup("<code>{}</code>").format(plain(latex, _LONGEST_SHOWN))
+        return Markup("<p>{}</p>").format(written) if block else written
+    # ElementTree escapes what the converter leaves as it is, but for characters that it
+    # names by their numbers. Cleaning decides which elements and attributes stay.
+    made = ElementTree.tostring(element, encoding="unicode")
+    return Markup(re.sub(r"&amp;(#x?[0-9a-fA-F]+;)", r"&\1", made))
+
+
+def without_dollars(text: str) -> tuple[str, bool]:
+    """A formula as IPython gives it out, and whether it stands on its own line."""
+    found = re.fullmatch(r"(\$\$?)(.*)\1", text.strip(), re.DOTALL)
+    return (found[2], found[1] == "$$") if found else (text.strip(), True)

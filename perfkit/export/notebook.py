@@ -1,40 +1,60 @@
-"""A notebook as one page: an exporter for nbconvert, with a template of its own.
+"""A notebook as one page.
 
 ``jupyter nbconvert --to perfkit.export.notebook.PageExporter`` makes the same page.
 """
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import json
+import re
+from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
-from nbconvert.exporters import Exporter, TemplateExporter
+from markupsafe import Markup, escape
+from nbconvert.exporters import Exporter
 from nbformat import validator
 from traitlets import Any as Anything
 from traitlets import Enum, List, default
 
 from perfkit.errors import BadFileError
-from perfkit.export.cells import prepared
-from perfkit.export.page import NAME, TEMPLATES, compact, environment
+from perfkit.export import CODE, outputs
+from perfkit.export.clean import Outline, printable
+from perfkit.export.markdown import highlighted, markdown
+from perfkit.export.page import of_finding, render
+from perfkit.export.pictures import beside
+from perfkit.findings.reports import machine_in_words
+from perfkit.findings.store import FOLDER, load
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from collections.abc import Iterator, Sequence
+
     from nbformat import NotebookNode
 
+    from perfkit.findings.store import Recorded
 
 _NEWEST, _NAMELESS = 4, 4
+_LONGEST_TITLE = 300
+# As a finding's card ends: where it is saved, what it was measured on.
+_SAVED = re.compile(r"Saved as ((?:[^\s/<>\"]{1,80}/)?[a-z0-9-]{1,90}\.json)")
+_MEASURED = re.compile(r"Measured on ([^<>\n]{1,600}?), (\d{4}-\d\d-\d\d \d\d:\d\d)\.")
+_MOST_CITED = 20
+# File systems keep times no better than this.
+_SAME_S = 2.0
 
 
-class PageExporter(TemplateExporter):
+class PageExporter(Exporter):
     """A notebook's text, code and finished results, as one file without a script."""
 
     export_from_notebook = "One HTML page (perfkit)"
     output_mimetype = "text/html"
     code = Enum(
-        ["folded", "shown", "hidden"],
+        CODE,
         default_value="folded",
         help="What to do with code: fold it, show it, or leave it out.",
     ).tag(config=True)
@@ -45,89 +65,232 @@ class PageExporter(TemplateExporter):
     def _file_extension(self) -> str:
         return ".html"
 
-    @default("template_name")
-    def _template_name(self) -> str:
-        return NAME
-
-    @default("extra_template_basedirs")
-    def _extra_template_basedirs(self) -> list[str]:
-        return [str(TEMPLATES)]
-
-    def _create_environment(self) -> Environment:
-        return environment()
-
-    def from_notebook_node(  # type: ignore[override]
+    def from_notebook_node(
         self, nb: NotebookNode, resources: Any = None, **_: Any
     ) -> tuple[str, dict[str, Any]]:
         """Convert a notebook; ``resources`` says which file it is from."""
-        nb, resources = Exporter.from_notebook_node(self, nb, resources)
+        nb, resources = super().from_notebook_node(nb, resources)
         about = resources["metadata"]
-        notebook = prepared(
-            nb,
-            Path(about.get("path") or "."),
-            about.get("file") or f"{about['name']}.ipynb",
-            about.get("saved"),
-        )
-        made = self.template.render(notebook=notebook, code=self.code)
-        return compact(made), resources
+        path = Path(about.get("path") or ".") / f"{about['name']}.ipynb"
+        return _page(nb, path, None, self.code), resources
 
 
-def notebook_page(path: Path, document: Any, code: str) -> str:
-    """Lay a notebook out as a page.
-
-    Args:
-        path: Its file.
-        document: What the file holds, as JSON reads it.
-        code: ``"folded"``, ``"shown"`` or ``"hidden"``.
+def notebook_page(path: Path, document: dict[str, Any], code: str) -> str:
+    """Lay the notebook of a file out as a page.
 
     Raises:
         BadFileError: It is no sound notebook.
     """
-    about = {
-        "name": path.stem,
-        "file": path.name,
-        "path": str(path.parent),
-        "saved": path.stat().st_mtime,
-    }
-    exporter = PageExporter(code=code)  # type: ignore[no-untyped-call]
-    made, _ = exporter.from_notebook_node(
-        _sound(document, plain(path.name)), {"metadata": about}
-    )
-    return str(made)
+    notebook = _sound(document, plain(path.name))
+    return _page(notebook, path, path.stat().st_mtime, code)
 
 
-def _sound(document: Any, name: str) -> NotebookNode:
+def _sound(document: dict[str, Any], name: str) -> NotebookNode:
     """The document as a notebook of the format's present version."""
-    major = document.get("nbformat")
+    major, minor = document.get("nbformat"), document.get("nbformat_minor")
     if not isinstance(major, int) or not 3 <= major <= _NEWEST:
         raise BadFileError(
             f"{name} is of notebook format {plain(str(major), 20)}; open it in "
             "JupyterLab and save it again."
         )
-    minor = document.get("nbformat_minor")
     if major == _NEWEST and isinstance(minor, int):
         # Later ones ask for a name of every cell, which some tools leave out.
         document = document | {"nbformat_minor": min(minor, _NAMELESS)}
-    fault = _fault(document)
-    if fault:
-        raise BadFileError(f"{name} is not a sound notebook: {fault}.")
-    read = nbformat.reader.reads(  # type: ignore[no-untyped-call]
-        json.dumps(document)
-    )
-    made: NotebookNode = nbformat.convert(  # type: ignore[no-untyped-call]
-        read, _NEWEST
-    )
-    return made
-
-
-def _fault(document: dict[str, Any]) -> str:
-    """What is wrong with a document, in a line; "" if nothing."""
-    faults = validator.iter_validate(  # type: ignore[no-untyped-call]
-        document, relax_add_props=True
-    )
     try:
+        faults = validator.iter_validate(document, relax_add_props=True)
         fault = next(faults, None)
     except (TypeError, KeyError):
         # What the validator would say begins with the kind of the cell.
-        return "a cell is of no known kind"
-    return plain(str(fault).partition("\n")[0], 200) if fault is not None else ""
+        fault = "a cell is of no known kind"
+    if fault is not None:
+        why = plain(str(fault).partition("\n")[0], 200)
+        raise BadFileError(f"{name} is not a sound notebook: {why}.")
+    return nbformat.convert(nbformat.reader.reads(json.dumps(document)), _NEWEST)
+
+
+def _page(notebook: NotebookNode, path: Path, saved: float | None, code: str) -> str:
+    """Lay a notebook out, its file saved then if that is known.
+
+    Nothing outside its folder is read.
+    """
+    folder, outline = path.parent, Outline()
+    heading, opening, later = _title(notebook, path, outline)
+    language = _language(notebook)
+    shown_cells = (_cell(cell, language, folder, outline) for cell in later)
+    texts = [printable(unescape(text)) for text in _texts(notebook)]
+    findings, missing = _cited(texts, folder)
+    return render(
+        "notebook.html.j2",
+        title=plain(heading.striptags(), _LONGEST_TITLE),
+        heading=heading,
+        source=_source(notebook, path.name, saved),
+        machines=list(_machines(findings, texts)),
+        warnings=[*_warnings(notebook), *_unsaved(folder, saved)],
+        cells=[_Cell(text=opening), *shown_cells],
+        findings=[of_finding(f, level=3, charts=False) for f in findings],
+        missing=missing,
+        code=code,
+    )
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The prose of a cell, or its code in colour and what it gave out."""
+
+    text: str = ""
+    code: str = ""
+    label: str = ""
+    outputs: Sequence[Markup] = ()
+
+
+def _title(
+    notebook: NotebookNode, path: Path, outline: Outline
+) -> tuple[Markup, Markup, list[NotebookNode]]:
+    """The title as it is set, the rest of its cell, and the cells after that."""
+    cells = notebook.cells
+    if cells and cells[0].cell_type == "markdown":
+        html = _prose(cells[0], path.parent, outline)
+        if html.startswith("<h1"):
+            title, _, rest = html.partition("</h1>")
+            return Markup(title.partition(">")[2]), Markup(rest), cells[1:]
+    outline.last = 1
+    # What was tried as a title is set again, below one.
+    outline.names.clear()
+    named = notebook.metadata.get("title")
+    given = plain(named, _LONGEST_TITLE) if isinstance(named, str) else ""
+    return escape(given or plain(path.name)), Markup(), cells
+
+
+def _prose(cell: NotebookNode, folder: Path, outline: Outline) -> Markup:
+    pictures = beside(folder, cell.get("attachments", {}))
+    return markdown(cell.source, outline=outline, pictures=pictures)
+
+
+def _cell(cell: NotebookNode, language: str, folder: Path, outline: Outline) -> _Cell:
+    if cell.cell_type == "markdown":
+        return _Cell(text=_prose(cell, folder, outline))
+    if cell.cell_type == "raw":
+        return _Cell(text=Markup("<pre>{}</pre>").format(printable(cell.source)))
+    source = cell.source.strip("\n")
+    made = outputs.shown(cell.outputs, plain(outline.text), beside(folder, {}))
+    return _Cell(
+        code=highlighted(source, language) if source.strip() else "",
+        label="Code" if _was_run(cell) else "Code, not run",
+        outputs=[html for html in made if html],
+    )
+
+
+def _language(notebook: NotebookNode) -> str:
+    for told, key in (("language_info", "name"), ("kernelspec", "language")):
+        name = notebook.metadata.get(told, {}).get(key)
+        if isinstance(name, str):
+            return name
+    return "python"
+
+
+def _texts(notebook: NotebookNode) -> Iterator[str]:
+    """All that its outputs say."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            if output.output_type == "stream":
+                yield output.text
+            elif output.output_type != "error":
+                forms = ("text/html", "text/plain")
+                yield from (str(output.data.get(form, "")) for form in forms)
+
+
+def _cited(texts: Sequence[str], folder: Path) -> tuple[list[Recorded], list[str]]:
+    """The findings that outputs show, and the names of those not beside them."""
+    names = dict.fromkeys(name for text in texts for name in _SAVED.findall(text))
+    read = {name: _read(folder, name) for name in list(names)[:_MOST_CITED]}
+    found = [finding for finding in read.values() if finding]
+    return found, [plain(name) for name, finding in read.items() if not finding]
+
+
+def _read(folder: Path, name: str) -> Recorded | None:
+    """A finding by the last two parts of its path, in or below the folder only."""
+    for path in (folder / name, folder / FOLDER / name.rpartition("/")[2]):
+        if path.resolve().is_relative_to(folder.resolve()):
+            with contextlib.suppress(BadFileError):
+                return load(path)
+    return None
+
+
+def _machines(findings: Sequence[Recorded], texts: Sequence[str]) -> Iterator[str]:
+    """Each machine once, with the time of its run or how many runs there were."""
+    runs = [
+        (machine_in_words(f), plain(f.recorded[:16].replace("T", " ")))
+        for f in findings
+    ]
+    said = [found for text in texts for found in _MEASURED.findall(text)]
+    told = dict.fromkeys((plain(on, 600), when) for on, when in said)
+    times = dict[str, set[str]]()
+    for name, when in (*runs, *list(told)[:_MOST_CITED]):
+        times.setdefault(name, set()).add(when)
+    for name, known in times.items():
+        first, last = min(known), max(known)
+        runs_of = f"{len(known)} runs from {first} to {last}"
+        yield f"{name}, {first if len(known) == 1 else runs_of}"
+
+
+def _source(notebook: NotebookNode, name: str, saved: float | None) -> str:
+    """Where the page comes from, and what its file cannot tell."""
+    when = ""
+    if saved is not None:
+        time = datetime.datetime.fromtimestamp(saved).astimezone()
+        when = f", saved {time:%Y-%m-%d %H:%M}"
+    told = f"Made from {plain(name)}{when}."
+    if any(cell.get("outputs") for cell in notebook.cells):
+        told += (
+            " Nothing was run for this page. Results are as they were saved; the file "
+            "does not tell whether a cell was edited after it ran."
+        )
+    return told
+
+
+def _warnings(notebook: NotebookNode) -> Iterator[str]:
+    """What a reader has to know before they trust the outputs, a sentence each."""
+    cells = (cell for cell in notebook.cells if cell.cell_type == "code")
+    code = [cell for cell in cells if cell.source.strip()]
+    run = [cell for cell in code if _was_run(cell)]
+    missing = len(code) - len(run)
+    if code and not run:
+        yield (
+            "This notebook was never run, or its outputs were cleared: the page shows "
+            "its text and its code, and no result."
+        )
+    elif missing:
+        yield (
+            f"{missing} of its {len(code)} code cells "
+            f"{'was' if missing == 1 else 'were'} not run: what they would show is "
+            "missing."
+        )
+    counts = [cell.execution_count for cell in run if cell.execution_count]
+    if counts != sorted(counts):
+        yield (
+            "Its cells were not run from top to bottom: a result may come from code "
+            "that has changed since."
+        )
+    failed = sum(any(o.output_type == "error" for o in cell.outputs) for cell in run)
+    if failed:
+        yield f"{failed} of its code cells ended in an error."
+
+
+def _was_run(cell: NotebookNode) -> bool:
+    """Whether a code cell has been run since its outputs were last cleared."""
+    return cell.execution_count is not None or bool(cell.outputs)
+
+
+def _unsaved(folder: Path, saved: float | None) -> Iterator[str]:
+    """Whether findings beside a notebook were saved after it was."""
+    count = 0
+    if saved is not None:
+        with contextlib.suppress(OSError):
+            times = [path.stat().st_mtime for path in (folder / FOLDER).glob("*.json")]
+            count = sum(time > saved + _SAME_S for time in times)
+    if count:
+        are = "finding is" if count == 1 else "findings are"
+        yield (
+            f"{count} {are} newer than the notebook's file. If they are from this "
+            "notebook, it was not saved since: save it and export it again."
+        )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import functools
 import os
 import re
-import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -19,10 +17,11 @@ from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import reports
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.report import STYLE, folds_in_html, in_html
+from perfkit.findings.store import write_whole
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from jinja2 import Environment
 
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from perfkit.findings.report import Report
     from perfkit.findings.store import Recorded
 
+_TEMPLATES = Path(__file__).parent / "templates"
+_ENDS = (".html", ".htm")
 _TITLE = 600
 # Only in tags of drawings: in a text "<" is escaped. Nothing that a style sheet could
 # take for more than the values of a rule.
@@ -38,42 +39,6 @@ _STYLED = re.compile(
     r'(?:[^<>"]|"[^"]*")*?) style="([\w:;#%., -]+)"'
 )
 _SHEET_ENDS = "</style>"
-
-
-def compact(html: str) -> str:
-    """Give styles that are used more than twice a name."""
-    used = collections.Counter(style for _, style in _STYLED.findall(html))
-    often = [style for style, count in used.most_common() if count > 2]
-    names = {style: f"d{number}" for number, style in enumerate(often)}
-
-    def named(found: re.Match[str]) -> str:
-        name = names.get(found[2])
-        return f'{found[1]} class="{name}"' if name else found[0]
-
-    rules = "".join(f".{name} {{ {style} }}\n" for style, name in names.items())
-    head, end, body = html.partition(_SHEET_ENDS)
-    return f"{head}{rules}{end}{_STYLED.sub(named, body)}"
-
-
-TEMPLATES = Path(__file__).parent / "templates"
-NAME = "perfkit"
-
-
-@functools.cache
-def environment() -> Environment:
-    """The templates; whatever is put into them is escaped."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    made = Environment(
-        loader=FileSystemLoader(TEMPLATES / NAME),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.globals["version"] = perfkit.__version__
-    made.globals["style"] = Markup(STYLE)
-    return made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +97,7 @@ def of_finding(found: Recorded, *, level: int = 1, charts: bool = True) -> Page:
 
 def laid_out(pages: Sequence[Page], title: str = "") -> str:
     """Lay one report or several out as a page."""
-    template = environment().get_template("reports.html.j2")
-    return compact(template.render(pages=pages, title=title or pages[0].title))
+    return render("reports.html.j2", pages=pages, title=title or pages[0].title)
 
 
 def findings_page(findings: Sequence[Recorded]) -> str:
@@ -144,16 +108,68 @@ def findings_page(findings: Sequence[Recorded]) -> str:
     return laid_out(pages, f"{len(pages)} findings")
 
 
-_ENDS = (".html", ".htm")
+def render(template: str, **values: Any) -> str:
+    """Lay a page out; whatever is put into its template is escaped."""
+    return compact(_environment().get_template(template).render(values))
 
 
-def check(path: Path, sources: Iterable[Path]) -> None:
-    """Refuse to write where a page cannot or should not be.
+@functools.cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {"version": perfkit.__version__, "style": Markup(STYLE)}
+    return made
+
+
+def compact(html: str) -> str:
+    """Give styles that are used more than twice a name."""
+    used = collections.Counter(style for _, style in _STYLED.findall(html))
+    often = [style for style, count in used.most_common() if count > 2]
+    names = {style: f"d{number}" for number, style in enumerate(often)}
+
+    def named(found: re.Match[str]) -> str:
+        name = names.get(found[2])
+        return f'{found[1]} class="{name}"' if name else found[0]
+
+    rules = "".join(f".{name} {{ {style} }}\n" for style, name in names.items())
+    head, end, body = html.partition(_SHEET_ENDS)
+    return f"{head}{rules}{end}{_STYLED.sub(named, body)}"
+
+
+def save(
+    path: str | Path, make: Callable[[], str], sources: Iterable[Path] = ()
+) -> Path:
+    """Make a page and write it; what was there before stays until it is whole.
+
+    Args:
+        path: Where to.
+        make: Makes it, once it is known that it can go there.
+        sources: The files that it is made from.
 
     Raises:
+        BadFileError: It cannot be written.
         BadParameterError: The name is not one of a page, there is no such folder, or
             it is one of the sources.
     """
+    path = Path(os.path.expanduser(path))
+    _check(path, sources)
+    text = make()
+    try:
+        write_whole(path, text.encode())
+    except OSError as error:
+        reason = error.strerror or error
+        raise BadFileError(f"Cannot write {plain(str(path))} ({reason}).") from error
+    return path
+
+
+def _check(path: Path, sources: Iterable[Path]) -> None:
     name = plain(str(path))
     if any(_same(path, source) for source in sources):
         raise BadParameterError(f"{name} is what the page is made from; give another.")
@@ -165,26 +181,6 @@ def check(path: Path, sources: Iterable[Path]) -> None:
         raise BadParameterError(
             f"There is no folder {plain(str(path.parent))} to write {name} into."
         )
-
-
-def write(path: Path, text: str) -> None:
-    """Write a page; what was there before stays until the new one is whole.
-
-    Raises:
-        BadFileError: It cannot be written.
-    """
-    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
-    try:
-        try:
-            beside.write_text(text, encoding="utf-8")
-            os.replace(beside, path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                beside.unlink()
-            raise
-    except OSError as error:
-        reason = error.strerror or error
-        raise BadFileError(f"Cannot write {plain(str(path))} ({reason}).") from error
 
 
 def _same(path: Path, source: Path) -> bool:

@@ -7,11 +7,12 @@ own folder is read, whatever a notebook asks for.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+
+from markupsafe import Markup
 
 from perfkit import units
 from perfkit.findings.text import plain
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    # Gives the picture that stands at an address.
     Pictures = Callable[[str], "Picture"]
 
 LARGEST_BYTES = 5_000_000
@@ -34,19 +36,24 @@ _BEGINS = {
 }
 _DATA = re.compile(r"data:image/[\w+.-]+;base64,(.*)", re.DOTALL | re.IGNORECASE)
 _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//|\\\\", re.IGNORECASE)
+_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//([^/?#\s]{1,60})", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture, or why there is none.
-
-    Attributes:
-        uri: All of it, as ``data:...``; "" where it is missing.
-        missing: Why, in a few words.
-    """
+    """A picture, all of it as ``data:...``, or in a few words why there is none."""
 
     uri: str = ""
     missing: str = ""
+
+    def element(self, alt: str, **sides: str) -> Markup:
+        """What shows it, or the words in its place."""
+        if self.missing:
+            words = f"{alt} ({self.missing})".strip()
+            return Markup('<span class="missing">{}</span>').format(words)
+        given = {"src": self.uri, "alt": alt} | sides
+        pairs = (Markup(' {}="{}"').format(*pair) for pair in given.items())
+        return Markup("<img{}>").format(Markup().join(pairs))
 
 
 def inline_only(address: str) -> Picture:
@@ -54,16 +61,13 @@ def inline_only(address: str) -> Picture:
     found = _DATA.fullmatch(address.strip())
     if found:
         return encoded(found[1], vectors=False)
-    return Picture(missing=f"a picture from {_place(address)}, left out")
+    host = _HOST.match(address.strip())
+    place = plain(host[1]) if host else "elsewhere"
+    return Picture(missing=f"a picture from {place}, left out")
 
 
 def beside(folder: Path, attached: Mapping[str, Mapping[str, Any]]) -> Pictures:
-    """Where the pictures of a cell's text come from.
-
-    Args:
-        folder: The notebook's.
-        attached: The cell's attachments: by name, by type, in base64.
-    """
+    """Find pictures in a notebook's folder and among what is attached to a cell."""
 
     def find(address: str) -> Picture:
         address = address.strip()
@@ -77,15 +81,10 @@ def beside(folder: Path, attached: Mapping[str, Mapping[str, Any]]) -> Pictures:
 
 
 def encoded(text: str, *, vectors: bool = True) -> Picture:
-    """A picture given in base64.
-
-    Args:
-        text: The base64.
-        vectors: Whether it may be SVG.
-    """
+    """A picture given in base64, which may be SVG if it may be ``vectors``."""
     try:
         data = base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return Picture(missing="a picture that cannot be read")
     return _picture(data, vectors=vectors)
 
@@ -96,17 +95,14 @@ def _picture(data: bytes, *, vectors: bool = True) -> Picture:
     for kind, begins in _BEGINS.items():
         # A browser runs nothing and loads nothing for SVG in an <img>.
         if re.match(begins, data, re.DOTALL) and (vectors or kind != _SVG):
-            uri = f"data:{kind};base64,{base64.b64encode(data).decode()}"
-            return Picture(uri=uri)
+            return Picture(f"data:{kind};base64,{base64.b64encode(data).decode()}")
     return Picture(missing="a picture that cannot be read")
 
 
 def _attachment(name: str, attached: Mapping[str, Mapping[str, Any]]) -> Picture:
-    kinds = attached.get(name, {})
-    for kind, text in kinds.items():
+    for kind, text in attached.get(name, {}).items():
         if kind in _BEGINS:
-            whole = "".join(map(str, text)) if isinstance(text, list) else text
-            return encoded(whole if isinstance(whole, str) else "")
+            return encoded(str(text))
     return Picture(missing=f"the picture {plain(name, 80)}, which is not attached")
 
 
@@ -122,9 +118,3 @@ def _file(folder: Path, address: str) -> Picture:
             return _picture(file.read(LARGEST_BYTES + 1))
     except (OSError, ValueError):
         return Picture(missing=f"the picture {name}, which cannot be read")
-
-
-def _place(address: str) -> str:
-    """The host of an address, so that a reader knows whose picture is missing."""
-    host = re.match(r"(?:[a-z][a-z0-9+.-]*:)?//([^/?#\s]{1,60})", address, re.I)
-    return plain(host[1], 60) if host else "elsewhere"

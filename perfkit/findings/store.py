@@ -184,7 +184,7 @@ def write_as(path: Path, data: bytes, kind: str) -> None:
 def write_whole(path: Path, data: bytes) -> None:
     """Write beside the file, make sure that it is on the disk, then take its place."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.part")
+    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
     try:
         with beside.open("wb") as file:
             file.write(data)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 import statistics
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, RED
 from perfkit.charts.figure import INK
-from perfkit.export.page import check, laid_out, page_of
-from perfkit.export.page import write as write_page
+from perfkit.export.page import laid_out, page_of, save
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.text import plain
@@ -21,6 +18,7 @@ from perfkit.machines.classroom import held_back, unable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
@@ -114,11 +112,9 @@ def _sentence(measure: Measure, you: int | None) -> str:
 
 def write(room: Classroom, path: str | Path) -> Path:
     """Write the page of a class; it is whole or not there at all."""
-    target = Path(os.path.expanduser(path))
     files = (passport.path for passport in room.passports)
-    check(target, [file for file in files if file is not None])
-    write_page(target, page(room))
-    return target
+    sources = [file for file in files if file is not None]
+    return save(path, lambda: page(room), sources)
 
 
 def page(room: Classroom) -> str:

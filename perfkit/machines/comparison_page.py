@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.export.page import check, laid_out, page_of
-from perfkit.export.page import write as write_page
+from perfkit.export.page import laid_out, page_of, save
 from perfkit.findings.reading import written
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
@@ -19,6 +16,7 @@ from perfkit.machines import comparison_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pandas import DataFrame
 
@@ -181,10 +179,7 @@ def report(found: Explanation) -> Report:
 
 def write(found: Explanation, path: str | Path) -> Path:
     """Write the page; it is whole or not there at all."""
-    target = Path(os.path.expanduser(path))
-    check(target, ())
-    write_page(target, page(found))
-    return target
+    return save(path, lambda: page(found))
 
 
 def page(found: Explanation) -> str:

@@ -115,6 +115,9 @@ _HTML = {
     "html foreign": "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;"
     "&lt;img src=1 onerror=alert(1)&gt;'>x",
     "html foreign p": "<svg></p><style><a id='</style><img src=1 onerror=alert(1)>'>x",
+    "html namespaces": "<form><math><mtext></form><form><mglyph><svg><mtext><style>"
+    '<path id="</style><img onerror=alert(1) src>"></form>'
+    "<svg><title><style><a title='</style><img src onerror=alert(1)>'>x",
     "html annotation": "<math><semantics><mi>x</mi>"
     "<annotation-xml encoding='text/html'><script>alert(1)</script>"
     "</annotation-xml></semantics></math>",

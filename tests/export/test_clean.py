@@ -11,38 +11,18 @@ from tests.export.pages import Page, problems
 from tests.findings.made import finding
 
 HEAD = "<head><meta http-equiv=Content-Security-Policy content=\"default-src 'none'\">"
-PIECES = [
-    *("<svg>", "</svg>", "<math>", "</math>", "<p>", "</p>", "<style>", "</style>"),
-    *("<mtext>", "<mglyph>", "<title>", "</title>", "<textarea>", "</textarea>"),
-    *(
-        "<script>",
-        "</script>",
-        "<noscript>",
-        "<xmp>",
-        "<!--",
-        "-->",
-        "<![CDATA[",
-        "]]>",
-    ),
-    *("<table>", "<td>", "</table>", "<select>", "<option>", "<template>", "<a href='"),
-    *("<img src=x onerror=alert(1)>", "<img alt='", "'>", '"', "'", ">", "<", "&lt;"),
-    *("&#60;", "&quot;", "<foreignObject>", "<desc>", "</br>", "<annotation-xml>"),
-    *("<use href='", "#a", "http://evil.example", "javascript:alert(1)", " onload=x "),
-    *(
-        "<p style='",
-        "fill:url(",
-        ")",
-        ";",
-        "<details open",
-        "<h1>",
-        "</h1>",
-        "x",
-        "\x00",
-    ),
-]
+MARKUP = (
+    "<svg>|</svg>|<math>|</math>|<p>|</p>|<style>|</style>|<mtext>|<mglyph>|<title>|"
+    "</title>|<textarea>|</textarea>|<script>|</script>|<noscript>|<xmp>|<!--|-->|"
+    "<![CDATA[|]]>|<table>|<td>|</table>|<select>|<option>|<template>|<a href='|"
+    "<img src=x onerror=alert(1)>|<img alt='|'>|\"|'|>|<|&lt;|&#60;|&quot;|"
+    "<foreignObject>|<desc>|</br>|<annotation-xml>|<use href='|#a|http://evil.example|"
+    "javascript:alert(1)| onload=x |<p style='|fill:url(|)|;|<details open|<h1>|</h1>|"
+    '<form>|</form>|<path id="|x|\x00'
+)
 
 
-@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+@given(st.lists(st.sampled_from(MARKUP.split("|")), max_size=14).map("".join))
 def test_no_mixture_of_markup_leaves_anything_that_runs_or_loads(markup):
     cleaned = clean(markup)
     assert problems(HEAD + str(cleaned)) == []
@@ -62,11 +42,11 @@ def test_no_mixture_of_markup_leaves_anything_that_runs_or_loads(markup):
         ("<p style='color:red;vertical-align:top'>", '<p style="vertical-align:top">'),
         ("<p style='fill:url(http://a.b/#c)'>a</p>", "<p>a</p>"),
         ("<a href='https://a.b/?c&d=2'>", '<a href="https://a.b/?c&amp;d=2" rel='),
-        ("<a href='#e'>e</a>", '<a href="#e">e</a>'),
-        ("<a href='other.ipynb'>e</a>", "<a>e</a>"),
+        ("<a href='#e'>e</a>", '<a href="#e" rel='),
+        ("<a href='other.ipynb'>e</a>", "<a rel="),
         ("<h2>a</h2>", "<div>a</div>"),
         ("&copy; &lt;b&gt; &amp;lt;", "\u00a9 &lt;b&gt; &amp;lt;"),
-        ("<details open><summary>a</summary>", "<details open><summary>a</summary>"),
+        ("<details open><summary>a</summary>", '<details open=""><summary>a</s'),
     ],
 )
 def test_what_stays_and_what_goes(markup, cleaned):

@@ -1,5 +1,7 @@
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -31,6 +33,15 @@ def test_a_finding_goes_beside_its_file_under_its_name(saved):
     assert "prefetched is the fastest way here." in Page(path.read_text()).text
 
 
+def test_a_finding_takes_nothing_that_only_notebooks_take(saved):
+    code = (
+        "import sys; sys.modules |= dict.fromkeys(('nbconvert', 'nbformat', "
+        "'latex2mathml', 'traitlets')); import perfkit; perfkit.export(sys.argv[1])"
+    )
+    subprocess.run([sys.executable, "-c", code, str(saved)], check=True)
+    assert saved.with_suffix(".html").exists()
+
+
 def test_export_is_a_verb_of_the_package(saved):
     assert perfkit.export(str(saved)) == saved.with_suffix(".html")
 
@@ -57,19 +68,18 @@ def test_several_findings_make_one_page(saved, tmp_path):
     assert links == ["#" + a["id"] for a in page.all("article")]
 
 
-def test_several_findings_need_a_name(saved):
-    with pytest.raises(BadParameterError, match="needs a name"):
-        export([saved, saved])
-
-
-def test_nothing_is_no_page(tmp_path):
-    with pytest.raises(BadParameterError, match="nothing to export"):
-        export([], tmp_path / "page.html")
-
-
-def test_a_notebook_and_a_finding_do_not_share_a_page(saved, notebook, tmp_path):
-    with pytest.raises(BadParameterError, match="or one notebook"):
-        export([saved, notebook], tmp_path / "page.html")
+@pytest.mark.parametrize(
+    ("sources", "place", "said"),
+    [
+        (["saved", "saved"], None, "needs a name"),
+        ([], "page.html", "nothing to export"),
+        (["saved", "notebook"], "page.html", "or one notebook"),
+    ],
+)
+def test_what_makes_no_page_is_refused(sources, place, said, request, tmp_path):
+    given = [request.getfixturevalue(name) for name in sources]
+    with pytest.raises(BadParameterError, match=said):
+        export(given, place and tmp_path / place)
 
 
 @pytest.mark.parametrize("other", [7, None, b"x", {"a": 1}])

@@ -39,6 +39,7 @@ def test_without_a_heading_the_file_gives_the_title(page):
     assert shown.words("h1") == ["book.ipynb"]
     assert shown.levels == [1, 2]
     assert page(code("1"), title="Named").words("title") == ["Named"]
+    assert page("Text.\n\n# Later").all("h2") == [{"id": "Later"}]
 
 
 def test_headings_leave_no_level_out(page):
@@ -147,25 +148,30 @@ def test_a_chart_stands_in_the_page_with_its_words(page):
     assert (svg["role"], svg["aria-label"]) == ("img", figure.alt)
 
 
-def test_a_control_is_replaced_by_its_twin(page):
-    both = widget() | {"html": "<p>The twin</p>"}
-    shown = page("# T", code("panel", result(**both)))
-    assert "The twin" in shown.text
-    assert "stood here" not in shown.text
-
-
-def test_a_control_without_a_twin_is_named(page):
-    shown = page("# T", code("slider", result(**widget())))
-    assert (
-        "A control (IntSlider) stood here; it works in the notebook only." in shown.text
-    )
-    assert "value=5" not in shown.text
-
-
-def test_what_a_script_draws_is_named(page):
-    live = {"js": "draw()", "html": "<div id=x></div><script>draw()</script>"}
-    shown = page("# T", code("plot", result(**live), result(html="<script>1</script>")))
-    assert shown.text.count("Something that a script draws stood here") == 2
+@pytest.mark.parametrize(
+    ("outputs", "said", "unsaid"),
+    [
+        ([widget() | {"html": "<p>The twin</p>"}], ["The twin"], "stood here"),
+        (
+            [widget()],
+            ["A control (IntSlider) stood here; it works in the notebook only."],
+            "value=5",
+        ),
+        (
+            [
+                {"js": "draw()", "html": "<div id=x></div><script>draw()</script>"},
+                {"html": "<script>1</script>"},
+            ],
+            ["Something that a script draws stood here; the notebook shows it."] * 2,
+            "draw()",
+        ),
+    ],
+    ids=["twin", "control", "script"],
+)
+def test_what_only_works_live_is_its_twin_or_is_named(page, outputs, said, unsaid):
+    shown = page("# T", code("1", *(result(**forms) for forms in outputs)))
+    assert shown.text.count(said[0]) == len(said)
+    assert unsaid not in shown.text
 
 
 def test_mathematics_needs_no_script(page):

@@ -3,7 +3,7 @@
 import pytest
 
 from perfkit import units
-from perfkit.export.page import findings_page
+from perfkit.export.page import compact, findings_page
 from perfkit.findings import store
 from perfkit.findings.record import Verdict
 from tests.export.pages import Page, problems
@@ -134,3 +134,30 @@ def test_a_page_of_a_long_run_stays_small():
     rates = {name: 1000.0 + 37 * n for n, name in enumerate(names)}
     long = finding(rates, rounds=12)
     assert len(findings_page([long]).encode()) <= 200_000
+
+
+HEAD = "<style>p {}\n</style>"
+
+
+def mark(style, tag="path"):
+    return f'<{tag} d="M 0 0" style="{style}"></{tag}>'
+
+
+def test_a_style_that_is_used_often_is_said_once_the_most_used_first():
+    html = compact(HEAD + 3 * mark("a:b") + 4 * mark("c:d") + mark("fill:blue"))
+    assert html.count("a:b") == html.count("c:d") == 1
+    assert ".d0 { c:d }\n.d1 { a:b }\n</style>" in html
+    assert html.count('<path d="M 0 0" class="d1">') == 3
+    assert mark("fill:blue") in html
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(mark("fill:red", tag) for tag in ("p", "svg")),
+        '<pre>&lt;path style="fill:red"&gt;</pre>',
+        *map(mark, ("fill:red}", "a:url(&quot;b)", "\\3c")),
+    ],
+)
+def test_only_plain_styles_of_drawings_are_touched(body):
+    assert compact(HEAD + 3 * body) == HEAD + 3 * body

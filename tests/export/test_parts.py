@@ -6,8 +6,8 @@ from html import unescape
 import pytest
 
 from perfkit.export.clean import Outline
-from perfkit.export.code import highlighted, terminal
-from perfkit.export.markdown import markdown, mathml, without_dollars
+from perfkit.export.markdown import highlighted, markdown, mathml, without_dollars
+from perfkit.export.outputs import terminal
 from perfkit.export.pictures import LARGEST_BYTES, beside, encoded, inline_only
 from tests.export.books import PNG
 from tests.export.pages import Page
@@ -109,8 +109,9 @@ def test_markdown_is_html(text, element):
 
 
 def test_headings_are_named_as_jupyter_names_them():
-    html = markdown("# Why so?\n\n[there](#Why-so?)", outline=Outline())
+    html = markdown("# Why so?\n\n[there](#Why-so?)\n\n## Why so?", outline=Outline())
     assert Page(html).all("h1") == [{"id": "Why-so?"}]
+    assert Page(html).all("h2") == [{}]
     assert Page(html).all("a")[0]["href"] == "#Why-so?"
 
 

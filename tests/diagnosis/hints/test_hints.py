@@ -11,7 +11,7 @@ from rich.console import Console
 from perfkit import report
 from perfkit.diagnosis.hints import hints, hints_in
 from perfkit.diagnosis.maker import InFile
-from perfkit.export.notebook import findings_page
+from perfkit.export.page import findings_page
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.panel.diagnosis_panel import DiagnosisView
 from tests.diagnosis.diagnosed import diagnosis
