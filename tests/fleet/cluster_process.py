@@ -1,8 +1,8 @@
 """A scheduler and its workers as processes, two workers on each of four addresses.
 
-Prints the scheduler's address, then of each worker its process and its name, and runs
-until its input ends. Each address has a folder of its own for temporary files, and so,
-as for machines, a lock of its own for measuring.
+Prints the scheduler's process and its address, then of each worker its process and its
+name, and runs until its input ends. Each address has a folder of its own for temporary
+files, and so, as for machines, a lock of its own for measuring.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ def main(folder, each):
     read, out = os.pipe()
     pids = [forked(lambda: asyncio.run(schedule(out)))]
     address = os.read(read, 200).decode().strip()
-    print(address, flush=True)
+    print(pids[0], address, flush=True)
     for host in HOSTS:
         os.environ["TMPDIR"] = str(Path(folder) / host)
         os.makedirs(os.environ["TMPDIR"])

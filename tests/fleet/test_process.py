@@ -2,17 +2,18 @@
 
 import dataclasses
 import json
+import queue
 import threading
 from pathlib import Path
 
 import psutil
 import pytest
 
-from perfkit.fleet.outcome import Doing, Home, Task
-from perfkit.fleet.supervising import GO_ON, STOP, Here, supervise
+from perfkit.fleet.process import Task, measure
+from perfkit.fleet.run import Here
 
 LONG_S = 60
-TASK = Task(what="run", experiment="counting", budget=1.0, seconds=LONG_S)
+TASK = Task(experiment="counting", budget=1.0, seconds=LONG_S)
 
 
 @pytest.fixture(autouse=True)
@@ -22,9 +23,9 @@ def a_host(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
 
 
-def done(wanted=lambda: GO_ON, tell=lambda doing: None, **fields):
+def done(wanted=lambda: True, tell=lambda doing: None, **fields):
     task = dataclasses.asdict(dataclasses.replace(TASK, **fields))
-    return json.loads(supervise(task, tell, wanted))
+    return json.loads(measure(task, tell, wanted))
 
 
 def measuring(folder):
@@ -70,7 +71,7 @@ def test_stop_keeps_what_was_measured():
         if doing.get("share", 0) > 0:
             asked.set()
 
-    found = done(lambda: STOP if asked.is_set() else GO_ON, tell, budget=LONG_S)
+    found = done(lambda: not asked.is_set(), tell, budget=LONG_S)
     assert found["how"] == "stopped"
     assert json.loads(found["document"])["stopped"]
 
@@ -89,10 +90,9 @@ def test_what_a_host_lacks_is_said_in_a_sentence(fields, said):
 
 
 def test_without_a_cluster_the_same_is_done_on_this_machine():
-    here, news = Here(), []
-    here.begin(here.members[0], TASK)
-    while not any(isinstance(one, Home) for one in news):
-        news += here.heard(0.1)
+    here, news = Here(), queue.SimpleQueue()
+    here.begin(here.members[0], TASK, news.put)
+    while isinstance(told := news.get(timeout=LONG_S), dict):
+        pass
     here.close()
-    assert isinstance(news[0], Doing)
-    assert json.loads(news[-1].data)["how"] == "completed"
+    assert json.loads(told)["how"] == "completed"

@@ -1,0 +1,267 @@
+"""The members of a fleet: where each stands, what it sent, and all of them together."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import secrets
+import statistics
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from perfkit import documents, units
+from perfkit.errors import BadFileError, PerfkitError
+from perfkit.findings import reading, store
+from perfkit.findings.record import Finding
+from perfkit.findings.text import plain
+from perfkit.passports import passport as passports
+from perfkit.passports.passport import Passport
+from perfkit.passports.words import headline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perfkit.fleet.process import Task
+    from perfkit.measure.statistics import Timing
+
+PASSPORTS = "perfkit-passports"
+# A member tells something every second.
+SILENT_S = 5.0
+_LONGEST = 400
+# A text within a text may be twice as long.
+_LARGEST_BYTES = 2 * reading.LARGEST_BYTES
+_WHAT = "what it sent"
+# Fewer others say nothing of what is usual.
+_OTHERS = 2
+# Of a run: a quarter is more than hosts differ by in getting ready. And a delay that is
+# worth a word.
+_SHARE, _DELAY_S = 0.25, 5.0
+# Of the others' rate: what is less is worth a look at the machine.
+_RATE = 0.8
+
+How = Literal["completed", "stopped", "failed", "left", "cut off", "timed out"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A machine that is asked or, where each is asked, one of its workers.
+
+    Attributes:
+        key: What the cluster calls it, such as a worker's address.
+        host: The machine's address or name; members of one host take turns.
+        name: What a reader is shown.
+    """
+
+    key: str
+    host: str
+    name: str
+
+
+@dataclass(kw_only=True)
+class Row:
+    """How one member stands, and in the end how it ended.
+
+    Attributes:
+        member: Who.
+        turn: Which of its host's members it is, from 0.
+        task: What it does; None before its turn.
+        began: When its turn began, in seconds since the fleet did; None before.
+        until: When its turn is over at the latest.
+        heard: When it was last heard of; None where it was not yet.
+        doing: What it told last, so ``share`` of the run and ``left``.
+        silent: For how long nothing was heard of it; "" while it tells something.
+        behind: That it is well behind the others, with the evidence; "" if not.
+        how: How it ended, in a word or two; "" before.
+        said: The finding's headline, or the sentence that says why there is none.
+        seconds: From its begin to its end; 0 where it never began.
+        document: What it sent; None where it sent nothing that can be read.
+    """
+
+    member: Member
+    turn: int = 0
+    task: Task | None = None
+    began: float | None = None
+    until: float = 0.0
+    heard: float | None = None
+    doing: str = ""
+    share: float = 0.0
+    left: str = ""
+    silent: str = ""
+    behind: str = ""
+    how: How | Literal[""] = ""
+    said: str = ""
+    seconds: float = 0.0
+    document: Finding | Passport | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether its turn has begun and is not over."""
+        return self.began is not None and not self.how
+
+    @property
+    def path(self) -> Path | None:
+        """Where what it sent is saved."""
+        return self.document.path if self.document else None
+
+    def end(self, how: How, said: str, now: float) -> None:
+        """Note how it ended."""
+        self.how, self.said = how, said
+        self.seconds = 0.0 if self.began is None else now - self.began
+
+    def silent_for(self, now: float) -> float:
+        """The seconds for which nothing was heard of it."""
+        return 0.0 if self.heard is None else now - self.heard
+
+    def mark(self, rows: Sequence[Row], now: float) -> None:
+        """Note that it is silent, or well behind those that have the same turn."""
+        silent = self.silent_for(now)
+        told = f"nothing heard for {units.seconds(round(silent))}"
+        self.silent = told if silent > SILENT_S else ""
+        others = [
+            row.share if row.running else 1.0
+            for row in rows
+            if row.turn == self.turn and row is not self
+            if row.running or row.how == "completed"
+        ]
+        usual = statistics.median(others) if len(others) >= _OTHERS else 0.0
+        late = usual - self.share
+        budget = self.task.budget if self.task else 0.0
+        told = (
+            f"behind: {units.percent(self.share)} done, half of the others "
+            f"{units.percent(usual)} or more"
+        )
+        self.behind = told if late > _SHARE and late * budget >= _DELAY_S else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """What came home from a fleet.
+
+    Attributes:
+        asked: What was asked.
+        outcomes: How each member ended, in the order of hosts.
+        seconds: That all of it took.
+        stopped: Whether Stop ended it.
+    """
+
+    asked: str
+    outcomes: tuple[Row, ...]
+    seconds: float
+    stopped: bool = False
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Every finding that came home."""
+        found = (outcome.document for outcome in self.outcomes)
+        return tuple(document for document in found if isinstance(document, Finding))
+
+    @property
+    def passports(self) -> tuple[Passport, ...]:
+        """Every passport that came home."""
+        found = (outcome.document for outcome in self.outcomes)
+        return tuple(document for document in found if isinstance(document, Passport))
+
+    def slow(self) -> Iterator[str]:
+        """A sentence on each machine well behind, from rates with intervals."""
+        rates = [(one.member, t) for one in self.outcomes if (t := _baseline(one))]
+        for member, timing in rates:
+            others = [t.rate for other, t in rates if other is not member]
+            if len(others) < _OTHERS:
+                continue
+            if timing.high < _RATE * statistics.median(others):
+                yield (
+                    f"{member.name} is well behind: {timing.variant!r} ran at "
+                    f"{units.rate_between(timing.rate, timing.low, timing.high)}, on "
+                    f"the {len(others)} others at {units.rate(min(others))} to "
+                    f"{units.rate(max(others))}."
+                )
+
+    def __repr__(self) -> str:
+        from perfkit.fleet.show import in_text
+
+        return in_text(self)
+
+    def _repr_html_(self) -> str:
+        from perfkit.fleet.show import in_html
+
+        return in_html(self)
+
+
+def _baseline(outcome: Row) -> Timing | None:
+    found = outcome.document
+    if not isinstance(found, Finding):
+        return None
+    return next((t for t in found.timings if t.variant == found.baseline), None)
+
+
+def receive(row: Row, task: Task, data: bytes, folder: Path | None, now: float) -> None:
+    """Read and save what a member sent, and note how it ended.
+
+    Args:
+        row: The member.
+        task: What it was asked.
+        data: The bytes, of another machine and not trusted.
+        folder: Where it is saved; None for a folder here by the name of its kind.
+        now: Seconds since the fleet began.
+    """
+    try:
+        how, why, document = _parts(data)
+        row.document = _kept(document.encode(), task, folder) if document else None
+        row.end(how, _said(how, why, row.document, task), now)
+    except PerfkitError as error:
+        row.end("failed", f"What it sent was not kept: {error}", now)
+
+
+def _parts(data: bytes) -> tuple[How, str, str]:
+    """How it ended, why, and the document as a text.
+
+    Raises:
+        BadFileError: It is nothing that a member of a fleet sends.
+    """
+    try:
+        told = json.loads(data) if len(data) <= _LARGEST_BYTES else None
+    except (ValueError, RecursionError):
+        told = None
+    match told:
+        case {"how": str(how), "why": str(why), "document": str(document)} if (
+            how in get_args(How)
+        ):
+            return how, plain(why, _LONGEST), document  # type: ignore[return-value]
+    raise BadFileError(f"{_WHAT} is nothing that perfkit sends.")
+
+
+def _kept(data: bytes, task: Task, folder: Path | None) -> Finding | Passport:
+    """What it holds, saved.
+
+    Raises:
+        BadFileError: It is no answer to what was asked.
+        PerfkitError: It cannot be saved.
+    """
+    found = documents.parsed(data, _WHAT)
+    if isinstance(found, Passport) and not task.experiment:
+        now = datetime.datetime.now().astimezone()
+        name = f"passport-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}.json"
+        passports.save(found, (folder or Path(PASSPORTS)) / name)
+        return found
+    if not isinstance(found, Finding) or found.experiment != task.experiment:
+        raise BadFileError(f"{_WHAT} answers another question than was asked.")
+    # No machine of a fleet shows recordings, whatever the document says of itself.
+    found = replace(found, replayed=False)
+    store.save(found, folder)
+    return found
+
+
+def _said(how: How, why: str, found: Finding | Passport | None, task: Task) -> str:
+    if found is None:
+        return why or "It ended without a word and without a finding."
+    if isinstance(found, Finding):
+        said = plain(found.verdict.headline, _LONGEST)
+    else:
+        said, ours = headline(found), task.tensorflow
+        version = plain(found.machine.versions.get("tensorflow", ""), 40)
+        if version and ours and version != ours:
+            said += f"; it has TensorFlow {version}, the asking machine {ours}"
+    if how == "completed":
+        return said
+    return f"{why or 'It was stopped.'} What it measured by then: {said}"

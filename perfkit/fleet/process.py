@@ -1,0 +1,241 @@
+"""One measurement in a process of its own: who starts it, and what runs in it.
+
+Who starts it holds its input open. Closing that is Stop, and whoever dies closes it,
+too; and after its time it ends by itself. So nothing of it is left, whatever happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfkit import running
+from perfkit.displays import Display
+from perfkit.errors import PerfkitError, RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from perfkit.progress import Board
+
+# What it does is told this often.
+BEAT_S = 1.0
+# What Stop is given to keep what was measured; then it is ended.
+_GRACE_S = 4.0
+# Where nobody ends it, it ends so much later than it was to.
+_ALONE_S = 5.0
+_TAIL = 4000
+_TOLD, _FOUND = "told.json", "found"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What to measure. It travels as JSON, so it holds nothing else.
+
+    Attributes:
+        experiment: Its name; "" for the machine's passport.
+        parameters: The experiment's parameters that were given.
+        budget: Seconds to spend on measuring.
+        seconds: After so many it is stopped, and what it has by then counts.
+        seed: Where random order and random numbers start; None draws one.
+        label: What a passport calls the machine.
+        tensorflow: The version that the asking machine has; "" if it has none.
+    """
+
+    experiment: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    budget: float
+    seconds: float = 0.0
+    seed: int | None = None
+    label: str = ""
+    tensorflow: str = ""
+
+
+def tensorflow_here() -> str:
+    """The version of TensorFlow that Python would import here; "" if there is none."""
+    from perfkit.machine import software
+
+    return software.versions(sys.path).get("tensorflow", "")
+
+
+def measure(
+    task: dict[str, Any],
+    tell: Callable[[dict[str, Any]], None],
+    wanted: Callable[[], bool],
+    *,
+    without: Collection[str] = (),
+) -> bytes:
+    """Do a task in a process of its own; nothing of it is left afterwards.
+
+    Args:
+        task: The fields of a ``Task``.
+        tell: Is given what happens, once a second.
+        wanted: Whether it is to go on; asked as often.
+        without: Variables of the environment that the process is not to have.
+
+    Returns:
+        JSON that says how it ended and holds what was measured, as a text.
+    """
+    with tempfile.TemporaryDirectory(
+        prefix="perfkit-fleet-", ignore_cleanup_errors=True
+    ) as name:
+        folder = Path(name)
+        with (folder / "log.txt").open("wb") as log:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "perfkit.fleet.process", json.dumps(task)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                env={k: v for k, v in os.environ.items() if k not in without},
+                # One signal then ends it and what it starts.
+                start_new_session=True,
+            )
+        try:
+            late = _see_through(child, folder, task["seconds"], tell, wanted)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            child.stdin.close()  # type: ignore[union-attr]
+        told = _told(folder)
+        how, why = told.get("how", "failed"), told.get("why", "")
+        if "how" not in told:
+            why = _last_words(folder, child.returncode)
+        saved = sorted((folder / _FOUND).glob("*.json"))
+        document = saved[-1].read_text("utf-8", "replace") if saved else ""
+    return json.dumps({"how": how, "why": late or why, "document": document}).encode()
+
+
+def _see_through(
+    child: subprocess.Popen[bytes],
+    folder: Path,
+    seconds: float,
+    tell: Callable[[dict[str, Any]], None],
+    wanted: Callable[[], bool],
+) -> str:
+    """Return when it has ended; say so if it had to be ended before it was done."""
+    until, late = time.monotonic() + seconds, ""
+    while not _has_ended(child, BEAT_S):
+        tell(_told(folder))
+        is_late = time.monotonic() > until
+        if is_late or not wanted():
+            if is_late:
+                last = _told(folder).get("doing")
+                doing = f" The last that it told: {last}." if last else ""
+                late = f"It was stopped when its time was up.{doing}"
+            child.stdin.close()  # type: ignore[union-attr]
+            if not _has_ended(child, _GRACE_S):
+                return "It did not end when it was stopped, and was killed."
+            break
+    return late
+
+
+def _has_ended(child: subprocess.Popen[bytes], seconds: float) -> bool:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(seconds)
+    return child.returncode is not None
+
+
+def _told(folder: Path) -> dict[str, Any]:
+    """What it told last."""
+    try:
+        told: dict[str, Any] = json.loads((folder / _TOLD).read_bytes())
+    except FileNotFoundError:
+        return {}
+    return told
+
+
+def _last_words(folder: Path, code: int) -> str:
+    text = (folder / "log.txt").read_bytes()[-_TAIL:].decode(errors="replace")
+    last = text.strip().splitlines()[-1:]
+    said = f"; its last words: {last[0].strip()}" if last else ""
+    by = f"signal {-code}" if code < 0 else f"exit code {code}"
+    return f"Its run ended with {by} before it was done{said}"
+
+
+# What follows runs in the process itself, whose folder is the current one.
+
+
+class _Teller(Display):
+    """Draws a board as a small file."""
+
+    def say(self, **told: Any) -> None:
+        """Put in the place of what was told before."""
+        new = Path(f"{_TOLD}.new")
+        new.write_text(json.dumps(told))
+        new.replace(_TOLD)
+
+    def _draw(self, shown: Board) -> None:
+        self.say(doing=shown.doing, share=shown.share, left=shown.left)
+
+
+def main() -> None:
+    """Do the task that is given, and tell how it ended."""
+    # Who starts it may ignore interrupts, and it would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    task, teller = Task(**json.loads(sys.argv[1])), _Teller()
+    threading.Thread(target=_end_alone, args=(task.seconds,), daemon=True).start()
+    try:
+        stopped = (_run if task.experiment else _passport)(task, teller)
+    except PerfkitError as error:
+        teller.say(how="failed", why=str(error))
+    except KeyboardInterrupt:
+        why = "Nothing had been measured when it was stopped."
+        teller.say(how="stopped", why=why)
+    else:
+        teller.say(how="stopped" if stopped else "completed", why="")
+
+
+def _run(task: Task, teller: _Teller) -> bool:
+    """Leave a finding; True where it was stopped."""
+    from perfkit.experiments import experiment
+
+    chosen = experiment(task.experiment, **task.parameters)
+    ours, theirs = tensorflow_here(), task.tensorflow
+    if "tensorflow" in chosen.needs and theirs and ours and theirs != ours:
+        raise RunError(
+            f"It has TensorFlow {ours} and the asking machine has {theirs}: that is "
+            "not the same job, so it was not measured; install one version on both."
+        )
+    session = running.open_session(chosen, task.budget, seed=task.seed, folder=_FOUND)
+    finding = running.watch(session, teller)
+    return _saved(finding.stopped, session.unsaved)
+
+
+def _passport(task: Task, teller: _Teller) -> bool:
+    """Leave a passport; True where it was stopped."""
+    from perfkit.machines.recording import Making
+
+    making = Making(task.budget, task.label, Path(_FOUND) / "passport.json")
+    making.make(teller)
+    return _saved(making.stopped, making.unsaved)
+
+
+def _saved(stopped: bool, unsaved: str, /) -> bool:
+    if unsaved:
+        raise RunError(unsaved)
+    return stopped
+
+
+def _end_alone(seconds: float) -> None:
+    """End all of it when the input is closed, or was open for too long."""
+    select.select([0], [], [], seconds + _ALONE_S)
+    os.kill(os.getpid(), signal.SIGINT)
+    threading.Event().wait(_GRACE_S + _ALONE_S)
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

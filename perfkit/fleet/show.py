@@ -1,0 +1,215 @@
+"""A fleet shown, while it runs and afterwards: in words, a terminal, a notebook."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections import Counter
+from html import escape
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.displays import Display, NotebookDisplay, TerminalDisplay, in_notebook
+from perfkit.findings.record import Finding
+from perfkit.findings.standing import standings
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rich.console import Console, RenderableType
+
+    from perfkit.fleet.members import Gathered, Row
+
+HEADINGS = ("host", "outcome", "fastest", "took", "what it found, or why not")
+_WAITING = "waiting for its turn"
+_LONGEST = 600
+_STYLE = """
+.perfkit-fleet {overflow-x: auto}
+.perfkit-fleet table {color: inherit; border-collapse: collapse; margin: .6em 0;
+  font-size: .95em; table-layout: auto !important}
+.perfkit-fleet table th, .perfkit-fleet table td {text-align: left !important;
+  padding: 3px 16px 3px 0; vertical-align: top; border-bottom: 1px solid #80808060}
+"""
+
+
+def state(row: Row) -> str:
+    """What a member does now, in a few words."""
+    if row.how:
+        return f"{row.how}: {plain(row.said)}"
+    if row.began is None:
+        return _WAITING
+    return ", ".join(filter(None, (row.doing, row.left, row.silent, row.behind)))
+
+
+def brief(row: Row) -> str:
+    """A line that says only what changes seldom, for where lines cannot be redrawn."""
+    doing = "measuring" if row.share else "getting ready"
+    # The numbers of the evidence change all the time.
+    doing += ", behind the others" if row.behind else ""
+    if row.how:
+        doing = f"{row.how}: {plain(row.said, 200)}"
+    elif row.began is None:
+        doing = _WAITING
+    elif row.silent:
+        doing = "nothing is heard of it"
+    return f"{row.member.name}: {doing}"
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """How many are where, as ``"3 running, 1 completed"``."""
+    found = Counter(
+        row.how or ("running" if row.running else "waiting") for row in rows
+    )
+    return ", ".join(f"{count} {how}" for how, count in found.items())
+
+
+class Lines(Display):
+    """Prints a line when something changes that is worth one.
+
+    Args:
+        write: Prints it.
+    """
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        super().__init__()
+        self._write = write
+        self._told: dict[str, str] = {}
+
+    def _draw(self, shown: Sequence[Row]) -> None:
+        for row in shown:
+            line = brief(row)
+            if self._told.get(row.member.key) != line:
+                self._told[row.member.key] = line
+                self._write(line)
+
+
+def display_here(console: Console | None = None) -> Display:
+    """Choose by where the code runs."""
+    if in_notebook():
+        return NotebookDisplay(lambda rows: "\n".join(map(brief, rows)), rows_in_html)
+    if console is not None and console.is_terminal:
+        return TerminalDisplay(console, _in_terminal)
+    return Lines(lambda line: print(line, file=sys.stderr, flush=True))
+
+
+def rows_in_html(rows: Sequence[Row]) -> str:
+    """The members while they run, for a notebook."""
+    lines = "".join(
+        f"<tr><th scope='row'>{escape(row.member.name)}</th>"
+        f"<td><progress max='1' value='{_share(row):.3f}' aria-label="
+        f"'Share of the run of {escape(row.member.name, quote=True)} that is done'>"
+        f"</progress></td><td>{escape(plain(state(row)))}</td></tr>"
+        for row in rows
+    )
+    return _table(f"<caption>{escape(summary(rows))}</caption>{lines}")
+
+
+def _in_terminal(rows: Sequence[Row]) -> RenderableType:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 1))
+    for row in rows:
+        said = Text(plain(state(row)), overflow="ellipsis", no_wrap=True)
+        bar = ProgressBar(total=1.0, completed=_share(row), width=20)
+        name = Text(row.member.name, no_wrap=True)
+        table.add_row(name, bar, Text(units.percent(_share(row))), said)
+    return Group(table, Text(summary(rows), style="dim"))
+
+
+def _share(row: Row) -> float:
+    return 1.0 if row.how else row.share
+
+
+def cells(outcome: Row) -> tuple[str, str, str, str, str]:
+    """The row of a member in the closing table."""
+    took = units.seconds(round(outcome.seconds)) if outcome.seconds else ""
+    said = plain(outcome.said, _LONGEST)
+    return outcome.member.name, outcome.how, _fastest(outcome), took, said
+
+
+def _fastest(outcome: Row) -> str:
+    """The variant that is fastest on that machine, with its rate."""
+    if not isinstance(outcome.document, Finding):
+        return ""
+    places = {s.variant: s.place for s in standings(outcome.document)}
+    best = [t for t in outcome.document.timings if places.get(t.variant) == "fastest"]
+    return f"{plain(best[0].variant)}, {units.rate(best[0].rate)}" if best else ""
+
+
+def closing(gathered: Gathered) -> Iterator[str]:
+    """What is to be said of all of them together, a sentence each."""
+    kept = [outcome.document for outcome in gathered.outcomes if outcome.document]
+    took = units.seconds(round(gathered.seconds))
+    early = " It was stopped." if gathered.stopped else ""
+    of = len(gathered.outcomes)
+    yield f"{len(kept)} of {of} sent what they measured, in {took}.{early}"
+    yield from gathered.slow()
+    found = Counter(
+        plain(document.machine.versions.get("tensorflow", "none"), 40)
+        for document in kept
+    )
+    if len(found) > 1:
+        told = ", ".join(f"{version} on {count}" for version, count in found.items())
+        yield f"They do not have the same TensorFlow: {told}."
+
+
+def write(gathered: Gathered, console: Console) -> None:
+    """Write the closing table to a terminal or a file."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from perfkit.report import sayer
+
+    say = sayer(console)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in HEADINGS:
+        table.add_column(Text(heading), overflow="fold")
+    for outcome in gathered.outcomes:
+        table.add_row(*map(Text, cells(outcome)))
+    console.print(table)
+    say()
+    for line in closing(gathered):
+        say(line)
+    for outcome in gathered.outcomes:
+        if outcome.path:
+            say(f"Saved, {outcome.member.name}: {outcome.path}", whole=True)
+
+
+def in_text(gathered: Gathered) -> str:
+    """The same for a log or a notebook without HTML."""
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=_LONGEST)
+    write(gathered, console)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    asked = f"A fleet was asked: {gathered.asked}"
+    return "\n".join([asked, *(line.rstrip() for line in lines)])
+
+
+def in_html(gathered: Gathered) -> str:
+    """The same for a notebook, with each finding folded away below."""
+    head = "".join(f"<th scope='col'>{escape(h)}</th>" for h in HEADINGS)
+    lines = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in map(cells, gathered.outcomes)
+    )
+    said = "".join(f"<p>{escape(line)}</p>" for line in closing(gathered))
+    folded = "".join(
+        f"<details><summary>{escape(outcome.member.name)}</summary>"
+        f"{outcome.document._repr_html_()}</details>"
+        for outcome in gathered.outcomes
+        if outcome.document
+    )
+    return _table(f"<tr>{head}</tr>{lines}") + said + folded
+
+
+def _table(inside: str) -> str:
+    return (
+        f"<style>{_STYLE}</style><div class='perfkit-fleet'>"
+        f"<table>{inside}</table></div>"
+    )
