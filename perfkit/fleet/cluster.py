@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import dask
 from distributed import Client, Event, Security, get_worker
 
-from perfkit.errors import BadParameterError, RunError
+from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.findings.text import plain
 from perfkit.fleet.members import Member
 from perfkit.fleet.process import measure
@@ -73,13 +73,17 @@ class Cluster:
         self._name = f"perfkit-{secrets.token_hex(6)}"
         self._tells: dict[str, Tell] = {}
         self._futures: dict[str, Future] = {}
+        self._left: set[str] = set()
+        self._topics: tuple[str, ...] = ()
         try:
-            self.members = self._members(each)
-            client.subscribe_topic(self._name, self._hear)
-            client.subscribe_topic("all", self._hear)
-        except BaseException:
+            self.members = members(self._workers(), each)
+        except PerfkitError:
             self.close()
             raise
+        # Scheduler and workers tell on the second who leaves.
+        self._topics = (self._name, "all")
+        for topic in self._topics:
+            client.subscribe_topic(topic, self._hear)
 
     def begin(self, member: Member, task: Task, tell: Tell) -> None:
         """Let a member do a task."""
@@ -90,6 +94,8 @@ class Cluster:
         )
         self._futures[member.key], self._tells[member.key] = future, tell
         future.add_done_callback(lambda done: tell(_news(done)))
+        if member.key in self._left:
+            tell(("left", _LEFT))
 
     def end(self, member: Member | None = None) -> None:
         """Let one end whatever it does, or let all end with what they have."""
@@ -105,26 +111,21 @@ class Cluster:
             future.release()
         if self._client.status == "running":
             self._flag("clear")
-            for topic in (self._name, "all"):
-                with contextlib.suppress(ValueError):
-                    self._client.unsubscribe_topic(topic)
+            for topic in self._topics:
+                self._client.unsubscribe_topic(topic)
         if self._ours:
             with contextlib.suppress(OSError):
                 self._client.close(timeout=_CLOSING_S)
 
-    def _members(self, each: str) -> tuple[Member, ...]:
+    def _workers(self) -> dict[str, dict[str, Any]]:
+        """What the scheduler knows of each worker, by its address."""
         try:
-            known = self._ask("identity", n_workers=-1)
+            known: dict[str, dict[str, Any]] = self._ask("identity", n_workers=-1)
         except (OSError, RuntimeError, AttributeError) as error:
             raise RunError(
                 "The scheduler does not answer; connect a client anew."
             ) from error
-        if not known["workers"]:
-            raise RunError(
-                "The cluster has no workers; start one on every machine with "
-                "`dask worker ADDRESS`, in the environment that perfkit is in."
-            )
-        return members(known["workers"], each=each)
+        return known["workers"]
 
     def _flag(self, what: str) -> None:
         """Raise or lower the flag that all look at."""
@@ -141,12 +142,14 @@ class Cluster:
         match event[1]:
             case {"member": str(key), "doing": dict(told)} if key in self._tells:
                 self._tells[key](told)
-            case {"action": "remove-worker", "worker": key} if key in self._tells:
-                self._tells[key](("left", _LEFT))
+            case {"action": "remove-worker", "worker": str(key)}:
+                self._left.add(key)
+                if key in self._tells:
+                    self._tells[key](("left", _LEFT))
 
 
 def members(
-    workers: Mapping[str, Mapping[str, Any]], *, each: str = "host"
+    workers: Mapping[str, Mapping[str, Any]], each: str = "host"
 ) -> tuple[Member, ...]:
     """Who is asked, in the order of hosts.
 
@@ -156,9 +159,15 @@ def members(
 
     Raises:
         BadParameterError: ``each`` is neither.
+        RunError: There are no workers.
     """
     if each not in EACH:
         raise BadParameterError(f"each is {each!r}; give one of {', '.join(EACH)}.")
+    if not workers:
+        raise RunError(
+            "The cluster has no workers; start one on every machine with "
+            "`dask worker ADDRESS`, in the environment that perfkit is in."
+        )
     found: dict[str, list[Member]] = {}
     for address in sorted(workers):
         host, called = (str(workers[address][key]) for key in ("host", "name"))

@@ -1,14 +1,15 @@
-"""The members of a fleet: where each stands, what it sent, and all of them together."""
+"""The members of a fleet: how each stands, what it sent, and all of them together."""
 
 from __future__ import annotations
 
 import datetime
-import json
 import secrets
 import statistics
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from perfkit import documents, units
 from perfkit.errors import BadFileError, PerfkitError
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from perfkit.fleet.process import Task
-    from perfkit.measure.statistics import Timing
 
 PASSPORTS = "perfkit-passports"
 # A member tells something every second.
@@ -43,7 +43,7 @@ _RATE = 0.8
 How = Literal["completed", "stopped", "failed", "left", "cut off", "timed out"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Member:
     """A machine that is asked or, where each is asked, one of its workers.
 
@@ -51,19 +51,6 @@ class Member:
         key: What the cluster calls it, such as a worker's address.
         host: The machine's address or name; members of one host take turns.
         name: What a reader is shown.
-    """
-
-    key: str
-    host: str
-    name: str
-
-
-@dataclass(kw_only=True)
-class Row:
-    """How one member stands, and in the end how it ended.
-
-    Attributes:
-        member: Who.
         turn: Which of its host's members it is, from 0.
         task: What it does; None before its turn.
         began: When its turn began, in seconds since the fleet did; None before.
@@ -78,7 +65,9 @@ class Row:
         document: What it sent; None where it sent nothing that can be read.
     """
 
-    member: Member
+    key: str
+    host: str
+    name: str
     turn: int = 0
     task: Task | None = None
     began: float | None = None
@@ -109,126 +98,59 @@ class Row:
         self.how, self.said = how, said
         self.seconds = 0.0 if self.began is None else now - self.began
 
-    def silent_for(self, now: float) -> float:
-        """The seconds for which nothing was heard of it."""
-        return 0.0 if self.heard is None else now - self.heard
-
-    def mark(self, rows: Sequence[Row], now: float) -> None:
+    def mark(self, members: Sequence[Member], now: float) -> None:
         """Note that it is silent, or well behind those that have the same turn."""
-        silent = self.silent_for(now)
+        silent = now - (now if self.heard is None else self.heard)
         told = f"nothing heard for {units.seconds(round(silent))}"
         self.silent = told if silent > SILENT_S else ""
         others = [
-            row.share if row.running else 1.0
-            for row in rows
-            if row.turn == self.turn and row is not self
-            if row.running or row.how == "completed"
+            other.share if other.running else 1.0
+            for other in members
+            if other.turn == self.turn and other is not self
+            if other.running or other.how == "completed"
         ]
         usual = statistics.median(others) if len(others) >= _OTHERS else 0.0
         late = usual - self.share
-        budget = self.task.budget if self.task else 0.0
         told = (
             f"behind: {units.percent(self.share)} done, half of the others "
             f"{units.percent(usual)} or more"
         )
+        budget = self.task.budget if self.task else 0.0
         self.behind = told if late > _SHARE and late * budget >= _DELAY_S else ""
 
+    def receive(self, data: bytes, task: Task, folder: Path | None, now: float) -> None:
+        """Read and save what it sent, and note how it ended.
 
-@dataclass(frozen=True, kw_only=True)
-class Gathered:
-    """What came home from a fleet.
-
-    Attributes:
-        asked: What was asked.
-        outcomes: How each member ended, in the order of hosts.
-        seconds: That all of it took.
-        stopped: Whether Stop ended it.
-    """
-
-    asked: str
-    outcomes: tuple[Row, ...]
-    seconds: float
-    stopped: bool = False
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Every finding that came home."""
-        found = (outcome.document for outcome in self.outcomes)
-        return tuple(document for document in found if isinstance(document, Finding))
-
-    @property
-    def passports(self) -> tuple[Passport, ...]:
-        """Every passport that came home."""
-        found = (outcome.document for outcome in self.outcomes)
-        return tuple(document for document in found if isinstance(document, Passport))
-
-    def slow(self) -> Iterator[str]:
-        """A sentence on each machine well behind, from rates with intervals."""
-        rates = [(one.member, t) for one in self.outcomes if (t := _baseline(one))]
-        for member, timing in rates:
-            others = [t.rate for other, t in rates if other is not member]
-            if len(others) < _OTHERS:
-                continue
-            if timing.high < _RATE * statistics.median(others):
-                yield (
-                    f"{member.name} is well behind: {timing.variant!r} ran at "
-                    f"{units.rate_between(timing.rate, timing.low, timing.high)}, on "
-                    f"the {len(others)} others at {units.rate(min(others))} to "
-                    f"{units.rate(max(others))}."
-                )
-
-    def __repr__(self) -> str:
-        from perfkit.fleet.show import in_text
-
-        return in_text(self)
-
-    def _repr_html_(self) -> str:
-        from perfkit.fleet.show import in_html
-
-        return in_html(self)
+        Args:
+            data: The bytes, of another machine and not trusted.
+            task: What it was asked.
+            folder: Where it is saved; None for one here by the name of its kind.
+            now: Seconds since the fleet began.
+        """
+        try:
+            sent = _Sent.parsed(data)
+            if sent.document:
+                self.document = _kept(sent.document.encode(), task, folder)
+            self.end(sent.how, _said(sent, self.document, task), now)
+        except PerfkitError as error:
+            self.end("failed", f"What it sent was not kept: {error}", now)
 
 
-def _baseline(outcome: Row) -> Timing | None:
-    found = outcome.document
-    if not isinstance(found, Finding):
-        return None
-    return next((t for t in found.timings if t.variant == found.baseline), None)
+class _Sent(msgspec.Struct):
+    """What a member sends: how it ended, why, and the document as a text."""
 
+    how: How
+    why: str
+    document: str
 
-def receive(row: Row, task: Task, data: bytes, folder: Path | None, now: float) -> None:
-    """Read and save what a member sent, and note how it ended.
-
-    Args:
-        row: The member.
-        task: What it was asked.
-        data: The bytes, of another machine and not trusted.
-        folder: Where it is saved; None for a folder here by the name of its kind.
-        now: Seconds since the fleet began.
-    """
-    try:
-        how, why, document = _parts(data)
-        row.document = _kept(document.encode(), task, folder) if document else None
-        row.end(how, _said(how, why, row.document, task), now)
-    except PerfkitError as error:
-        row.end("failed", f"What it sent was not kept: {error}", now)
-
-
-def _parts(data: bytes) -> tuple[How, str, str]:
-    """How it ended, why, and the document as a text.
-
-    Raises:
-        BadFileError: It is nothing that a member of a fleet sends.
-    """
-    try:
-        told = json.loads(data) if len(data) <= _LARGEST_BYTES else None
-    except (ValueError, RecursionError):
-        told = None
-    match told:
-        case {"how": str(how), "why": str(why), "document": str(document)} if (
-            how in get_args(How)
-        ):
-            return how, plain(why, _LONGEST), document  # type: ignore[return-value]
-    raise BadFileError(f"{_WHAT} is nothing that perfkit sends.")
+    @classmethod
+    def parsed(cls, data: bytes) -> _Sent:
+        try:
+            if len(data) <= _LARGEST_BYTES:
+                return msgspec.json.decode(data, type=cls)
+        except (ValueError, RecursionError):
+            pass
+        raise BadFileError(f"{_WHAT} is nothing that perfkit sends.")
 
 
 def _kept(data: bytes, task: Task, folder: Path | None) -> Finding | Passport:
@@ -252,16 +174,76 @@ def _kept(data: bytes, task: Task, folder: Path | None) -> Finding | Passport:
     return found
 
 
-def _said(how: How, why: str, found: Finding | Passport | None, task: Task) -> str:
+def _said(sent: _Sent, found: Finding | Passport | None, task: Task) -> str:
+    why = plain(sent.why, _LONGEST)
     if found is None:
         return why or "It ended without a word and without a finding."
     if isinstance(found, Finding):
         said = plain(found.verdict.headline, _LONGEST)
     else:
         said, ours = headline(found), task.tensorflow
-        version = plain(found.machine.versions.get("tensorflow", ""), 40)
-        if version and ours and version != ours:
-            said += f"; it has TensorFlow {version}, the asking machine {ours}"
-    if how == "completed":
+        theirs = plain(found.machine.versions.get("tensorflow", ""), 40)
+        if theirs and ours and theirs != ours:
+            said += f"; it has TensorFlow {theirs}, the asking machine {ours}"
+    if sent.how == "completed":
         return said
     return f"{why or 'It was stopped.'} What it measured by then: {said}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """What came home from a fleet.
+
+    Attributes:
+        asked: What was asked.
+        outcomes: How each member ended, in the order of hosts.
+        seconds: That all of it took.
+        stopped: Whether Stop ended it.
+    """
+
+    asked: str
+    outcomes: tuple[Member, ...]
+    seconds: float
+    stopped: bool = False
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Every finding that came home."""
+        found = (outcome.document for outcome in self.outcomes)
+        return tuple(document for document in found if isinstance(document, Finding))
+
+    @property
+    def passports(self) -> tuple[Passport, ...]:
+        """Every passport that came home."""
+        found = (outcome.document for outcome in self.outcomes)
+        return tuple(document for document in found if isinstance(document, Passport))
+
+    def slow(self) -> Iterator[str]:
+        """A sentence on each machine well behind, from rates with intervals."""
+        rates = [
+            (outcome.name, timing)
+            for outcome in self.outcomes
+            if isinstance(outcome.document, Finding)
+            for timing in outcome.document.timings
+            if timing.variant == outcome.document.baseline
+        ]
+        for name, timing in rates:
+            others = [other.rate for _, other in rates if other is not timing]
+            usual = statistics.median(others) if len(others) >= _OTHERS else 0.0
+            if timing.high < _RATE * usual:
+                yield (
+                    f"{name} is well behind: {timing.variant!r} ran at "
+                    f"{units.rate_between(timing.rate, timing.low, timing.high)}, on "
+                    f"the {len(others)} others at {units.rate(min(others))} to "
+                    f"{units.rate(max(others))}."
+                )
+
+    def __repr__(self) -> str:
+        from perfkit.fleet.show import in_text
+
+        return in_text(self)
+
+    def _repr_html_(self) -> str:
+        from perfkit.fleet.show import in_html
+
+        return in_html(self)

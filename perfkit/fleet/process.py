@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,11 +29,9 @@ if TYPE_CHECKING:
     from perfkit.progress import Board
 
 # What it does is told this often.
-BEAT_S = 1.0
-# What Stop is given to keep what was measured; then it is ended.
-_GRACE_S = 4.0
-# Where nobody ends it, it ends so much later than it was to.
-_ALONE_S = 5.0
+_BEAT_S = 1.0
+# What Stop is given to keep what was measured; then it ends itself, or is ended.
+_GRACE_S, _KILLED_S = 4.0, 5.0
 _TAIL = 4000
 _TOLD, _FOUND = "told.json", "found"
 
@@ -91,8 +88,9 @@ def measure(
         prefix="perfkit-fleet-", ignore_cleanup_errors=True
     ) as name:
         folder = Path(name)
-        with (folder / "log.txt").open("wb") as log:
-            child = subprocess.Popen(
+        with (
+            (folder / "log.txt").open("wb") as log,
+            subprocess.Popen(
                 [sys.executable, "-m", "perfkit.fleet.process", json.dumps(task)],
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -101,45 +99,25 @@ def measure(
                 env={k: v for k, v in os.environ.items() if k not in without},
                 # One signal then ends it and what it starts.
                 start_new_session=True,
-            )
-        try:
-            late = _see_through(child, folder, task["seconds"], tell, wanted)
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-            child.stdin.close()  # type: ignore[union-attr]
-        told = _told(folder)
-        how, why = told.get("how", "failed"), told.get("why", "")
-        if "how" not in told:
-            why = _last_words(folder, child.returncode)
-        saved = sorted((folder / _FOUND).glob("*.json"))
-        document = saved[-1].read_text("utf-8", "replace") if saved else ""
-    return json.dumps({"how": how, "why": late or why, "document": document}).encode()
-
-
-def _see_through(
-    child: subprocess.Popen[bytes],
-    folder: Path,
-    seconds: float,
-    tell: Callable[[dict[str, Any]], None],
-    wanted: Callable[[], bool],
-) -> str:
-    """Return when it has ended; say so if it had to be ended before it was done."""
-    until, late = time.monotonic() + seconds, ""
-    while not _has_ended(child, BEAT_S):
-        tell(_told(folder))
-        is_late = time.monotonic() > until
-        if is_late or not wanted():
-            if is_late:
-                last = _told(folder).get("doing")
-                doing = f" The last that it told: {last}." if last else ""
-                late = f"It was stopped when its time was up.{doing}"
-            child.stdin.close()  # type: ignore[union-attr]
-            if not _has_ended(child, _GRACE_S):
-                return "It did not end when it was stopped, and was killed."
-            break
-    return late
+            ) as child,
+        ):
+            try:
+                while not _has_ended(child, _BEAT_S):
+                    tell(_told(folder))
+                    if not wanted():
+                        child.stdin.close()  # type: ignore[union-attr]
+                        _has_ended(child, _KILLED_S)
+                        break
+            finally:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(child.pid, signal.SIGKILL)
+        told, saved = _told(folder), sorted((folder / _FOUND).glob("*.json"))
+        sent = {
+            "how": told.get("how", "failed"),
+            "why": told.get("why", _last_words(folder, child.returncode)),
+            "document": saved[-1].read_text("utf-8", "replace") if saved else "",
+        }
+    return json.dumps(sent).encode()
 
 
 def _has_ended(child: subprocess.Popen[bytes], seconds: float) -> bool:
@@ -169,16 +147,33 @@ def _last_words(folder: Path, code: int) -> str:
 
 
 class _Teller(Display):
-    """Draws a board as a small file."""
+    """Draws a board as a small file.
+
+    Attributes:
+        late: That its time is up, in a sentence; "" before.
+    """
+
+    late = ""
+    _last = ""
 
     def say(self, **told: Any) -> None:
         """Put in the place of what was told before."""
-        new = Path(f"{_TOLD}.new")
+        new = Path(f"{_TOLD}.{threading.get_ident()}")
         new.write_text(json.dumps(told))
         new.replace(_TOLD)
 
     def _draw(self, shown: Board) -> None:
+        self._last = f" The last that it told: {shown.doing}."
         self.say(doing=shown.doing, share=shown.share, left=shown.left)
+
+    def end_in_time(self, seconds: float) -> None:
+        """End all of it when the input is closed, or was open for so long."""
+        if not select.select([0], [], [], seconds)[0]:
+            self.late = f"It was stopped when its time was up.{self._last}"
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(_GRACE_S)
+        self.say(how="failed", why="It did not end when stopped, and was killed.")
+        os.killpg(0, signal.SIGKILL)
 
 
 def main() -> None:
@@ -186,16 +181,18 @@ def main() -> None:
     # Who starts it may ignore interrupts, and it would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     task, teller = Task(**json.loads(sys.argv[1])), _Teller()
-    threading.Thread(target=_end_alone, args=(task.seconds,), daemon=True).start()
     try:
+        watcher = threading.Thread(
+            target=teller.end_in_time, args=(task.seconds,), daemon=True
+        )
+        watcher.start()
         stopped = (_run if task.experiment else _passport)(task, teller)
+        teller.say(how="stopped" if stopped else "completed", why=teller.late)
     except PerfkitError as error:
         teller.say(how="failed", why=str(error))
     except KeyboardInterrupt:
-        why = "Nothing had been measured when it was stopped."
-        teller.say(how="stopped", why=why)
-    else:
-        teller.say(how="stopped" if stopped else "completed", why="")
+        nothing = "Nothing had been measured when it was stopped."
+        teller.say(how="stopped", why=teller.late or nothing)
 
 
 def _run(task: Task, teller: _Teller) -> bool:
@@ -227,14 +224,6 @@ def _saved(stopped: bool, unsaved: str, /) -> bool:
     if unsaved:
         raise RunError(unsaved)
     return stopped
-
-
-def _end_alone(seconds: float) -> None:
-    """End all of it when the input is closed, or was open for too long."""
-    select.select([0], [], [], seconds + _ALONE_S)
-    os.kill(os.getpid(), signal.SIGINT)
-    threading.Event().wait(_GRACE_S + _ALONE_S)
-    os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
 if __name__ == "__main__":

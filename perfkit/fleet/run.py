@@ -19,7 +19,7 @@ from perfkit import running, units
 from perfkit.errors import BadParameterError, MissingPartError
 from perfkit.experiments import experiments
 from perfkit.findings.text import plain
-from perfkit.fleet.members import SILENT_S, Gathered, How, Member, Row, receive
+from perfkit.fleet.members import SILENT_S, Gathered, How, Member
 from perfkit.fleet.process import Task, measure, tensorflow_here
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class FleetRun:
         since: When the time began to run; None for now.
 
     Attributes:
-        rows: What is known of each member.
+        members: What is known of each.
 
     Raises:
         BadParameterError: The budget leaves too little to each member of a host.
@@ -113,38 +113,39 @@ class FleetRun:
         self._now = 0.0
         self._stop = threading.Event()
         self._stopped_at: float | None = None
-        self._news: collections.deque[tuple[Row, News]] = collections.deque()
-        self._hosts: dict[str, list[Row]] = {}
+        self._news: collections.deque[tuple[Member, News]] = collections.deque()
+        self._hosts: dict[str, list[Member]] = {}
         for member in fleet.members:
             turns = self._hosts.setdefault(member.host, [])
-            turns.append(Row(member=member, turn=len(turns)))
+            member.turn = len(turns)
+            turns.append(member)
         for turns in self._hosts.values():
             share_of(task.budget, len(turns))
-        self.rows = [row for turns in self._hosts.values() for row in turns]
+        self.members = [member for turns in self._hosts.values() for member in turns]
 
     def stop(self) -> None:
         """End it and keep what comes home; callable from any thread."""
         self._stop.set()
 
-    def events(self) -> Generator[list[Row]]:
-        """Run, and give the rows about four times a second until all have ended."""
+    def events(self) -> Generator[list[Member]]:
+        """Run, and give the members four times a second until all have ended."""
         try:
-            while not all(row.how for row in self.rows):
+            while not all(member.how for member in self.members):
                 self._now = self._clock() - self._zero
                 if self._stop.is_set() and self._stopped_at is None:
                     self._stopped_at = self._now
                     self._fleet.end()
                 for turns in self._hosts.values():
-                    self._begin_turn([row for row in turns if not row.how], len(turns))
+                    self._begin_turn([m for m in turns if not m.how], len(turns))
                 self._sleep(_SLICE_S)
                 self._now = self._clock() - self._zero
                 while self._news:
                     self._hear(*self._news.popleft())
-                for row in self.rows:
-                    if row.running:
-                        self._end_if_over(row)
-                        row.mark(self.rows, self._now)
-                yield self.rows
+                for member in self.members:
+                    if member.running:
+                        self._end_if_over(member)
+                        member.mark(self.members, self._now)
+                yield self.members
         finally:
             self._fleet.close()
 
@@ -152,69 +153,69 @@ class FleetRun:
         """What came home by now."""
         return Gathered(
             asked=self._task.experiment or "passport",
-            outcomes=tuple(row for row in self.rows if row.how),
+            outcomes=tuple(member for member in self.members if member.how),
             seconds=self._now,
             stopped=self._stop.is_set(),
         )
 
-    def _begin_turn(self, rest: list[Row], turns: int) -> None:
+    def _begin_turn(self, rest: list[Member], turns: int) -> None:
         """Let the next of these begin, of a host with so many, if it is its turn."""
         if not rest or rest[0].began is not None:
             return
-        row = rest[0]
+        member = rest[0]
         if self._stopped_at is not None:
-            row.end("stopped", "It was stopped before its turn.", self._now)
+            member.end("stopped", "It was stopped before its turn.", self._now)
             return
         length = (self._task.budget + SLACK_S - self._now) / len(rest)
-        row.began, row.until = self._now, self._now + length
-        row.doing = "starting"
-        row.task = dataclasses.replace(
+        member.began, member.until = self._now, self._now + length
+        member.doing = "starting"
+        member.task = dataclasses.replace(
             self._task,
             budget=share_of(self._task.budget, turns),
             seconds=max(_LEAST_S, length - _COMING_HOME_S),
-            label=f"machine {self.rows.index(row) + 1}",
+            label=f"machine {self.members.index(member) + 1}",
         )
         self._fleet.begin(
-            row.member, row.task, lambda news: self._news.append((row, news))
+            member, member.task, lambda news: self._news.append((member, news))
         )
 
-    def _hear(self, row: Row, news: News) -> None:
-        if not row.running:
+    def _hear(self, member: Member, news: News) -> None:
+        if not member.running:
             return
-        row.heard = self._now
+        member.heard = self._now
         if isinstance(news, bytes):
-            receive(row, self._task, news, self._folder, self._now)
+            member.receive(news, self._task, self._folder, self._now)
         elif isinstance(news, tuple):
-            row.end(*news, self._now)
+            member.end(*news, self._now)
         else:
             share = news.get("share", 0.0)
-            row.share = min(1.0, max(0.0, share)) if isinstance(share, float) else 0.0
-            row.doing = plain(str(news.get("doing", ""))) or row.doing
-            row.left = plain(str(news.get("left", "")))
+            known = isinstance(share, float)
+            member.share = min(1.0, max(0.0, share)) if known else 0.0
+            member.doing = plain(str(news.get("doing", ""))) or member.doing
+            member.left = plain(str(news.get("left", "")))
 
-    def _end_if_over(self, row: Row) -> None:
-        silent = row.silent_for(self._now)
+    def _end_if_over(self, member: Member) -> None:
         how: How = "timed out"
         if self._stopped_at is not None and self._now - self._stopped_at > _STOPPING_S:
             how, said = "stopped", "Nothing came home after Stop."
-        elif self._now < row.until:
+        elif self._now < member.until:
             return
-        elif row.heard is None:
+        elif member.heard is None:
             said = (
                 "It did not begin: its worker is busy with other work, or stands "
                 "still; look at the dashboard of the cluster."
             )
-        elif silent > SILENT_S:
+        elif (silent := self._now - member.heard) > SILENT_S:
             how = "cut off"
             said = (
                 f"Nothing was heard of it for {units.seconds(round(silent))}, last at "
-                f"{units.percent(row.share)} of its run: its network is cut, or the "
+                f"{units.percent(member.share)} of its run: its network is cut, or the "
                 "machine stands still."
             )
         else:
-            said = f"It did not end in time; the last that it told: {row.doing}."
-        row.end(how, said, self._now)
-        self._fleet.end(row.member)
+            said = f"It did not end in time; the last that it told: {member.doing}."
+        member.end(how, said, self._now)
+        self._fleet.end(member)
 
 
 def share_of(budget: float, turns: int) -> float:
@@ -251,8 +252,7 @@ def make_task(
         )
     running.check_seed(seed)
     if budget is None:
-        usual = () if experiment else (_PASSPORT_S,)
-        budget = running.default_budget(*usual)
+        budget = running.default_budget(*([] if experiment else [_PASSPORT_S]))
     return Task(
         experiment=experiment.name if experiment else "",
         parameters=experiment.parameters if experiment else {},
@@ -322,9 +322,9 @@ def watch(run: FleetRun, console: Console | None = None) -> Gathered:
         display_here(console) as display,
         closing(run.events()) as events,
     ):
-        for rows in events:
+        for members in events:
             if asked.is_set():
                 run.stop()
-            display.show(rows)
-        display.show(run.rows, at_once=True)
+            display.show(members)
+        display.show(run.members, at_once=True)
     return run.gathered()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from perfkit.fleet.members import Gathered, Row
+    from perfkit.fleet.members import Gathered, Member
 
 HEADINGS = ("host", "outcome", "fastest", "took", "what it found, or why not")
 _WAITING = "waiting for its turn"
@@ -33,33 +33,34 @@ _STYLE = """
 """
 
 
-def state(row: Row) -> str:
+def state(member: Member) -> str:
     """What a member does now, in a few words."""
-    if row.how:
-        return f"{row.how}: {plain(row.said)}"
-    if row.began is None:
+    if member.how:
+        return f"{member.how}: {plain(member.said)}"
+    if member.began is None:
         return _WAITING
-    return ", ".join(filter(None, (row.doing, row.left, row.silent, row.behind)))
+    told = (member.doing, member.left, member.silent, member.behind)
+    return ", ".join(filter(None, told))
 
 
-def brief(row: Row) -> str:
+def brief(member: Member) -> str:
     """A line that says only what changes seldom, for where lines cannot be redrawn."""
-    doing = "measuring" if row.share else "getting ready"
+    doing = "measuring" if member.share else "getting ready"
     # The numbers of the evidence change all the time.
-    doing += ", behind the others" if row.behind else ""
-    if row.how:
-        doing = f"{row.how}: {plain(row.said, 200)}"
-    elif row.began is None:
+    doing += ", behind the others" if member.behind else ""
+    if member.how:
+        doing = f"{member.how}: {plain(member.said, 200)}"
+    elif member.began is None:
         doing = _WAITING
-    elif row.silent:
+    elif member.silent:
         doing = "nothing is heard of it"
-    return f"{row.member.name}: {doing}"
+    return f"{member.name}: {doing}"
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(members: Sequence[Member]) -> str:
     """How many are where, as ``"3 running, 1 completed"``."""
     found = Counter(
-        row.how or ("running" if row.running else "waiting") for row in rows
+        member.how or ("running" if member.running else "waiting") for member in members
     )
     return ", ".join(f"{count} {how}" for how, count in found.items())
 
@@ -76,11 +77,11 @@ class Lines(Display):
         self._write = write
         self._told: dict[str, str] = {}
 
-    def _draw(self, shown: Sequence[Row]) -> None:
-        for row in shown:
-            line = brief(row)
-            if self._told.get(row.member.key) != line:
-                self._told[row.member.key] = line
+    def _draw(self, shown: Sequence[Member]) -> None:
+        for member in shown:
+            line = brief(member)
+            if self._told.get(member.key) != line:
+                self._told[member.key] = line
                 self._write(line)
 
 
@@ -93,45 +94,45 @@ def display_here(console: Console | None = None) -> Display:
     return Lines(lambda line: print(line, file=sys.stderr, flush=True))
 
 
-def rows_in_html(rows: Sequence[Row]) -> str:
+def rows_in_html(members: Sequence[Member]) -> str:
     """The members while they run, for a notebook."""
     lines = "".join(
-        f"<tr><th scope='row'>{escape(row.member.name)}</th>"
-        f"<td><progress max='1' value='{_share(row):.3f}' aria-label="
-        f"'Share of the run of {escape(row.member.name, quote=True)} that is done'>"
-        f"</progress></td><td>{escape(plain(state(row)))}</td></tr>"
-        for row in rows
+        f"<tr><th scope='row'>{escape(member.name)}</th>"
+        f"<td><progress max='1' value='{_share(member):.3f}' aria-label="
+        f"'Share of the run of {escape(member.name, quote=True)} that is done'>"
+        f"</progress></td><td>{escape(plain(state(member)))}</td></tr>"
+        for member in members
     )
-    return _table(f"<caption>{escape(summary(rows))}</caption>{lines}")
+    return _table(f"<caption>{escape(summary(members))}</caption>{lines}")
 
 
-def _in_terminal(rows: Sequence[Row]) -> RenderableType:
+def _in_terminal(members: Sequence[Member]) -> RenderableType:
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid(padding=(0, 1))
-    for row in rows:
-        said = Text(plain(state(row)), overflow="ellipsis", no_wrap=True)
-        bar = ProgressBar(total=1.0, completed=_share(row), width=20)
-        name = Text(row.member.name, no_wrap=True)
-        table.add_row(name, bar, Text(units.percent(_share(row))), said)
-    return Group(table, Text(summary(rows), style="dim"))
+    for member in members:
+        said = Text(plain(state(member)), overflow="ellipsis", no_wrap=True)
+        bar = ProgressBar(total=1.0, completed=_share(member), width=20)
+        name = Text(member.name, no_wrap=True)
+        table.add_row(name, bar, Text(units.percent(_share(member))), said)
+    return Group(table, Text(summary(members), style="dim"))
 
 
-def _share(row: Row) -> float:
-    return 1.0 if row.how else row.share
+def _share(member: Member) -> float:
+    return 1.0 if member.how else member.share
 
 
-def cells(outcome: Row) -> tuple[str, str, str, str, str]:
+def cells(outcome: Member) -> tuple[str, str, str, str, str]:
     """The row of a member in the closing table."""
     took = units.seconds(round(outcome.seconds)) if outcome.seconds else ""
     said = plain(outcome.said, _LONGEST)
-    return outcome.member.name, outcome.how, _fastest(outcome), took, said
+    return outcome.name, outcome.how, _fastest(outcome), took, said
 
 
-def _fastest(outcome: Row) -> str:
+def _fastest(outcome: Member) -> str:
     """The variant that is fastest on that machine, with its rate."""
     if not isinstance(outcome.document, Finding):
         return ""
@@ -177,7 +178,7 @@ def write(gathered: Gathered, console: Console) -> None:
         say(line)
     for outcome in gathered.outcomes:
         if outcome.path:
-            say(f"Saved, {outcome.member.name}: {outcome.path}", whole=True)
+            say(f"Saved, {outcome.name}: {outcome.path}", whole=True)
 
 
 def in_text(gathered: Gathered) -> str:
@@ -200,7 +201,7 @@ def in_html(gathered: Gathered) -> str:
     )
     said = "".join(f"<p>{escape(line)}</p>" for line in closing(gathered))
     folded = "".join(
-        f"<details><summary>{escape(outcome.member.name)}</summary>"
+        f"<details><summary>{escape(outcome.name)}</summary>"
         f"{outcome.document._repr_html_()}</details>"
         for outcome in gathered.outcomes
         if outcome.document

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from distributed import Client
 
-    from perfkit.fleet.members import Gathered, Row
+    from perfkit.fleet.members import Gathered, Member
 
 
 class FleetView:
@@ -63,7 +63,7 @@ class FleetView:
         self.stop.disabled = not running
         answer_at_once((*self.controls.values(), self.run, self.stop))
 
-    def draw(self, rows: Sequence[Row]) -> None:
+    def draw(self, rows: Sequence[Member]) -> None:
         """Show how far each machine is."""
         self.rows.value = show.rows_in_html(rows) if rows else ""
         if rows:

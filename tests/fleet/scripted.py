@@ -10,8 +10,9 @@ from tests.findings import made
 TASK = Task(experiment="data-pipeline", budget=60.0, tensorflow="2.21.0")
 
 
-def member(number, host=None):
-    return Member(key=f"w{number}", host=host or f"h{number}", name=f"host {number}")
+def member(number, host=None, **more):
+    name = f"host {number}"
+    return Member(key=f"w{number}", host=host or f"h{number}", name=name, **more)
 
 
 def members(count):

@@ -106,17 +106,17 @@ def test_one_is_killed_and_one_is_cut_off_and_six_findings_come_home(
     # Eight of them start on few cores here; the limits themselves are tested elsewhere.
     monkeypatch.setattr(run, "SLACK_S", 40.0)
     opened = run.open_run(TASK, cluster.address, folder=tmp_path, each="worker")
-    assert len(opened.rows) == 8
+    assert len(opened.members) == 8
     ends = {"127.0.0.2-a": signal.SIGKILL, "127.0.0.3-b": signal.SIGSTOP}
     at_once = []
     for rows in opened.events():
         for row in rows:
-            name = row.member.name.split()[1]
+            name = row.name.split()[1]
             if row.share > 0 and row.running and name in ends:
                 os.kill(cluster.pids[name], ends.pop(name))
-        running = [row.member.host for row in rows if row.running]
+        running = [row.host for row in rows if row.running]
         at_once.append(len(running) - len(set(running)))
-    told = {o.member.name.split()[1]: o for o in opened.gathered().outcomes}
+    told = {o.name.split()[1]: o for o in opened.gathered().outcomes}
     assert not ends
     assert max(at_once) == 0
     whole = [o for o in told.values() if o.how == "completed"]
@@ -140,7 +140,7 @@ def test_stop_keeps_what_all_measured_by_then_and_a_client_that_is_given_lives_o
         for rows in opened.events():
             if all(row.share > 0.05 for row in rows):
                 opened.stop()
-        assert [row.how for row in opened.rows] == ["stopped"] * 4
+        assert [row.how for row in opened.members] == ["stopped"] * 4
         assert len(opened.gathered().findings) == 4
         assert client.status == "running"
         psutil.wait_procs(measuring(cluster.folder), timeout=LONG_S)
@@ -152,7 +152,7 @@ def test_without_a_scheduler_all_is_over_and_said(cluster, tmp_path):
     for rows in opened.events():
         if all(row.share > 0 for row in rows):
             os.kill(cluster.scheduler, signal.SIGKILL)
-    assert {row.said.partition(",")[0] for row in opened.rows} == {
+    assert {row.said.partition(",")[0] for row in opened.members} == {
         "The scheduler was lost during the run"
     }
     _, alive = psutil.wait_procs(measuring(cluster.folder), timeout=LONG_S)

@@ -91,8 +91,8 @@ def test_without_dask_a_cluster_is_refused_with_the_command_that_adds_it(monkeyp
 def test_without_a_cluster_no_dask_is_needed(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.setitem(sys.modules, "dask", None)
-    (row,) = run.open_run(scripted.TASK).rows
-    assert row.member.name == "this machine"
+    (member,) = run.open_run(scripted.TASK).members
+    assert member.name == "this machine"
 
 
 def test_dask_is_not_loaded_before_a_cluster_is_asked():

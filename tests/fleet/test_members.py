@@ -4,7 +4,6 @@ import json
 import pytest
 
 from perfkit.findings.store import to_json
-from perfkit.fleet.members import Row, receive
 from perfkit.passports.passport import to_json as passport_to_json
 from tests.findings import made
 from tests.fleet.scripted import TASK, member, sent
@@ -14,8 +13,8 @@ PASSPORT = dataclasses.replace(TASK, experiment="")
 
 
 def outcome(data, folder, task=TASK):
-    row = Row(member=member(1), began=1.0)
-    receive(row, task, data, folder, 62.0)
+    row = member(1, began=1.0)
+    row.receive(data, task, folder, 62.0)
     return row
 
 

@@ -123,7 +123,7 @@ def test_a_straggler_is_marked_with_what_shows_it(tmp_path):
     marked = {}
 
     def look(run, fleet):
-        marked[fleet.now] = [row.behind for row in run.rows]
+        marked[fleet.now] = [row.behind for row in run.members]
 
     asked(Fleet(scripts, members(4)), tmp_path, look)
     assert marked[10] == [""] * 4
@@ -136,7 +136,7 @@ def test_one_of_whom_nothing_is_heard_is_marked_before_it_is_given_up(tmp_path):
     marked = {}
 
     def look(run, fleet):
-        marked[fleet.now] = run.rows[0].silent
+        marked[fleet.now] = run.members[0].silent
 
     asked(fleet, tmp_path, look)
     assert (marked[14], marked[17]) == ("", "nothing heard for 8 s")

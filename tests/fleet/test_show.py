@@ -3,7 +3,7 @@ import dataclasses
 from rich.console import Console
 
 from perfkit.fleet import show
-from perfkit.fleet.members import Gathered, Row
+from perfkit.fleet.members import Gathered
 from tests.findings import made
 from tests.fleet.scripted import member
 
@@ -14,8 +14,8 @@ def completed(number, rates=None, version="2.21.0", **more):
     versions = {"tensorflow": version}
     machine = dataclasses.replace(made.MACHINE, versions=versions)
     found = made.finding(rates, machine=machine, **more)
-    return Row(
-        member=member(number),
+    return member(
+        number,
         how="completed",
         said=found.verdict.headline,
         seconds=61.2,
@@ -27,7 +27,7 @@ def gathered(*outcomes):
     return Gathered(asked="data-pipeline", outcomes=outcomes, seconds=64.0)
 
 
-FAILED = Row(member=member(9), how="left", said=f"It left. {SLY}", seconds=12.0)
+FAILED = member(9, how="left", said=f"It left. {SLY}", seconds=12.0)
 
 
 def test_the_table_tells_of_each_how_it_ended_what_was_fastest_and_how_long_it_took():
@@ -69,7 +69,7 @@ def test_nothing_that_a_machine_says_becomes_markup_or_moves_the_cursor():
     room = gathered(completed(1), FAILED)
     assert "<script>" not in room._repr_html_()
     assert "\x1b" not in repr(room)
-    row = Row(member=member(1), began=0.0, doing=SLY)
+    row = member(1, began=0.0, doing=SLY)
     assert "<script>" not in show.rows_in_html([row])
     console = Console(width=200, record=True, force_terminal=False)
     show.write(room, console)
@@ -80,7 +80,7 @@ def test_nothing_that_a_machine_says_becomes_markup_or_moves_the_cursor():
 
 def test_plain_lines_say_only_what_is_new():
     printed = []
-    row = Row(member=member(1))
+    row = member(1)
     lines = show.Lines(printed.append)
     lines.show([row], at_once=True)
     row.began, row.doing = 0.0, "starting"
@@ -105,9 +105,9 @@ def test_plain_lines_say_only_what_is_new():
 
 def test_live_rows_say_how_many_are_where_and_who_is_behind():
     rows = [
-        Row(member=member(1), began=0.0, doing="Round 2", share=0.5, left="30 s left"),
-        Row(member=member(2), began=0.0, doing="Round 1", behind="behind: 2 % done"),
-        Row(member=member(3)),
+        member(1, began=0.0, doing="Round 2", share=0.5, left="30 s left"),
+        member(2, began=0.0, doing="Round 1", behind="behind: 2 % done"),
+        member(3),
         FAILED,
     ]
     assert show.summary(rows) == "2 running, 1 waiting, 1 left"
