@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from perfkit.fleet.process import Task
     from perfkit.fleet.run import News, Tell
 
-EACH = ("host", "worker")
 _ADDRESS = re.compile(r"(\w+://)?([^\s/:\[\]]+|\[[0-9a-fA-F:.%\w]+\]):\d{1,5}")
 _CONNECT_S = _FETCH_S = 10.0
 _ANSWER_S = 5.0
@@ -45,13 +44,7 @@ _LOST = "The scheduler was lost during the run, so nothing can come home."
 
 
 class Cluster:
-    """The workers of a cluster.
-
-    Args:
-        where: The scheduler's address, or a client that is connected to it.
-        each: ``"host"`` asks one worker of every host, ``"worker"`` each worker.
-        tls: The files of the authority's certificate, one's own and its key, or none
-            for what Dask is configured to.
+    """The workers of a cluster, or one of each host; see ``open_run``.
 
     Attributes:
         members: Who is asked.
@@ -76,7 +69,7 @@ class Cluster:
         self._left: set[str] = set()
         self._topics: tuple[str, ...] = ()
         try:
-            self.members = members(self._workers(), each)
+            self.members = members(self._ask("identity", n_workers=-1)["workers"], each)
         except PerfkitError:
             self.close()
             raise
@@ -99,10 +92,12 @@ class Cluster:
 
     def end(self, member: Member | None = None) -> None:
         """Let one end whatever it does, or let all end with what they have."""
-        if member is None:
-            self._flag("set")
-        else:
+        if member is not None:
             self._futures[member.key].release()
+            return
+        # Whom it does not reach ends what it does when the futures are released.
+        with contextlib.suppress(RunError):
+            self._ask("event_set", name=self._name)
 
     def close(self) -> None:
         """Let everybody end, and leave nothing behind on the scheduler."""
@@ -110,33 +105,28 @@ class Cluster:
         for future in self._futures.values():
             future.release()
         if self._client.status == "running":
-            self._flag("clear")
             for topic in self._topics:
                 self._client.unsubscribe_topic(topic)
+            with contextlib.suppress(RunError):
+                self._ask("event_clear", name=self._name)
         if self._ours:
             with contextlib.suppress(OSError):
                 self._client.close(timeout=_CLOSING_S)
 
-    def _workers(self) -> dict[str, dict[str, Any]]:
-        """What the scheduler knows of each worker, by its address."""
+    def _ask(self, what: str, **told: Any) -> Any:
+        """Ask the scheduler, which may stand still.
+
+        Raises:
+            RunError: It does not answer.
+        """
         try:
-            known: dict[str, dict[str, Any]] = self._ask("identity", n_workers=-1)
+            asked = getattr(self._client.scheduler, what)
+            return self._client.sync(asked, callback_timeout=_ANSWER_S, **told)
+        # The last where the client is closed.
         except (OSError, RuntimeError, AttributeError) as error:
             raise RunError(
                 "The scheduler does not answer; connect a client anew."
             ) from error
-        return known["workers"]
-
-    def _flag(self, what: str) -> None:
-        """Raise or lower the flag that all look at."""
-        # Whom it does not reach is ended with the futures.
-        with contextlib.suppress(OSError, RuntimeError, AttributeError):
-            self._ask(f"event_{what}", name=self._name)
-
-    def _ask(self, what: str, **told: Any) -> Any:
-        """Ask the scheduler, which may stand still."""
-        asked = getattr(self._client.scheduler, what)
-        return self._client.sync(asked, callback_timeout=_ANSWER_S, **told)
 
     def _hear(self, event: tuple[float, Any]) -> None:
         match event[1]:
@@ -151,18 +141,11 @@ class Cluster:
 def members(
     workers: Mapping[str, Mapping[str, Any]], each: str = "host"
 ) -> tuple[Member, ...]:
-    """Who is asked, in the order of hosts.
-
-    Args:
-        workers: By address, what the scheduler knows of each worker.
-        each: ``"host"`` or ``"worker"``.
+    """Who is asked, in the order of hosts, of workers by their addresses.
 
     Raises:
-        BadParameterError: ``each`` is neither.
         RunError: There are no workers.
     """
-    if each not in EACH:
-        raise BadParameterError(f"each is {each!r}; give one of {', '.join(EACH)}.")
     if not workers:
         raise RunError(
             "The cluster has no workers; start one on every machine with "
@@ -190,11 +173,7 @@ def _by_numbers(host: str) -> list[tuple[int, str]]:
 
 
 def connect(address: str, tls: Sequence[str] = ()) -> Client:
-    """Connect to a scheduler.
-
-    Args:
-        address: Such as ``"tcp://scheduler:8786"``.
-        tls: As for ``Cluster``.
+    """Connect to a scheduler, with these certificates or those of Dask's configuration.
 
     Raises:
         BadParameterError: It is no address, or the certificates do not go with it.

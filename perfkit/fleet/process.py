@@ -88,6 +88,7 @@ def measure(
         prefix="perfkit-fleet-", ignore_cleanup_errors=True
     ) as name:
         folder = Path(name)
+        (folder / _TOLD).write_text("{}")
         with (
             (folder / "log.txt").open("wb") as log,
             subprocess.Popen(
@@ -103,7 +104,7 @@ def measure(
         ):
             try:
                 while not _has_ended(child, _BEAT_S):
-                    tell(_told(folder))
+                    tell(json.loads((folder / _TOLD).read_bytes()))
                     if not wanted():
                         child.stdin.close()  # type: ignore[union-attr]
                         _has_ended(child, _KILLED_S)
@@ -111,12 +112,11 @@ def measure(
             finally:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(child.pid, signal.SIGKILL)
-        told, saved = _told(folder), sorted((folder / _FOUND).glob("*.json"))
-        sent = {
-            "how": told.get("how", "failed"),
-            "why": told.get("why", _last_words(folder, child.returncode)),
-            "document": saved[-1].read_text("utf-8", "replace") if saved else "",
-        }
+        log_end = (folder / "log.txt").read_bytes()[-_TAIL:].decode(errors="replace")
+        killed = {"how": "failed", "why": _last_words(log_end, child.returncode)}
+        sent = killed | json.loads((folder / _TOLD).read_bytes())
+        saved = sorted((folder / _FOUND).glob("*.json"))
+        sent["document"] = saved[-1].read_text("utf-8", "replace") if saved else ""
     return json.dumps(sent).encode()
 
 
@@ -126,18 +126,8 @@ def _has_ended(child: subprocess.Popen[bytes], seconds: float) -> bool:
     return child.returncode is not None
 
 
-def _told(folder: Path) -> dict[str, Any]:
-    """What it told last."""
-    try:
-        told: dict[str, Any] = json.loads((folder / _TOLD).read_bytes())
-    except FileNotFoundError:
-        return {}
-    return told
-
-
-def _last_words(folder: Path, code: int) -> str:
-    text = (folder / "log.txt").read_bytes()[-_TAIL:].decode(errors="replace")
-    last = text.strip().splitlines()[-1:]
+def _last_words(log: str, code: int) -> str:
+    last = log.strip().splitlines()[-1:]
     said = f"; its last words: {last[0].strip()}" if last else ""
     by = f"signal {-code}" if code < 0 else f"exit code {code}"
     return f"Its run ended with {by} before it was done{said}"
@@ -186,8 +176,9 @@ def main() -> None:
             target=teller.end_in_time, args=(task.seconds,), daemon=True
         )
         watcher.start()
-        stopped = (_run if task.experiment else _passport)(task, teller)
-        teller.say(how="stopped" if stopped else "completed", why=teller.late)
+        stopped, unsaved = (_run if task.experiment else _passport)(task, teller)
+        how = "failed" if unsaved else "stopped" if stopped else "completed"
+        teller.say(how=how, why=unsaved or teller.late)
     except PerfkitError as error:
         teller.say(how="failed", why=str(error))
     except KeyboardInterrupt:
@@ -195,8 +186,8 @@ def main() -> None:
         teller.say(how="stopped", why=teller.late or nothing)
 
 
-def _run(task: Task, teller: _Teller) -> bool:
-    """Leave a finding; True where it was stopped."""
+def _run(task: Task, teller: _Teller) -> tuple[bool, str]:
+    """Leave a finding; whether it was stopped, and why it could not be saved."""
     from perfkit.experiments import experiment
 
     chosen = experiment(task.experiment, **task.parameters)
@@ -208,22 +199,16 @@ def _run(task: Task, teller: _Teller) -> bool:
         )
     session = running.open_session(chosen, task.budget, seed=task.seed, folder=_FOUND)
     finding = running.watch(session, teller)
-    return _saved(finding.stopped, session.unsaved)
+    return finding.stopped, session.unsaved
 
 
-def _passport(task: Task, teller: _Teller) -> bool:
-    """Leave a passport; True where it was stopped."""
+def _passport(task: Task, teller: _Teller) -> tuple[bool, str]:
+    """Leave a passport, and tell the same."""
     from perfkit.machines.recording import Making
 
     making = Making(task.budget, task.label, Path(_FOUND) / "passport.json")
     making.make(teller)
-    return _saved(making.stopped, making.unsaved)
-
-
-def _saved(stopped: bool, unsaved: str, /) -> bool:
-    if unsaved:
-        raise RunError(unsaved)
-    return stopped
+    return making.stopped, making.unsaved
 
 
 if __name__ == "__main__":

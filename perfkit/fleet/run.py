@@ -87,12 +87,11 @@ class FleetRun:
         fleet: Who is asked.
         task: What; its budget is for all members of a host together.
         folder: Where what comes home is saved; None for one by the name of its kind.
-        clock: Gives seconds.
-        sleep: Waits so many of them.
+        clock: Gives seconds, as ``sleep`` waits so many.
         since: When the time began to run; None for now.
 
     Attributes:
-        members: What is known of each.
+        members: How each stands.
 
     Raises:
         BadParameterError: The budget leaves too little to each member of a host.

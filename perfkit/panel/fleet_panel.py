@@ -65,9 +65,8 @@ class FleetView:
 
     def draw(self, rows: Sequence[Member]) -> None:
         """Show how far each machine is."""
-        self.rows.value = show.rows_in_html(rows) if rows else ""
-        if rows:
-            self.say(f"Running: {show.summary(rows)}.")
+        self.rows.value = show.rows_in_html(rows)
+        self.say(f"Running: {show.summary(rows)}.")
 
     def show(self, gathered: Gathered | None) -> None:
         """Show what came home, in place of the rows."""
@@ -89,7 +88,8 @@ class FleetPanel(Measuring):
         budget: The seconds at first.
         seed: Where random order and random numbers start; None draws one.
         folder: Where what comes home is saved.
-        parameters: What the experiment's parameters are set to at first.
+        unfit: Whether something was given that a fleet does not take.
+        **parameters: What the experiment's parameters are set to at first.
 
     Attributes:
         view: The widgets.
@@ -101,14 +101,21 @@ class FleetPanel(Measuring):
 
     def __init__(
         self,
-        what: str | Experiment,
+        what: Any,
         where: str | Client,
         *,
-        budget: float | None = None,
-        seed: int | None = None,
-        folder: str | Path | None = None,
-        parameters: dict[str, Any],
+        budget: float | None,
+        seed: int | None,
+        folder: str | Path | None,
+        unfit: bool,
+        **parameters: Any,
     ) -> None:
+        given = parameters and (what == _PASSPORT or isinstance(what, Experiment))
+        if unfit or given or not isinstance(what, str | Experiment):
+            raise BadParameterError(
+                "With where=, a panel takes an experiment and its parameters, or "
+                '"passport"; and besides budget, seed and folder.'
+            )
         self._where, self._seed, self._folder = where, seed, folder
         self._controls: Controls | None = None
         if what == _PASSPORT:
@@ -164,40 +171,3 @@ class FleetPanel(Measuring):
 
     def _twin(self) -> str:
         return self.gathered._repr_html_() if self.gathered else super()._twin()
-
-
-def fleet_panel(
-    what: Any,
-    where: str | Client,
-    *,
-    budget: float | None,
-    seed: int | None,
-    folder: str | Path | None,
-    unfit: bool,
-    **parameters: Any,
-) -> FleetPanel:
-    """Make the panel of a fleet.
-
-    Args:
-        what: What is asked.
-        where: Of whom.
-        budget: See ``FleetPanel``, as for ``seed`` and ``folder``.
-        seed: See there.
-        folder: See there.
-        unfit: Whether something was given that a fleet does not take.
-        **parameters: What the experiment's parameters are set to at first.
-
-    Raises:
-        BadParameterError: Something was given that a fleet does not take.
-    """
-    wrong = unfit or (
-        parameters and (what == _PASSPORT or isinstance(what, Experiment))
-    )
-    if wrong or not isinstance(what, str | Experiment):
-        raise BadParameterError(
-            "With where=, a panel takes an experiment and its parameters, or "
-            '"passport"; and besides budget, seed and folder.'
-        )
-    return FleetPanel(
-        what, where, budget=budget, seed=seed, folder=folder, parameters=parameters
-    )
