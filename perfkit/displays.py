@@ -21,9 +21,7 @@ PERIOD_S = 0.25
 
 
 class Display(AbstractContextManager["Display"]):
-    """Draws a board, or what else it is made for, at most every ``PERIOD_S``.
-
-    This one draws nothing.
+    """Draws a board at most every ``PERIOD_S``; this one draws nothing.
 
     Args:
         clock: Gives seconds.
@@ -33,13 +31,13 @@ class Display(AbstractContextManager["Display"]):
         self._clock = clock
         self._drawn = -PERIOD_S
 
-    def show(self, shown: Any, *, at_once: bool = False) -> None:
-        """Draw it unless it was drawn a moment ago."""
+    def show(self, board: Board, *, at_once: bool = False) -> None:
+        """Draw the board unless it was drawn a moment ago."""
         if at_once or self._clock() - self._drawn >= PERIOD_S:
             self._drawn = self._clock()
-            self._draw(shown)
+            self._draw(board)
 
-    def _draw(self, shown: Any) -> None:
+    def _draw(self, board: Board) -> None:
         pass
 
     def __exit__(self, *exception: object) -> None:
@@ -47,27 +45,14 @@ class Display(AbstractContextManager["Display"]):
 
 
 class NotebookDisplay(Display):
-    """One output of the running cell, updated in place; its last state stays.
-
-    Args:
-        text: Draws it where there is no HTML.
-        html: Draws it.
-    """
+    """One output of the running cell, updated in place; its last state stays."""
 
     _handle: Any = None
 
-    def __init__(
-        self,
-        text: Callable[[Any], str] = in_text,
-        html: Callable[[Any], str] = in_html,
-    ) -> None:
-        super().__init__()
-        self._text, self._html = text, html
-
-    def _draw(self, shown: Any) -> None:
+    def _draw(self, board: Board) -> None:
         from IPython.display import display
 
-        bundle = {"text/plain": self._text(shown), "text/html": self._html(shown)}
+        bundle = {"text/plain": in_text(board), "text/html": in_html(board)}
         if self._handle is None:
             self._handle = display(  # type: ignore[no-untyped-call]
                 bundle, raw=True, display_id=True
@@ -77,22 +62,12 @@ class NotebookDisplay(Display):
 
 
 class TerminalDisplay(Display):
-    """Lines that disappear when the run is over.
+    """A bar and the best rates so far, which disappear when the run is over."""
 
-    Args:
-        console: The terminal.
-        lines: Draws them; None for those of a board, a bar and the best rate so far.
-    """
-
-    def __init__(
-        self,
-        console: Console,
-        lines: Callable[[Any], RenderableType] | None = None,
-    ) -> None:
+    def __init__(self, console: Console) -> None:
         from rich.live import Live
 
         super().__init__()
-        self._lines = lines or _in_terminal
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> TerminalDisplay:
@@ -104,8 +79,8 @@ class TerminalDisplay(Display):
         """Clear the lines it drew on."""
         self._live.stop()
 
-    def _draw(self, shown: Any) -> None:
-        self._live.update(self._lines(shown), refresh=True)
+    def _draw(self, board: Board) -> None:
+        self._live.update(_in_terminal(board), refresh=True)
 
 
 def display_here() -> Display:

@@ -152,9 +152,9 @@ class _Teller(Display):
         new.write_text(json.dumps(told))
         new.replace(_TOLD)
 
-    def _draw(self, shown: Board) -> None:
-        self._last = f" The last that it told: {shown.doing}."
-        self.say(doing=shown.doing, share=shown.share, left=shown.left)
+    def _draw(self, board: Board) -> None:
+        self._last = f" The last that it told: {board.doing}."
+        self.say(doing=board.doing, share=board.share, left=board.left)
 
     def end_in_time(self, seconds: float) -> None:
         """End all of it when the input is closed, or was open for so long."""

@@ -312,18 +312,17 @@ def open_run(
         raise
 
 
-def watch(run: FleetRun, console: Console | None = None) -> Gathered:
+def watch(run: FleetRun, console: Console) -> Gathered:
     """Run a fleet to its end and draw it; an interrupt is Stop."""
-    from perfkit.fleet.show import display_here
+    from perfkit.fleet.show import drawn_on
 
     with (
         running.interrupt_is_stop() as asked,
-        display_here(console) as display,
+        drawn_on(console) as draw,
         closing(run.events()) as events,
     ):
         for members in events:
             if asked.is_set():
                 run.stop()
-            display.show(members)
-        display.show(run.members, at_once=True)
+            draw(members)
     return run.gathered()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
-import sys
 from collections import Counter
 from html import escape
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.displays import Display, NotebookDisplay, TerminalDisplay, in_notebook
 from perfkit.findings.record import Finding
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
@@ -65,33 +64,25 @@ def summary(members: Sequence[Member]) -> str:
     return ", ".join(f"{count} {how}" for how, count in found.items())
 
 
-class Lines(Display):
-    """Prints a line when something changes that is worth one.
+@contextlib.contextmanager
+def drawn_on(console: Console) -> Iterator[Callable[[Sequence[Member]], None]]:
+    """Give what draws the members anew or, where that cannot be, a line for what is."""
+    if not console.is_terminal:
+        drawn: dict[str, str] = {}
 
-    Args:
-        write: Prints it.
-    """
+        def draw(members: Sequence[Member]) -> None:
+            for member in members:
+                line = brief(member)
+                if drawn.get(member.key) != line:
+                    drawn[member.key] = line
+                    print(line, file=console.file, flush=True)
 
-    def __init__(self, write: Callable[[str], object]) -> None:
-        super().__init__()
-        self._write = write
-        self._told: dict[str, str] = {}
+        yield draw
+        return
+    from rich.live import Live
 
-    def _draw(self, shown: Sequence[Member]) -> None:
-        for member in shown:
-            line = brief(member)
-            if self._told.get(member.key) != line:
-                self._told[member.key] = line
-                self._write(line)
-
-
-def display_here(console: Console | None = None) -> Display:
-    """Choose by where the code runs."""
-    if in_notebook():
-        return NotebookDisplay(lambda rows: "\n".join(map(brief, rows)), rows_in_html)
-    if console is not None and console.is_terminal:
-        return TerminalDisplay(console, _in_terminal)
-    return Lines(lambda line: print(line, file=sys.stderr, flush=True))
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield lambda members: live.update(_in_terminal(members), refresh=True)
 
 
 def rows_in_html(members: Sequence[Member]) -> str:

@@ -1,4 +1,5 @@
 import dataclasses
+import io
 
 from rich.console import Console
 
@@ -79,28 +80,38 @@ def test_nothing_that_a_machine_says_becomes_markup_or_moves_the_cursor():
 
 
 def test_plain_lines_say_only_what_is_new():
-    printed = []
-    row = member(1)
-    lines = show.Lines(printed.append)
-    lines.show([row], at_once=True)
-    row.began, row.doing = 0.0, "starting"
-    lines.show([row], at_once=True)
-    for share in (0.1, 0.2, 0.3):
-        row.share = share
-        lines.show([row], at_once=True)
-    for seconds in (6, 7):
-        row.silent = f"nothing heard for {seconds} s"
-        lines.show([row], at_once=True)
-    row.how, row.said = FAILED.how, FAILED.said
-    lines.show([row], at_once=True)
-    assert [line.split(": ", 1)[1] for line in printed[:4]] == [
-        "waiting for its turn",
-        "getting ready",
-        "measuring",
-        "nothing is heard of it",
+    row, written = member(1), io.StringIO()
+    with show.drawn_on(Console(file=written)) as draw:
+        draw([row])
+        row.began, row.doing = 0.0, "starting"
+        draw([row])
+        for share in (0.1, 0.2, 0.3):
+            row.share = share
+            draw([row])
+        for seconds in (6, 7):
+            row.silent = f"nothing heard for {seconds} s"
+            draw([row])
+        row.how, row.said = "left", "It was killed."
+        draw([row])
+    assert written.getvalue().splitlines() == [
+        "host 1: waiting for its turn",
+        "host 1: getting ready",
+        "host 1: measuring",
+        "host 1: nothing is heard of it",
+        "host 1: left: It was killed.",
     ]
-    assert printed[4].startswith("host 1: left: It left.")
-    assert len(printed) == 5
+
+
+def test_a_terminal_is_left_without_the_rows():
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=60, color_system=None)
+    with show.drawn_on(console) as draw:
+        draw([member(1, began=0.0, doing="Round 2", share=0.5)])
+        before = screen.getvalue()
+    assert "50 % Round 2" in before
+    assert "1 running" in before
+    # The last thing written erases the lines and leaves the cursor on the first.
+    assert screen.getvalue().endswith("\x1b[1A\x1b[2K")
 
 
 def test_live_rows_say_how_many_are_where_and_who_is_behind():
