@@ -12,7 +12,6 @@ import os
 import pkgutil
 import re
 import secrets
-import ssl
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -185,23 +184,36 @@ def connect(address: str, tls: Sequence[str] = ()) -> Client:
             "tcp://scheduler:8786 or tls://scheduler:8786."
         )
     names = ("tls_ca_file", "tls_client_cert", "tls_client_key")
-    secured = bool(tls) or address.startswith("tls://") or None
+    secured = address.startswith("tls://")
+    security = context = None
+    # Tried here, because a client that fails by it is long in ending.
     try:
-        given = dict(zip(names, tls, strict=bool(tls)))
+        if secured:
+            given = dict(zip(names, tls, strict=bool(tls)))
+            security = Security(require_encryption=True, **given)
+            context = security.get_connection_args("client").get("ssl_context")
+    except (OSError, ValueError) as error:
+        raise BadParameterError(
+            f"The certificates cannot be used ({_said(error)})."
+        ) from error
+    if secured != bool(tls or context):
+        raise BadParameterError(
+            "Certificates and an address with tls:// go together: give --tls-ca-file, "
+            "--tls-cert and --tls-key, or set distributed.comm.tls in Dask's "
+            "configuration."
+        )
+    try:
         return Client(
             address,
             timeout=_CONNECT_S,
             set_as_default=False,
             name="perfkit",
-            security=Security(require_encryption=secured, **given),
+            security=security,
         )
     except (OSError, TypeError, ValueError, RuntimeError) as error:
-        unreached = isinstance(error, OSError) and not isinstance(error, ssl.SSLError)
-        raise (RunError if unreached else BadParameterError)(
+        raise RunError(
             f"No Dask scheduler could be reached at {address} ({_said(error)}); look "
-            "at the address and the network. Certificates (--tls-ca-file, --tls-cert "
-            "and --tls-key, or distributed.comm.tls in Dask's configuration) go with "
-            "an address that begins with tls://, and only with that."
+            "at the address and the network, and with tls:// at the certificates."
         ) from error
 
 
@@ -221,7 +233,8 @@ def _news(done: Future) -> News:
 
 def why(error: BaseException) -> str:
     """Why a member could not do it, in a sentence."""
-    if isinstance(error, ModuleNotFoundError) and "perfkit" in str(error):
+    lacks = isinstance(error, ModuleNotFoundError | AttributeError)
+    if lacks and "perfkit" in str(error):
         return (
             "It has no perfkit, or an older one, in the environment of its worker; "
             "install the same perfkit there as here."

@@ -192,6 +192,9 @@ class FleetRun:
             member.share = min(1.0, max(0.0, share)) if known else 0.0
             member.doing = plain(str(news.get("doing", ""))) or member.doing
             member.left = plain(str(news.get("left", "")))
+        if member.how:
+            # Else a worker that is started anew by its address would be asked again.
+            self._fleet.end(member)
 
     def _end_if_over(self, member: Member) -> None:
         how: How = "timed out"

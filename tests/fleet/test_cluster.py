@@ -1,6 +1,7 @@
 """A real scheduler and real workers, of which some die or fall silent."""
 
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -44,9 +45,11 @@ def test_what_a_worker_calls_itself_cannot_disturb_a_terminal():
     assert members(sly, each="worker")[0].name == "10.0.0.1 [2Jx"
 
 
-def test_a_worker_without_perfkit_is_told_so():
-    error = ModuleNotFoundError("No module named 'perfkit'")
-    assert why(error).startswith("It has no perfkit, or an older one")
+@pytest.mark.parametrize("name", ["perfkit_9:work", "perfkit.fleet.cluster:work_9"])
+def test_a_worker_with_no_perfkit_or_an_older_one_is_told_so(name):
+    with pytest.raises((ImportError, AttributeError)) as caught:
+        pkgutil.resolve_name(name)
+    assert why(caught.value).startswith("It has no perfkit, or an older one")
 
 
 @pytest.fixture(scope="module")

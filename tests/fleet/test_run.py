@@ -79,7 +79,7 @@ def test_a_turn_that_is_lost_leaves_the_next_one_its_time(tmp_path):
     gathered = asked(fleet, tmp_path)
     assert hows(gathered) == ["timed out", "completed"]
     # Whoever was given up is told so, for it may only have been slow.
-    assert fleet.ended == ["w1"]
+    assert fleet.ended == ["w1", "w2"]
     assert gathered.seconds <= TASK.budget + SLACK_S
 
 
@@ -106,7 +106,7 @@ def test_stop_keeps_what_comes_home_and_waits_for_nobody_else(tmp_path):
     assert gathered.outcomes[1].said == "Nothing came home after Stop."
     assert gathered.outcomes[2].said == "It was stopped before its turn."
     assert gathered.stopped
-    assert fleet.ended == [None, "w2"]
+    assert fleet.ended == [None, "w1", "w2"]
 
 
 def test_breaking_off_closes_the_fleet(tmp_path):
