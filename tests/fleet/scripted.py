@@ -1,6 +1,9 @@
-"""Fleets that are written down, on a clock that goes on by itself."""
+"""Fleets that are written down, on a clock that goes on by itself; and real ones."""
 
+import contextlib
 import json
+
+import psutil
 
 from perfkit.fleet.members import Member
 from perfkit.fleet.process import Task
@@ -70,3 +73,20 @@ def whole(seconds=62, data=None):
     """A member's script: it tells how far it is every second, and then comes home."""
     told = [(at, doing(f"Round {at}", at / seconds)) for at in range(1, seconds)]
     return [*told, (seconds, sent() if data is None else data)]
+
+
+def measuring(folder):
+    """What measures with this folder, or one in it, for temporary files."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            where, line = process.environ().get("TMPDIR", ""), process.cmdline()
+            # What begins so is a scheduler or a worker.
+            if where.startswith(str(folder)) and "cluster_process.py" not in str(line):
+                found.append(process)
+    return found
+
+
+def left(folder, seconds=60):
+    """What still measures there after so long."""
+    return psutil.wait_procs(measuring(folder), timeout=seconds)[1]

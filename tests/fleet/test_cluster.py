@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import psutil
 import pytest
 from distributed import Client
 
@@ -16,6 +15,7 @@ from perfkit.findings.store import load_finding
 from perfkit.fleet import run
 from perfkit.fleet.cluster import members, why
 from perfkit.fleet.process import Task
+from tests.fleet.scripted import left, measuring
 
 HERE = Path(__file__).parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(HERE / "on_hosts")}
@@ -77,22 +77,7 @@ def nothing_left(request):
     """Whatever became of the asking machine, the scheduler and the workers."""
     yield
     if "cluster" in request.fixturenames:
-        folder = str(request.getfixturevalue("cluster").folder)
-        _, alive = psutil.wait_procs(measuring(folder), timeout=LONG_S)
-        assert alive == []
-
-
-def measuring(folder):
-    """What measures on the hosts of this cluster."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            line, where = process.cmdline(), process.environ().get("TMPDIR", "")
-        except psutil.Error:
-            continue
-        if where.startswith(folder) and "perfkit.fleet.process" in line:
-            found.append(process)
-    return found
+        assert left(request.getfixturevalue("cluster").folder) == []
 
 
 def test_stop_keeps_what_all_measured_by_then_and_leaves_a_given_client_alone(
@@ -123,12 +108,10 @@ def test_where_the_asking_process_is_killed_the_workers_end_what_they_measure(
     told = 0
     while told < 3:
         told += "measuring" in asking.stderr.readline()
-    started = measuring(str(cluster.folder))
-    assert len(started) == 3
+    assert len(measuring(cluster.folder)) >= 3
     asking.kill()
     asking.communicate()
-    _, alive = psutil.wait_procs(started, timeout=LONG_S / 2)
-    assert alive == []
+    assert left(cluster.folder, seconds=LONG_S / 2) == []
 
 
 def test_one_is_killed_and_one_is_cut_off_and_the_others_findings_come_home(
@@ -160,8 +143,7 @@ def test_one_is_killed_and_one_is_cut_off_and_the_others_findings_come_home(
     assert "Nothing was heard of it for" in told["127.0.0.3-b"].said
     assert opened._fleet._client.status == "closed"
     # The one of a worker that stands still ends by itself.
-    _, alive = psutil.wait_procs(measuring(str(cluster.folder)), timeout=LONG_S)
-    assert alive == []
+    assert left(cluster.folder) == []
     os.kill(cluster.pids["127.0.0.3-b"], signal.SIGCONT)
 
 

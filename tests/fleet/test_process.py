@@ -6,11 +6,13 @@ import queue
 import threading
 from pathlib import Path
 
-import psutil
 import pytest
 
+from perfkit.errors import RunError
+from perfkit.fleet import process
 from perfkit.fleet.process import Task, measure
 from perfkit.fleet.run import Here
+from tests.fleet.scripted import left
 
 LONG_S = 60
 TASK = Task(experiment="counting", budget=1.0, seconds=LONG_S)
@@ -28,34 +30,29 @@ def done(wanted=lambda: True, tell=lambda doing: None, **fields):
     return json.loads(measure(task, tell, wanted))
 
 
-def measuring(folder):
-    """What was started with this folder for temporary files, and still is there."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get("TMPDIR") == str(folder):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
 def test_a_measurement_comes_home_whole_and_nothing_is_left(tmp_path):
     told = []
     found = done(tell=told.append)
     assert (found["how"], found["why"]) == ("completed", "")
     assert json.loads(found["document"])["experiment"] == "counting"
     assert any(doing.get("share", 0) > 0 for doing in told)
-    _, alive = psutil.wait_procs(measuring(tmp_path), timeout=LONG_S)
-    assert alive == []
+    assert left(tmp_path) == []
 
 
-def test_one_that_hangs_is_stopped_when_its_time_is_up(tmp_path):
-    found = done(parameters={"fault": "hangs"}, seconds=2.0)
-    assert found["how"] == "stopped"
-    assert found["why"].startswith("It was stopped when its time was up.")
-    _, alive = psutil.wait_procs(measuring(tmp_path), timeout=LONG_S)
-    assert alive == []
+@pytest.mark.parametrize(
+    ("wanted", "seconds", "said"),
+    [
+        (lambda: True, 2.0, "It was stopped when its time was up."),
+        (lambda: False, LONG_S, "Nothing had been measured when it was stopped."),
+    ],
+)
+def test_one_that_hangs_can_be_stopped_and_is_when_its_time_is_up(
+    tmp_path, wanted, seconds, said
+):
+    found = done(wanted, parameters={"fault": "hangs"}, seconds=seconds)
+    assert (found["how"], found["document"]) == ("stopped", "")
+    assert found["why"].startswith(said)
+    assert left(tmp_path) == []
 
 
 def test_one_that_dies_is_told_with_the_signal(tmp_path):
@@ -87,6 +84,13 @@ def test_what_a_host_lacks_is_said_in_a_sentence(fields, said):
     found = done(**fields)
     assert (found["how"], found["document"]) == ("failed", "")
     assert said in found["why"]
+
+
+def test_another_tensorflow_than_that_of_the_asking_machine_is_refused(monkeypatch):
+    monkeypatch.setattr(process, "tensorflow_here", lambda: "2.21.0")
+    task = Task(experiment="data-pipeline", budget=1.0, tensorflow="2.20.0")
+    with pytest.raises(RunError, match=r"2.21.0 and the asking machine has 2.20.0"):
+        process._run(task, None)
 
 
 def test_without_a_cluster_the_same_is_done_on_this_machine():
