@@ -79,6 +79,9 @@ class Cluster:
 
     def begin(self, member: Member, task: Task, tell: Tell) -> None:
         """Let a member do a task."""
+        if self._client.status in ("closing", "closed"):
+            tell(("failed", _LOST))
+            return
         named = dask.delayed(pkgutil.resolve_name, pure=False)(f"{__name__}:on_worker")
         asked = named(dataclasses.asdict(task), member.key, self._name)
         future = self._client.compute(
@@ -92,7 +95,8 @@ class Cluster:
     def end(self, member: Member | None = None) -> None:
         """Let one end whatever it does, or let all end with what they have."""
         if member is not None:
-            self._futures[member.key].release()
+            if member.key in self._futures:
+                self._futures[member.key].release()
             return
         # Whom it does not reach ends what it does when the futures are released.
         with contextlib.suppress(RunError):

@@ -9,8 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
+from perfkit.errors import RunError
 from perfkit.findings.store import load_finding
 from perfkit.fleet import run
 from perfkit.fleet.cluster import members, why
@@ -50,6 +51,16 @@ def test_a_worker_with_no_perfkit_or_an_older_one_is_told_so(name):
     with pytest.raises((ImportError, AttributeError)) as caught:
         pkgutil.resolve_name(name)
     assert why(caught.value).startswith("It has no perfkit, or an older one")
+
+
+def test_a_client_that_is_closed_is_refused_or_told_as_lost():
+    with LocalCluster(1, processes=False, dashboard_address=None) as local:
+        client = Client(local, set_as_default=False)
+        opened = run.open_run(TASK, client)
+        client.close()
+        assert list(opened.events())[-1][0].said.startswith("The scheduler was lost")
+        with pytest.raises(RunError, match="connect a client anew"):
+            run.open_run(TASK, client)
 
 
 @pytest.fixture(scope="module")
