@@ -249,19 +249,18 @@ def _compare(asked: Namespace) -> int:
 
 def _fleet(asked: Namespace) -> int:
     from perfkit.experiments import experiment
-    from perfkit.fleet import opening, showing
+    from perfkit.fleet import run, show
 
-    tls = opening.tls_files(asked.tls_ca_file, asked.tls_cert, asked.tls_key)
+    tls = (asked.tls_ca_file, asked.tls_cert, asked.tls_key)
+    chosen = None
     if asked.what == "run":
         chosen = experiment(asked.name, **options.parameters(asked))
-        task = opening.run_task(chosen, asked.budget, asked.seed)
-    else:
-        task = opening.passport_task(asked.budget)
-    asking = opening.open_asking(
+    task = run.make_task(chosen, asked.budget, asked.seed)
+    opened = run.open_run(
         task, asked.address, folder=asked.out, each=asked.each, tls=tls
     )
-    gathered = opening.watch(asking, _console(stderr=True))
-    showing.write(gathered, _console())
+    gathered = run.watch(opened, _console(stderr=True))
+    show.write(gathered, _console())
     if gathered.stopped:
         return INTERRUPTED
     return DONE if any(o.document for o in gathered.outcomes) else FAILED

@@ -8,69 +8,166 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
-import queue
+import os
+import pkgutil
 import re
 import secrets
-import threading
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from perfkit.errors import BadParameterError, MissingPartError, RunError
+import dask
+from distributed import Client, Event, Security, get_worker
+
+from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.findings.text import plain
-from perfkit.fleet.outcome import BEAT_S, Broken, Doing, Home, Left, Member
-from perfkit.fleet.supervising import drained
+from perfkit.fleet.members import Member
+from perfkit.fleet.process import measure
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping, Sequence
 
-    from distributed import Client, Future
+    from distributed import Future
 
-    from perfkit.fleet.outcome import News, Task
+    from perfkit.fleet.process import Task
+    from perfkit.fleet.run import News, Tell
+
+_ADDRESS = re.compile(r"(\w+://)?([^\s/:\[\]]+|\[[0-9a-fA-F:.%\w]+\]):\d{1,5}")
+_CONNECT_S = _FETCH_S = 10.0
+_ANSWER_S = 5.0
+_CLOSING_S = 1.5
+_LONGEST = 200
+_LEFT = (
+    "Its worker left the cluster during its run: it was killed, crashed or was "
+    "started anew."
+)
+_LOST = "The scheduler was lost during the run, so nothing can come home."
 
 
-EACH = ("host", "worker")
+class Cluster:
+    """The workers of a cluster, or one of each host; see ``open_run``.
+
+    Attributes:
+        members: Who is asked.
+
+    Raises:
+        BadParameterError: A value that is not accepted.
+        RunError: The scheduler does not answer, or there are no workers.
+    """
+
+    def __init__(
+        self, where: str | Client, each: str = "host", tls: Sequence[str] = ()
+    ) -> None:
+        self._ours = isinstance(where, str)
+        self._client = client = connect(where, tls) if isinstance(where, str) else where
+        if client.asynchronous:
+            raise BadParameterError(
+                "The client is asynchronous; make one with asynchronous=False."
+            )
+        self._name = f"perfkit-{secrets.token_hex(6)}"
+        self._tells: dict[str, Tell] = {}
+        self._futures: dict[str, Future] = {}
+        self._left: set[str] = set()
+        self._topics: tuple[str, ...] = ()
+        try:
+            self.members = members(self._ask("identity", n_workers=-1)["workers"], each)
+        except PerfkitError:
+            self.close()
+            raise
+        # Scheduler and workers tell on the second who leaves.
+        self._topics = (self._name, "all")
+        for topic in self._topics:
+            client.subscribe_topic(topic, self._hear)
+
+    def begin(self, member: Member, task: Task, tell: Tell) -> None:
+        """Let a member do a task."""
+        if self._client.status in ("closing", "closed"):
+            tell(("failed", _LOST))
+            return
+        named = dask.delayed(pkgutil.resolve_name, pure=False)(f"{__name__}:on_worker")
+        asked = named(dataclasses.asdict(task), member.key, self._name)
+        future = self._client.compute(
+            asked, workers=[member.key], allow_other_workers=False, retries=0
+        )
+        self._futures[member.key], self._tells[member.key] = future, tell
+        future.add_done_callback(lambda done: tell(_news(done)))
+        if member.key in self._left:
+            tell(("left", _LEFT))
+
+    def end(self, member: Member | None = None) -> None:
+        """Let one end whatever it does, or let all end with what they have."""
+        if member is not None:
+            if member.key in self._futures:
+                self._futures[member.key].release()
+            return
+        # Whom it does not reach ends what it does when the futures are released.
+        with contextlib.suppress(RunError):
+            self._ask("event_set", name=self._name)
+
+    def close(self) -> None:
+        """Let everybody end, and leave nothing behind on the scheduler."""
+        # Dask lets the workers know, as it does where this process dies.
+        for future in self._futures.values():
+            future.release()
+        if self._client.status == "running":
+            for topic in self._topics:
+                self._client.unsubscribe_topic(topic)
+            with contextlib.suppress(RunError):
+                self._ask("event_clear", name=self._name)
+        if self._ours:
+            with contextlib.suppress(OSError):
+                self._client.close(timeout=_CLOSING_S)
+
+    def _ask(self, what: str, **told: Any) -> Any:
+        """Ask the scheduler, which may stand still.
+
+        Raises:
+            RunError: It does not answer.
+        """
+        try:
+            asked = getattr(self._client.scheduler, what)
+            return self._client.sync(asked, callback_timeout=_ANSWER_S, **told)
+        # The last where the client is closed.
+        except (OSError, RuntimeError, AttributeError) as error:
+            raise RunError(
+                "The scheduler does not answer; connect a client anew."
+            ) from error
+
+    def _hear(self, event: tuple[float, Any]) -> None:
+        match event[1]:
+            case {"member": str(key), "doing": dict(told)} if key in self._tells:
+                self._tells[key](told)
+            case {"action": "remove-worker", "worker": str(key)}:
+                self._left.add(key)
+                if key in self._tells:
+                    self._tells[key](("left", _LEFT))
 
 
 def members(
-    workers: Mapping[str, Mapping[str, Any]], *, each: str = "host"
+    workers: Mapping[str, Mapping[str, Any]], each: str = "host"
 ) -> tuple[Member, ...]:
-    """Who is asked, in the order of hosts.
-
-    Args:
-        workers: By address, what the scheduler knows of each worker.
-        each: ``"host"`` or ``"worker"``.
+    """Who is asked, in the order of hosts, of workers by their addresses.
 
     Raises:
-        BadParameterError: ``each`` is neither.
+        RunError: There are no workers.
     """
-    if each not in EACH:
-        raise BadParameterError(f"each is {each!r}; give one of {', '.join(EACH)}.")
-    by_host: dict[str, list[str]] = {}
+    if not workers:
+        raise RunError(
+            "The cluster has no workers; start one on every machine with "
+            "`dask worker ADDRESS`, in the environment that perfkit is in."
+        )
+    found: dict[str, list[Member]] = {}
     for address in sorted(workers):
-        by_host.setdefault(_host(address, workers[address]), []).append(address)
+        host, called = (str(workers[address][key]) for key in ("host", "name"))
+        name = plain(host, 60)
+        if each == "worker":
+            port = address.rpartition(":")[2]
+            name += f" {port if called == address else plain(called, 60) or port}"
+        member = Member(key=address, host=host, name=name)
+        found.setdefault(host, []).append(member)
     return tuple(
-        Member(key=address, host=host, name=_name(host, address, workers, each))
-        for host in sorted(by_host, key=_by_numbers)
-        for address in by_host[host][: None if each == "worker" else 1]
+        member
+        for host in sorted(found, key=_by_numbers)
+        for member in found[host][: None if each == "worker" else 1]
     )
-
-
-def _name(
-    host: str, address: str, workers: Mapping[str, Mapping[str, Any]], each: str
-) -> str:
-    if each == "host":
-        return plain(host, 60)
-    name = plain(str(workers[address].get("name", "")), 60)
-    return f"{plain(host, 60)} {name if name and name != address else _port(address)}"
-
-
-def _host(address: str, about: Mapping[str, Any]) -> str:
-    return str(about.get("host") or urlsplit(address).hostname or address)
-
-
-def _port(address: str) -> str:
-    return address.rpartition(":")[2]
 
 
 def _by_numbers(host: str) -> list[tuple[int, str]]:
@@ -78,182 +175,37 @@ def _by_numbers(host: str) -> list[tuple[int, str]]:
     return [(int(part) if part.isdigit() else -1, part) for part in host.split(".")]
 
 
-_ADDRESS = re.compile(r"(\w+://)?([^\s/:\[\]]+|\[[0-9a-fA-F:.%\w]+\]):\d{1,5}")
-_CONNECT_S = 10.0
-_FETCH_S = 10.0
-_ANSWER_S = 5.0
-_CLOSING_S = 1.5
-_LONGEST = 200
-_LOST = "The scheduler was lost during the run, so nothing can come home."
-
-
-class Cluster:
-    """The workers of a cluster.
-
-    Args:
-        client: Connected to the scheduler.
-        each: ``"host"`` asks one worker of every host, ``"worker"`` each worker.
-        ours: Whether the client was made for this and is to be closed with it.
-
-    Attributes:
-        members: Who is asked.
-
-    Raises:
-        RunError: There are no workers, or the scheduler does not answer.
-    """
-
-    def __init__(
-        self, client: Client, *, each: str = "host", ours: bool = False
-    ) -> None:
-        if client.asynchronous:
-            raise BadParameterError(
-                "The client is asynchronous; make one with asynchronous=False."
-            )
-        self._client, self._ours = client, ours
-        try:
-            self._ids = self._workers()
-        except (OSError, RuntimeError, AttributeError) as error:
-            raise RunError(
-                "The scheduler does not answer; connect a client anew."
-            ) from error
-        self.members = members(self._known, each=each)
-        if not self.members:
-            raise RunError(
-                "The cluster has no workers; start one on every machine with "
-                "`dask worker ADDRESS`, in the environment that perfkit is in."
-            )
-        token = secrets.token_hex(6)
-        self._up, self._down = f"perfkit-up-{token}", f"perfkit-down-{token}"
-        self._news: queue.SimpleQueue[News] = queue.SimpleQueue()
-        self._futures: dict[str, Future] = {}
-        self._beat: dict[str, Any] = {"over": [], "stop": False}
-        self._closing = threading.Event()
-        client.subscribe_topic(self._up, self._hear)
-        self._pulse = threading.Thread(target=self._keep_in_touch, daemon=True)
-        self._pulse.start()
-
-    def begin(self, member: Member, task: Task) -> None:
-        """Let a member do a task."""
-        from dask import delayed
-
-        work = delayed(importlib.import_module, pure=False)("perfkit.fleet.work")
-        told = dataclasses.asdict(task)
-        asked = work.measure(told, member.key, self._up, self._down)
-        future = self._client.compute(
-            asked, workers=[member.key], allow_other_workers=False, retries=0
-        )
-        self._futures[member.key] = future
-        future.add_done_callback(lambda done: self._fetch(member.key, done))
-
-    def heard(self, timeout: float) -> list[News]:
-        """Wait so long for news, and give it."""
-        return drained(self._news, timeout)
-
-    def beat(self, over: Collection[str], *, stop: bool) -> None:
-        """Say who has nothing to do any more, and whether all is to be stopped."""
-        self._beat = {"over": sorted(over), "stop": stop}
-
-    def close(self) -> None:
-        """Let everybody stop, and leave nothing behind on the scheduler."""
-        self._closing.set()
-        self._pulse.join(_CLOSING_S)
-        # Nothing here waits for an answer: the scheduler may stand still.
-        for future in self._futures.values():
-            future.release()
-        if self._client.status == "running":
-            self._client.unsubscribe_topic(self._up)
-        if self._ours:
-            with contextlib.suppress(OSError):
-                self._client.close(timeout=_CLOSING_S)
-
-    def _workers(self) -> dict[str, str]:
-        """The id of each worker by its address, as both are now."""
-        # What the client keeps of the scheduler has no workers in it now and then.
-        known = self._client.sync(
-            self._client.scheduler.identity, n_workers=-1, callback_timeout=_ANSWER_S
-        )
-        self._known: dict[str, dict[str, Any]] = known["workers"]
-        return {key: str(about.get("id")) for key, about in self._known.items()}
-
-    def _keep_in_touch(self) -> None:
-        """Tell once a second what is wanted, and see who left."""
-        while not self._closing.wait(BEAT_S):
-            if self._client.status in ("closing", "closed"):
-                for key in list(self._futures):
-                    self._news.put(Broken(key, _LOST))
-            else:
-                self._say(self._beat)
-        self._say({"over": [], "stop": True})
-
-    def _say(self, beat: dict[str, Any]) -> None:
-        # A client that is just being closed has no scheduler, which Dask does not say
-        # well. What cannot be reached shows by its silence.
-        with contextlib.suppress(OSError, RuntimeError, AttributeError):
-            self._client.log_event(self._down, beat)
-            self._see_who_left()
-
-    def _see_who_left(self) -> None:
-        now = self._workers()
-        for key in list(self._futures):
-            if now.get(key) != self._ids[key]:
-                self._news.put(Left(key))
-
-    def _hear(self, event: tuple[float, Any]) -> None:
-        match event[1]:
-            case {"key": str(key), "doing": dict(told)}:
-                doing, left = told.get("doing", ""), told.get("left", "")
-                share = told.get("share", 0.0)
-                number = share if isinstance(share, int | float) else 0.0
-                said = plain(str(doing), _LONGEST), plain(str(left), _LONGEST)
-                self._news.put(Doing(key, said[0], min(1.0, max(0.0, number)), said[1]))
-
-    def _fetch(self, key: str, done: Future) -> None:
-        """Take what a member sent; called in a thread of the client's."""
-        if done.status == "finished":
-            self._news.put(self._fetched(key, done))
-        elif done.status == "error":
-            error = done.exception(timeout=_FETCH_S)
-            self._news.put(Broken(key, _why(error)))
-
-    def _fetched(self, key: str, done: Future) -> News:
-        try:
-            data = done.result(timeout=_FETCH_S)
-        # Whatever came instead of the bytes is an outcome, and the others go on.
-        except Exception as error:
-            return Broken(
-                key, f"What it measured could not be fetched ({_said(error)})."
-            )
-        if not isinstance(data, bytes):
-            return Broken(key, "It sent something else than was asked for.")
-        return Home(key, data)
-
-
-def connect(address: str, tls: tuple[str, str, str] | None = None) -> Client:
-    """Connect to a scheduler.
-
-    Args:
-        address: Such as ``"tcp://scheduler:8786"``.
-        tls: The files of the authority's certificate, one's own and its key; None for
-            what Dask is configured to.
+def connect(address: str, tls: Sequence[str] = ()) -> Client:
+    """Connect to a scheduler, with these certificates or those of Dask's configuration.
 
     Raises:
         BadParameterError: It is no address, or the certificates do not go with it.
-        MissingPartError: Dask is not installed.
         RunError: Nothing answers there, or not as it should.
     """
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise MissingPartError(
-            "A cluster is asked through Dask, which is not installed in this "
-            "environment; install it with `pip install distributed`."
-        ) from error
     if not _ADDRESS.fullmatch(address):
         raise BadParameterError(
             f"{plain(address)!r} is no address of a scheduler; give one such as "
             "tcp://scheduler:8786 or tls://scheduler:8786."
         )
-    security = _security(tls, secured=address.startswith("tls://"))
+    names = ("tls_ca_file", "tls_client_cert", "tls_client_key")
+    secured = address.startswith("tls://")
+    security = context = None
+    # Tried here, because a client that fails by it is long in ending.
+    try:
+        if secured:
+            given = dict(zip(names, tls, strict=bool(tls)))
+            security = Security(require_encryption=True, **given)
+            context = security.get_connection_args("client").get("ssl_context")
+    except (OSError, ValueError) as error:
+        raise BadParameterError(
+            f"The certificates cannot be used ({_said(error)})."
+        ) from error
+    if secured != bool(tls or context):
+        raise BadParameterError(
+            "Certificates and an address with tls:// go together: give --tls-ca-file, "
+            "--tls-cert and --tls-key, or set distributed.comm.tls in Dask's "
+            "configuration."
+        )
     try:
         return Client(
             address,
@@ -269,33 +221,24 @@ def connect(address: str, tls: tuple[str, str, str] | None = None) -> Client:
         ) from error
 
 
-def _security(tls: tuple[str, str, str] | None, *, secured: bool) -> Any:
-    """What Dask needs to know of certificates, tried before anything connects."""
-    from distributed import Security
-
-    if tls and not secured:
-        raise BadParameterError(
-            "Certificates go with an address that begins with tls://."
-        )
-    names = ("tls_ca_file", "tls_client_cert", "tls_client_key")
-    given = dict(zip(names, tls, strict=True)) if tls else {}
+def _news(done: Future) -> News:
+    """How a member ended; called in a thread of Dask's."""
+    if done.status == "cancelled":
+        return "failed", _LOST
     try:
-        security = Security(require_encryption=secured or None, **given)
-        context = security.get_connection_args("client").get("ssl_context")
-    except (OSError, ValueError) as error:
-        raise BadParameterError(
-            f"The certificates cannot be used ({_said(error)})."
-        ) from error
-    if secured and context is None:
-        raise BadParameterError(
-            "An address with tls:// needs certificates: give --tls-ca-file, --tls-cert "
-            "and --tls-key, or set distributed.comm.tls in Dask's configuration."
-        )
-    return security
+        data = done.result(timeout=_FETCH_S)
+    # Whatever came instead of the bytes is an outcome, and the others go on.
+    except Exception as error:
+        return "failed", why(error)
+    if not isinstance(data, bytes):
+        return "failed", "It sent something else than was asked for."
+    return data
 
 
-def _why(error: BaseException) -> str:
-    if isinstance(error, ModuleNotFoundError) and "perfkit" in str(error):
+def why(error: BaseException) -> str:
+    """Why a member could not do it, in a sentence."""
+    lacks = isinstance(error, ModuleNotFoundError | AttributeError)
+    if lacks and "perfkit" in str(error):
         return (
             "It has no perfkit, or an older one, in the environment of its worker; "
             "install the same perfkit there as here."
@@ -306,3 +249,40 @@ def _why(error: BaseException) -> str:
 def _said(error: BaseException) -> str:
     said = plain(str(error), _LONGEST).rstrip(".")
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def on_worker(task: dict[str, Any], member: str, name: str) -> bytes:
+    """Do a task on the worker that this runs on; see ``measure``.
+
+    Args:
+        task: The fields of a ``Task``.
+        member: What the asking machine calls this worker.
+        name: Of the topic on which is told what happens, and of the flag that is Stop.
+    """
+    worker, stop = get_worker(), Event(name)
+    key = worker.get_current_task()
+
+    def wanted() -> bool:
+        # What nobody waits for any more, Dask takes out of this state.
+        known = worker.state.tasks.get(key)
+        return known is not None and known.state == "executing" and not stop.is_set()
+
+    return measure(
+        task,
+        lambda doing: worker.log_event(name, {"member": member, "doing": doing}),
+        wanted,
+        without=_from_dask() if worker.nanny else (),
+    )
+
+
+def _from_dask() -> set[str]:
+    """Variables that Dask sets for its workers, such as one thread for OpenMP.
+
+    They are no part of the machine, and a training in them would be slower than it is.
+    """
+    return {
+        name
+        for kind in ("pre-spawn-environ", "environ")
+        for name, value in dask.config.get(f"distributed.nanny.{kind}", {}).items()
+        if os.environ.get(name) == str(value)
+    }

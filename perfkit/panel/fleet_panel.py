@@ -10,7 +10,7 @@ import ipywidgets as widgets
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
-from perfkit.fleet import opening, showing, telling
+from perfkit.fleet import run, show
 from perfkit.panel.controls import Controls, budget_control
 from perfkit.panel.view import Status, answer_at_once, button
 from perfkit.panel.working import Measuring
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from distributed import Client
 
-    from perfkit.fleet.outcome import Gathered, Row, Task
+    from perfkit.fleet.members import Gathered, Member
 
 
 class FleetView:
@@ -63,16 +63,15 @@ class FleetView:
         self.stop.disabled = not running
         answer_at_once((*self.controls.values(), self.run, self.stop))
 
-    def draw(self, rows: Sequence[Row]) -> None:
+    def draw(self, rows: Sequence[Member]) -> None:
         """Show how far each machine is."""
-        self.rows.value = showing.rows_in_html(rows) if rows else ""
-        if rows:
-            self.say(f"Running: {telling.summary(rows)}.")
+        self.rows.value = show.rows_in_html(rows)
+        self.say(f"Running: {show.summary(rows)}.")
 
     def show(self, gathered: Gathered | None) -> None:
         """Show what came home, in place of the rows."""
         self.rows.value = ""
-        self.found.value = showing.in_html(gathered) if gathered else ""
+        self.found.value = show.in_html(gathered) if gathered else ""
 
 
 _PASSPORT = "passport"
@@ -89,7 +88,8 @@ class FleetPanel(Measuring):
         budget: The seconds at first.
         seed: Where random order and random numbers start; None draws one.
         folder: Where what comes home is saved.
-        parameters: What the experiment's parameters are set to at first.
+        unfit: Whether something was given that a fleet does not take.
+        **parameters: What the experiment's parameters are set to at first.
 
     Attributes:
         view: The widgets.
@@ -101,22 +101,29 @@ class FleetPanel(Measuring):
 
     def __init__(
         self,
-        what: str | Experiment,
+        what: Any,
         where: str | Client,
         *,
-        budget: float | None = None,
-        seed: int | None = None,
-        folder: str | Path | None = None,
-        parameters: dict[str, Any],
+        budget: float | None,
+        seed: int | None,
+        folder: str | Path | None,
+        unfit: bool,
+        **parameters: Any,
     ) -> None:
+        given = parameters and (what == _PASSPORT or isinstance(what, Experiment))
+        if unfit or given or not isinstance(what, str | Experiment):
+            raise BadParameterError(
+                "With where=, a panel takes an experiment and its parameters, or "
+                '"passport"; and besides budget, seed and folder.'
+            )
         self._where, self._seed, self._folder = where, seed, folder
         self._controls: Controls | None = None
         if what == _PASSPORT:
-            task, about = opening.passport_task(budget), _ABOUT
+            task, about = run.make_task(None, budget), _ABOUT
             widgets = {"budget": budget_control(task.budget)}
         else:
             chosen = experiment(what, **parameters) if isinstance(what, str) else what
-            task, about = opening.run_task(chosen, budget, seed), chosen.question
+            task, about = run.make_task(chosen, budget, seed), chosen.question
             self._controls = Controls(chosen, task.budget, "")
             # A guess is the reader's about one machine.
             widgets = dict(self._controls.by_name)
@@ -143,64 +150,24 @@ class FleetPanel(Measuring):
         """
         return self._got(lambda: self.gathered, "Nobody was asked.")
 
-    def _task(self) -> Task:
-        budget = float(self.view.controls["budget"].value)
-        if self._controls is None:
-            return opening.passport_task(budget)
-        return opening.run_task(self._controls.experiment(), budget, self._seed)
-
     # What the worker does; only here are widgets changed.
 
     def _run(self) -> None:
         self.gathered = None
         self.view.show(None)
         self.view.say("Connecting.")
-        asking = opening.open_asking(self._task(), self._where, folder=self._folder)
+        chosen = self._controls.experiment() if self._controls else None
+        budget = float(self.view.controls["budget"].value)
+        task = run.make_task(chosen, budget, self._seed)
+        opened = run.open_run(task, self._where, folder=self._folder)
         try:
-            with self._stoppable(asking), closing(asking.events()) as events:
+            with self._stoppable(opened), closing(opened.events()) as events:
                 for rows in events:
                     self.view.draw(rows)
         finally:
-            self.gathered = asking.gathered()
+            self.gathered = opened.gathered()
             self.view.show(self.gathered)
-        self.view.say(" ".join(telling.closing(self.gathered)))
+        self.view.say(" ".join(show.closing(self.gathered)))
 
     def _twin(self) -> str:
         return self.gathered._repr_html_() if self.gathered else super()._twin()
-
-
-def fleet_panel(
-    what: Any,
-    where: str | Client,
-    *,
-    budget: float | None,
-    seed: int | None,
-    folder: str | Path | None,
-    unfit: bool,
-    **parameters: Any,
-) -> FleetPanel:
-    """Make the panel of a fleet.
-
-    Args:
-        what: What is asked.
-        where: Of whom.
-        budget: See ``FleetPanel``, as for ``seed`` and ``folder``.
-        seed: See there.
-        folder: See there.
-        unfit: Whether something was given that a fleet does not take.
-        **parameters: What the experiment's parameters are set to at first.
-
-    Raises:
-        BadParameterError: Something was given that a fleet does not take.
-    """
-    wrong = unfit or (
-        parameters and (what == _PASSPORT or isinstance(what, Experiment))
-    )
-    if wrong or not isinstance(what, str | Experiment):
-        raise BadParameterError(
-            "With where=, a panel takes an experiment and its parameters, or "
-            '"passport"; and besides budget, seed and folder.'
-        )
-    return FleetPanel(
-        what, where, budget=budget, seed=seed, folder=folder, parameters=parameters
-    )

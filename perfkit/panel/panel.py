@@ -16,7 +16,7 @@ from perfkit.panel.class_panel import ClassPanel
 from perfkit.panel.compare_panel import ComparePanel
 from perfkit.panel.controls import Controls, described
 from perfkit.panel.diagnosis_panel import DiagnosisPanel
-from perfkit.panel.fleet_panel import FleetPanel, fleet_panel
+from perfkit.panel.fleet_panel import FleetPanel
 from perfkit.panel.passport_panel import PassportPanel
 from perfkit.panel.view import NOTHING, View, watch
 from perfkit.panel.working import SLICE_S, Measuring
@@ -112,7 +112,7 @@ def panel(
         BadParameterError: A name or a value that the experiment does not accept.
     """
     if where is not None:
-        return fleet_panel(
+        return FleetPanel(
             what,
             where,
             budget=budget,

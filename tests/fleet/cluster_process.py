@@ -1,8 +1,8 @@
-"""A scheduler and its workers as processes, two workers on each of four addresses.
+"""A scheduler and its workers as processes, two workers on each of three addresses.
 
-Prints the scheduler's address, then of each worker its process and its name, and runs
-until its input ends. Each address has a folder of its own for temporary files, and so,
-as for machines, a lock of its own for measuring.
+Prints the scheduler's process and its address, then of each worker its process and its
+name, and runs until its input ends. Each address has a folder of its own for temporary
+files, and so, as for machines, a lock of its own for measuring.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from pathlib import Path
 import dask
 from distributed import Scheduler, Worker
 
-HOSTS = [f"127.0.0.{number}" for number in range(1, 5)]
+HOSTS = [f"127.0.0.{number}" for number in range(1, 4)]
 
 
 async def work(scheduler, host, name):
@@ -40,17 +40,17 @@ def forked(function):
     return pid
 
 
-def main(folder, each):
+def main(folder):
     dask.config.set({"distributed.worker.use-file-locking": False})
     read, out = os.pipe()
     pids = [forked(lambda: asyncio.run(schedule(out)))]
     address = os.read(read, 200).decode().strip()
-    print(address, flush=True)
+    print(pids[0], address, flush=True)
     for host in HOSTS:
         os.environ["TMPDIR"] = str(Path(folder) / host)
         os.makedirs(os.environ["TMPDIR"])
         tempfile.tempdir = None
-        for name in (f"{host}-{letter}" for letter in "ab"[:each]):
+        for name in (f"{host}-{letter}" for letter in "ab"):
             pid = forked(lambda h=host, n=name: asyncio.run(work(address, h, n)))
             print(pid, name, flush=True)
             pids.append(pid)
@@ -60,4 +60,4 @@ def main(folder, each):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1])

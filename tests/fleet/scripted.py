@@ -1,15 +1,21 @@
-"""Fleets that are written down, on a clock that goes on by itself."""
+"""Fleets that are written down, on a clock that goes on by itself; and real ones."""
 
+import contextlib
 import json
 
-from perfkit.fleet.outcome import Doing, Home, Member, Task
+import psutil
+
+from perfkit.fleet.members import Member
+from perfkit.fleet.process import Task
+from perfkit.fleet.run import FleetRun
 from tests.findings import made
 
-TASK = Task(what="run", experiment="data-pipeline", budget=60.0, tensorflow="2.21.0")
+TASK = Task(experiment="data-pipeline", budget=60.0, tensorflow="2.21.0")
 
 
-def member(number, host=None):
-    return Member(key=f"w{number}", host=host or f"h{number}", name=f"host {number}")
+def member(number, host=None, **more):
+    name = f"host {number}"
+    return Member(key=f"w{number}", host=host or f"h{number}", name=name, **more)
 
 
 def members(count):
@@ -35,33 +41,52 @@ class Fleet:
     def __init__(self, scripts, members):
         self.scripts, self.members = scripts, members
         self.now = 0.0
-        self.began, self.tasks, self.beats = {}, {}, []
+        self.began, self.tasks, self.tells, self.ended = {}, {}, {}, []
         self.closed = 0
 
-    def clock(self):
-        return self.now
-
-    def begin(self, member, task):
+    def begin(self, member, task, tell):
         self.began[member.key] = self.now
-        self.tasks[member.key] = task
+        self.tasks[member.key], self.tells[member.key] = task, tell
 
-    def heard(self, timeout):
+    def sleep(self, _):
         before, self.now = self.now, self.now + 1.0
-        return [
-            news
-            for key, began in self.began.items()
-            for at, news in self.scripts.get(key, ())
-            if before < began + at <= self.now
-        ]
+        for key, began in self.began.items():
+            for at, news in self.scripts.get(key, ()):
+                if before < began + at <= self.now:
+                    self.tells[key](news)
 
-    def beat(self, over, *, stop):
-        self.beats.append((set(over), stop))
+    def end(self, member=None):
+        self.ended.append(member.key if member else None)
 
     def close(self):
         self.closed += 1
 
+    def run(self, task, folder):
+        return FleetRun(self, task, folder, lambda: self.now, self.sleep)
 
-def run(key, seconds=62, data=None):
+
+def doing(what, share):
+    return {"doing": what, "share": share, "left": ""}
+
+
+def whole(seconds=62, data=None):
     """A member's script: it tells how far it is every second, and then comes home."""
-    told = [(at, Doing(key, f"Round {at}", at / seconds)) for at in range(1, seconds)]
-    return [*told, (seconds, Home(key, sent() if data is None else data))]
+    told = [(at, doing(f"Round {at}", at / seconds)) for at in range(1, seconds)]
+    return [*told, (seconds, sent() if data is None else data)]
+
+
+def measuring(folder):
+    """What measures with this folder, or one in it, for temporary files."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            where, line = process.environ().get("TMPDIR", ""), process.cmdline()
+            # What begins so is a scheduler or a worker.
+            if where.startswith(str(folder)) and "cluster_process.py" not in str(line):
+                found.append(process)
+    return found
+
+
+def left(folder, seconds=60):
+    """What still measures there after so long."""
+    return psutil.wait_procs(measuring(folder), timeout=seconds)[1]

@@ -1,11 +1,14 @@
 import signal
+import subprocess
+import sys
 
 import pytest
 
 from perfkit import cli
-from perfkit.fleet import opening
-from perfkit.fleet.asking import Asking, Keeper
-from perfkit.fleet.outcome import Broken, Home
+from perfkit.errors import BadParameterError, MissingPartError
+from perfkit.fleet import run
+from perfkit.options import parse
+from tests.experiments.toy import Loops
 from tests.fleet import scripted
 
 
@@ -17,9 +20,9 @@ def fleet(monkeypatch, tmp_path):
 
     def opened(task, where, *, folder, each, tls):
         fleet.asked.append((task, where, folder, each, tls))
-        return Asking(fleet, task, Keeper(tmp_path), clock=fleet.clock)
+        return fleet.run(task, tmp_path)
 
-    monkeypatch.setattr(opening, "open_asking", opened)
+    monkeypatch.setattr(run, "open_run", opened)
     monkeypatch.setenv("COLUMNS", "100")  # whatever runs the tests
     return fleet
 
@@ -32,12 +35,11 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
-def broken(key):
-    return [(1, Broken(key, "It has no perfkit."))]
+BROKEN = [(1, ("failed", "It has no perfkit."))]
 
 
 def test_one_that_sends_something_is_enough(fleet, capsys):
-    fleet.scripts = {"w1": scripted.run("w1"), "w2": broken("w2")}
+    fleet.scripts = {"w1": scripted.whole(), "w2": BROKEN}
     line = "fleet tcp://a:1 run data-pipeline --batch 16 --budget 60 --each worker"
     assert cli.main(line.split()) == 0
     said = capsys.readouterr()
@@ -51,28 +53,122 @@ def test_one_that_sends_something_is_enough(fleet, capsys):
         16,
         60.0,
     )
-    assert (where, folder, each, tls) == ("tcp://a:1", None, "worker", None)
+    assert (where, folder, each) == ("tcp://a:1", None, "worker")
+    assert not any(tls)
 
 
 def test_the_code_tells_that_nothing_came_home(fleet, capsys):
-    fleet.scripts = {"w1": broken("w1"), "w2": broken("w2")}
+    fleet.scripts = {"w1": BROKEN, "w2": BROKEN}
     assert cli.main(["fleet", "passport"]) == 1
     assert "0 of 2 sent" in capsys.readouterr().out
-    assert fleet.asked[0][0].what == "passport"
+    assert fleet.asked[0][0].experiment == ""
 
 
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_stops_all_and_keeps_what_comes_home(fleet, capsys):
-    fleet.scripts = {"w1": [(3, Home("w1", scripted.sent(how="stopped")))]}
-    heard = fleet.heard
+    fleet.scripts = {"w1": [(3, scripted.sent(how="stopped"))]}
+    begin = fleet.begin
 
-    def interrupted(timeout):
-        if fleet.now == 1:
+    def interrupted(*member):
+        begin(*member)
+        if len(fleet.began) == 2:
             signal.raise_signal(signal.SIGINT)
-        return heard(timeout)
 
-    fleet.heard = interrupted
+    fleet.begin = interrupted
     assert cli.main(["fleet", "run", "data-pipeline"]) == 130
     said = capsys.readouterr().out
     assert "It was stopped. What it measured by then" in said
     assert "Nothing came home after Stop." in said
+
+
+def test_without_dask_a_cluster_is_refused_with_the_command_that_adds_it(monkeypatch):
+    monkeypatch.delitem(sys.modules, "perfkit.fleet.cluster", raising=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingPartError, match="install it with `pip install distr"):
+        run.open_run(scripted.TASK, "tcp://scheduler:8786")
+
+
+def test_without_a_cluster_no_dask_is_needed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setitem(sys.modules, "dask", None)
+    (member,) = run.open_run(scripted.TASK).members
+    assert member.name == "this machine"
+
+
+def test_dask_is_not_loaded_before_a_cluster_is_asked():
+    code = (
+        "import sys, perfkit.cli, perfkit.fleet.run, perfkit.panel.panel;"
+        "sys.exit('distributed' in sys.modules or 'dask' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "address", ["scheduler", "tcp:scheduler:8786", "x://", "tcp://a:b", ""]
+)
+def test_what_is_no_address_is_refused_before_anything_connects(address):
+    with pytest.raises(BadParameterError, match="no address of a scheduler"):
+        run.open_run(scripted.TASK, address)
+
+
+def test_certificates_are_tried_before_anything_connects(tmp_path):
+    broken = tmp_path / "broken.pem"
+    broken.write_text("no certificate")
+    for address, files, said in (
+        ("tls://scheduler:8786", [], "go together"),
+        ("tls://scheduler:8786", [str(broken)] * 3, "certificates cannot be used"),
+        ("tcp://scheduler:8786", [str(broken)] * 3, "go together"),
+    ):
+        with pytest.raises(BadParameterError, match=said):
+            run.open_run(scripted.TASK, address, tls=files)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [(("a", None, None), "together"), (("a", "b", "c"), "no file 'a'")],
+)
+def test_certificates_are_three_files_that_are_there(files, said):
+    with pytest.raises(BadParameterError, match=said):
+        run.open_run(scripted.TASK, "tls://scheduler:8786", tls=files)
+
+
+def test_an_experiment_of_this_session_cannot_be_asked_of_others():
+    with pytest.raises(BadParameterError, match="'loops' is an experiment of this"):
+        run.make_task(Loops())
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("fleet run vectorised", (None, "run", "vectorised")),
+        ("fleet tcp://a:1 run vectorised", ("tcp://a:1", "run", "vectorised")),
+        ("fleet --budget 5 a:1 run --rows 10 vectorised", ("a:1", "run", "vectorised")),
+        ("fleet tls://a:1 passport --budget 5", ("tls://a:1", "passport", None)),
+        ("fleet passport", (None, "passport", None)),
+    ],
+)
+def test_the_command_line_says_who_is_asked_what(line, asked):
+    found = parse(line.split())
+    name = getattr(found, "name", None)
+    assert (found.address, found.what, name) == asked
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("fleet walk", "invalid choice: 'walk'"),
+        ("fleet run vectoris", "Did you mean 'vectorised'?"),
+        ("fleet tcp://a:1 run", "required: NAME"),
+        ("fleet run vectorised --budget 0", "budget is 0.0"),
+        ("fleet a:1 run vectorised --each core", "invalid choice: 'core'"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(line, said, capsys):
+    assert cli.main(line.split()) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_help_says_what_connecting_means(capsys):
+    with pytest.raises(SystemExit):
+        parse(["fleet", "--help"])
+    assert "runs any code" in capsys.readouterr().out

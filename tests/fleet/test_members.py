@@ -1,31 +1,78 @@
+import dataclasses
+import json
+
 import pytest
 
-from perfkit.errors import BadParameterError
-from perfkit.fleet.cluster import members
+from perfkit.findings.store import to_json
+from perfkit.passports.passport import to_json as passport_to_json
+from tests.findings import made
+from tests.fleet.scripted import TASK, member, sent
+from tests.machines.pairs import passport
 
-WORKERS = {
-    "tcp://10.0.0.10:5001": {"host": "10.0.0.10", "name": "gpu-0"},
-    "tcp://10.0.0.10:5002": {"host": "10.0.0.10", "name": "tcp://10.0.0.10:5002"},
-    "tcp://10.0.0.9:5001": {"host": "10.0.0.9", "name": 3},
-    "tls://[fe80::1]:5001": {"name": "far"},
-}
+PASSPORT = dataclasses.replace(TASK, experiment="")
 
 
-def test_one_worker_speaks_for_its_host():
-    assert [m.name for m in members(WORKERS)] == ["fe80::1", "10.0.0.9", "10.0.0.10"]
-    assert members(WORKERS)[2].key == "tcp://10.0.0.10:5001"
+def outcome(data, folder, task=TASK):
+    row = member(1, began=1.0)
+    row.receive(data, task, folder, 62.0)
+    return row
 
 
-def test_each_worker_is_told_apart_where_each_is_asked():
-    names = [m.name for m in members(WORKERS, each="worker")]
-    assert names == ["fe80::1 far", "10.0.0.9 3", "10.0.0.10 gpu-0", "10.0.0.10 5002"]
+def test_a_finding_is_read_saved_and_told_by_its_headline(tmp_path):
+    found = outcome(sent(), tmp_path)
+    assert (found.how, found.said) == (
+        "completed",
+        "prefetched is the fastest way here.",
+    )
+    assert found.path.parent == tmp_path
 
 
-def test_what_a_worker_calls_itself_cannot_disturb_a_terminal():
-    sly = {"tcp://10.0.0.1:1": {"host": "10.0.0.1", "name": "\x1b[2Jx"}}
-    assert members(sly, each="worker")[0].name == "10.0.0.1 [2Jx"
+def test_what_was_measured_by_then_is_kept_and_why_there_is_no_more_is_said(tmp_path):
+    found = outcome(sent(how="failed", why="It was killed."), tmp_path)
+    assert found.how == "failed"
+    assert found.said.startswith("It was killed. What it measured by then: prefetched")
+    assert found.path.exists()
 
 
-def test_another_word_is_refused():
-    with pytest.raises(BadParameterError, match="one of host, worker"):
-        members(WORKERS, each="core")
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x80\x04cos\nsystem\n.",
+        b"[" * 100_000,
+        b'{"how": "completed"}',
+        b'{"how": "by magic", "why": "", "document": ""}',
+        b'{"how": "completed", "why": "", "document": {}}',
+        sent("{"),
+        sent("{}"),
+        sent('{"kind": "finding", "schema": 99}'),
+        sent(to_json(made.finding(experiment="batch-size"))),
+        sent(passport_to_json(passport())),
+    ],
+)
+def test_what_is_no_answer_is_an_outcome_with_a_sentence_and_no_file(data, tmp_path):
+    found = outcome(data, tmp_path)
+    assert found.how == "failed"
+    assert found.said.startswith("What it sent was not kept: ")
+    assert found.document is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_machine_cannot_say_of_its_finding_that_it_is_a_recording(tmp_path):
+    said = to_json(made.finding(replayed=True))
+    assert not outcome(sent(said), tmp_path).document.replayed
+
+
+def test_a_passport_is_kept_and_another_tensorflow_is_said(tmp_path):
+    data = sent(passport_to_json(passport()))
+    found = outcome(data, tmp_path, dataclasses.replace(PASSPORT, tensorflow="2.20.0"))
+    assert found.how == "completed"
+    assert "it has TensorFlow 2.21.0, the asking machine 2.20.0" in found.said
+    assert json.loads(found.path.read_text())["kind"] == "passport"
+    assert "TensorFlow" not in outcome(data, tmp_path, PASSPORT).said
+
+
+def test_a_disk_that_is_full_here_is_told(tmp_path):
+    (tmp_path / "no-folder").touch()
+    found = outcome(sent(), tmp_path / "no-folder")
+    assert "could not be saved" in found.said

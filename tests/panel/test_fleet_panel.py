@@ -4,9 +4,7 @@ import pytest
 
 import perfkit
 from perfkit.errors import BadParameterError, PerfkitError, RunError
-from perfkit.fleet import opening
-from perfkit.fleet.asking import Asking, Keeper
-from perfkit.fleet.outcome import Home, Left
+from perfkit.fleet import run
 from perfkit.panel import working
 from tests.fleet import scripted
 from tests.panel.files import state
@@ -20,14 +18,14 @@ class Held(scripted.Fleet):
         super().__init__(*told)
         self.running, self.stopping = threading.Event(), threading.Event()
 
-    def heard(self, timeout):
+    def sleep(self, seconds):
         self.running.set()
-        return super().heard(timeout) if self.stopping.wait(0.01) else []
+        if self.stopping.wait(0.01):
+            super().sleep(seconds)
 
-    def beat(self, over, *, stop):
-        super().beat(over, stop=stop)
-        if stop:
-            self.stopping.set()
+    def end(self, member=None):
+        super().end(member)
+        self.stopping.set()
 
 
 class House:
@@ -37,18 +35,18 @@ class House:
         self.folder, self.asked, self.fails = folder, [], None
         self.fleet = scripted.Fleet(
             {
-                "w1": scripted.run("w1", 8),
-                "w2": [*scripted.run("w2", 8)[:5], (6, Left("w2"))],
+                "w1": scripted.whole(8),
+                "w2": [*scripted.whole(8)[:5], (6, ("left", "It was killed."))],
             },
             scripted.members(2),
         )
-        monkeypatch.setattr(opening, "open_asking", self.open)
+        monkeypatch.setattr(run, "open_run", self.open)
 
     def open(self, task, where, *, folder):
         if self.fails:
             raise self.fails
         self.asked.append((task, where, folder))
-        return Asking(self.fleet, task, Keeper(self.folder), clock=self.fleet.clock)
+        return self.fleet.run(task, self.folder)
 
 
 @pytest.fixture
@@ -83,14 +81,14 @@ def test_what_came_home_is_shown_with_what_did_not(panel):
     gathered = panel.result()
     assert [o.how for o in gathered.outcomes] == ["completed", "left"]
     assert state(panel).startswith("1 of 2 sent what they measured")
-    assert "left the cluster" in panel.view.found.value
+    assert "It was killed." in panel.view.found.value
     assert gathered.findings[0].verdict.headline in panel.view.found.value
     assert panel.view.rows.value == ""
     assert not panel.view.run.disabled
 
 
 def test_stop_ends_it_and_keeps_what_comes_home(house, panel):
-    scripts = {"w1": [(2, Home("w1", scripted.sent(how="stopped")))]}
+    scripts = {"w1": [(2, scripted.sent(how="stopped"))]}
     house.fleet = Held(scripts, scripted.members(2))
     panel.view.run.click()
     assert house.fleet.running.wait(LONG_S)
@@ -118,7 +116,7 @@ def test_a_fleets_passports_have_a_panel_too(house):
     panel = perfkit.panel("passport", where="tcp://a:1")
     assert list(panel.view.controls) == ["budget"]
     panel.result()
-    assert house.asked[0][0].what == "passport"
+    assert house.asked[0][0].experiment == ""
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,20 @@
 
 import dataclasses
 import json
+import queue
 import threading
 from pathlib import Path
 
-import psutil
 import pytest
 
-from perfkit.fleet.outcome import Doing, Home, Task
-from perfkit.fleet.supervising import GO_ON, STOP, Here, supervise
+from perfkit.errors import RunError
+from perfkit.fleet import process
+from perfkit.fleet.process import Task, measure
+from perfkit.fleet.run import Here
+from tests.fleet.scripted import left
 
 LONG_S = 60
-TASK = Task(what="run", experiment="counting", budget=1.0, seconds=LONG_S)
+TASK = Task(experiment="counting", budget=1.0, seconds=LONG_S)
 
 
 @pytest.fixture(autouse=True)
@@ -22,21 +25,9 @@ def a_host(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
 
 
-def done(wanted=lambda: GO_ON, tell=lambda doing: None, **fields):
+def done(wanted=lambda: True, tell=lambda doing: None, **fields):
     task = dataclasses.asdict(dataclasses.replace(TASK, **fields))
-    return json.loads(supervise(task, tell, wanted))
-
-
-def measuring(folder):
-    """What was started with this folder for temporary files, and still is there."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get("TMPDIR") == str(folder):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
+    return json.loads(measure(task, tell, wanted))
 
 
 def test_a_measurement_comes_home_whole_and_nothing_is_left(tmp_path):
@@ -45,16 +36,23 @@ def test_a_measurement_comes_home_whole_and_nothing_is_left(tmp_path):
     assert (found["how"], found["why"]) == ("completed", "")
     assert json.loads(found["document"])["experiment"] == "counting"
     assert any(doing.get("share", 0) > 0 for doing in told)
-    _, alive = psutil.wait_procs(measuring(tmp_path), timeout=LONG_S)
-    assert alive == []
+    assert left(tmp_path) == []
 
 
-def test_one_that_hangs_is_stopped_when_its_time_is_up(tmp_path):
-    found = done(parameters={"fault": "hangs"}, seconds=2.0)
-    assert found["how"] == "stopped"
-    assert found["why"].startswith("It was stopped when its time was up.")
-    _, alive = psutil.wait_procs(measuring(tmp_path), timeout=LONG_S)
-    assert alive == []
+@pytest.mark.parametrize(
+    ("wanted", "seconds", "said"),
+    [
+        (lambda: True, 2.0, "It was stopped when its time was up."),
+        (lambda: False, LONG_S, "Nothing had been measured when it was stopped."),
+    ],
+)
+def test_one_that_hangs_can_be_stopped_and_is_when_its_time_is_up(
+    tmp_path, wanted, seconds, said
+):
+    found = done(wanted, parameters={"fault": "hangs"}, seconds=seconds)
+    assert (found["how"], found["document"]) == ("stopped", "")
+    assert found["why"].startswith(said)
+    assert left(tmp_path) == []
 
 
 def test_one_that_dies_is_told_with_the_signal(tmp_path):
@@ -70,7 +68,7 @@ def test_stop_keeps_what_was_measured():
         if doing.get("share", 0) > 0:
             asked.set()
 
-    found = done(lambda: STOP if asked.is_set() else GO_ON, tell, budget=LONG_S)
+    found = done(lambda: not asked.is_set(), tell, budget=LONG_S)
     assert found["how"] == "stopped"
     assert json.loads(found["document"])["stopped"]
 
@@ -88,11 +86,17 @@ def test_what_a_host_lacks_is_said_in_a_sentence(fields, said):
     assert said in found["why"]
 
 
+def test_another_tensorflow_than_that_of_the_asking_machine_is_refused(monkeypatch):
+    monkeypatch.setattr(process, "tensorflow_here", lambda: "2.21.0")
+    task = Task(experiment="data-pipeline", budget=1.0, tensorflow="2.20.0")
+    with pytest.raises(RunError, match=r"2.21.0 and the asking machine has 2.20.0"):
+        process._run(task, None)
+
+
 def test_without_a_cluster_the_same_is_done_on_this_machine():
-    here, news = Here(), []
-    here.begin(here.members[0], TASK)
-    while not any(isinstance(one, Home) for one in news):
-        news += here.heard(0.1)
+    here, news = Here(), queue.SimpleQueue()
+    here.begin(here.members[0], TASK, news.put)
+    while isinstance(told := news.get(timeout=LONG_S), dict):
+        pass
     here.close()
-    assert isinstance(news[0], Doing)
-    assert json.loads(news[-1].data)["how"] == "completed"
+    assert json.loads(told)["how"] == "completed"

@@ -1,17 +1,16 @@
 import pytest
 
 from perfkit.errors import BadParameterError
-from perfkit.fleet.asking import SLACK_S, Asking, Keeper, share_of
-from perfkit.fleet.outcome import Broken, Doing, Left
-from tests.fleet.scripted import TASK, Fleet, member, members, run, sent
+from perfkit.fleet.run import SLACK_S, share_of
+from tests.fleet.scripted import TASK, Fleet, doing, member, members, sent, whole
 
 
-def asked(fleet, folder, during=lambda asking, fleet: None):
+def asked(fleet, folder, during=lambda run, fleet: None):
     """Ask a fleet to the end; ``during`` is called at every look."""
-    asking = Asking(fleet, TASK, Keeper(folder), clock=fleet.clock)
-    for _ in asking.events():
-        during(asking, fleet)
-    return asking.gathered()
+    run = fleet.run(TASK, folder)
+    for _ in run.events():
+        during(run, fleet)
+    return run.gathered()
 
 
 def hows(gathered):
@@ -19,7 +18,7 @@ def hows(gathered):
 
 
 def test_what_comes_home_is_saved_at_once(tmp_path):
-    fleet = Fleet({"w1": run("w1", 20), "w2": run("w2", 62)}, members(2))
+    fleet = Fleet({"w1": whole(20), "w2": whole(62)}, members(2))
     first = []
 
     def look(_, fleet):
@@ -39,10 +38,10 @@ def test_whoever_dies_falls_silent_breaks_or_never_begins_is_told_and_the_rest_g
 ):
     fleet = Fleet(
         {
-            "w1": run("w1"),
-            "w2": [*run("w2")[:9], (10, Left("w2"))],
-            "w3": run("w3")[:9],
-            "w4": [(1, Broken("w4", "It has no perfkit."))],
+            "w1": whole(),
+            "w2": [*whole()[:9], (10, ("left", "It was killed."))],
+            "w3": whole()[:9],
+            "w4": [(1, ("failed", "It has no perfkit."))],
         },
         members(5),
     )
@@ -50,14 +49,14 @@ def test_whoever_dies_falls_silent_breaks_or_never_begins_is_told_and_the_rest_g
     assert hows(gathered) == ["completed", "left", "cut off", "failed", "timed out"]
     said = [outcome.said for outcome in gathered.outcomes]
     assert "killed" in said[1]
-    assert "Nothing was heard of it for 21 s, last at 15 % of its run" in said[2]
+    assert "Nothing was heard of it for 76 s, last at 15 % of its run" in said[2]
     assert said[3] == "It has no perfkit."
     assert said[4].startswith("It did not begin")
     assert len(list(tmp_path.glob("*.json"))) == 1
 
 
 def test_one_that_hangs_is_waited_for_until_budget_and_slack_are_over(tmp_path):
-    told = [(at, Doing("w1", "Round 3", 0.4)) for at in range(1, 500)]
+    told = [(at, doing("Round 3", 0.4)) for at in range(1, 500)]
     fleet = Fleet({"w1": told}, members(1))
     gathered = asked(fleet, tmp_path)
     assert hows(gathered) == ["timed out"]
@@ -67,7 +66,7 @@ def test_one_that_hangs_is_waited_for_until_budget_and_slack_are_over(tmp_path):
 
 def test_the_members_of_a_host_take_turns_and_share_the_budget(tmp_path):
     both = (member(1, "h"), member(2, "h"))
-    fleet = Fleet({"w1": run("w1", 30), "w2": run("w2", 30)}, both)
+    fleet = Fleet({"w1": whole(30), "w2": whole(30)}, both)
     gathered = asked(fleet, tmp_path)
     assert hows(gathered) == ["completed", "completed"]
     assert fleet.began == {"w1": 0.0, "w2": 30.0}
@@ -76,16 +75,16 @@ def test_the_members_of_a_host_take_turns_and_share_the_budget(tmp_path):
 
 def test_a_turn_that_is_lost_leaves_the_next_one_its_time(tmp_path):
     both = (member(1, "h"), member(2, "h"))
-    fleet = Fleet({"w2": run("w2", 31)}, both)
+    fleet = Fleet({"w2": whole(31)}, both)
     gathered = asked(fleet, tmp_path)
     assert hows(gathered) == ["timed out", "completed"]
     # Whoever was given up is told so, for it may only have been slow.
-    assert ({"w1"}, False) in fleet.beats
+    assert fleet.ended == ["w1", "w2"]
     assert gathered.seconds <= TASK.budget + SLACK_S
 
 
 def test_each_is_told_to_be_home_before_its_turn_is_over(tmp_path):
-    fleet = Fleet({"w1": run("w1")}, members(1))
+    fleet = Fleet({"w1": whole()}, members(1))
     asked(fleet, tmp_path)
     task = fleet.tasks["w1"]
     assert task.budget < task.seconds < TASK.budget + SLACK_S
@@ -93,13 +92,13 @@ def test_each_is_told_to_be_home_before_its_turn_is_over(tmp_path):
 
 def test_stop_keeps_what_comes_home_and_waits_for_nobody_else(tmp_path):
     stopped = sent(how="stopped")
-    scripts = {"w1": [*run("w1")[:20], (21, run("w1", data=stopped)[-1][1])]}
+    scripts = {"w1": [*whole()[:20], (21, whole(data=stopped)[-1][1])]}
     both = (member(1), member(2), member(3, "h2"))
     fleet = Fleet(scripts, both)
 
-    def look(asking, fleet):
+    def look(run, fleet):
         if fleet.now == 18:
-            asking.stop()
+            run.stop()
 
     gathered = asked(fleet, tmp_path, look)
     assert hows(gathered) == ["stopped", "stopped", "stopped"]
@@ -107,25 +106,24 @@ def test_stop_keeps_what_comes_home_and_waits_for_nobody_else(tmp_path):
     assert gathered.outcomes[1].said == "Nothing came home after Stop."
     assert gathered.outcomes[2].said == "It was stopped before its turn."
     assert gathered.stopped
-    assert fleet.beats[-1][1]
+    assert fleet.ended == [None, "w1", "w2"]
 
 
 def test_breaking_off_closes_the_fleet(tmp_path):
     fleet = Fleet({}, members(1))
-    asking = Asking(fleet, TASK, Keeper(tmp_path), clock=fleet.clock)
-    events = asking.events()
+    events = fleet.run(TASK, tmp_path).events()
     next(events)
     events.close()
     assert fleet.closed == 1
 
 
 def test_a_straggler_is_marked_with_what_shows_it(tmp_path):
-    scripts = {f"w{n}": run(f"w{n}") for n in (1, 2, 3)}
-    scripts["w4"] = [(at, Doing("w4", "Round 1", 0.02)) for at in range(1, 90)]
+    scripts = {f"w{n}": whole() for n in (1, 2, 3)}
+    scripts["w4"] = [(at, doing("Round 1", 0.02)) for at in range(1, 90)]
     marked = {}
 
-    def look(asking, fleet):
-        marked[fleet.now] = [row.behind for row in asking.rows]
+    def look(run, fleet):
+        marked[fleet.now] = [row.behind for row in run.members]
 
     asked(Fleet(scripts, members(4)), tmp_path, look)
     assert marked[10] == [""] * 4
@@ -134,14 +132,14 @@ def test_a_straggler_is_marked_with_what_shows_it(tmp_path):
 
 
 def test_one_of_whom_nothing_is_heard_is_marked_before_it_is_given_up(tmp_path):
-    fleet = Fleet({"w1": run("w1")[:9]}, members(1))
+    fleet = Fleet({"w1": whole()[:9]}, members(1))
     marked = {}
 
-    def look(asking, fleet):
-        marked[fleet.now] = asking.rows[0].silent
+    def look(run, fleet):
+        marked[fleet.now] = run.members[0].silent
 
     asked(fleet, tmp_path, look)
-    assert (marked[14], marked[17]) == ("", "nothing heard for 7 s")
+    assert (marked[14], marked[17]) == ("", "nothing heard for 8 s")
 
 
 @pytest.mark.parametrize(

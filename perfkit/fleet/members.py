@@ -1,0 +1,247 @@
+"""The members of a fleet: how each stands, what it sent, and all of them together."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import statistics
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from perfkit import documents, units
+from perfkit.errors import BadFileError, PerfkitError
+from perfkit.findings import reading, store
+from perfkit.findings.record import Finding
+from perfkit.findings.text import plain
+from perfkit.passports import passport as passports
+from perfkit.passports.passport import Passport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perfkit.fleet.process import Task
+
+PASSPORTS = "perfkit-passports"
+# A member tells something every second.
+SILENT_S = 5.0
+_LONGEST = 400
+# A text within a text may be twice as long.
+_LARGEST_BYTES = 2 * reading.LARGEST_BYTES
+_WHAT = "what it sent"
+# Fewer others say nothing of what is usual.
+_OTHERS = 2
+# Of a run: a quarter is more than hosts differ by in getting ready. And a delay that is
+# worth a word.
+_SHARE, _DELAY_S = 0.25, 5.0
+# Of the others' rate: what is less is worth a look at the machine.
+_RATE = 0.8
+
+How = Literal["completed", "stopped", "failed", "left", "cut off", "timed out"]
+
+
+@dataclass(kw_only=True)
+class Member:
+    """A machine that is asked or, where each is asked, one of its workers.
+
+    Attributes:
+        key: What the cluster calls it, such as a worker's address.
+        host: The machine's address or name; members of one host take turns.
+        name: What a reader is shown.
+        turn: Which of its host's members it is, from 0.
+        task: What it does; None before its turn.
+        began: When its turn began, in seconds since the fleet did; None before.
+        until: When its turn is over at the latest.
+        heard: When it was last heard of; None where it was not yet.
+        doing: What it told last, so ``share`` of the run and ``left``.
+        silent: For how long nothing was heard of it; "" while it tells something.
+        behind: That it is well behind the others, with the evidence; "" if not.
+        how: How it ended, in a word or two; "" before.
+        said: The finding's headline, or the sentence that says why there is none.
+        seconds: From its begin to its end; 0 where it never began.
+        document: What it sent; None where it sent nothing that can be read.
+    """
+
+    key: str
+    host: str
+    name: str
+    turn: int = 0
+    task: Task | None = None
+    began: float | None = None
+    until: float = 0.0
+    heard: float | None = None
+    doing: str = ""
+    share: float = 0.0
+    left: str = ""
+    silent: str = ""
+    behind: str = ""
+    how: How | Literal[""] = ""
+    said: str = ""
+    seconds: float = 0.0
+    document: Finding | Passport | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether its turn has begun and is not over."""
+        return self.began is not None and not self.how
+
+    @property
+    def path(self) -> Path | None:
+        """Where what it sent is saved."""
+        return self.document.path if self.document else None
+
+    def end(self, how: How, said: str, now: float) -> None:
+        """Note how it ended."""
+        self.how, self.said = how, said
+        self.seconds = 0.0 if self.began is None else now - self.began
+
+    def mark(self, members: Sequence[Member], now: float) -> None:
+        """Note that it is silent, or well behind those that have the same turn."""
+        silent = now - (now if self.heard is None else self.heard)
+        told = f"nothing heard for {units.seconds(round(silent))}"
+        self.silent = told if silent > SILENT_S else ""
+        others = [
+            other.share if other.running else 1.0
+            for other in members
+            if other.turn == self.turn and other is not self
+            if other.running or other.how == "completed"
+        ]
+        usual = statistics.median(others) if len(others) >= _OTHERS else 0.0
+        late = usual - self.share
+        told = (
+            f"behind: {units.percent(self.share)} done, half of the others "
+            f"{units.percent(usual)} or more"
+        )
+        budget = self.task.budget if self.task else 0.0
+        self.behind = told if late > _SHARE and late * budget >= _DELAY_S else ""
+
+    def receive(self, data: bytes, task: Task, folder: Path | None, now: float) -> None:
+        """Read and save what it sent, and note how it ended.
+
+        Args:
+            data: The bytes, of another machine and not trusted.
+            task: What it was asked.
+            folder: Where it is saved; None for one here by the name of its kind.
+            now: Seconds since the fleet began.
+        """
+        try:
+            sent = _Sent.parsed(data)
+            if sent.document:
+                self.document = _kept(sent.document.encode(), task, folder)
+            self.end(sent.how, _said(sent, self.document, task), now)
+        except PerfkitError as error:
+            self.end("failed", f"What it sent was not kept: {error}", now)
+
+
+class _Sent(msgspec.Struct):
+    """What a member sends: how it ended, why, and the document as a text."""
+
+    how: How
+    why: str
+    document: str
+
+    @classmethod
+    def parsed(cls, data: bytes) -> _Sent:
+        try:
+            if len(data) <= _LARGEST_BYTES:
+                return msgspec.json.decode(data, type=cls)
+        except (ValueError, RecursionError):
+            pass
+        raise BadFileError(f"{_WHAT} is nothing that perfkit sends.")
+
+
+def _kept(data: bytes, task: Task, folder: Path | None) -> Finding | Passport:
+    """What it holds, saved.
+
+    Raises:
+        BadFileError: It is no answer to what was asked.
+        PerfkitError: It cannot be saved.
+    """
+    found = documents.parsed(data, _WHAT)
+    if isinstance(found, Passport) and not task.experiment:
+        now = datetime.datetime.now().astimezone()
+        name = f"passport-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}.json"
+        passports.save(found, (folder or Path(PASSPORTS)) / name)
+        return found
+    if not isinstance(found, Finding) or found.experiment != task.experiment:
+        raise BadFileError(f"{_WHAT} answers another question than was asked.")
+    # No machine of a fleet shows recordings, whatever the document says of itself.
+    found = replace(found, replayed=False)
+    store.save(found, folder)
+    return found
+
+
+def _said(sent: _Sent, found: Finding | Passport | None, task: Task) -> str:
+    why = plain(sent.why, _LONGEST)
+    if found is None:
+        return why or "It ended without a word and without a finding."
+    said = plain(found.report.verdict.headline, _LONGEST)
+    if isinstance(found, Passport):
+        ours = task.tensorflow
+        theirs = plain(found.machine.versions.get("tensorflow", ""), 40)
+        if theirs and ours and theirs != ours:
+            said += f"; it has TensorFlow {theirs}, the asking machine {ours}"
+    if sent.how == "completed":
+        return said
+    return f"{why or 'It was stopped.'} What it measured by then: {said}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """What came home from a fleet.
+
+    Attributes:
+        asked: What was asked.
+        outcomes: How each member ended, in the order of hosts.
+        seconds: That all of it took.
+        stopped: Whether Stop ended it.
+    """
+
+    asked: str
+    outcomes: tuple[Member, ...]
+    seconds: float
+    stopped: bool = False
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Every finding that came home."""
+        found = (outcome.document for outcome in self.outcomes)
+        return tuple(document for document in found if isinstance(document, Finding))
+
+    @property
+    def passports(self) -> tuple[Passport, ...]:
+        """Every passport that came home."""
+        found = (outcome.document for outcome in self.outcomes)
+        return tuple(document for document in found if isinstance(document, Passport))
+
+    def slow(self) -> Iterator[str]:
+        """A sentence on each machine well behind, from rates with intervals."""
+        rates = [
+            (outcome.name, timing)
+            for outcome in self.outcomes
+            if isinstance(outcome.document, Finding)
+            for timing in outcome.document.timings
+            if timing.variant == outcome.document.baseline
+        ]
+        for name, timing in rates:
+            others = [other.rate for _, other in rates if other is not timing]
+            usual = statistics.median(others) if len(others) >= _OTHERS else 0.0
+            if timing.high < _RATE * usual:
+                yield (
+                    f"{name} is well behind: {timing.variant!r} ran at "
+                    f"{units.rate_between(timing.rate, timing.low, timing.high)}, on "
+                    f"the {len(others)} others at {units.rate(min(others))} to "
+                    f"{units.rate(max(others))}."
+                )
+
+    def __repr__(self) -> str:
+        from perfkit.fleet.show import in_text
+
+        return in_text(self)
+
+    def _repr_html_(self) -> str:
+        from perfkit.fleet.show import in_html
+
+        return in_html(self)
