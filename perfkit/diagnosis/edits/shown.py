@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfkit.diagnosis.edits.table import (
-    Unsure,
-    datasets,
-    is_serial,
-    made_by,
-    only,
-    pipeline_of,
-    stages_of,
-    sure,
-)
-from perfkit.diagnosis.hints.names import called
+from perfkit.diagnosis.edits.places import Unsure, only, sure
+from perfkit.diagnosis.edits.table import is_serial
+from perfkit.diagnosis.names import is_dataset
 
 if TYPE_CHECKING:
     import ast
@@ -25,73 +17,59 @@ if TYPE_CHECKING:
 
 
 def shown(places: Places, cause: Cause) -> ast.AST | None:
-    """The one place that a cause is about, where what to write there is open."""
+    """The one place that a cause is about; None where it is not certain."""
     try:
-        return _SHOWN[cause.cause](places, cause) if cause.cause in _SHOWN else None
+        return _SHOWN[cause.cause](places, cause)
     except (Unsure, LookupError):
         return None
 
 
 def _python(places: Places, _: Cause) -> ast.AST:
     """What runs Python for each element."""
-    ways = pipeline_of(places).get("python", ())
-    calls = [c for c in places.code.calls if called(c) in ways]
-    own = datasets(places) if "PyDataset" in ways else []
-    found: list[ast.AST] = [*calls, *own]
-    (one,) = only(found)
-    return one
+    ways = places.pipeline.get("python", ())
+    own = filter(is_dataset, places.code.classes if "PyDataset" in ways else ())
+    return only([*places.code.named(*ways), *own])
 
 
 def _retraced(places: Places, _: Cause) -> ast.AST:
     """The function that is traced anew."""
     names = {name.split(".")[-1] for name in places.facts.get("retraced") or ()}
-    defined = [f for f in places.code.functions if getattr(f, "name", "") in names]
-    (one,) = only(defined)
-    return one
+    return only([f for f in places.code.functions if getattr(f, "name", "") in names])
 
 
 def _callback(places: Places, cause: Cause) -> ast.AST:
     """The class of a callback."""
-    (one,) = only([c for c in places.code.classes if cause.swap == f"without {c.name}"])
-    return one
+    return only([c for c in places.code.classes if cause.swap == f"without {c.name}"])
 
 
 def _reader(places: Places, _: Cause) -> ast.AST:
     """What reads records out of files."""
-    reads = [at for at, one in enumerate(stages_of(places)) if one["records"]]
-    return sure(places.stages.get(reads[0] if reads else -1))
+    reads = [at for at, one in enumerate(places.ran) if one["records"]]
+    return places.stages[reads[0]]
 
 
-def _data(places: Places, _: Cause) -> ast.AST | None:
-    return places.fit.data if places.fit else None
-
-
-def _fit(places: Places, _: Cause) -> ast.AST | None:
-    return places.fit.within if places.fit else None
-
-
-def _serial(places: Places, _: Cause) -> ast.AST | None:
+def _serial(places: Places, _: Cause) -> ast.AST:
     """The first stage that works on one element at a time."""
-    serial = [at for at, one in enumerate(stages_of(places)) if is_serial(one)]
-    return places.stages.get(serial[0] if serial else -1)
+    serial = [at for at, one in enumerate(places.ran) if is_serial(one)]
+    return places.stages[serial[0]]
 
 
-def _kept(places: Places, _: Cause) -> ast.AST | None:
+def _kept(places: Places, _: Cause) -> ast.AST:
     """What makes that which could be kept."""
-    return made_by(places, sure(pipeline_of(places).get("cache"))["after"])
+    return places.made_by(sure(places.pipeline.get("cache"))["after"])
 
 
 _SHOWN: dict[str, Callable[[Places, Cause], ast.AST | None]] = {
     "callback": _callback,
-    "epoch-boundary": _data,
-    "input-bound": _data,
+    "epoch-boundary": lambda places, _: places.data,
+    "input-bound": lambda places, _: places.data,
     "no-cache": _kept,
-    "no-prefetch": _data,
+    "no-prefetch": lambda places, _: places.data,
     "python-input": _python,
     "retracing": _retraced,
     "serial-map": _serial,
     "slow-read": _reader,
     "step-overhead": lambda places, _: places.compile,
-    "validation": _fit,
+    "validation": lambda places, _: places.fit.within if places.fit else None,
     "xla": lambda places, _: places.compile,
 }
