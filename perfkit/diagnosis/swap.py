@@ -16,7 +16,7 @@ Kind = Literal["defect", "opportunity"]
 Judged = Kind | Literal["by gain"]
 
 
-def nothing() -> None:
+def nothing(*_: object) -> None:
     """Do nothing."""
 
 
@@ -31,7 +31,8 @@ class Swap:
             ``"opportunity"`` where the machine could do more.
         changes: The one thing that it changes, in a sentence.
         fix: The line to change, with what stands there now if that is known.
-        apply: Changes a training that has been made, in the trial's process.
+        apply: Changes a training that has been made, in the trial's process; nothing
+            where all is done before.
         before: Sets what has to be set before the training is made.
         after: The name of the swap that has to bring something first, so that no time
             goes into this one where it cannot; "" for none.
@@ -54,7 +55,7 @@ class Swap:
     kind: Judged
     changes: str
     fix: str
-    apply: Callable[[Training], object]
+    apply: Callable[[Training], object] = nothing
     before: Callable[[], object] = nothing
     after: str = ""
     batches: int = 1

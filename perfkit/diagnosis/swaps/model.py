@@ -308,13 +308,12 @@ def wide_data(facts: Facts) -> Iterator[Swap]:
         changes="The data lie in memory as float32, and are cast in no step.",
         fix='data.astype("float32") before from_tensor_slices: NumPy makes float64 '
         "unless it is told otherwise",
-        apply=cast_once,
+        apply=_cast_once,
         after=CEILING,
     )
 
 
-def cast_once(training: Training) -> None:
-    """Hold the slices that a pipeline begins with as float32."""
+def _cast_once(training: Training) -> None:
     training.data = narrowed(training.data)
 
 
@@ -327,7 +326,6 @@ def _precision_swap(policy: str) -> Swap:
         "weights stay float32.",
         fix=f'keras.config.set_dtype_policy("{policy}") before the model is made; '
         'give its last layer dtype="float32", and watch the loss.',
-        apply=_precision_nothing_more,
         before=functools.partial(choose, policy),
         combines=False,
     )
@@ -338,10 +336,6 @@ def choose(policy: str) -> None:
     import keras
 
     keras.config.set_dtype_policy(policy)
-
-
-def _precision_nothing_more(training: Training) -> None:
-    """Leave the training as it was made: the policy was chosen before."""
 
 
 NAME, ONE_SHAPE = "fixed signature", "one shape"
@@ -361,7 +355,6 @@ def retracing(facts: Facts) -> Iterator[Swap | Untested]:
             kind="defect",
             changes=f"{_named(facts.retraced)} keeps its signature: {_what(known)}.",
             fix=_fix(first, known),
-            apply=_retracing_nothing_more,
             before=functools.partial(tracing.fix, facts.retraced),
             after=after,
         )
@@ -419,10 +412,6 @@ def _to_shape(part: Any, sizes: tuple[int, ...]) -> Any:
     missing = [s - n for s, n in zip(sizes, tf.unstack(tf.shape(cut))[1:], strict=True)]
     padded = tf.pad(cut, [[0, 0], *([0, more] for more in missing)])
     return tf.ensure_shape(padded, (None, *sizes))
-
-
-def _retracing_nothing_more(training: Training) -> None:
-    """All was done before the training was made."""
 
 
 def _named(retraced: Mapping[str, Any]) -> str:

@@ -7,15 +7,8 @@ import itertools
 import os
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis.pipeline.chain import chain, stage
-from perfkit.diagnosis.pipeline.rebuilding import (
-    Worth,
-    again,
-    kept,
-    kept_after,
-    per_step,
-    rebuilt,
-)
+from perfkit.diagnosis.pipeline.chain import chain, describe, stacked
+from perfkit.diagnosis.pipeline.rebuilding import Worth, kept, kept_after, per_step
 from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.swaps.model import reshaped
 from perfkit.diagnosis.swaps.pipeline import worth_of
@@ -106,8 +99,10 @@ def more_workers(training: Training, *, workers: int) -> None:
 
 
 def _without_python(dataset: Any, worth: Worth) -> Any:
+    import tensorflow as tf
+
     objects = chain(dataset)
-    stages = [stage(one, source=not at) for at, one in enumerate(objects)]
+    stages = describe(objects)
     calling = [at for at, one in enumerate(stages) if one.python]
     if not calling:
         return dataset
@@ -116,18 +111,9 @@ def _without_python(dataset: Any, worth: Worth) -> Any:
     if not (same and any(one.works for one in stages[:first])):
         return kept_after(dataset, last, worth)
     results = kept(objects[last], worth.steps * per_step(objects[last + 1 :]))
-    instead = _beside(objects[first - 1], results)
-    return rebuilt(
-        dataset,
-        lambda at, one, before: instead if at <= last else again(one, before),
-    )
-
-
-def _beside(before: Any, results: Any) -> Any:
-    """What comes before Python is still made: only Python's own share goes away."""
-    import tensorflow as tf
-
-    return tf.data.Dataset.zip((before, results)).map(lambda made, result: result)
+    # What comes before Python is still made: only Python's own share goes away.
+    both = tf.data.Dataset.zip((objects[first - 1], results))
+    return stacked(objects[last + 1 :], both.map(lambda made, result: result))
 
 
 def _held(data: Any, steps: int) -> Any:
