@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.edits.places import Places, Unsure
-from perfkit.diagnosis.edits.shown import shown
-from perfkit.diagnosis.edits.table import row
+from perfkit.diagnosis.edits.table import row, shown
 from perfkit.diagnosis.hints import line_of
 from perfkit.diagnosis.hints.source import UNREADABLE, source_of
 from perfkit.findings.diagnosis import Edit

@@ -1,7 +1,8 @@
 """What to type for each swap: the table, and a function for each of its rows.
 
 A function yields what it does to the text. Where it is not sure of the place it raises
-``Unsure``, and the fix is told without a line.
+``Unsure``, and the fix is told without a line. Below is where to look for each cause
+whose fix is more than a line.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import ast
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from perfkit.diagnosis.edits.places import (
     FIT_ARGUMENTS,
@@ -33,6 +34,9 @@ from perfkit.diagnosis.names import (
     of_kind,
     receiver,
 )
+
+if TYPE_CHECKING:
+    from perfkit.findings.diagnosis import Cause
 
 Row = Callable[[Places, re.Match[str]], Iterator[Splice]]
 _SELDOM = 5
@@ -66,7 +70,7 @@ def row(swap: str) -> tuple[int, Row, re.Match[str]] | None:
     return None
 
 
-def is_serial(stage: dict[str, Any]) -> bool:
+def _is_serial(stage: dict[str, Any]) -> bool:
     """Whether a stage that may work on several elements works on one at a time."""
     return stage["kind"] in _SERIAL and not stage["parallel"]
 
@@ -185,7 +189,7 @@ def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
 def _parallel_maps(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Let every stage that works on one element at a time work on several."""
     for place, stage in enumerate(places.ran):
-        if is_serial(stage):
+        if _is_serial(stage):
             call, name = places.stages[place], "num_parallel_calls"
             autotune = f"{places.tensorflow(call)}.data.AUTOTUNE"
             yield from _set(places, call, name, autotune, _SERIAL[stage["kind"]])
@@ -407,3 +411,62 @@ def _is_on(places: Places, node: ast.expr) -> bool:
     """Whether a value is true, by itself or by a name that stands for nothing else."""
     bound = places.code.bound(node)
     return is_literal(bound[0] if len(bound) == 1 else node, True)
+
+
+def shown(places: Places, cause: Cause) -> ast.AST | None:
+    """The one place that a cause is about; None where it is not certain."""
+    try:
+        return _SHOWN[cause.cause](places, cause)
+    except (Unsure, LookupError):
+        return None
+
+
+def _python(places: Places, _: Cause) -> ast.AST:
+    """What runs Python for each element."""
+    ways = places.pipeline.get("python", ())
+    own = filter(is_dataset, places.code.classes if "PyDataset" in ways else ())
+    return only([*places.code.named(*ways), *own])
+
+
+def _retraced(places: Places, _: Cause) -> ast.AST:
+    """The function that is traced anew."""
+    names = {name.split(".")[-1] for name in places.facts.get("retraced") or ()}
+    return only([f for f in places.code.functions if getattr(f, "name", "") in names])
+
+
+def _callback(places: Places, cause: Cause) -> ast.AST:
+    """The class of a callback."""
+    return only([c for c in places.code.classes if cause.swap == f"without {c.name}"])
+
+
+def _reader(places: Places, _: Cause) -> ast.AST:
+    """What reads records out of files."""
+    reads = [at for at, one in enumerate(places.ran) if one["records"]]
+    return places.stages[reads[0]]
+
+
+def _serial(places: Places, _: Cause) -> ast.AST:
+    """The first stage that works on one element at a time."""
+    serial = [at for at, one in enumerate(places.ran) if _is_serial(one)]
+    return places.stages[serial[0]]
+
+
+def _kept(places: Places, _: Cause) -> ast.AST:
+    """What makes that which could be kept."""
+    return places.made_by(sure(places.pipeline.get("cache"))["after"])
+
+
+_SHOWN: dict[str, Callable[[Places, Cause], ast.AST | None]] = {
+    "callback": _callback,
+    "epoch-boundary": lambda places, _: places.data,
+    "input-bound": lambda places, _: places.data,
+    "no-cache": _kept,
+    "no-prefetch": lambda places, _: places.data,
+    "python-input": _python,
+    "retracing": _retraced,
+    "serial-map": _serial,
+    "slow-read": _reader,
+    "step-overhead": lambda places, _: places.compile,
+    "validation": lambda places, _: places.fit.within if places.fit else None,
+    "xla": lambda places, _: places.compile,
+}

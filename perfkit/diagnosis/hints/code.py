@@ -105,20 +105,12 @@ class Code:
         return Chains(self)
 
     @cached_property
-    def _calls_of(self) -> dict[ast.AST, list[ast.Call]]:
-        found: dict[ast.AST, list[ast.Call]] = defaultdict(list)
-        for call in self.calls:
-            for one in self.bound(call.func):
-                found[one].append(call)
-        return dict(found)
-
-    @cached_property
-    def uses_of(self) -> dict[ast.AST, int]:
-        """How often each definition is named where it can run."""
-        found: dict[ast.AST, int] = defaultdict(int)
+    def _uses(self) -> dict[ast.AST, list[ast.AST]]:
+        """The names that are read for each thing that binds one, where they can run."""
+        found: dict[ast.AST, list[ast.AST]] = defaultdict(list)
         for node in self.nodes:
             for one in self.bound(node):
-                found[one] += 1
+                found[one].append(node)
         return dict(found)
 
     def named(self, *names: str) -> Iterator[ast.Call]:
@@ -127,7 +119,17 @@ class Code:
 
     def calls_of(self, function: ast.AST) -> list[ast.Call]:
         """The calls that can run of a function that has a name."""
-        return self._calls_of.get(function, [])
+        pairs = (
+            (name, next(self.names.above(name)))
+            for name in self._uses.get(function, [])
+        )
+        return [c for name, c in pairs if isinstance(c, ast.Call) and c.func is name]
+
+    def is_handed_on(self, function: ast.AST) -> bool:
+        """Whether a function is more than called: decorated, or given to another."""
+        if not isinstance(function, ast.FunctionDef) or function.decorator_list:
+            return True
+        return len(self._uses.get(function, [])) > len(self.calls_of(function))
 
     def bound(self, node: ast.AST) -> list[ast.AST]:
         """What binds a name that is read; nothing for all else."""

@@ -103,19 +103,12 @@ def _in_graph(code: Code, node: ast.AST) -> bool:
     while waiting:
         one = waiting.pop()
         function = code.names.function_of(one)
-        if code.in_graph(one) or (function and _is_handed_on(code, function)):
+        if code.in_graph(one) or (function and code.is_handed_on(function)):
             return True
         if function and function not in seen:
             seen.add(function)
             waiting += code.calls_of(function)
     return False
-
-
-def _is_handed_on(code: Code, function: ast.AST) -> bool:
-    """Whether a function is more than called: decorated, or given to another."""
-    if not isinstance(function, ast.FunctionDef) or function.decorator_list:
-        return True
-    return code.uses_of.get(function, 0) > len(code.calls_of(function))
 
 
 def _is_given_numbers(code: Code, call: ast.Call) -> bool:

@@ -22,7 +22,7 @@ from perfkit.experiments.shared.precision import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.training import Training
@@ -166,9 +166,9 @@ def batch(facts: Facts) -> Iterator[Swap | Untested]:
 
 def enlarge(training: Training, *, times: int) -> None:
     """Put several batches into one; validation and callbacks keep their own."""
-    from perfkit.diagnosis.facts import steps_of
+    from perfkit.diagnosis.facts import examples_in, steps_of
 
-    arguments = training.arguments
+    arguments, data = training.arguments, training.data
     see_every_step(arguments["callbacks"], steps_of(training), times)
     if arguments.get("steps_per_epoch"):
         arguments["steps_per_epoch"] = -(-int(arguments["steps_per_epoch"]) // times)
@@ -177,18 +177,11 @@ def enlarge(training: Training, *, times: int) -> None:
         arguments.setdefault("validation_batch_size", size)
         arguments["batch_size"] = size * times
     elif training.kind == "tf.data":
-        training.data = _merged_batches(training.data, times)
+        training.data = data.rebatch(examples_in(next(iter(data))) * times)
     elif training.kind == "PyDataset":
-        training.data = _merged_items(training.data, times)
+        training.data = _merged_items(data, times)
     else:
-        training.data = _merged_generator(training.data, times)
-
-
-def _merged_batches(data: Any, times: int) -> Any:
-    import tensorflow as tf
-
-    size = int(tf.shape(tf.nest.flatten(next(iter(data)))[0])[0])
-    return data.rebatch(size * times)
+        training.data = lambda: _merged_batches(iter(data()), times)
 
 
 def _merged_items(data: Any, times: int) -> Any:
@@ -221,18 +214,9 @@ def _merged_items(data: Any, times: int) -> Any:
     )
 
 
-def _merged_generator(make: Callable[[], Any], times: int) -> Callable[[], Any]:
-    def batches() -> Iterator[Any]:
-        held: list[Any] = []
-        for batch in make():
-            held.append(batch)
-            if len(held) == times:
-                yield merged(held)
-                held = []
-        if held:
-            yield merged(held)
-
-    return batches
+def _merged_batches(batches: Iterator[Any], times: int) -> Iterator[Any]:
+    while held := list(itertools.islice(batches, times)):
+        yield merged(held)
 
 
 def merged(batches: Sequence[Any]) -> Any:
