@@ -11,6 +11,7 @@ import ast
 import itertools
 import re
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from perfkit.diagnosis.edits.places import (
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from perfkit.findings.diagnosis import Cause
 
 Row = Callable[[Places, re.Match[str]], Iterator[Splice]]
+Shown = Callable[[Places, "Cause"], ast.AST | None]
 _SELDOM = 5
 _SERIAL = {
     "map": ("map_func", "num_parallel_calls"),
@@ -46,6 +48,7 @@ _SERIAL = {
 }
 # As many arguments of compile stand in front of those that are set here.
 _COMPILED_BY_PLACE = 5
+_TO_GPU = '{}.data.experimental.prefetch_to_device("/GPU:0")'
 # The causes of the settings that are left off, by the names of the swaps.
 _SETTINGS = {
     "without debugging": "debugging",
@@ -119,9 +122,19 @@ def _compiled(name: str, value: str) -> Row:
     return compiled
 
 
-def _quiet(places: Places, _: re.Match[str]) -> Iterator[Splice]:
-    """A line for each epoch in place of the progress bar."""
-    yield from _fitted(places, "verbose", "2")
+def _fitted_with(name: str, value: str) -> Row:
+    """Give fit an argument."""
+    return lambda places, _: _fitted(places, name, value)
+
+
+def _appended(place: str, method: str) -> Row:
+    """Call one more method of a dataset; ``{}`` in it is what TensorFlow is called."""
+
+    def appended(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+        data = sure(getattr(places, place))
+        yield from places.text.call_on(data, method.format(places.tensorflow(data)))
+
+    return appended
 
 
 def _left_off(places: Places, match: re.Match[str]) -> Iterator[Splice]:
@@ -255,20 +268,6 @@ def _shuffle_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     yield from _moved(places, shuffle, maps)
 
 
-def _prefetch(places: Places, _: re.Match[str]) -> Iterator[Splice]:
-    """Make batches ahead, as the last stage."""
-    autotune = f"{places.tensorflow(places.last)}.data.AUTOTUNE"
-    yield from places.text.call_on(places.last, f".prefetch({autotune})")
-
-
-def _copied_ahead(places: Places, _: re.Match[str]) -> Iterator[Splice]:
-    """Copy batches to the GPU ahead, as the very last stage."""
-    data = sure(places.data)
-    ahead = 'data.experimental.prefetch_to_device("/GPU:0")'
-    tensorflow = places.tensorflow(data)
-    yield from places.text.call_on(data, f".apply({tensorflow}.{ahead})")
-
-
 def _endless(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Give data without an end, and say how many steps an epoch has."""
     yield from places.text.call_on(sure(places.data), ".repeat()")
@@ -298,7 +297,7 @@ _TABLE: tuple[tuple[str, Row], ...] = (
     (r"tf\.function", _as_graphs),
     ("XLA", _compiled("jit_compile", "True")),
     (r"(\d+) steps at a time", _compiled("steps_per_execution", r"\1")),
-    ("without progress bar", _quiet),
+    ("without progress bar", _fitted_with("verbose", "2")),
     ("|".join(_SETTINGS), _left_off),
     ("not unrolled", _rolled),
     (r"without validation|validation every \d+ epochs", _validate_seldom),
@@ -309,9 +308,9 @@ _TABLE: tuple[tuple[str, Row], ...] = (
     ("shuffle before map", _shuffle_first),
     ("batch before map", _batch_first),
     ("cache", _cache),
-    ("prefetch", _prefetch),
+    ("prefetch", _appended("last", ".prefetch({}.data.AUTOTUNE)")),
     ("one endless iterator", _endless),
-    ("copied ahead", _copied_ahead),
+    ("copied ahead", _appended("data", f".apply({_TO_GPU})")),
     (r"mixed_\w+", _policy),
 )
 
@@ -417,7 +416,7 @@ def shown(places: Places, cause: Cause) -> ast.AST | None:
     """The one place that a cause is about; None where it is not certain."""
     try:
         return _SHOWN[cause.cause](places, cause)
-    except (Unsure, LookupError):
+    except (Unsure, LookupError, ValueError):
         return None
 
 
@@ -439,16 +438,9 @@ def _callback(places: Places, cause: Cause) -> ast.AST:
     return only([c for c in places.code.classes if cause.swap == f"without {c.name}"])
 
 
-def _reader(places: Places, _: Cause) -> ast.AST:
-    """What reads records out of files."""
-    reads = [at for at, one in enumerate(places.ran) if one["records"]]
-    return places.stages[reads[0]]
-
-
-def _serial(places: Places, _: Cause) -> ast.AST:
-    """The first stage that works on one element at a time."""
-    serial = [at for at, one in enumerate(places.ran) if _is_serial(one)]
-    return places.stages[serial[0]]
+def _first(is_it: Callable[[dict[str, Any]], bool]) -> Shown:
+    """The call that made the first stage of a kind."""
+    return lambda places, _: places.stages[[*map(is_it, places.ran)].index(True)]
 
 
 def _kept(places: Places, _: Cause) -> ast.AST:
@@ -456,7 +448,7 @@ def _kept(places: Places, _: Cause) -> ast.AST:
     return places.made_by(sure(places.pipeline.get("cache"))["after"])
 
 
-_SHOWN: dict[str, Callable[[Places, Cause], ast.AST | None]] = {
+_SHOWN: dict[str, Shown] = {
     "callback": _callback,
     "epoch-boundary": lambda places, _: places.data,
     "input-bound": lambda places, _: places.data,
@@ -464,8 +456,8 @@ _SHOWN: dict[str, Callable[[Places, Cause], ast.AST | None]] = {
     "no-prefetch": lambda places, _: places.data,
     "python-input": _python,
     "retracing": _retraced,
-    "serial-map": _serial,
-    "slow-read": _reader,
+    "serial-map": _first(_is_serial),
+    "slow-read": _first(itemgetter("records")),
     "step-overhead": lambda places, _: places.compile,
     "validation": lambda places, _: places.fit.within if places.fit else None,
     "xla": lambda places, _: places.compile,
