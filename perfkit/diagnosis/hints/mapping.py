@@ -67,7 +67,7 @@ def python_input(code: Code) -> Iterator[Hinted]:
         items = [f for f in one.body if getattr(f, "name", "") == "__getitem__"]
         workers = any(k.arg == "workers" for call in code.calls for k in call.keywords)
         hidden = any(k.arg is None for c in code.named(one.name) for k in c.keywords)
-        if items and not workers and not hidden and _is_dear(items[0]):
+        if items and not workers and not hidden and _is_expensive(items[0]):
             yield one, _SAYS["one worker"]
 
 
@@ -80,7 +80,7 @@ def _works(generator: ast.AST | None) -> bool:
     return bool(calls_in(*parts)) or any(isinstance(one, ast.For) for one in parts)
 
 
-def _is_dear(item: ast.AST) -> bool:
+def _is_expensive(item: ast.AST) -> bool:
     repeats = any(isinstance(node, _REPEATS) for node in ast.walk(item))
     return repeats or bool(_READS & calls_in(item))
 

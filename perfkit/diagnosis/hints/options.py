@@ -248,7 +248,7 @@ _PER_BATCH = (
     *("on_train_batch_end", "on_train_batch_begin", "on_batch_end", "on_batch_begin"),
 )
 # What each does there, and what to do instead.
-_DEAR = {
+_EXPENSIVE = {
     "print": ("prints a line, which waits for the loss", "print every hundredth"),
     "get_weights": ("copies all weights", "look at every hundredth"),
     "evaluate": ("evaluates the model", "use validation_data"),
@@ -264,12 +264,12 @@ def is_per_batch(code: Code, node: ast.AST) -> bool:
 
 
 def callbacks(code: Code) -> Iterator[Hinted]:
-    """What is dear and done at every batch, without a condition."""
-    for call in code.named(*_DEAR):
+    """What is expensive and done at every batch, without a condition."""
+    for call in code.named(*_EXPENSIVE):
         name, on = called(call), dotted(call.func)
-        dear = on == "print" if name == "print" else "model" in on
-        if dear and _at_each_batch(code, call) and not code.guarded(call):
-            yield call, _SAYS["batch"].format(*_DEAR[name])
+        costly = on == "print" if name == "print" else "model" in on
+        if costly and _at_each_batch(code, call) and not code.guarded(call):
+            yield call, _SAYS["batch"].format(*_EXPENSIVE[name])
 
 
 def _at_each_batch(code: Code, call: ast.Call) -> bool:

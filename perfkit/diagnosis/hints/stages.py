@@ -72,7 +72,7 @@ def names_of(chain: Chain) -> list[str]:
 
 
 def switched_off(code: Code, options: Sequence[str]) -> str:
-    """The option that is off of those by which TensorFlow mends a pipeline."""
+    """The option that is off of those by which TensorFlow rewrites a pipeline."""
     for node, target in code.assigned:
         written = ast.unparse(target)
         off = next((one for one in options if written.endswith(one)), "")

@@ -49,7 +49,7 @@ class Rows(keras.utils.PyDataset): {mark}
     def __getitem__(self, index):
         return {item}
 """
-DEAR = "[float(x) for x in lines[index]]"
+EXPENSIVE = "[float(x) for x in lines[index]]"
 HEAD = DATA + FUNCTIONS + GENERATORS
 KNOWN = [
     (
@@ -209,9 +209,9 @@ KNOWN = [
         "n = list(rows)\nfew = list(some().batch(8))",
     ),
     (
-        ITEMS.format(mark="# here", options="", item=DEAR),
+        ITEMS.format(mark="# here", options="", item=EXPENSIVE),
         "in one worker",
-        ITEMS.format(mark="", options="workers=4", item=DEAR),
+        ITEMS.format(mark="", options="workers=4", item=EXPENSIVE),
     ),
     (
         ITEMS.format(mark="# here", options="", item="np.load(files[index])"),
@@ -327,5 +327,5 @@ def test_what_is_mapped_over_something_else_is_left_alone(right):
 
 
 def test_workers_that_are_given_where_a_dataset_is_made_count():
-    source = ITEMS.format(mark="", options="**options", item=DEAR)
+    source = ITEMS.format(mark="", options="**options", item=EXPENSIVE)
     nothing_in(source + "rows = Rows(workers=4)")
