@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,6 +18,15 @@ Judged = Kind | Literal["by gain"]
 
 def nothing(*_: object) -> None:
     """Do nothing."""
+
+
+def of_data(change: Callable[[Any], Any]) -> Callable[[Training], None]:
+    """What changes the data of a training, and nothing else."""
+
+    def apply(training: Training) -> None:
+        training.data = change(training.data)
+
+    return apply
 
 
 @dataclass(frozen=True, kw_only=True)

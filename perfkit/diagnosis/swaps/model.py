@@ -10,7 +10,7 @@ from perfkit import units
 from perfkit.diagnosis import tracing
 from perfkit.diagnosis.own_callbacks import see_every_step
 from perfkit.diagnosis.pipeline.facts import narrowed
-from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.swap import Swap, Untested, of_data
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
 from perfkit.experiments.shared import precision
 from perfkit.experiments.shared.precision import (
@@ -287,13 +287,9 @@ def wide_data(facts: Facts) -> Iterator[Swap]:
         changes="The data lie in memory as float32, and are cast in no step.",
         fix='data.astype("float32") before from_tensor_slices: NumPy makes float64 '
         "unless it is told otherwise",
-        apply=_cast_once,
+        apply=of_data(narrowed),
         after=CEILING,
     )
-
-
-def _cast_once(training: Training) -> None:
-    training.data = narrowed(training.data)
 
 
 # The largest shape among so many batches is that of all.

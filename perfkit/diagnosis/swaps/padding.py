@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit.diagnosis import rows
 from perfkit.diagnosis.pipeline import padding
 from perfkit.diagnosis.pipeline.padding import PADS, in_buckets, to_longest
-from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.swap import Swap, Untested, of_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
                 "further.",
                 fix="padded_batch(...) without padded_shapes, or with None for the "
                 "length; keras.Input(shape=(None,)) takes any length",
-                apply=pad_to_longest,
+                apply=of_data(to_longest),
             )
         if facts.pipeline["cached"]:
             why = "a cache in front of buckets is not filled beforehand"
@@ -67,7 +67,7 @@ def swaps(facts: Facts) -> Iterator[Swap | Untested]:
             name=_BUCKETS,
             changes="A batch holds examples of similar length, and little padding.",
             fix=_BUCKETS_FIX.format("instead of padded_batch(...)"),
-            apply=by_length,
+            apply=of_data(in_buckets),
         )
 
 
@@ -93,13 +93,3 @@ def _batches(training: Training) -> tuple[Any, int]:
     share = float(training.arguments.get("validation_split") or 0)
     trained, _ = rows.parted(training.data, share)
     return padding.batches(rows.as_batches(trained), size), size
-
-
-def pad_to_longest(training: Training) -> None:
-    """Pad each batch to the longest of its examples."""
-    training.data = to_longest(training.data)
-
-
-def by_length(training: Training) -> None:
-    """Put examples of similar length into a batch."""
-    training.data = in_buckets(training.data)

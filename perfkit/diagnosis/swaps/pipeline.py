@@ -27,7 +27,7 @@ from perfkit.diagnosis.pipeline.rebuilding import (
     rebuilt,
 )
 from perfkit.diagnosis.pipeline.vectorising import batch_first
-from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.swap import Swap, Untested, of_data
 from perfkit.diagnosis.swaps.model import reshaped
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
 from perfkit.diagnosis.trial import epochs_for, loop_epochs
@@ -110,7 +110,7 @@ def no_prefetch(facts: Facts) -> Iterator[Swap | Untested]:
             cause="no-prefetch",
             changes="The next batches are made while the model works on this one.",
             fix="dataset.prefetch(tf.data.AUTOTUNE) as the last stage",
-            apply=made_ahead,
+            apply=of_data(made_ahead),
         )
 
 
@@ -156,7 +156,7 @@ def host_to_device(facts: Facts) -> Iterator[Swap | Untested]:
         cause="host-to-device",
         changes="The next batches are copied to the GPU while it works on this one.",
         fix='dataset.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))',
-        apply=copied_ahead,
+        apply=of_data(copied_ahead),
     )
 
 
@@ -172,11 +172,11 @@ def in_parallel(training: Training) -> None:
     training.data = rebuilt(training.data, change)
 
 
-def made_ahead(training: Training) -> None:
+def made_ahead(dataset: Any) -> Any:
     """Put a prefetch at the end."""
     import tensorflow as tf
 
-    training.data = training.data.prefetch(tf.data.AUTOTUNE)
+    return dataset.prefetch(tf.data.AUTOTUNE)
 
 
 def cached(training: Training, *, worth: Worth) -> None:
@@ -186,12 +186,11 @@ def cached(training: Training, *, worth: Worth) -> None:
         training.data = kept_after(training.data, point.after, worth, point.moved)
 
 
-def copied_ahead(training: Training) -> None:
+def copied_ahead(dataset: Any) -> Any:
     """Let batches be copied to the first GPU ahead; has to come last."""
     import tensorflow as tf
 
-    ahead = tf.data.experimental.prefetch_to_device("/GPU:0")
-    training.data = training.data.apply(ahead)
+    return dataset.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))
 
 
 def _stages(facts: Facts) -> list[dict[str, Any]]:
@@ -225,7 +224,7 @@ def per_example(facts: Facts) -> Iterator[Swap]:
         "first examples the result is the same.",
         fix=f".batch(...){calls} instead of {calls}.batch(...): the function then "
         "works on a whole batch",
-        apply=functools.partial(map_batches, count=len(names)),
+        apply=of_data(functools.partial(batch_first, count=len(names))),
     )
 
 
@@ -272,11 +271,6 @@ def _first(stages: Sequence[dict[str, Any]], place: int) -> int:
     while first > 1 and stages[first - 1]["kind"] in _ONE_TO_ONE:
         first -= 1
     return first
-
-
-def map_batches(training: Training, *, count: int) -> None:
-    """Put the last maps in front of the batch behind it."""
-    training.data = batch_first(training.data, count)
 
 
 def shuffle_first(training: Training) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import settings
-from perfkit.diagnosis.swap import Swap, Untested, nothing
+from perfkit.diagnosis.swap import Swap, Untested, nothing, of_data
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
 
 if TYPE_CHECKING:
@@ -109,14 +109,14 @@ def with_option(name: str, value: object) -> Callable[[Training], None]:
     """What gives a pipeline an option, such as ``"autotune.enabled"``."""
     outer, _, last = name.rpartition(".")
 
-    def given(training: Training) -> None:
+    def given(dataset: Any) -> Any:
         import tensorflow as tf
 
         options = tf.data.Options()
         setattr(attrgetter(outer)(options) if outer else options, last, value)
-        training.data = training.data.with_options(options)
+        return dataset.with_options(options)
 
-    return given
+    return of_data(given)
 
 
 def _options(facts: Facts, cause: str) -> list[str]:
