@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 from greenlet import getcurrent, greenlet
 
 from perfkit.diagnosis import contained, script_code
-from perfkit.diagnosis.script_code import FITS, fit_calls, name_of_call, parsed
+from perfkit.diagnosis.names import called
+from perfkit.diagnosis.script_code import FITS, fit_calls, parsed
 from perfkit.diagnosis.training import KERAS_2
 from perfkit.diagnosis.validation import epochs_between
 from perfkit.errors import BadParameterError
@@ -119,7 +120,7 @@ class MarkSteps(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(loop, node))
 
     def _marked(self, data: ast.expr) -> ast.expr:
-        if isinstance(data, ast.Call) and name_of_call(data) in _WRAPPERS and data.args:
+        if isinstance(data, ast.Call) and called(data) in _WRAPPERS and data.args:
             data.args[0] = self._marked(data.args[0])
             return data
         self.count += 1
@@ -177,7 +178,7 @@ def _called(nodes: Iterable[ast.AST]) -> set[str]:
     names = set[str]()
     for call in nodes:
         if isinstance(call, ast.Call):
-            names.add(name_of_call(call))
+            names.add(called(call))
             names.update(a.id for a in call.args if isinstance(a, ast.Name))
             names.update(a.attr for a in call.args if isinstance(a, ast.Attribute))
     return names
@@ -193,7 +194,7 @@ def _is_endless(loop: ast.While) -> bool:
 
 def _is_over_range(loop: _Loop) -> bool:
     over = getattr(loop, "iter", None)
-    return isinstance(over, ast.Call) and name_of_call(over) == "range"
+    return isinstance(over, ast.Call) and called(over) == "range"
 
 
 def _is_mark(node: ast.AST) -> bool:

@@ -10,6 +10,8 @@ import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis.names import called, keyword, of_kind
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -26,6 +28,8 @@ _TRAINING_ONLY = frozenset(
 _EPOCHS_AT = 3
 # More files than this are no script's own.
 _MOST_FILES = 50
+# A cell that is only timed is code like any other.
+_TIMED = ("%%time", "%%timeit", "%%capture")
 
 
 def source(path: str) -> str:
@@ -53,17 +57,6 @@ def cells(path: str) -> tuple[int, ...]:
     return tuple(itertools.accumulate(counts, initial=1))
 
 
-def in_cell(line: int, starts: tuple[int, ...]) -> tuple[int, int]:
-    """Which cell a line of all the code stands in, from 1, and which line it is there.
-
-    Args:
-        line: From 1.
-        starts: As ``cells`` has them; without any, the cell is 0.
-    """
-    before = [start for start in starts if start <= line]
-    return len(before), line - before[-1] + 1 if before else line
-
-
 def parsed(path: str) -> ast.Module:
     """Parse a file, in whatever encoding it says it has."""
     return ast.parse(source(path), path)
@@ -79,18 +72,13 @@ def keep_for_autograph(path: str) -> None:
         linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
 
 
-def name_of_call(call: ast.Call) -> str:
-    """The last word of what is called; "" where it has none."""
-    function = call.func
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
-
-
 def fit_calls(tree: ast.AST) -> list[ast.Call]:
-    """Every call of ``fit`` that stands there, in the order of its lines."""
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    found = (c for c in calls if name_of_call(c) in FITS and _may_train(c))
+    """Every call of ``fit`` that stands there, in the order of its lines.
+
+    Scalers and tokenizers are fitted to one thing.
+    """
+    fits = (call for call in of_kind(ast.Call, tree) if called(call) in FITS)
+    found = (call for call in fits if len(call.args) + len(call.keywords) > 1)
     return sorted(found, key=lambda call: call.lineno)
 
 
@@ -104,12 +92,13 @@ def trains_by_fit(tree: ast.AST) -> bool:
 def longest(calls: list[ast.Call], tree: ast.AST) -> ast.Call:
     """The call of ``fit`` with most epochs, as far as they can be read."""
     numbers = {
-        name: node.value.value
+        called(target): node.value.value
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign | ast.AnnAssign)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, int)
-        for name in _assigned(node)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if called(target)
     }
     return max(calls, key=lambda call: _epochs(call, numbers))
 
@@ -120,10 +109,8 @@ def names_in(path: Path, seen: set[Path]) -> Iterator[str]:
         return
     seen.add(path)
     for node in ast.walk(parsed(str(path))):
-        if isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, ast.Name):
-            yield node.id
+        if isinstance(node, ast.Attribute | ast.Name):
+            yield called(node)
         elif isinstance(node, ast.FunctionDef):
             yield node.name
         elif isinstance(node, ast.Import):
@@ -131,11 +118,12 @@ def names_in(path: Path, seen: set[Path]) -> Iterator[str]:
                 yield alias.name.partition(".")[0]
                 yield from _beside(path, alias.name, seen)
         elif isinstance(node, ast.ImportFrom):
-            yield (node.module or "").partition(".")[0]
-            yield from (alias.name for alias in node.names)
-            yield from _beside(path, node.module or "", seen)
+            module = node.module or ""
+            yield module.partition(".")[0]
+            yield from _beside(path, module, seen)
             for alias in node.names:
-                yield from _beside(path, f"{node.module or ''}.{alias.name}", seen)
+                yield alias.name
+                yield from _beside(path, f"{module}.{alias.name}", seen)
 
 
 def _code_cells(text: str) -> list[str]:
@@ -148,41 +136,21 @@ def _code_cells(text: str) -> list[str]:
         if cell.get("cell_type") != "code":
             continue
         code = "".join(cell["source"])
-        lines = manager.transform_cell(_timed_alone(code)).rstrip("\n")
+        first, end, rest = code.partition("\n")
+        alone = f"pass{end}{rest}" if first.strip() in _TIMED else code
+        lines = manager.transform_cell(alone).rstrip("\n")
         # A line stays where it is, so that its number does not change.
         missing = code.rstrip("\n").count("\n") - lines.count("\n")
         found.append(lines + "\n" * max(0, missing))
     return found
 
 
-def _timed_alone(code: str) -> str:
-    """A cell that is only timed is code like any other."""
-    first, end, rest = code.partition("\n")
-    timed = first.strip() in ("%%time", "%%timeit", "%%capture")
-    return f"pass{end}{rest}" if timed else code
-
-
-def _may_train(call: ast.Call) -> bool:
-    """Whether it may be a model's: scalers and tokenizers are fitted to one thing."""
-    return len(call.args) + len(call.keywords) > 1
-
-
-def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[str]:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    for target in targets:
-        name = getattr(target, "id", None) or getattr(target, "attr", None)
-        if name:
-            yield name
-
-
 def _epochs(call: ast.Call, numbers: dict[str, int]) -> int:
     """The epochs that are written in a call, or behind a name; 1 where none are."""
-    given = [k.value for k in call.keywords if k.arg == "epochs"]
-    value = [*given, *call.args[_EPOCHS_AT : _EPOCHS_AT + 1], None][0]
+    value = keyword(call, "epochs", _EPOCHS_AT)
     if isinstance(value, ast.Constant):
         return value.value if isinstance(value.value, int) else 1
-    name = getattr(value, "id", "") or getattr(value, "attr", "")
-    return numbers.get(str(name), 1)
+    return numbers.get(called(value) if value else "", 1)
 
 
 def _beside(path: Path, module: str, seen: set[Path]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -16,8 +16,17 @@ Kind = Literal["defect", "opportunity"]
 Judged = Kind | Literal["by gain"]
 
 
-def nothing() -> None:
+def nothing(*_: object) -> None:
     """Do nothing."""
+
+
+def of_data(change: Callable[[Any], Any]) -> Callable[[Training], None]:
+    """What changes the data of a training, and nothing else."""
+
+    def apply(training: Training) -> None:
+        training.data = change(training.data)
+
+    return apply
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +40,8 @@ class Swap:
             ``"opportunity"`` where the machine could do more.
         changes: The one thing that it changes, in a sentence.
         fix: The line to change, with what stands there now if that is known.
-        apply: Changes a training that has been made, in the trial's process.
+        apply: Changes a training that has been made, in the trial's process; nothing
+            where all is done before.
         before: Sets what has to be set before the training is made.
         after: The name of the swap that has to bring something first, so that no time
             goes into this one where it cannot; "" for none.
@@ -54,7 +64,7 @@ class Swap:
     kind: Judged
     changes: str
     fix: str
-    apply: Callable[[Training], object]
+    apply: Callable[[Training], object] = nothing
     before: Callable[[], object] = nothing
     after: str = ""
     batches: int = 1

@@ -26,14 +26,12 @@ _READ_LATE = "CUDA_"
 def assigned(maker: Callable[[], Any]) -> dict[str, str]:
     """The variables that its code sets to plain text before it imports TensorFlow."""
     try:
-        source, name, _ = source_of(maker)
-        body = ast.parse(source).body
+        source = source_of(maker)
+        body = ast.parse(source.text).body
     except UNREADABLE:
         return {}
-    functions = (
-        node for node in body if isinstance(node, ast.FunctionDef) and node.name == name
-    )
-    inside = next((node.body for node in functions), [])
+    functions = (node for node in body if isinstance(node, ast.FunctionDef))
+    inside = next((f.body for f in functions if f.name == source.function), [])
     # The rest of a notebook's cell has been run already, in the kernel.
     nodes = [*body, *inside] if isinstance(maker, InFile | Script) else inside
     return read_early(dict(_before_import(nodes)))

@@ -295,7 +295,7 @@ CHAIN = """
 data = (
     tf.data.Dataset.from_tensor_slices(x)
     .shuffle(100)
-    .map(decode)  # dear
+    .map(decode)  # expensive
     .batch(32)
 )
 model.fit(data)
@@ -316,7 +316,7 @@ def test_stages_of_one_expression_are_changed_in_its_lines(tmp_path):
         """
 data = (
     tf.data.Dataset.from_tensor_slices(x)
-    .map(decode, num_parallel_calls=tf.data.AUTOTUNE)  # dear
+    .map(decode, num_parallel_calls=tf.data.AUTOTUNE)  # expensive
     .cache()
     .shuffle(100)
     .batch(32)

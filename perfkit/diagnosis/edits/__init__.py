@@ -8,25 +8,21 @@ from __future__ import annotations
 import ast
 import difflib
 import functools
-import inspect
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis.edits.places import Places
-from perfkit.diagnosis.edits.shown import shown
-from perfkit.diagnosis.edits.table import Unsure, row
+from perfkit.diagnosis.edits.places import Places, Unsure
+from perfkit.diagnosis.edits.table import row, shown
 from perfkit.diagnosis.hints import line_of
 from perfkit.diagnosis.hints.source import UNREADABLE, source_of
-from perfkit.diagnosis.maker import InFile
-from perfkit.diagnosis.script import Script
-from perfkit.diagnosis.script_code import cells, fit_calls, in_cell
 from perfkit.findings.record import Edit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from perfkit.diagnosis.hints.source import Source
     from perfkit.findings.diagnosis import Cause, Diagnosis
 
 # What does not change while a diagnosis runs.
@@ -38,39 +34,17 @@ _FACTS = (
 _EXCLUSIVE = ("small-batch", "precision", "epoch-boundary", "validation")
 
 
-@dataclass(frozen=True)
-class Source:
-    """The code of a training, and where it stands.
-
-    Attributes:
-        text: All of the file or the cell.
-        path: Of the file; "" for a cell that was run.
-        function: That makes the training; "" for a script.
-        line: Where the function begins; 0 for the one outside of all others.
-        fit: Which of a script's calls of ``fit`` is taken, from 0; -1 for the only one.
-        cells: Of a notebook: the lines in which its cells of code begin.
-    """
-
-    text: str
-    path: str
-    function: str
-    line: int
-    fit: int = -1
-    cells: tuple[int, ...] = ()
-
-
 def located(found: Diagnosis, maker: Callable[[], Any]) -> Diagnosis:
     """The same diagnosis, each cause with the lines to change, as far as is certain."""
     if not found.causes:
         return found
     try:
-        source = code_of(maker)
+        source = source_of(maker)
     except UNREADABLE:
         return found
     facts = _known(found)
-    edits = [tuple(_edits(source, cause, facts)) for cause in found.causes]
-    pairs = zip(found.causes, edits, strict=True)
-    return replace(found, causes=tuple(replace(c, edits=e) for c, e in pairs))
+    causes = (replace(c, edits=(*_edits(source, c, facts),)) for c in found.causes)
+    return replace(found, causes=tuple(causes))
 
 
 def rewritten(found: Diagnosis, source: Source) -> tuple[str, tuple[Cause, ...]]:
@@ -79,40 +53,18 @@ def rewritten(found: Diagnosis, source: Source) -> tuple[str, tuple[Cause, ...]]
     Returns:
         The code as it would be, and the causes that it was changed for.
     """
-    text = source.text
-    applied: list[Cause] = []
     facts = _known(found)
-    rows = {cause.swap: row(cause.swap) for cause in found.causes}
-    typed = [cause for cause in found.causes if rows[cause.swap]]
-    for cause in sorted(typed, key=lambda one: (rows[one.swap] or (0,))[0]):
+    applied: list[Cause] = []
+    rows = [(known[0], cause) for cause in found.causes if (known := row(cause.swap))]
+    for _, cause in sorted(rows, key=lambda one: one[0]):
         again = any(one.cause == cause.cause for one in applied)
         if again and cause.cause in _EXCLUSIVE:
             continue
-        changed = _changed(replace(source, text=text), cause.swap, facts)
+        changed = _changed(source, cause.swap, facts)
         if changed is not None:
-            text = changed
+            source = replace(source, text=changed)
             applied.append(cause)
-    return text, tuple(cause for cause in found.causes if cause in applied)
-
-
-def code_of(maker: Callable[[], Any]) -> Source:
-    """Read the code of a training.
-
-    Raises:
-        OSError: It cannot be read; what else may be raised is in
-            ``hints.source.UNREADABLE``.
-    """
-    text, function, line = source_of(maker)
-    if isinstance(maker, Script):
-        tree = ast.parse(text)
-        calls, chosen = fit_calls(tree), maker.line_of_fit(tree)
-        places = [at for at, call in enumerate(calls) if call.lineno == chosen]
-        fit = places[0] if places else -1
-        return Source(text, maker.path, "", 0, fit, cells(maker.path))
-    if isinstance(maker, InFile):
-        return Source(text, maker.path, function, line)
-    file = inspect.getsourcefile(inspect.unwrap(maker)) or ""
-    return Source(text, file if Path(file).is_file() else "", function, line)
+    return source.text, tuple(cause for cause in found.causes if cause in applied)
 
 
 def lines_between(source: Source, new: str) -> Iterator[Edit]:
@@ -135,19 +87,17 @@ def _known(found: Diagnosis) -> str:
 
 
 def _edits(source: Source, cause: Cause, facts: str) -> Iterator[Edit]:
-    changed = _changed(source, cause.swap, facts)
+    changed, places = _changed(source, cause.swap, facts), _seen(source, facts)
+    place = shown(places, cause) if places else None
     if changed is not None:
         yield from lines_between(source, changed)
-        return
-    node = _seen(source, facts)
-    place = shown(node, cause) if node else None
-    if place is not None:
+    elif place is not None:
         line = line_of(place)
         yield _edit(source, line, source.text.split("\n")[line - 1], None)
 
 
 def _edit(source: Source, line: int, old: str, new: str | None) -> Edit:
-    cell, line = in_cell(line, source.cells)
+    cell, line = source.place(line)
     return Edit(file=Path(source.path).name, cell=cell, line=line, old=old, new=new)
 
 
@@ -170,12 +120,6 @@ def _changed(source: Source, swap: str, facts: str) -> str | None:
 @functools.lru_cache(maxsize=2)
 def _seen(source: Source, facts: str) -> Places | None:
     try:
-        return Places(
-            source.text,
-            json.loads(facts),
-            function=source.function,
-            line=source.line,
-            fit=source.fit,
-        )
+        return Places(source, json.loads(facts))
     except UNREADABLE:
         return None

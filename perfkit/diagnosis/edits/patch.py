@@ -8,18 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis.edits import code_of, lines_between, rewritten
-from perfkit.diagnosis.hints.source import UNREADABLE
+from perfkit.diagnosis.edits import lines_between, rewritten
+from perfkit.diagnosis.hints.source import UNREADABLE, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from perfkit.findings.diagnosis import Diagnosis
+    from perfkit.findings.diagnosis import Cause, Diagnosis
 
 # What to say of a change that does more than make the training faster.
 _LEARNING = ("small-batch", "precision")
 _LESS = ("callback", "validation")
 _BY_HAND = "It is a notebook: change these lines of its cells by hand."
+_NONE = "There is no patch: no cause was found."
+_UNSURE = (
+    "There is no patch: none of the changes is a line that is certain; see the report "
+    "for what to do."
+)
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
 
@@ -46,10 +51,10 @@ def patch(found: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch:
         folder: Where the patch is to be applied.
     """
     try:
-        source = code_of(maker)
+        source = source_of(maker)
         new, causes = rewritten(found, source)
         if not causes:
-            return Patch(b"", (_nothing(found),))
+            return Patch(b"", (_UNSURE if found.causes else _NONE,))
         path = Path(source.path)
         if source.cells:
             edits = "\n".join(map(str, lines_between(source, new)))
@@ -59,24 +64,21 @@ def patch(found: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch:
             text = _patch(path, name, source.text, new)
     except UNREADABLE:
         return Patch(b"", ("The code cannot be read any more, so there is no patch.",))
-    changed = [f'"{cause.swap}"' for cause in causes]
-    learning = [f'"{c.swap}"' for c in causes if c.cause in _LEARNING]
-    less = [f'"{c.swap}"' for c in causes if c.cause in _LESS]
-    told = [f"The patch makes {', '.join(changed)}.", outside]
-    if learning:
-        told.append(f"{', '.join(learning)} changes what is learnt: watch the loss.")
-    if less:
-        told.append(f"For {', '.join(less)} the training reports or saves less.")
-    return Patch(text, tuple(filter(None, told)))
-
-
-def _nothing(found: Diagnosis) -> str:
-    if not found.causes:
-        return "There is no patch: no cause was found."
-    return (
-        "There is no patch: none of the changes is a line that is certain; see the "
-        "report for what to do."
+    made = {
+        "The patch makes {}.": causes,
+        "{} changes what is learnt: watch the loss.": _of(causes, _LEARNING),
+        "For {} the training reports or saves less.": _of(causes, _LESS),
+    }
+    first, *more = (
+        says.format(", ".join(f'"{one.swap}"' for one in of))
+        for says, of in made.items()
+        if of
     )
+    return Patch(text, (first, *([outside] if outside else []), *more))
+
+
+def _of(causes: Sequence[Cause], kinds: Sequence[str]) -> list[Cause]:
+    return [cause for cause in causes if cause.cause in kinds]
 
 
 def _name(path: Path, folder: Path) -> tuple[str, str]:

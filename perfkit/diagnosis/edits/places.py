@@ -8,25 +8,30 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfkit.diagnosis.edits.text import Text, nodes_in
+from perfkit.diagnosis.hints.chains import UNSEEN
 from perfkit.diagnosis.hints.code import Code
-from perfkit.diagnosis.hints.names import (
-    UNSEEN,
+from perfkit.diagnosis.names import (
     Function,
+    Import,
     called,
     dotted,
-    is_model,
+    keyword,
+    of_kind,
     own,
+    receiver,
 )
 from perfkit.diagnosis.script_code import fit_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from perfkit.diagnosis.hints.names import Chain
+    from perfkit.diagnosis.hints.chains import Chain
+    from perfkit.diagnosis.hints.source import Source
 
+T = TypeVar("T")
 # Of Keras 3, in the order in which fit takes them without their names.
 FIT_ARGUMENTS = (
     *("x", "y", "batch_size", "epochs", "verbose", "callbacks", "validation_split"),
@@ -35,7 +40,7 @@ FIT_ARGUMENTS = (
     "validation_freq",
 )
 # What the kinds of stages are called in code; see ``pipeline.chain``.
-KINDS = {
+_KINDS = {
     "padded_batch": "padded batch",
     "flat_map": "flat map",
     "with_options": "options",
@@ -47,6 +52,26 @@ KINDS = {
     "FixedLengthRecordDataset": "records of fixed length",
 }
 _KERAS = ("keras", "tensorflow", "tf_keras")
+_CHANGES = ("update", "pop", "setdefault")
+_DEEPEST = 3
+
+
+class Unsure(Exception):
+    """The place is not found, or another one may be meant as well."""
+
+
+def sure(found: T | None) -> T:
+    """What was found; ``Unsure`` is raised where nothing was."""
+    if found is None or found in ("", []):
+        raise Unsure
+    return found
+
+
+def only(found: Sequence[T]) -> T:
+    """The one thing that was found; ``Unsure`` is raised where these are more."""
+    if len(found) != 1:
+        raise Unsure
+    return found[0]
 
 
 @dataclass(frozen=True)
@@ -71,68 +96,71 @@ class Places:
     """The source of a training, and the places in it that fixes are about.
 
     Args:
-        source: All of the file or the cell.
+        source: The code of the training.
         facts: What is known of the training; see ``perfkit.diagnosis.facts``.
-        function: That makes it; "" for a script.
-        line: Where the function begins; 0 for the one outside of all others.
-        fit: Which of a script's calls of ``fit`` is taken, from 0; -1 for the only one.
+
+    Attributes:
+        pipeline: The facts of its pipeline; nothing where there is none.
+        ran: Those of the stages of that.
+        kinds: What these are.
 
     Raises:
         SyntaxError: It is no Python.
     """
 
-    def __init__(
-        self,
-        source: str,
-        facts: Mapping[str, Any],
-        *,
-        function: str = "",
-        line: int = 0,
-        fit: int = -1,
-    ) -> None:
+    def __init__(self, source: Source, facts: Mapping[str, Any]) -> None:
         self.facts = facts
-        self.text = Text(source)
-        self.code = Code(source, function, line)
-        self._fit = fit
+        self.text = Text(source.text)
+        self.code = Code(source.text, source.function, source.line)
+        self.pipeline: dict[str, Any] = facts.get("pipeline") or {}
+        self.ran: list[dict[str, Any]] = self.pipeline.get("stages", [])
+        self.kinds = [one["kind"] for one in self.ran]
+        self._taken = source.fit
 
     @cached_property
     def fit(self) -> Fit | None:
         """Where ``fit`` is called, or what a maker returns in its place."""
         if isinstance(self.code.asked, Function):
             return self._returned(self.code.asked)
-        calls = fit_calls(self.code.tree) or self._fits
-        found = calls if self._fit < 0 else calls[self._fit : self._fit + 1]
-        call = found[0] if len(found) == 1 else None
-        if call is None or not isinstance(call.func, ast.Attribute):
+        fits = [(call, receiver(call)) for call in self.code.named("fit")]
+        # Those that are given one thing alone count where they have a model.
+        alone = [call for call, of in fits if of and self.code.is_model(of)]
+        calls = fit_calls(self.code.tree) or alone
+        found = calls if self._taken < 0 else calls[self._taken : self._taken + 1]
+        model = receiver(found[0]) if len(found) == 1 else None
+        if model is None:
             return None
-        named = next((k.value for k in call.keywords if k.arg == "x"), None)
-        data = call.args[0] if call.args else named
-        return Fit(call, call.func.value, data, call)
+        return Fit(found[0], model, keyword(found[0], "x", 0), found[0])
+
+    @property
+    def data(self) -> ast.expr | None:
+        """What the training is given."""
+        return self.fit.data if self.fit else None
 
     @cached_property
     def compile(self) -> ast.Call | None:
         """The call that compiles the model which is trained, in the end Keras's own."""
-        fit = self.fit
+        fit, names = self.fit, self.code.names
         if fit is None:
             return None
-        own = self._own_compile(fit.model)
-        if own is not None:
-            inside = [c for c in ast.walk(own) if isinstance(c, ast.Call)]
+        defined = self._own_compile(fit.model)
+        if defined is not None:
+            inside = of_kind(ast.Call, defined)
             inner = [c for c in inside if ast.unparse(c.func) == "super().compile"]
             return inner[0] if len(inner) == 1 else None
-        calls = [
-            one
-            for one in self.code.calls
-            if called(one) == "compile" and isinstance(one.func, ast.Attribute)
-            if dotted(one.func.value) not in ("", "re")
+        pairs = [(c, dotted(receiver(c) or c)) for c in self.code.named("compile")]
+        pairs = [(call, of) for call, of in pairs if of not in ("", "re")]
+        here = names.function_of(fit.within)
+        same = [
+            call
+            for call, of in pairs
+            if of == dotted(fit.model) and names.function_of(call) is here
         ]
-        same = [one for one in calls if self._is_of(one, fit)]
         if same:
             # Of several in one row of statements the last one before fit counts.
             return same[0] if len(same) == 1 else self._last_before(same, fit.within)
-        here = self.code.names.function_of(fit.within)
-        elsewhere = len(calls) == 1 and self.code.names.function_of(calls[0]) != here
-        return calls[0] if elsewhere and not self._is_imported(fit.model) else None
+        elsewhere = len(pairs) == 1 and names.function_of(pairs[0][0]) != here
+        return pairs[0][0] if elsewhere and not self._is_imported(fit.model) else None
 
     @cached_property
     def stages(self) -> dict[int, ast.Call]:
@@ -140,16 +168,12 @@ class Places:
 
         As many of the last stages as are sure; none where code and pipeline differ.
         """
-        kinds = [
-            one["kind"] for one in (self.facts.get("pipeline") or {}).get("stages", ())
-        ]
         found: dict[int, ast.Call] = {}
-        for place, stage in zip(
-            range(len(kinds) - 1, -1, -1), self.chain[::-1], strict=False
-        ):
+        places = range(len(self.kinds) - 1, -1, -1)
+        for place, stage in zip(places, self.chain[::-1], strict=False):
             if stage is UNSEEN or stage.call is None or stage.name == "apply":
                 break
-            if KINDS.get(stage.name, stage.name) != kinds[place]:
+            if _KINDS.get(stage.name, stage.name) != self.kinds[place]:
                 # A source may be made of several stages.
                 return found if stage is self.chain[0] else {}
             found[place] = stage.call
@@ -160,14 +184,29 @@ class Places:
         """The stages that are written for the data; none where they are not seen."""
         chains = self.code.chains
         if self.fit is None:
-            trained = chains.trained
-            return trained[0] if len(trained) == 1 else ()
+            return chains.trained[0] if len(chains.trained) == 1 else ()
         if isinstance(self.fit.within, ast.Call):
             value = chains.fitted.get(self.fit.within)
         else:
             given = chains.returned
             value = given[1] if isinstance(given, list) and len(given) > 1 else None
         return value if isinstance(value, tuple) else ()
+
+    @property
+    def last(self) -> ast.expr:
+        """What gives the pipeline that ran, or else the data of ``fit``."""
+        last = self.chain[-1] if self.chain else UNSEEN
+        ran = self.kinds[-1:] == [_KINDS.get(last.name, last.name)]
+        return sure((last.call if ran else None) or self.data)
+
+    def made_by(self, stage: int) -> ast.expr:
+        """The expression that gives what a stage of the pipeline makes."""
+        after = self.stages.get(stage + 1)
+        behind = receiver(after) if after else None
+        found = self.stages.get(stage) or behind
+        if found is None and stage != len(self.ran) - 1:
+            raise Unsure
+        return sure(found or self.data)
 
     def argument(self, name: str) -> tuple[ast.expr, int] | None:
         """What holds an argument of ``fit``, and its place in there; None without."""
@@ -180,12 +219,8 @@ class Places:
         return value_at(*found) if found else None
 
     def tensorflow(self, node: ast.AST) -> str:
-        """What TensorFlow is called where a node stands; "" where it has no name."""
-        return self.module(node, "tensorflow")
-
-    def module(self, node: ast.AST, module: str) -> str:
-        """The name by which a module was imported, where a node stands."""
-        return next((name for name, _ in self.imports(node, module)), "")
+        """What TensorFlow is called where a node stands."""
+        return sure(next((name for name, _ in self.imports(node, "tensorflow")), None))
 
     def imports(self, node: ast.AST, module: str) -> Iterator[tuple[str, ast.stmt]]:
         """The names of a module that a node sees, and the statements that give them."""
@@ -215,21 +250,10 @@ class Places:
             inner = above
         return None
 
-    @property
-    def _fits(self) -> list[ast.Call]:
-        """The calls of ``fit`` that are given one thing alone, and have a model."""
-        fits = [one for one in self.code.calls if called(one) == "fit"]
-        return [
-            one
-            for one in fits
-            if isinstance(one.func, ast.Attribute)
-            and is_model(self.code, one.func.value)
-        ]
-
     def _returned(self, function: ast.AST, deep: int = 0) -> Fit | None:
         """What a maker returns, itself or through another of the same file."""
         returns = [one for one in own(function) if isinstance(one, ast.Return)]
-        if len(returns) != 1 or deep > 3:
+        if len(returns) != 1 or deep > _DEEPEST:
             return None
         value = self.code.resolve(returns[0].value)
         if isinstance(value, ast.Call):
@@ -243,52 +267,41 @@ class Places:
         found = self.code.resolve(rest[0]) if rest else None
         if rest and not self._is_dict(rest[0], found):
             return None
-        options = found if isinstance(found, ast.expr) else None
-        return Fit(value, model, data, options)
+        return Fit(value, model, data, found if isinstance(found, ast.expr) else None)
 
     def _is_dict(self, given: ast.expr, found: ast.AST | None) -> bool:
         """Whether a dict is written out, and nobody puts more into it."""
-        written = isinstance(found, ast.Dict) or (
-            isinstance(found, ast.Call) and dotted(found.func) == "dict"
+        name, changing = dotted(given), [f"{dotted(given)}.{c}" for c in _CHANGES]
+        changed = name and any(
+            (isinstance(node, ast.Call) and dotted(node.func) in changing)
+            or (
+                isinstance(node, ast.Subscript)
+                and isinstance(node.ctx, ast.Store)
+                and dotted(node.value) == name
+            )
+            for node in self.code.nodes
         )
-        return written and not (isinstance(given, ast.Name) and self._changes(given.id))
-
-    def _changes(self, name: str) -> bool:
-        stored = (n for n in self.code.nodes if isinstance(n, ast.Subscript))
-        items = any(
-            dotted(one.value) == name and isinstance(one.ctx, ast.Store)
-            for one in stored
-        )
-        return items or any(
-            dotted(call.func) in (f"{name}.update", f"{name}.pop", f"{name}.setdefault")
-            for call in self.code.calls
-        )
-
-    def _is_of(self, call: ast.Call, fit: Fit) -> bool:
-        names = self.code.names
-        of, model = getattr(call.func, "value", call), dotted(fit.model)
-        same = names.function_of(call) is names.function_of(fit.within)
-        return bool(model) and dotted(of) == model and same
+        made = isinstance(found, ast.Call) and dotted(found.func) == "dict"
+        return not changed and (made or isinstance(found, ast.Dict))
 
     def _own_compile(self, model: ast.expr) -> ast.FunctionDef | None:
         """What the class of a model, if it stands in the file, has for ``compile``."""
         made = self.code.resolve(model)
         kind = self.code.resolve(made.func) if isinstance(made, ast.Call) else None
+        if not isinstance(kind, ast.ClassDef):
+            return None
         defined = {
             one.name: part
             for one in self.code.classes
             for part in one.body
             if isinstance(part, ast.FunctionDef) and part.name == "compile"
         }
-        names = [kind.name] if isinstance(kind, ast.ClassDef) else []
-        names += map(called, kind.bases) if isinstance(kind, ast.ClassDef) else []
+        names = (kind.name, *map(called, kind.bases))
         return next((defined[name] for name in names if name in defined), None)
 
     def _last_before(self, calls: list[ast.Call], fit: ast.expr) -> ast.Call | None:
-        found = self.statement(fit)
-        body = found[1] if found else []
-        placed = [(call, self.statement(call)) for call in calls]
-        if any(at is None or at[1] is not body for _, at in placed):
+        bodies = [(self.statement(one) or (None, None))[1] for one in (fit, *calls)]
+        if bodies[0] is None or any(body is not bodies[0] for body in bodies):
             return None
         before = [call for call in calls if call.lineno < fit.lineno]
         return max(before, key=lambda one: one.lineno, default=None)
@@ -302,7 +315,7 @@ class Places:
         if not isinstance(function, ast.Name):
             return False
         bound = self.code.names.lookup(function)
-        modules = [_imported(one, function.id) for one in bound if is_import(one)]
+        modules = filter(None, (_imported(one, function.id) for one in bound))
         return any(one.split(".")[0] not in _KERAS for one in modules)
 
 
@@ -311,18 +324,15 @@ def place_of(
 ) -> tuple[ast.expr, int] | None:
     """Where an argument stands in a call or in a dict of arguments."""
     if isinstance(within, ast.Dict):
-        for place, key in enumerate(within.keys):
-            if isinstance(key, ast.Constant) and key.value == name:
-                return within, place
-        return None
+        keys = [getattr(key, "value", None) for key in within.keys]
+        return (within, keys.index(name)) if name in keys else None
     if not isinstance(within, ast.Call):
         return None
     for place, one in enumerate(nodes_in(within)):
-        if isinstance(one, ast.keyword) and one.arg == name:
-            return within, place
         if isinstance(one, ast.Starred):
             positions = ()
-        if not isinstance(one, ast.keyword) and positions[place : place + 1] == (name,):
+        named = (one.arg,) if isinstance(one, ast.keyword) else positions[place:][:1]
+        if named == (name,):
             return within, place
     return None
 
@@ -333,31 +343,11 @@ def value_at(within: ast.expr, place: int) -> ast.expr:
     return one.value if isinstance(one, ast.keyword) else one
 
 
-def is_hidden(within: ast.expr) -> bool:
-    """Whether a call or a dict is given more than is written there."""
-    if isinstance(within, ast.Dict):
-        return None in within.keys
-    return isinstance(within, ast.Call) and (
-        any(one.arg is None for one in within.keywords)
-        or any(isinstance(one, ast.Starred) for one in within.args)
-    )
-
-
-def is_import(node: ast.AST) -> bool:
-    """Whether a statement imports something."""
-    return isinstance(node, ast.Import | ast.ImportFrom)
-
-
 def _imported(node: ast.AST, name: str) -> str:
     """The module that a name stands for by an import; "" for all else."""
-    if isinstance(node, ast.Import):
-        for one in node.names:
-            if one.asname == name:
-                return one.name
-            if not one.asname and one.name.split(".")[0] == name:
-                return name
-    if isinstance(node, ast.ImportFrom):
-        for one in node.names:
-            if (one.asname or one.name) == name:
+    for one in node.names if isinstance(node, Import) else ():
+        if (one.asname or one.name.split(".")[0]) == name:
+            if isinstance(node, ast.ImportFrom):
                 return f"{node.module}.{one.name}"
+            return one.name if one.asname else name
     return ""

@@ -1,7 +1,8 @@
 """What to type for each swap: the table, and a function for each of its rows.
 
 A function yields what it does to the text. Where it is not sure of the place it raises
-``Unsure``, and the fix is told without a line.
+``Unsure``, and the fix is told without a line. Below is where to look for each cause
+whose fix is more than a line.
 """
 
 from __future__ import annotations
@@ -10,30 +11,44 @@ import ast
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, TypeGuard, TypeVar
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from perfkit.diagnosis.edits.places import (
     FIT_ARGUMENTS,
-    KINDS,
     Places,
-    is_hidden,
-    is_import,
+    Unsure,
+    only,
     place_of,
+    sure,
     value_at,
 )
 from perfkit.diagnosis.edits.text import Splice
-from perfkit.diagnosis.hints.names import UNSEEN, called, dotted, keyword
+from perfkit.diagnosis.names import (
+    Import,
+    called,
+    dotted,
+    hides,
+    is_dataset,
+    is_literal,
+    keyword,
+    of_kind,
+    receiver,
+)
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from perfkit.findings.diagnosis import Cause
+
 Row = Callable[[Places, re.Match[str]], Iterator[Splice]]
+Shown = Callable[[Places, "Cause"], ast.AST | None]
 _SELDOM = 5
-_MAP = ("map_func", "num_parallel_calls")
 _SERIAL = {
-    "map": _MAP,
+    "map": ("map_func", "num_parallel_calls"),
     "interleave": ("map_func", "cycle_length", "block_length", "num_parallel_calls"),
 }
 # As many arguments of compile stand in front of those that are set here.
 _COMPILED_BY_PLACE = 5
+_TO_GPU = '{}.data.experimental.prefetch_to_device("/GPU:0")'
 # The causes of the settings that are left off, by the names of the swaps.
 _SETTINGS = {
     "without debugging": "debugging",
@@ -41,17 +56,12 @@ _SETTINGS = {
     "without determinism": "determinism",
     "float32": "float64",
 }
-_DATASETS = ("PyDataset", "Sequence")
 # Where Keras has its policies, by the module that was imported.
 _POLICIES = {
     "keras": "config",
     "tensorflow.keras": "config",
     "tensorflow": "keras.config",
 }
-
-
-class Unsure(Exception):
-    """The place is not found, or another one may be meant as well."""
 
 
 def row(swap: str) -> tuple[int, Row, re.Match[str]] | None:
@@ -63,81 +73,93 @@ def row(swap: str) -> tuple[int, Row, re.Match[str]] | None:
     return None
 
 
-def graph(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+def _is_serial(stage: dict[str, Any]) -> bool:
+    """Whether a stage that may work on several elements works on one at a time."""
+    return stage["kind"] in _SERIAL and not stage["parallel"]
+
+
+def _graph(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Take out what asks for eager steps, wherever that stands."""
-    found: list[Splice] = []
     for call in places.code.calls:
         at = place_of(call, "run_eagerly")
         if at and called(call) == "compile" and _is_on(places, value_at(*at)):
-            found += places.text.remove(*at)
-        elif at and _is_true(value_at(*at)):
+            yield from places.text.remove(*at)
+        elif at and is_literal(value_at(*at), True):
             # A function of the user's own may need to be told.
-            found += places.text.replace(*at, "run_eagerly=False")
+            yield from places.text.replace(*at, "run_eagerly=False")
         if called(call) == "run_functions_eagerly":
             given = keyword(call, "run_eagerly", 0)
             if given is not None and _is_on(places, given):
-                found += _deleted(places, call)
-    for node in places.code.nodes:
-        if not isinstance(node, ast.Assign) or not _is_on(places, node.value):
-            continue
-        if any(called(target) == "run_eagerly" for target in node.targets):
-            found += _deleted(places, node)
-    yield from found
+                yield from _deleted(places, call)
+    for node, target in places.code.assigned:
+        if called(target) == "run_eagerly" and _is_on(places, node.value):
+            yield from _deleted(places, node)
 
 
-def as_graphs(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+def _as_graphs(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Put ``@tf.function`` above each function that the steps of a loop call."""
-    for one in _some(list(places.facts.get("eager_calls") or ())):
+    for one in sure(places.facts.get("eager_calls")):
         body = places.code.tree.body
         *outer, name = one.partition(":")[2].split(".")
         for part in outer:
-            inside = [n for n in body if isinstance(n, ast.ClassDef) and n.name == part]
-            body = only(inside)[0].body
-        functions = [n for n in body if isinstance(n, ast.FunctionDef)]
-        (function,) = only([n for n in functions if n.name == name])
-        tensorflow = sure(places.tensorflow(function))
+            kinds = [node for node in body if isinstance(node, ast.ClassDef)]
+            body = only([node for node in kinds if node.name == part]).body
+        functions = [node for node in body if isinstance(node, ast.FunctionDef)]
+        function = only([node for node in functions if node.name == name])
+        tensorflow = places.tensorflow(function)
         yield from places.text.above(function, f"@{tensorflow}.function")
 
 
-def xla(places: Places, _: re.Match[str]) -> Iterator[Splice]:
-    """Compile the model with XLA."""
-    yield from _compiled(places, "jit_compile", "True")
+def _compiled(name: str, value: str) -> Row:
+    """Give compile an argument; its value may name groups of the swap's pattern."""
+
+    def compiled(places: Places, match: re.Match[str]) -> Iterator[Splice]:
+        call = sure(places.compile)
+        if len(call.args) > _COMPILED_BY_PLACE:
+            raise Unsure
+        yield from _set(places, call, name, match.expand(value))
+
+    return compiled
 
 
-def many_steps(places: Places, match: re.Match[str]) -> Iterator[Splice]:
-    """Make several steps before going back to Python."""
-    yield from _compiled(places, "steps_per_execution", match[1])
+def _fitted_with(name: str, value: str) -> Row:
+    """Give fit an argument."""
+    return lambda places, _: _fitted(places, name, value)
 
 
-def quiet(places: Places, _: re.Match[str]) -> Iterator[Splice]:
-    """A line for each epoch in place of the progress bar."""
-    yield from _fitted(places, "verbose", "2")
+def _appended(place: str, method: str) -> Row:
+    """Call one more method of a dataset; ``{}`` in it is what TensorFlow is called."""
+
+    def appended(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+        data = sure(getattr(places, place))
+        yield from places.text.call_on(data, method.format(places.tensorflow(data)))
+
+    return appended
 
 
-def left_off(places: Places, match: re.Match[str]) -> Iterator[Splice]:
+def _left_off(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     """Delete the lines that set what slows it, as the first look has seen them."""
     cause = _SETTINGS[match[0]]
     listed = list((places.facts.get("settings") or {}).get(cause) or ())
-    if cause == "threads" and pipeline_of(places).get("threads"):
+    if cause == "threads" and places.pipeline.get("threads"):
         listed.append("private_threadpool_size")
-    for line in _some(listed):
-        (one,) = only([n for n in places.code.nodes if _sets(n, line)])
-        yield from _deleted(places, one)
+    for line in sure(listed):
+        nodes = places.code.nodes
+        yield from _deleted(places, only([n for n in nodes if _sets(n, line)]))
 
 
-def rolled(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+def _rolled(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Leave ``unroll=True`` out of the layers that have it."""
     given = [place_of(call, "unroll") for call in places.code.calls]
-    for at in _some([at for at in given if at and _is_on(places, value_at(*at))]):
+    for at in sure([at for at in given if at and _is_on(places, value_at(*at))]):
         yield from places.text.remove(*at)
 
 
-def validate_seldom(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+def _validate_seldom(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Validate after every fifth epoch, or after the last one."""
-    often = places.value("validation_freq")
+    often, given = places.value("validation_freq"), places.value("epochs")
     before = places.code.number(often) if often is not None else 1
-    given = places.value("epochs")
-    epochs = places.code.number(given) if given is not None else None
+    epochs = places.code.number(given)
     unknown = given is not None and epochs is None
     if unknown or before is None or (epochs is not None and epochs <= before):
         raise Unsure
@@ -145,15 +167,15 @@ def validate_seldom(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     yield from _fitted(places, "validation_freq", f"{freq:g}")
 
 
-def without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
+def _without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     """Take a callback out of the list that holds it."""
     name, listed = match[1], list(places.facts.get("callbacks") or ())
-    given = places.value("callbacks")
+    within, place = sure(places.argument("callbacks"))
+    given = value_at(within, place)
     found = places.code.resolve(given)
-    if name not in listed or given is None:
+    if name not in listed:
         raise Unsure
     if isinstance(found, ast.Call) and called(found) == name:
-        within, place = sure(places.argument("callbacks"))
         yield from places.text.remove(within, place)
         return
     if not isinstance(found, ast.List | ast.Tuple):
@@ -164,116 +186,104 @@ def without_callback(places: Places, match: re.Match[str]) -> Iterator[Splice]:
         yield from places.text.remove(found, kinds.index(name))
     elif len(kinds) == len(listed) and "*" not in kinds:
         yield from places.text.remove(found, nth)
+    elif name not in kinds:
+        # It is the one that a line of its own appends.
+        appends = [
+            call
+            for call in places.code.named("append")
+            if dotted(call.func) == f"{dotted(given)}.append" and call.args
+            if _made(places, call.args[0]) == name
+        ]
+        yield from _deleted(places, only(appends))
     else:
-        yield from _unappended(places, given, name, kinds)
+        raise Unsure
 
 
-def parallel_maps(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+def _parallel_maps(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Let every stage that works on one element at a time work on several."""
-    for place, stage in enumerate(stages_of(places)):
-        if not is_serial(stage):
-            continue
-        call = sure(places.stages.get(place))
-        autotune = f"{sure(places.tensorflow(call))}.data.AUTOTUNE"
-        by_place = _SERIAL[stage["kind"]]
-        yield from _set(places, call, "num_parallel_calls", autotune, by_place)
+    for place, stage in enumerate(places.ran):
+        if _is_serial(stage):
+            call, name = places.stages[place], "num_parallel_calls"
+            autotune = f"{places.tensorflow(call)}.data.AUTOTUNE"
+            yield from _set(places, call, name, autotune, _SERIAL[stage["kind"]])
 
 
-def larger_batch(places: Places, match: re.Match[str]) -> Iterator[Splice]:
+def _larger_batch(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     """Several times as many examples in a batch."""
-    times = int(match[1])
+    times, batch, name = int(match[1]), places.facts.get("batch"), "batch_size"
     if places.argument("steps_per_epoch"):
         raise Unsure
-    if places.facts.get("data") == "arrays":
-        given = places.value("batch_size")
-        size = f"{times * int(places.facts['batch'])}"
-        if given is not None:
-            size = _times(places, given, times)
-        yield from _fitted(places, "batch_size", size)
-        return
-    kinds = [one["kind"] for one in stages_of(places)]
-    at = [place for place, kind in enumerate(kinds) if kind == "batch"]
-    call = sure(places.stages.get(at[-1] if at else -1))
-    given = sure(keyword(call, "batch_size", 0))
-    size = _times(places, given, times)
-    yield from _set(places, call, "batch_size", size, ("batch_size",))
+    call, arrays = None, places.facts.get("data") == "arrays"
+    if arrays:
+        given = places.value(name)
+    else:
+        kinds = places.kinds
+        call = places.stages[max(at for at, one in enumerate(kinds) if one == "batch")]
+        given = sure(keyword(call, name, 0))
+    # Only the size that ran is changed, as it is written.
+    if given is not None and places.code.number(given) != batch:
+        raise Unsure
+    size = f"{times * int(sure(batch))}"
+    if given is not None and not isinstance(given, ast.Constant):
+        written = ast.unparse(given)
+        size = f"{times} * {written}" if dotted(given) else f"{times} * ({written})"
+    if call is None:
+        yield from _fitted(places, name, size)
+    else:
+        yield from _set(places, call, name, size, (name,))
 
 
-def more_workers(places: Places, match: re.Match[str]) -> Iterator[Splice]:
+def _more_workers(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     """Tell a PyDataset how many threads make its batches."""
-    (one,) = only(datasets(places))
+    one = only([one for one in places.code.classes if is_dataset(one)])
     own = [f for f in one.body if getattr(f, "name", "") == "__init__"]
-    calls = [c for c in places.code.calls if called(c) == one.name]
-    if own:
-        inner = (c for c in ast.walk(own[0]) if isinstance(c, ast.Call))
-        calls = [c for c in inner if ast.unparse(c.func) == "super().__init__"]
-    (call,) = only(calls)
+    inside = of_kind(ast.Call, *own[:1])
+    inner = [c for c in inside if ast.unparse(c.func) == "super().__init__"]
+    call = only(inner if own else [*places.code.named(one.name)])
     yield from _set(places, call, "workers", match[1])
 
 
-def cache(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+def _cache(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Keep what a stage makes; a shuffle in front of it goes behind."""
-    point = sure(pipeline_of(places).get("cache"))
+    point = sure(places.pipeline.get("cache"))
     methods = [".cache()"]
     for place in point["moved"]:
-        call = sure(places.stages.get(place))
-        method, splices = _taken_out(places, call)
+        method, splices = _taken_out(places, places.stages[place])
         methods.append(method)
         yield from splices
-    yield from places.text.call_on(made_by(places, point["after"]), *methods)
+    yield from places.text.call_on(places.made_by(point["after"]), *methods)
 
 
-def batch_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+def _batch_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Put the batch in front of the maps that do the same to a batch."""
-    maps = len(_some(pipeline_of(places).get("for batches") or []))
-    batch = [one["kind"] for one in stages_of(places)].index("batch")
-    yield from _moved(places, batch, maps)
+    maps = len(places.pipeline.get("for batches") or [])
+    yield from _moved(places, places.kinds.index("batch"), maps)
 
 
-def shuffle_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+def _shuffle_first(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Put the first shuffle behind maps in front of them."""
-    kinds = [one["kind"] for one in stages_of(places)]
+    kinds = places.kinds
     shuffle = kinds.index("shuffle", kinds.index("map"))
     maps = len(list(itertools.takewhile("map".__eq__, kinds[:shuffle][::-1])))
     yield from _moved(places, shuffle, maps)
 
 
-def prefetch(places: Places, _: re.Match[str]) -> Iterator[Splice]:
-    """Make batches ahead, as the last stage."""
-    last = places.chain[-1] if places.chain else UNSEEN
-    ran = [one["kind"] for one in stages_of(places)][-1:]
-    same = ran == [KINDS.get(last.name, last.name)] and last.call
-    data = sure(same or (places.fit.data if places.fit else None))
-    autotune = f"{sure(places.tensorflow(data))}.data.AUTOTUNE"
-    yield from places.text.call_on(data, f".prefetch({autotune})")
-
-
-def copied_ahead(places: Places, _: re.Match[str]) -> Iterator[Splice]:
-    """Copy batches to the GPU ahead, as the very last stage."""
-    data = sure(places.fit.data if places.fit else None)
-    tf = sure(places.tensorflow(data))
-    ahead = f'{tf}.data.experimental.prefetch_to_device("/GPU:0")'
-    yield from places.text.call_on(data, f".apply({ahead})")
-
-
-def endless(places: Places, _: re.Match[str]) -> Iterator[Splice]:
+def _endless(places: Places, _: re.Match[str]) -> Iterator[Splice]:
     """Give data without an end, and say how many steps an epoch has."""
-    data = sure(places.fit.data if places.fit else None)
-    steps = sure(places.facts.get("steps"))
-    yield from places.text.call_on(data, ".repeat()")
-    yield from _fitted(places, "steps_per_epoch", f"{steps}")
+    yield from places.text.call_on(sure(places.data), ".repeat()")
+    yield from _fitted(places, "steps_per_epoch", f"{sure(places.facts.get('steps'))}")
 
 
-def policy(places: Places, match: re.Match[str]) -> Iterator[Splice]:
+def _policy(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     """Choose a dtype policy below the imports, before the model is made."""
     model = _model(places)
     for module, where in _POLICIES.items():
         for name, statement in places.imports(model, module):
             _, body = sure(places.statement(statement))
             later = body[body.index(statement) :]
-            run = [at for at, one in enumerate(later) if not is_import(one)]
-            last = later[run[0] - 1 if run else -1]
-            if isinstance(last, ast.stmt) and last.lineno < getattr(model, "lineno", 0):
+            imports = itertools.takewhile(lambda one: isinstance(one, Import), later)
+            *_, last = imports
+            if last.lineno < getattr(model, "lineno", 0):
                 line = f'{name}.{where}.set_dtype_policy("{match[0]}")'
                 yield from places.text.below(last, line)
                 return
@@ -283,33 +293,26 @@ def policy(places: Places, match: re.Match[str]) -> Iterator[Splice]:
 # A row for each swap that is a change of a line or two, by the pattern of its name.
 # Those that add or move stages come behind those that need to find them.
 _TABLE: tuple[tuple[str, Row], ...] = (
-    ("graph", graph),
-    (r"tf\.function", as_graphs),
-    ("XLA", xla),
-    (r"(\d+) steps at a time", many_steps),
-    ("without progress bar", quiet),
-    ("without debugging|default threads|without determinism|float32", left_off),
-    ("not unrolled", rolled),
-    (r"without validation|validation every \d+ epochs", validate_seldom),
-    (r"without (\w+)(?: \((\d+)\))?", without_callback),
-    ("parallel maps", parallel_maps),
-    (r"batch ×(\d+)", larger_batch),
-    (r"(\d+) workers", more_workers),
-    ("shuffle before map", shuffle_first),
-    ("batch before map", batch_first),
-    ("cache", cache),
-    ("prefetch", prefetch),
-    ("one endless iterator", endless),
-    ("copied ahead", copied_ahead),
-    (r"mixed_\w+", policy),
+    ("graph", _graph),
+    (r"tf\.function", _as_graphs),
+    ("XLA", _compiled("jit_compile", "True")),
+    (r"(\d+) steps at a time", _compiled("steps_per_execution", r"\1")),
+    ("without progress bar", _fitted_with("verbose", "2")),
+    ("|".join(_SETTINGS), _left_off),
+    ("not unrolled", _rolled),
+    (r"without validation|validation every \d+ epochs", _validate_seldom),
+    (r"without (\w+)(?: \((\d+)\))?", _without_callback),
+    ("parallel maps", _parallel_maps),
+    (r"batch ×(\d+)", _larger_batch),
+    (r"(\d+) workers", _more_workers),
+    ("shuffle before map", _shuffle_first),
+    ("batch before map", _batch_first),
+    ("cache", _cache),
+    ("prefetch", _appended("last", ".prefetch({}.data.AUTOTUNE)")),
+    ("one endless iterator", _endless),
+    ("copied ahead", _appended("data", f".apply({_TO_GPU})")),
+    (r"mixed_\w+", _policy),
 )
-
-
-def _compiled(places: Places, name: str, value: str) -> Iterator[Splice]:
-    call = sure(places.compile)
-    if len(call.args) > _COMPILED_BY_PLACE:
-        raise Unsure
-    yield from _set(places, call, name, value)
 
 
 def _fitted(places: Places, name: str, value: str) -> Iterator[Splice]:
@@ -332,28 +335,23 @@ def _set(
     """Give an argument another value, or give it at all."""
     named = f'"{name}": {value}' if isinstance(within, ast.Dict) else f"{name}={value}"
     at = place_of(within, name, by_place)
-    if at is None:
-        if is_hidden(within):
-            raise Unsure
-        yield from places.text.add(within, named)
+    if at is not None:
+        positional = isinstance(within, ast.Call) and at[1] < len(within.args)
+        yield from places.text.replace(*at, value if positional else named)
         return
-    positional = isinstance(within, ast.Call) and at[1] < len(within.args)
-    yield from places.text.replace(*at, value if positional else named)
+    # More may be given than is written there.
+    if None in getattr(within, "keys", ()) or (
+        isinstance(within, ast.Call) and hides(within)
+    ):
+        raise Unsure
+    yield from places.text.add(within, named)
 
 
 def _deleted(places: Places, node: ast.Call | ast.Assign) -> Iterator[Splice]:
     statement, body = sure(places.statement(node))
     if statement is not node and getattr(statement, "value", None) is not node:
         raise Unsure
-    splices = list(places.text.delete(statement, body))
-    if not splices:
-        raise Unsure
-    yield from splices
-
-
-def is_serial(stage: dict[str, Any]) -> bool:
-    """Whether a stage that may work on several elements works on one at a time."""
-    return stage["kind"] in _SERIAL and not stage["parallel"]
+    yield from sure([*places.text.delete(statement, body)])
 
 
 def _sets(node: ast.AST, line: str) -> TypeGuard[ast.Call | ast.Assign]:
@@ -365,21 +363,6 @@ def _sets(node: ast.AST, line: str) -> TypeGuard[ast.Call | ast.Assign]:
     return isinstance(node, ast.Call) and called(node) == name
 
 
-def _unappended(
-    places: Places, given: ast.expr, name: str, kinds: list[str]
-) -> Iterator[Splice]:
-    """Take out the line that appends the one callback of a class."""
-    appends = [
-        call
-        for call in places.code.calls
-        if dotted(call.func) == f"{dotted(given)}.append" and call.args
-        if _made(places, call.args[0]) == name
-    ]
-    if len(appends) != 1 or name in kinds:
-        raise Unsure
-    yield from _deleted(places, appends[0])
-
-
 def _made(places: Places, item: ast.expr) -> str:
     """The class of what a list holds, where that can be read; "*" for several."""
     if isinstance(item, ast.Starred):
@@ -388,74 +371,28 @@ def _made(places: Places, item: ast.expr) -> str:
     return called(found) if isinstance(found, ast.Call) else ""
 
 
-def _times(places: Places, given: ast.expr, times: int) -> str:
-    """So many times a batch size, as it is written; only if it is the one that ran."""
-    if places.code.number(given) != places.facts.get("batch"):
-        raise Unsure
-    if isinstance(given, ast.Constant):
-        return f"{times * int(places.facts['batch'])}"
-    written = ast.unparse(given)
-    return f"{times} * {written}" if dotted(given) else f"{times} * ({written})"
-
-
-def made_by(places: Places, stage: int) -> ast.expr:
-    """The expression that gives what a stage of the pipeline makes."""
-    if stage in places.stages:
-        return places.stages[stage]
-    after = places.stages.get(stage + 1)
-    if after is not None and isinstance(after.func, ast.Attribute):
-        return after.func.value
-    if stage != len(stages_of(places)) - 1 or places.fit is None:
-        raise Unsure
-    return sure(places.fit.data)
-
-
 def _taken_out(places: Places, call: ast.Call) -> tuple[str, list[Splice]]:
     """A method as it is written, and what takes it out of its place."""
-    text = places.text
-    before = getattr(call.func, "value", None)
-    if not isinstance(before, ast.expr):
-        raise Unsure
+    text, before = places.text, sure(receiver(call))
     start, end = text.end(before), text.end(call)
     method = text.source[start:end].strip()
     if not method.startswith("."):
         raise Unsure
-    statement, _ = sure(places.statement(call))
-    targets = getattr(statement, "targets", [])
-    whole = isinstance(statement, ast.Assign) and statement.value is call
-    name = dotted(before)
-    if whole and name and [dotted(one) for one in targets] == [name]:
-        return method, list(_deleted(places, call))
-    return method, [(start, end, "")]
+    assigned, _ = sure(places.statement(call))
+    name, again = dotted(before), list[str]()
+    if isinstance(assigned, ast.Assign) and assigned.value is call:
+        again = [dotted(one) for one in assigned.targets]
+    alone = bool(name) and again == [name]
+    return method, [*_deleted(places, call)] if alone else [(start, end, "")]
 
 
 def _moved(places: Places, stage: int, over: int) -> Iterator[Splice]:
     """Put a stage in front of so many stages."""
     if not 0 < over < stage:
         raise Unsure
-    method, splices = _taken_out(places, sure(places.stages.get(stage)))
+    method, splices = _taken_out(places, places.stages[stage])
     yield from splices
-    yield from places.text.call_on(made_by(places, stage - over - 1), method)
-
-
-def datasets(places: Places) -> list[ast.ClassDef]:
-    """The classes of PyDatasets that the code defines."""
-    return [
-        one
-        for one in places.code.classes
-        if any(called(base) in _DATASETS for base in one.bases)
-    ]
-
-
-def pipeline_of(places: Places) -> dict[str, Any]:
-    """What is known of the pipeline; nothing where there is none."""
-    return places.facts.get("pipeline") or {}
-
-
-def stages_of(places: Places) -> list[dict[str, Any]]:
-    """The stages of the pipeline that was looked at, as facts."""
-    found: list[dict[str, Any]] = pipeline_of(places).get("stages", [])
-    return found
+    yield from places.text.call_on(places.made_by(stage - over - 1), method)
 
 
 def _model(places: Places) -> ast.AST:
@@ -469,33 +406,59 @@ def _model(places: Places) -> ast.AST:
     return min(bound, key=lambda one: getattr(one, "lineno", 0))
 
 
-def _is_true(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True
-
-
 def _is_on(places: Places, node: ast.expr) -> bool:
     """Whether a value is true, by itself or by a name that stands for nothing else."""
-    if isinstance(node, ast.Name):
-        bound = places.code.bound(node)
-        return len(bound) == 1 and _is_true(bound[0])
-    return _is_true(node)
+    bound = places.code.bound(node)
+    return is_literal(bound[0] if len(bound) == 1 else node, True)
 
 
-def sure(found: T | None) -> T:
-    """What was found; ``Unsure`` is raised where nothing was."""
-    if found is None or found == "":
-        raise Unsure
-    return found
+def shown(places: Places, cause: Cause) -> ast.AST | None:
+    """The one place that a cause is about; None where it is not certain."""
+    try:
+        return _SHOWN[cause.cause](places, cause)
+    except (Unsure, LookupError, ValueError):
+        return None
 
 
-def _some(found: list[T]) -> list[T]:
-    if not found:
-        raise Unsure
-    return found
+def _python(places: Places, _: Cause) -> ast.AST:
+    """What runs Python for each element."""
+    ways = places.pipeline.get("python", ())
+    own = filter(is_dataset, places.code.classes if "PyDataset" in ways else ())
+    return only([*places.code.named(*ways), *own])
 
 
-def only(found: list[T]) -> list[T]:
-    """A list of one; ``Unsure`` is raised for all others."""
-    if len(found) != 1:
-        raise Unsure
-    return found
+def _retraced(places: Places, _: Cause) -> ast.AST:
+    """The function that is traced anew."""
+    names = {name.split(".")[-1] for name in places.facts.get("retraced") or ()}
+    return only([f for f in places.code.functions if getattr(f, "name", "") in names])
+
+
+def _callback(places: Places, cause: Cause) -> ast.AST:
+    """The class of a callback."""
+    return only([c for c in places.code.classes if cause.swap == f"without {c.name}"])
+
+
+def _first(is_it: Callable[[dict[str, Any]], bool]) -> Shown:
+    """The call that made the first stage of a kind."""
+    return lambda places, _: places.stages[[*map(is_it, places.ran)].index(True)]
+
+
+def _kept(places: Places, _: Cause) -> ast.AST:
+    """What makes that which could be kept."""
+    return places.made_by(sure(places.pipeline.get("cache"))["after"])
+
+
+_SHOWN: dict[str, Shown] = {
+    "callback": _callback,
+    "epoch-boundary": lambda places, _: places.data,
+    "input-bound": lambda places, _: places.data,
+    "no-cache": _kept,
+    "no-prefetch": lambda places, _: places.data,
+    "python-input": _python,
+    "retracing": _retraced,
+    "serial-map": _first(_is_serial),
+    "slow-read": _first(itemgetter("records")),
+    "step-overhead": lambda places, _: places.compile,
+    "validation": lambda places, _: places.fit.within if places.fit else None,
+    "xla": lambda places, _: places.compile,
+}

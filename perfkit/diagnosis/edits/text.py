@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 # From where to where, in characters of the source, and what goes there instead.
 Splice = tuple[int, int, str]
+Placed = ast.expr | ast.stmt | ast.keyword
 _LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 _OPENS, _CLOSES = frozenset("([{"), frozenset(")]}")
 # What a method can be called on without brackets around it.
@@ -54,16 +55,13 @@ class Text:
             if one.type not in _LAYOUT and one.type != tokenize.COMMENT
         ]
 
-    def start(self, node: ast.AST) -> int:
+    def start(self, node: Placed) -> int:
         """Where a node begins, in characters."""
-        return self._of_bytes(
-            getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
-        )
+        return self._of_bytes(node.lineno, node.col_offset)
 
-    def end(self, node: ast.AST) -> int:
+    def end(self, node: Placed) -> int:
         """Where a node ends, in characters."""
-        last: int = getattr(node, "end_lineno", 1)
-        return self._of_bytes(last, getattr(node, "end_col_offset", 0))
+        return self._of_bytes(node.end_lineno or 1, node.end_col_offset or 0)
 
     def applied(self, splices: Iterable[Splice]) -> str:
         """The source with all changes; those at one place in the order given.
@@ -109,11 +107,7 @@ class Text:
             opened, closed = self._brackets(within)
             yield opened, closed, ""
         elif self._begins_line(one.start) and self._ends_line(behind):
-            yield (
-                one.start - len(self._indent(one.start)),
-                self._line_end(behind) + 1,
-                "",
-            )
+            yield self._starts[self._line_of(one.start)], self._line_end(behind) + 1, ""
         elif place + 1 < len(items):
             yield one.start, items[place + 1].start, ""
         else:
@@ -125,7 +119,7 @@ class Text:
         if len(body) == 1:
             yield start, end, "pass"
         elif self._begins_line(start) and self._ends_line(end):
-            yield start - len(self._indent(start)), self._line_end(end) + 1, ""
+            yield self._starts[self._line_of(start)], self._line_end(end) + 1, ""
 
     def call_on(self, node: ast.expr, *methods: str) -> Iterator[Splice]:
         """Call more methods, such as ``".cache()"``, on what an expression gives."""
@@ -163,8 +157,7 @@ class Text:
 
     def _brackets(self, node: ast.expr) -> tuple[int, int]:
         """Where what stands between a node's last pair of brackets begins and ends."""
-        end = self.end(node)
-        depth = 0
+        end, depth = self.end(node), 0
         for start, behind, said in reversed(self._tokens):
             if behind > end:
                 continue
@@ -184,20 +177,17 @@ class Text:
             return None
         name = self.end(function) - len(function.attr)
         dot = max(a for a, _, said in self._tokens if said == "." and a < name)
-        line = self._line_of(dot)
-        if not self._begins_line(dot) or self._lines[line - 1].endswith("\\"):
+        before = self._lines[self._line_of(dot) - 1]
+        if not self._begins_line(dot) or before.endswith("\\"):
             return None
         return self._indent(dot)
 
     def _begins_line(self, place: int) -> bool:
-        return not self._before(place).strip()
+        return not self.source[self._starts[self._line_of(place)] : place].strip()
 
     def _ends_line(self, place: int) -> bool:
         rest = self.source[place : self._line_end(place)].strip()
         return not rest or rest.startswith("#")
-
-    def _before(self, place: int) -> str:
-        return self.source[self._starts[self._line_of(place)] : place]
 
     def _indent(self, place: int) -> str:
         line = self._lines[self._line_of(place)]

@@ -10,7 +10,6 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import script, script_code
 from perfkit.diagnosis.hints import mapping, options, stages, steps
 from perfkit.diagnosis.hints.code import Code
 from perfkit.diagnosis.hints.source import UNREADABLE, source_of
@@ -42,25 +41,26 @@ _MOST, _WIDEST = 30, 160
 def hints(maker: Callable[[], Any]) -> tuple[Hint, ...]:
     """Read the file or the cell whose function makes a training."""
     try:
-        found = hints_in(*source_of(maker))
-        starts = (
-            script_code.cells(maker.path) if isinstance(maker, script.Script) else ()
-        )
+        source = source_of(maker)
+        found = hints_in(source.text, source.function, source.line)
     except UNREADABLE:
         return ()
-    return tuple(_in_cell(hint, starts) for hint in found)
+    places = [source.place(hint.line) for hint in found]
+    return tuple(
+        replace(hint, cell=cell, line=line)
+        for hint, (cell, line) in zip(found, places, strict=True)
+    )
 
 
 def causes(maker: Callable[[], Any]) -> frozenset[str]:
     """Causes of which something stands in the code."""
     try:
-        code = Code(*source_of(maker))
-        kinds = [
-            about for kind, about in _KINDS.items() if any(True for _ in kind(code))
-        ]
+        source = source_of(maker)
+        code = Code(source.text, source.function, source.line)
+        found = [about for kind, about in _KINDS.items() if any(kind(code))]
     except UNREADABLE:
         return frozenset()
-    return frozenset(cause for about in kinds for cause in about)
+    return frozenset().union(*found)
 
 
 @functools.lru_cache(maxsize=4)
@@ -84,12 +84,6 @@ def hints_in(source: str, function: str = "", line: int = 0) -> tuple[Hint, ...]
         Hint(line=line, code=lines[line - 1].strip()[:_WIDEST], says=says)
         for line, says in sorted(found)[:_MOST]
     )
-
-
-def _in_cell(hint: Hint, starts: tuple[int, ...]) -> Hint:
-    """The same hint, its line counted in the cell of the notebook that it stands in."""
-    cell, line = script_code.in_cell(hint.line, starts)
-    return replace(hint, cell=cell, line=line)
 
 
 def line_of(node: ast.AST) -> int:

@@ -7,270 +7,43 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from perfkit.diagnosis.hints.names import (
-    UNSEEN,
+from perfkit.diagnosis.hints.chains import Chains
+from perfkit.diagnosis.names import (
+    LOOPS,
     Definition,
     Function,
     Names,
-    Stage,
-    asked,
-    bind,
     called,
-    common,
     dotted,
-    either,
+    hides,
     keyword,
-    one_of,
-    own,
+    of_kind,
     parameters,
-    reached,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from perfkit.diagnosis.hints.names import Chain, Known, Value
-
-
-SOURCES = {
-    *("from_tensor_slices", "from_tensors", "from_generator", "list_files"),
-    *("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "CsvDataset"),
-    "image_dataset_from_directory",
-}
-_STAGES = {
-    *("map", "batch", "padded_batch", "ragged_batch", "shuffle", "repeat", "cache"),
-    *("prefetch", "take", "skip", "filter", "interleave", "flat_map", "with_options"),
-    *("apply", "shard", "unbatch", "concatenate", "window", "rebatch", "snapshot"),
-    *("bucket_by_sequence_length", "ignore_errors", "enumerate"),
-}
-_ARGUMENTS = {
-    *("map_func", "num_parallel_calls", "deterministic", "name", "synchronous", None),
-    *("use_unbounded_threadpool", "batch_size", "drop_remainder", "padded_shapes"),
-    *("padding_values", "buffer_size", "seed", "reshuffle_each_iteration", "count"),
-    *("filename", "predicate", "cycle_length", "block_length", "options", "index"),
-    *("transformation_func", "num_shards", "row_splits_dtype", "size", "shift", "path"),
-    *("stride", "element_length_func", "bucket_boundaries", "bucket_batch_sizes"),
-    *("start", "dataset", "log_warning", "pad_to_bucket_boundary", "no_padding"),
-}
-# A pipeline is handed through these.
-_THROUGH = {"steps", "enumerate", "iter", "zip", "as_numpy_iterator", "list", "tqdm"}
-_CHAINS_DEEPEST, _MOST, _LONGEST = 6, 3000, 60
-
-
-class Chains:
-    """The pipelines that a code makes, by following it from top to bottom.
-
-    Attributes:
-        made: Each of them as far as it gets; none is the beginning of another.
-        trained: Those that ``fit`` is given, a loop goes through, or the function asked
-            for returns.
-        fitted: The pipeline that each call of ``fit`` is given, as far as that is the
-            same whenever it runs.
-        returned: What the function asked for returns.
-        listed: Calls of ``list`` with the pipeline that each is given.
-    """
-
-    def __init__(self, code: Code) -> None:
-        self._code, self._deep, self._left = code, 0, _MOST
-        self._seen: dict[Chain, None] = {}
-        self._used: dict[Chain, None] = {}
-        self._run: set[ast.AST] = set()
-        self._begun: set[Chain] = set()
-        self._stages: dict[ast.Call, Stage] = {}
-        self.fitted: dict[ast.Call, Value] = {}
-        self.returned: Value = None
-        self.listed: dict[ast.Call, Chain] = {}
-        known: Known = {}
-        self._block(code.tree.body, known)
-        if isinstance(code.asked, Function):
-            self.returned = self._called(code.asked, None, known)
-            self._use(self.returned)
-        for function in code.functions:
-            if function not in self._run:
-                self._called(function, None, known)
-        self.made = tuple(one for one in self._seen if one not in self._begun)
-        self.trained = tuple(self._used)
-
-    def _use(self, value: Value) -> None:
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, tuple):
-                self._used[one] = None
-
-    def _block(self, body: Sequence[ast.stmt], known: Known) -> Value:
-        """Follow statements; what they return."""
-        returned: Value = None
-        for statement in body:
-            if isinstance(statement, Definition):
-                continue
-            returned = one_of(returned, self._statement(statement, known))
-        return returned
-
-    def _statement(self, statement: ast.stmt, known: Known) -> Value:
-        if isinstance(statement, ast.Return):
-            return self._value(statement.value, known)
-        if isinstance(statement, ast.Assign):
-            value = self._value(statement.value, known)
-            for target in statement.targets:
-                bind(target, value, known)
-            return None
-        if isinstance(statement, ast.If):
-            return self._branches(statement, known)
-        if isinstance(statement, ast.For):
-            self._use(self._value(statement.iter, known))
-        return self._inside(statement, known)
-
-    def _inside(self, statement: ast.stmt, known: Known) -> Value:
-        """Follow a loop's or a block's body; what it binds may also not be bound."""
-        before, returned = dict(known), None
-        for field in ("body", "handlers", "orelse", "finalbody"):
-            for part in getattr(statement, field, []):
-                body = part.body if isinstance(part, ast.ExceptHandler) else [part]
-                returned = one_of(returned, self._block(body, known))
-        if isinstance(statement, ast.For | ast.While):
-            known.update(either(before, known))
-        for child in ast.iter_child_nodes(statement):
-            if isinstance(child, ast.expr):
-                self._value(child, known)
-        return returned
-
-    def _branches(self, statement: ast.If, known: Known) -> Value:
-        always = self._truth(statement.test)
-        if always is not None:
-            return self._block(statement.body if always else statement.orelse, known)
-        other = dict(known)
-        first = self._block(statement.body, known)
-        second = self._block(statement.orelse, other)
-        known.update(either(other, known))
-        return one_of(first, second)
-
-    def _truth(self, test: ast.expr) -> bool | None:
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            inner = self._truth(test.operand)
-            return None if inner is None else not inner
-        found = self._code.constant(test) if isinstance(test, ast.Name) else None
-        return bool(found.value) if found else None
-
-    def _value(self, node: ast.AST | None, known: Known) -> Value:
-        if isinstance(node, ast.Name):
-            return known.get(node.id)
-        if isinstance(node, ast.Call):
-            return self._call(node, known)
-        if isinstance(node, ast.Tuple):
-            return [self._value(one, known) for one in node.elts]
-        if isinstance(node, ast.IfExp):
-            return self._choice(node, known)
-        for child in ast.iter_child_nodes(node) if node else ():
-            if isinstance(child, ast.expr | ast.comprehension) and not _later(child):
-                self._value(child, known)
-        return None
-
-    def _choice(self, node: ast.IfExp, known: Known) -> Value:
-        always = self._truth(node.test)
-        both = [self._value(one, known) for one in (node.body, node.orelse)]
-        if always is not None:
-            return both[0] if always else both[1]
-        return common(*both)
-
-    def _call(self, node: ast.Call, known: Known) -> Value:
-        name, function = called(node), node.func
-        given = [self._value(one, known) for one in node.args]
-        named = {one.arg: self._value(one.value, known) for one in node.keywords}
-        if name in SOURCES and _is_source(function):
-            return self._made((), name, node)
-        if isinstance(function, ast.Attribute):
-            before = self._value(function.value, known)
-            if name in _STAGES and _is_stage(node):
-                start = before if isinstance(before, tuple) else (UNSEEN,)
-                return self._made(start, name, node)
-            if name == "as_numpy_iterator":
-                return before
-        if name == "fit" and (given or "x" in named):
-            data = given[0] if given else named["x"]
-            self._use(data)
-            self.fitted[node] = common(self.fitted.get(node, data), data)
-        if name in _THROUGH and given:
-            if name == "list" and isinstance(given[0], tuple):
-                self.listed[node] = given[0]
-            return given[0]
-        defined = self._code.resolve(function)
-        return self._called(defined, node, known) if is_named(defined) else None
-
-    def _made(self, start: Chain, name: str, call: ast.Call) -> Chain:
-        """A pipeline with one more stage, the same whenever it is met."""
-        stage = self._stages.setdefault(call, Stage(name, call))
-        self._begun.add(start)
-        if len(start) > _LONGEST:
-            start = (UNSEEN, *start[-_LONGEST // 2 :])
-        self._seen[(*start, stage)] = None
-        return (*start, stage)
-
-    def _called(
-        self, function: ast.AST | None, call: ast.Call | None, known: Known
-    ) -> Value:
-        """Follow a function; what it returns."""
-        self._left -= 1
-        if (
-            not isinstance(function, Function)
-            or self._deep > _CHAINS_DEEPEST
-            or self._left < 0
-        ):
-            return None
-        self._run.add(function)
-        inside = dict(known)
-        for place, one in enumerate(parameters(function)):
-            given = keyword(call, one.arg, place) if call else None
-            inside[one.arg] = self._value(given, known)
-        self._deep += 1
-        body = function.body
-        returned = (
-            self._value(body, inside)
-            if isinstance(body, ast.expr)
-            else self._block(body, inside)
-        )
-        self._deep -= 1
-        return returned
-
-
-def is_named(node: ast.AST | None) -> bool:
-    """Whether it is a function with a name."""
-    return isinstance(node, ast.FunctionDef)
-
-
-def _is_source(function: ast.expr) -> bool:
-    """Whether the name of a source is one of TensorFlow's classes or of its methods."""
-    of = dotted(getattr(function, "value", function))
-    return (
-        called(function)[0].isupper() or "Dataset" in of or "." not in dotted(function)
-    )
-
-
-def _is_stage(call: ast.Call) -> bool:
-    """Whether a method has a stage's arguments; others have a map or a batch too."""
-    foreign = dotted(call.func).startswith(("np.", "os.", "itertools."))
-    return not foreign and all(one.arg in _ARGUMENTS for one in call.keywords)
-
-
-def _later(node: ast.AST) -> bool:
-    """Whether it does not run where it stands."""
-    return isinstance(node, ast.Lambda)
-
+    from collections.abc import Iterator
 
 Hinted = tuple[ast.AST, str]
-LOOPS = (ast.For, ast.While, ast.AsyncFor)
-_CODE_DEEPEST = 8
+_DEEPEST = 8
 _TF_FUNCTION = ("tf.function", "tensorflow.function")
-_PER_BATCH = {
-    *("on_batch_begin", "on_batch_end"),
-    *("on_train_batch_begin", "on_train_batch_end"),
-}
+_MODELS = {"Sequential", "Model", "load_model", "clone_model"}
+_MODEL_NAMES = ("model", "net", "network")
 
 
 class Code:
     """A file or a cell, of which one function is asked for.
 
+    Args:
+        source: All of it.
+        function: The name of that function; "" for all that stands there.
+        line: Where its definition begins, with its decorators; 0 for the last one
+            outside of all others.
+
     Attributes:
         tree: All of it.
         names: What binds each of its names.
+        asked: The definition that is asked for.
         nodes: What can run: what stands outside of functions, the one asked for, and
             all that these name. Without one asked for, everything.
     """
@@ -278,12 +51,32 @@ class Code:
     def __init__(self, source: str, function: str = "", line: int = 0) -> None:
         self.tree = ast.parse(source)
         self.names = Names(self.tree)
-        self.asked = asked(self.tree, function, line)
-        self.nodes = tuple(
-            reached(self.tree, self.names, self.asked)
-            if function
-            else ast.walk(self.tree)
-        )
+        found = [
+            node
+            for node in ast.walk(self.tree)
+            if isinstance(node, Definition) and node.name == function
+            if (_first_line(node) == line if line else node in self.tree.body)
+        ]
+        self.asked = found[-1] if found else None
+        self.nodes = tuple(self._reached() if function else ast.walk(self.tree))
+
+    def _reached(self) -> Iterator[ast.AST]:
+        """What stands outside of definitions, the one asked for, and all they name."""
+        waiting: list[ast.AST] = [
+            node
+            for node in self.tree.body
+            if not isinstance(node, Definition) and not _is_main(node)
+        ]
+        waiting += [self.asked] if self.asked else []
+        seen: set[ast.AST] = set()
+        while waiting:
+            for node in ast.walk(waiting.pop()):
+                if node in seen:
+                    continue
+                seen.add(node)
+                yield node
+                bound = self.names.lookup(node) if isinstance(node, ast.Name) else ()
+                waiting += [one for one in bound if isinstance(one, Definition)]
 
     @cached_property
     def calls(self) -> tuple[ast.Call, ...]:
@@ -291,40 +84,10 @@ class Code:
         return tuple(node for node in self.nodes if isinstance(node, ast.Call))
 
     @cached_property
-    def _calls_of(self) -> dict[ast.AST, list[ast.Call]]:
-        found: dict[ast.AST, list[ast.Call]] = defaultdict(list)
-        for call in self.calls:
-            for one in self.bound(call.func):
-                found[one].append(call)
-        return dict(found)
-
-    @cached_property
-    def uses_of(self) -> dict[ast.AST, int]:
-        """How often each definition is named where it can run."""
-        found: dict[ast.AST, int] = defaultdict(int)
-        for node in self.nodes:
-            for one in self.bound(node):
-                found[one] += 1
-        return dict(found)
-
-    def bound(self, node: ast.AST) -> list[ast.AST]:
-        """What binds a name that is read; nothing for all else."""
-        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
-            return []
-        return self.names.lookup(node)
-
-    @cached_property
-    def _keywords(self) -> dict[str, list[ast.expr]]:
-        found: dict[str, list[ast.expr]] = defaultdict(list)
-        for call in self.calls:
-            for one in call.keywords:
-                found[one.arg or ""].append(one.value)
-        return found
-
-    @cached_property
-    def chains(self) -> Chains:
-        """The pipelines that it makes."""
-        return Chains(self)
+    def assigned(self) -> tuple[tuple[ast.Assign, ast.expr], ...]:
+        """Every assignment that can run, with each of its targets."""
+        found = (node for node in self.nodes if isinstance(node, ast.Assign))
+        return tuple((node, target) for node in found for target in node.targets)
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
@@ -336,19 +99,60 @@ class Code:
         """Every class that is used."""
         return tuple(node for node in self.nodes if isinstance(node, ast.ClassDef))
 
+    @cached_property
+    def chains(self) -> Chains:
+        """The pipelines that it makes."""
+        return Chains(self)
+
+    @cached_property
+    def _uses(self) -> dict[ast.AST, list[ast.AST]]:
+        """The names that are read for each thing that binds one, where they can run."""
+        found: dict[ast.AST, list[ast.AST]] = defaultdict(list)
+        for node in self.nodes:
+            for one in self.bound(node):
+                found[one].append(node)
+        return dict(found)
+
+    def named(self, *names: str) -> Iterator[ast.Call]:
+        """Every call that can run of what has one of these last words."""
+        return (call for call in self.calls if called(call) in names)
+
+    def calls_of(self, function: ast.AST) -> list[ast.Call]:
+        """The calls that can run of a function that has a name."""
+        pairs = (
+            (name, next(self.names.above(name)))
+            for name in self._uses.get(function, [])
+        )
+        return [c for name, c in pairs if isinstance(c, ast.Call) and c.func is name]
+
+    def is_handed_on(self, function: ast.AST) -> bool:
+        """Whether a function is more than called: decorated, or given to another."""
+        if not isinstance(function, ast.FunctionDef) or function.decorator_list:
+            return True
+        return len(self._uses.get(function, [])) > len(self.calls_of(function))
+
+    def bound(self, node: ast.AST) -> list[ast.AST]:
+        """What binds a name that is read; nothing for all else."""
+        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+            return []
+        return self.names.lookup(node)
+
     def resolve(self, node: ast.AST | None, deep: int = 0) -> ast.AST | None:
         """What a name stands for, where that is one thing only; all else is itself.
 
         A parameter stands for what the one call of its function gives.
         """
-        if not isinstance(node, ast.Name) or deep > _CODE_DEEPEST:
+        if not isinstance(node, ast.Name) or deep > _DEEPEST:
             return node
         bound = self.names.lookup(node)
         if len(bound) != 1:
             return None
-        (only,) = bound
-        value = self._given(only) if isinstance(only, ast.arg) else only
-        return self.resolve(value, deep + 1) if _is_value(value) else None
+        value = self._given(bound[0]) if isinstance(bound[0], ast.arg) else bound[0]
+        # A statement, and a tuple that is unpacked, hide the value.
+        hidden = isinstance(getattr(value, "ctx", None), ast.Store)
+        if hidden or not isinstance(value, ast.expr | Definition):
+            return None
+        return self.resolve(value, deep + 1)
 
     def constant(self, node: ast.AST | None) -> ast.Constant | None:
         """The constant that a node stands for."""
@@ -363,9 +167,16 @@ class Code:
             return None
         return value
 
-    def calls_of(self, function: ast.AST) -> list[ast.Call]:
-        """The calls that can run of a function that has a name."""
-        return self._calls_of.get(function, [])
+    def calls_within(self, node: ast.AST | None) -> Iterator[ast.Call]:
+        """The calls in a function and in those of the same file that it calls."""
+        waiting, seen = [self.resolve(node)], set[ast.AST]()
+        while waiting:
+            function = waiting.pop()
+            if isinstance(function, Function) and function not in seen:
+                seen.add(function)
+                for call in of_kind(ast.Call, function):
+                    yield call
+                    waiting.append(self.resolve(call.func))
 
     def loop_of(self, node: ast.AST) -> ast.For | ast.While | ast.AsyncFor | None:
         """The innermost loop whose body a node stands in, within its function."""
@@ -378,11 +189,6 @@ class Code:
             inner = above
         return None
 
-    def is_per_batch(self, node: ast.AST) -> bool:
-        """Whether a node stands in what a callback does at each batch."""
-        function = self.names.function_of(node)
-        return getattr(function, "name", "") in _PER_BATCH
-
     def guarded(self, node: ast.AST) -> bool:
         """Whether a condition stands between a node and its loop or function."""
         for above in self.names.above(node):
@@ -391,6 +197,16 @@ class Code:
             if isinstance(above, ast.If | ast.IfExp) and not self._always(above.test):
                 return True
         return False
+
+    def _always(self, test: ast.expr) -> bool:
+        """Whether a condition on every n-th batch holds for each, n being 1."""
+        if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.BinOp):
+            return False
+        period = test.left.right
+        options = [one for call in self.calls for one in call.keywords]
+        given = [one.value for one in options if (one.arg or "") == called(period)]
+        every = [self.number(one) for one in given or [period]]
+        return isinstance(test.left.op, ast.Mod) and every == [1]
 
     def traced(self, function: ast.AST | None) -> ast.expr | None:
         """What makes a graph of a function: its decorator or the call around it."""
@@ -405,35 +221,37 @@ class Code:
         """Whether a node stands in a function that a graph is made of."""
         return any(self.traced(above) for above in self.names.above(node))
 
-    def _always(self, test: ast.expr) -> bool:
-        """Whether a condition on every n-th batch holds for each, n being 1."""
-        if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.BinOp):
+    def is_model(self, node: ast.AST) -> bool:
+        """Whether a name was given a model, or is called one and was given nothing."""
+        found = self.resolve(node)
+        if isinstance(found, ast.Call):
+            return self.makes_model(found)
+        return found is None and dotted(node).split(".")[-1].lower() in _MODEL_NAMES
+
+    def makes_model(self, call: ast.Call) -> bool:
+        """Whether a call makes a model, by itself or in a function of the same file."""
+        if called(call) in _MODELS:
+            return True
+        function = self.resolve(call.func) if isinstance(call.func, ast.Name) else None
+        if not isinstance(function, ast.FunctionDef):
             return False
-        period = test.left.right
-        given = self._keywords.get(called(period), [period])
-        every = [self.number(one) for one in given]
-        return isinstance(test.left.op, ast.Mod) and every == [1]
+        returns = (self.resolve(one.value) for one in of_kind(ast.Return, function))
+        return any(isinstance(o, ast.Call) and called(o) in _MODELS for o in returns)
 
     def _given(self, parameter: ast.arg) -> ast.AST | None:
         """What the only call gives for a parameter; its default where none does."""
         function = self.names.function_of(parameter)
-        if not isinstance(function, Function):
+        if function is None or parameter not in parameters(function):
             return None
         calls = self.calls_of(function)
-        if len(calls) > 1 or any(_hides(call) for call in calls):
+        if len(calls) > 1 or any(map(hides, calls)):
             return None
         # Without a call nobody knows who calls it, and with what.
         if not calls and function is not self.asked:
             return None
-        named = parameters(function)
-        if parameter not in named:
-            return None
-        place = named.index(parameter)
-        for call in calls:
-            found = keyword(call, parameter.arg, place)
-            if found is not None:
-                return found
-        return _default(function, parameter)
+        place = parameters(function).index(parameter)
+        found = keyword(calls[0], parameter.arg, place) if calls else None
+        return found or _default(function, parameter)
 
 
 def is_tf_function(node: ast.expr) -> bool:
@@ -442,17 +260,6 @@ def is_tf_function(node: ast.expr) -> bool:
         of = node.args[0] if called(node) == "partial" and node.args else node.func
         return dotted(of) in _TF_FUNCTION
     return dotted(node) in _TF_FUNCTION
-
-
-def within_own(node: ast.AST) -> Iterator[ast.Call]:
-    """The calls in a node that run when it does."""
-    return (one for one in (node, *own(node)) if isinstance(one, ast.Call))
-
-
-def _hides(call: ast.Call) -> bool:
-    """Whether a call gives what cannot be seen, as ``**options`` does."""
-    starred = any(isinstance(one, ast.Starred) for one in call.args)
-    return starred or any(one.arg is None for one in call.keywords)
 
 
 def _default(function: Function, parameter: ast.arg) -> ast.expr | None:
@@ -465,7 +272,9 @@ def _default(function: Function, parameter: ast.arg) -> ast.expr | None:
     return arguments.kw_defaults[arguments.kwonlyargs.index(parameter)]
 
 
-def _is_value(node: ast.AST | None) -> bool:
-    """Whether what binds a name is its value, not a statement that hides it."""
-    hidden = isinstance(getattr(node, "ctx", None), ast.Store)
-    return isinstance(node, ast.expr | Definition) and not hidden
+def _first_line(node: Definition) -> int:
+    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
+
+
+def _is_main(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)

@@ -5,19 +5,48 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from perfkit.diagnosis.hints.code import SOURCES
-from perfkit.diagnosis.hints.names import Function, called, dotted, keyword
-from perfkit.diagnosis.hints.stages import switched_off
+from perfkit.diagnosis.hints.chains import SOURCES
+from perfkit.diagnosis.hints.stages import names_of, switched_off
+from perfkit.diagnosis.names import (
+    Function,
+    called,
+    calls_in,
+    dotted,
+    hides,
+    is_dataset,
+    keyword,
+    of_kind,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from perfkit.diagnosis.hints.code import Code, Hinted
-    from perfkit.diagnosis.hints.names import Chain
 
-
-PYTHON = {"py_function", "numpy_function"}
-_DATASETS = ("PyDataset", "Sequence")
+_SAYS = {
+    "python": "{} runs Python for each element, one at a time, however many calls are "
+    "parallel; write it with operations of TensorFlow.",
+    "generator": "This generator works in Python for each example, one at a time; "
+    "yield what is cheap to find, and map the work in TensorFlow.",
+    "list": "list() makes the whole dataset at once and keeps it in memory; loop over "
+    "it, or take() a few; cardinality() tells its length.",
+    "one worker": "This dataset works in Python for each batch, in one worker; do the "
+    "work for all rows beforehand, or give super().__init__() more workers.",
+    "one call": "num_parallel_calls=1 works on one element at a time; tf.data.AUTOTUNE "
+    "takes as many as pay.",
+    "serial": "{}; give this map num_parallel_calls=tf.data.AUTOTUNE.",
+    "frozen": "{} before cache is drawn once: each epoch sees the same examples; cache "
+    "first, then augment.",
+    "traced draw": "{} in a map draws once, when the function is traced, and every "
+    "example gets the same; draw with tf.random.",
+    "one draw": "{} after batch draws one number for the whole batch; map it before "
+    "batch, or use a layer, which draws for each image.",
+    "each": "This function does the same to a batch at once, and is called for each "
+    "example; batch first, then map.",
+    "anew": "{} runs for each example again in each epoch; where what it makes fits in "
+    "memory, write .cache() after this map.",
+}
+_PYTHON = {"py_function", "numpy_function"}
 _REPEATS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.DictComp)
 # What reads a file for each item.
 _READS = {"open", "imread", "load_img", "read_bytes", "read_text", "load", "loadtxt"}
@@ -25,66 +54,35 @@ _READS = {"open", "imread", "load_img", "read_bytes", "read_text", "load", "load
 
 def python_input(code: Code) -> Iterator[Hinted]:
     """What runs Python where TensorFlow could work by itself."""
-    for call in code.calls:
-        if called(call) in PYTHON and dotted(call.func).startswith(("tf.", "tensorf")):
-            says = (
-                f"{called(call)} runs Python for each element, one at a time, however "
-                "many calls are parallel; write it with operations of TensorFlow."
-            )
-            yield call, says
-        if called(call) == "from_generator" and _works(code, call):
-            says = (
-                "This generator works in Python for each example, one at a time; yield "
-                "what is cheap to find, and map the work in TensorFlow."
-            )
-            yield call, says
+    for call in code.named(*_PYTHON):
+        if dotted(call.func).startswith(("tf.", "tensorf")):
+            yield call, _SAYS["python"].format(called(call))
+    for call in code.named("from_generator"):
+        if _works(code.resolve(keyword(call, "generator", 0))):
+            yield call, _SAYS["generator"]
     for call, chain in code.chains.listed.items():
-        if not {"take", "?"} & {one.name for one in chain}:
-            says = (
-                "list() makes the whole dataset at once and keeps it in memory; loop "
-                "over it, or take() a few; cardinality() tells its length."
-            )
-            yield call, says
-    for one in code.classes:
-        yield from _dataset(code, one)
+        if not {"take", "?"} & {*names_of(chain)}:
+            yield call, _SAYS["list"]
+    for one in filter(is_dataset, code.classes):
+        items = [f for f in one.body if getattr(f, "name", "") == "__getitem__"]
+        workers = any(k.arg == "workers" for call in code.calls for k in call.keywords)
+        hidden = any(k.arg is None for c in code.named(one.name) for k in c.keywords)
+        if items and not workers and not hidden and _is_expensive(items[0]):
+            yield one, _SAYS["one worker"]
 
 
-def _works(code: Code, call: ast.Call) -> bool:
+def _works(generator: ast.AST | None) -> bool:
     """Whether a generator does more than hand over what there is."""
-    function = code.resolve(keyword(call, "generator", 0))
-    if not isinstance(function, Function):
+    if not isinstance(generator, Function):
         return False
-    loops = [one for one in ast.walk(function) if isinstance(one, ast.For | ast.While)]
-    return any(_computes(part) for loop in loops for part in loop.body)
+    loops = [n for n in ast.walk(generator) if isinstance(n, ast.For | ast.While)]
+    parts = [part for loop in loops for part in loop.body]
+    return bool(calls_in(*parts)) or any(isinstance(one, ast.For) for one in parts)
 
 
-def _computes(part: ast.AST) -> bool:
-    return isinstance(part, ast.For) or any(
-        isinstance(one, ast.Call) for one in ast.walk(part)
-    )
-
-
-def _dataset(code: Code, one: ast.ClassDef) -> Iterator[Hinted]:
-    if not any(called(base) in _DATASETS for base in one.bases):
-        return
-    item = next((f for f in one.body if getattr(f, "name", "") == "__getitem__"), None)
-    workers = any(k.arg == "workers" for call in code.calls for k in call.keywords)
-    made = [c for c in code.calls if called(c) == one.name]
-    hidden = any(k.arg is None for call in made for k in call.keywords)
-    if item and not workers and not hidden and _is_dear(item):
-        says = (
-            "This dataset works in Python for each batch, in one worker; do the work "
-            "for all rows beforehand, or give super().__init__() more workers."
-        )
-        yield one, says
-
-
-def _is_dear(item: ast.AST) -> bool:
-    return any(
-        isinstance(node, _REPEATS)
-        or (isinstance(node, ast.Call) and called(node) in _READS)
-        for node in ast.walk(item)
-    )
+def _is_expensive(item: ast.AST) -> bool:
+    repeats = any(isinstance(node, _REPEATS) for node in ast.walk(item))
+    return repeats or bool(_READS & calls_in(item))
 
 
 _DECODES = {
@@ -101,7 +99,7 @@ _DRAWS = {"normal", "uniform", "truncated_normal", "shuffle", "categorical", "ga
 _PARALLEL = ("apply_default_optimizations", "map_parallelization")
 _NUMPY = ("np.", "numpy.", "random.")
 _PYTHON_DRAWS = ("np.random.", "numpy.random.", "random.")
-_KEEPS = {"cache", "snapshot", "save", "?", *PYTHON}
+_KEEPS = {"cache", "snapshot", "save", "?", *_PYTHON}
 _BATCHED = {"batch", "padded_batch", "ragged_batch"}
 _PLAIN = (
     *(ast.Return, ast.Assign, ast.Import, ast.alias, ast.Name, ast.Constant),
@@ -113,157 +111,79 @@ _PLAIN = (
 def mapped(code: Code) -> Iterator[Hinted]:
     """What each mapped function does at that place of its pipeline."""
     for chain in code.chains.made:
+        names = names_of(chain)
         for place, stage in enumerate(chain):
             if stage.name == "map" and stage.call:
-                names = [one.name for one in chain[place + 1 :]]
-                yield from _map(code, stage.call, chain[:place], names)
+                yield from _map(code, stage.call, names[:place], names[place + 1 :])
     for chain in code.chains.trained:
-        if chain[0].name in SOURCES and not _KEEPS & {one.name for one in chain}:
-            yield from _decoded_anew(code, chain)
+        if chain[0].name not in SOURCES or _KEEPS & {*names_of(chain)}:
+            continue
+        for call in (one.call for one in chain if one.name == "map" and one.call):
+            function = keyword(call, "map_func", 0)
+            decodes = _first_of(_DECODES, code.calls_within(function))
+            if decodes and not _random(code, function):
+                yield call, _SAYS["anew"].format(decodes)
 
 
 def _map(
-    code: Code, call: ast.Call, before: Chain, after: list[str]
+    code: Code, call: ast.Call, before: Sequence[str], after: Sequence[str]
 ) -> Iterator[Hinted]:
     calls = keyword(call, "num_parallel_calls", 1)
     function = keyword(call, "map_func", 0)
-    random = _random(code, function)
+    random, inside = _random(code, function), [*code.calls_within(function)]
+    together = after[:1] == ["batch"] and _each_by_itself(code.resolve(function))
     if code.number(calls) == 1:
-        says = (
-            "num_parallel_calls=1 works on one element at a time; tf.data.AUTOTUNE "
-            "takes as many as pay."
-        )
-        yield calls or call, says
-    elif calls is None and not _hides(call):
-        why = _serial(code, function, random, after)
-        if why:
-            says = f"{why}; give this map num_parallel_calls=tf.data.AUTOTUNE."
-            yield call, says
+        yield calls or call, _SAYS["one call"]
+    elif calls is None and not hides(call):
+        # Why TensorFlow does not make it parallel by itself.
+        off, alone = switched_off(code, _PARALLEL), "works on one element at a time"
+        if off:
+            yield call, _SAYS["serial"].format(f"With {off} off, a map {alone}")
+        elif random:
+            yield call, _SAYS["serial"].format(f"A map with {random} {alone}")
+        elif after[:1] == ["batch"] and not together:
+            why = f"TensorFlow makes one stage of a map and its batch, which {alone}"
+            yield call, _SAYS["serial"].format(why)
     if random and "cache" in after and "unbatch" not in after:
-        says = (
-            f"{random} before cache is drawn once: each epoch sees the same examples; "
-            "cache first, then augment."
-        )
-        yield call, says
-    drawn = _drawn_once(code, function)
-    if drawn:
-        says = (
-            f"{dotted(drawn.func)} in a map draws once, when the function is traced, "
-            "and every example gets the same; draw with tf.random."
-        )
-        yield drawn, says
-    yield from _batches(code, function, call, before, after)
+        yield call, _SAYS["frozen"].format(random)
+    drawn = [one for one in inside if dotted(one.func).startswith(_PYTHON_DRAWS)]
+    # What Python draws in a function that is traced, and not run again.
+    if drawn and not _first_of(_PYTHON, inside):
+        yield drawn[0], _SAYS["traced draw"].format(dotted(drawn[0].func))
+    once = _first_of(_ONE_DRAW, inside)
+    if once and "batch" in before and "unbatch" not in before:
+        yield call, _SAYS["one draw"].format(once)
+    if together and not _BATCHED & {*before}:
+        yield call, _SAYS["each"]
 
 
-def _serial(code: Code, function: ast.AST | None, random: str, after: list[str]) -> str:
-    """Why TensorFlow does not make a map parallel by itself; "" where it does."""
-    off, once = switched_off(code, _PARALLEL), "works on one element at a time"
-    if off:
-        return f"With {off} off, a map {once}"
-    if random:
-        return f"A map with {random} {once}"
-    if after[:1] == ["batch"] and not _each_by_itself(code, function):
-        return f"TensorFlow makes one stage of a map and its batch, which {once}"
-    return ""
-
-
-def _batches(
-    code: Code,
-    function: ast.AST | None,
-    call: ast.Call,
-    before: Chain,
-    after: list[str],
-) -> Iterator[Hinted]:
-    stages = {one.name for one in before}
-    once = next((n for n in _names(code, function) if n in _ONE_DRAW), "")
-    if once and "batch" in stages and "unbatch" not in stages:
-        says = (
-            f"{once} after batch draws one number for the whole batch; map it before "
-            "batch, or use a layer, which draws for each image."
-        )
-        yield call, says
-    if (
-        after[:1] == ["batch"]
-        and not stages & _BATCHED
-        and _each_by_itself(code, function)
-    ):
-        says = (
-            "This function does the same to a batch at once, and is called for each "
-            "example; batch first, then map."
-        )
-        yield call, says
-
-
-def _decoded_anew(code: Code, chain: Chain) -> Iterator[Hinted]:
-    for stage in chain:
-        if stage.name != "map" or not stage.call:
-            continue
-        function = keyword(stage.call, "map_func", 0)
-        decodes = next((n for n in _names(code, function) if n in _DECODES), "")
-        if decodes and not _random(code, function):
-            says = (
-                f"{decodes} runs for each example again in each epoch; where what it "
-                "makes fits in memory, write .cache() after this map."
-            )
-            yield stage.call, says
-
-
-def _hides(call: ast.Call) -> bool:
-    return any(one.arg is None for one in call.keywords)
+def _first_of(names: set[str], calls: Iterator[ast.Call] | Sequence[ast.Call]) -> str:
+    return next((name for name in map(called, calls) if name in names), "")
 
 
 def _random(code: Code, function: ast.AST | None) -> str:
     """What a function draws anew for each element; "" where nothing is seen."""
-    for call in _inside(code, function):
+    for call in code.calls_within(function):
         name, whole = called(call), dotted(call.func)
         if name.startswith("random_") and not whole.startswith(_NUMPY):
             return name
         if whole.startswith("tf.random.") and name in _DRAWS:
             return whole
     layers = code.resolve(function)
-    made = [*ast.walk(layers)] if isinstance(layers, ast.Call) else []
-    drawn = (called(one) for one in made if isinstance(one, ast.Call))
-    return next((name for name in drawn if _is_random_layer(name)), "")
-
-
-def _drawn_once(code: Code, function: ast.AST | None) -> ast.Call | None:
-    """What Python draws in a function that is traced, and not run again."""
-    calls = list(_inside(code, function))
-    if PYTHON & {called(call) for call in calls}:
-        return None
-    drawn = (call for call in calls if dotted(call.func).startswith(_PYTHON_DRAWS))
-    return next(drawn, None)
+    made = of_kind(ast.Call, layers) if isinstance(layers, ast.Call) else ()
+    return next((name for name in map(called, made) if _is_random_layer(name)), "")
 
 
 def _is_random_layer(name: str) -> bool:
     return name.startswith("Random") and name[6:7].isupper() and "Normal" not in name
 
 
-def _names(code: Code, function: ast.AST | None) -> list[str]:
-    return [called(call) for call in _inside(code, function)]
-
-
-def _inside(code: Code, node: ast.AST | None) -> Iterator[ast.Call]:
-    """The calls in a function and in those of the same file that it calls."""
-    waiting, seen = [code.resolve(node)], set()
-    while waiting:
-        function = waiting.pop()
-        if not isinstance(function, Function) or function in seen:
-            continue
-        seen.add(function)
-        for call in (one for one in ast.walk(function) if isinstance(one, ast.Call)):
-            yield call
-            waiting += [code.resolve(call.func)]
-
-
-def _each_by_itself(code: Code, node: ast.AST | None) -> bool:
+def _each_by_itself(function: ast.AST | None) -> bool:
     """Whether a function only casts, scales and encodes what it is given."""
-    function = code.resolve(node)
     if not isinstance(function, Function):
         return False
     body = function.body if isinstance(function.body, list) else [function.body]
     seen = [one for part in body for one in ast.walk(part)]
-    calls = [one for one in seen if isinstance(one, ast.Call)]
     works = any(isinstance(one, ast.BinOp | ast.Call) for one in seen)
     plain = all(isinstance(one, _PLAIN) for one in seen)
-    return works and plain and all(called(one) in _EACH_BY_ITSELF for one in calls)
+    return works and plain and calls_in(*body) <= _EACH_BY_ITSELF

@@ -5,14 +5,20 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from perfkit.diagnosis.hints.code import LOOPS, is_tf_function, within_own
-from perfkit.diagnosis.hints.names import (
+from perfkit.diagnosis.hints.code import is_tf_function
+from perfkit.diagnosis.hints.options import is_per_batch
+from perfkit.diagnosis.names import (
+    LOOPS,
     Function,
     called,
+    calls_in,
     dotted,
-    is_model,
-    makes_model,
+    names_in,
+    of_kind,
     parameters,
+    receiver,
+    stored_in,
+    values_of,
 )
 
 if TYPE_CHECKING:
@@ -20,96 +26,28 @@ if TYPE_CHECKING:
 
     from perfkit.diagnosis.hints.code import Code, Hinted
 
-
-_DEEPEST = 6
-_COUNTS = {"range", "count", "itertools.count"}
-_PURE = {"float", "int", "round", "min", "max", "abs", "pow"}
-_HOOKS = ("on_train_batch_", "on_batch_")
-Given = dict[ast.arg, ast.expr]
-
-
-def changes(
-    code: Code, node: ast.AST | None, given: Given | None = None, deep: int = 0
-) -> bool:
-    """Whether an expression is certain to be such a number."""
-    given, deeper = given or {}, deep + 1
-    if deep > _DEEPEST:
-        return False
-    if isinstance(node, ast.BinOp):
-        sides = (node.left, node.right)
-        moving = [changes(code, one, given, deeper) for one in sides]
-        fixed = [code.number(one) is not None for one in sides]
-        return any(moving) and all(m or f for m, f in zip(moving, fixed, strict=True))
-    if isinstance(node, ast.Attribute):
-        return _counted(code, node)
-    if isinstance(node, ast.Name):
-        return _name(code, node, given, deeper)
-    if isinstance(node, ast.Call):
-        return _call(code, node, given, deeper)
-    return False
-
-
-def _name(code: Code, name: ast.Name, given: Given, deep: int) -> bool:
-    bound = code.names.lookup(name)
-    if len(bound) == 1 and isinstance(bound[0], ast.arg):
-        if bound[0] in given:
-            return changes(code, given[bound[0]], {}, deep)
-        return _is_batch(code, bound[0])
-    if len(bound) == 1 and isinstance(bound[0], ast.For):
-        return _is_count(bound[0], name.id)
-    added = [one for one in bound if isinstance(one, ast.AugAssign)]
-    others = [one for one in bound if one not in added]
-    steps = [*others, *(one.value for one in added)]
-    return bool(added) and all(code.number(one) is not None for one in steps)
-
-
-def _is_count(loop: ast.For, name: str) -> bool:
-    """Whether a loop's name counts its rounds."""
-    target = loop.target
-    if called(loop.iter) == "enumerate" and isinstance(target, ast.Tuple):
-        return dotted(target.elts[0]) == name
-    counts = dotted(getattr(loop.iter, "func", loop.iter)) in _COUNTS
-    return counts and dotted(target) == name
-
-
-def _is_batch(code: Code, parameter: ast.arg) -> bool:
-    """Whether it is the number that Keras gives a callback at each batch."""
-    function = code.names.function_of(parameter)
-    name = getattr(function, "name", "")
-    if not name.startswith(_HOOKS) or not isinstance(function, Function):
-        return False
-    return parameter in parameters(function)[1:2]
-
-
-def _counted(code: Code, node: ast.Attribute) -> bool:
-    """Whether an attribute of self starts at a number and is only added to."""
-    one = code.names.class_of(node)
-    if dotted(node.value) != "self" or one is None:
-        return False
-    whole = dotted(node)
-    added, start = False, True
-    for part in ast.walk(one):
-        if isinstance(part, ast.AugAssign) and dotted(part.target) == whole:
-            added = code.number(part.value) is not None
-        elif isinstance(part, ast.Assign) and whole in map(dotted, part.targets):
-            start = start and code.number(part.value) is not None
-    return added and start
-
-
-def _call(code: Code, call: ast.Call, given: Given, deep: int) -> bool:
-    if isinstance(call.func, ast.Name) and call.func.id in _PURE:
-        return any(changes(code, one, given, deep) for one in call.args)
-    function = code.resolve(call.func)
-    if not isinstance(function, Function) or call.keywords:
-        return False
-    inside = dict(zip(parameters(function), call.args, strict=False))
-    body: ast.AST | None = function.body if isinstance(function, ast.Lambda) else None
-    if not isinstance(function, ast.Lambda):
-        last = function.body[-1]
-        body = last.value if isinstance(last, ast.Return) else None
-    return changes(code, body, inside, deep)
-
-
+_SAYS = {
+    "tape": "This tape runs its operations one by one from Python at each step; put "
+    "the step into a function under @tf.function.",
+    "print": "This prints a line at each step; print every hundredth.",
+    "numpy": "No tensor of a graph has .numpy(), so with this in train_step every step "
+    "has to run eagerly; keep the tensor, or track a keras.metrics.Mean of it.",
+    "number": "A number of Python that changes makes this tf.function trace anew at "
+    "each value; hand over tf.constant(...) of it.",
+    "read": "This waits for the device at each step; keep the tensor, and read it "
+    "every hundredth step or after the loop.",
+    "traced": "A tf.function that is made in a loop is traced anew in each round; make "
+    "it once, before the loop.",
+    "predict": "predict sets up a loop and its callbacks at each call; model(x) is "
+    "made for small inputs, or predict all at once.",
+    "one model": "The same model is trained on in each round, and only the first "
+    "starts anew and is traced; make the model in the loop.",
+    "piled up": "Keras keeps a record of every model that a loop makes, and takes more "
+    "memory each round; call keras.utils.clear_session() before.",
+    "clock": "On a GPU a call returns before its work is done, so this clock may miss "
+    "it; read a result, or call tf.test.experimental.sync_devices(), before it.",
+}
+_PRINTS = ("tf.print", "tensorflow.print")
 _STEP = "train_step"
 _READS = {"numpy", "item"}
 
@@ -118,48 +56,45 @@ def steps(code: Code) -> Iterator[Hinted]:
     """Steps that run eagerly, are traced anew, or are waited for one by one."""
     for node in code.nodes:
         if isinstance(node, ast.With) and _is_eager(code, node):
-            says = (
-                "This tape runs its operations one by one from Python at each step; "
-                "put the step into a function under @tf.function."
-            )
-            yield node, says
-        elif isinstance(node, ast.Call) and not code.guarded(node):
-            yield from _in_step(code, node)
-        if isinstance(node, ast.Call) and not code.in_graph(node):
-            yield from _number(code, node)
-            yield from _read(code, node)
+            yield node, _SAYS["tape"]
+    for call in code.calls:
+        guarded = code.guarded(call)
+        if not guarded:
+            yield from _in_step(code, call)
+        if code.in_graph(call):
+            continue
+        if _is_given_numbers(code, call):
+            yield call, _SAYS["number"]
+        if not guarded and _waits(code, call):
+            yield call, _SAYS["read"]
 
 
 def _in_step(code: Code, call: ast.Call) -> Iterator[Hinted]:
     """What a graph's step prints each time, or what no graph can do."""
     function = code.names.function_of(call)
-    own = getattr(function, "name", "") == _STEP and code.names.class_of(call)
-    if dotted(call.func) in ("tf.print", "tensorflow.print"):
-        looped = function is not None and any(
-            map(code.loop_of, code.calls_of(function))
-        )
-        if own or (looped and code.in_graph(call)):
-            yield call, "This prints a line at each step; print every hundredth."
-    if own and called(call) == "numpy" and not call.args:
-        says = (
-            "No tensor of a graph has .numpy(), so with this in train_step every step "
-            "has to run eagerly; keep the tensor, or track a keras.metrics.Mean of it."
-        )
-        yield call, says
+    is_own = getattr(function, "name", "") == _STEP and _in_class(code, call)
+    if dotted(call.func) in _PRINTS:
+        looped = function and any(map(code.loop_of, code.calls_of(function)))
+        if is_own or (looped and code.in_graph(call)):
+            yield call, _SAYS["print"]
+    if is_own and called(call) == "numpy" and not call.args:
+        yield call, _SAYS["numpy"]
+
+
+def _in_class(code: Code, node: ast.AST) -> bool:
+    return code.names.nearest(node, ast.ClassDef) is not None
 
 
 def _is_eager(code: Code, tape: ast.With) -> bool:
     """Whether a tape's step is run by a loop, with no graph around it."""
     tapes = (called(item.context_expr) == "GradientTape" for item in tape.items)
     # Keras makes a graph of the methods that it knows.
-    if not any(tapes) or code.in_graph(tape) or code.names.class_of(tape):
+    if not any(tapes) or _in_class(code, tape) or _in_graph(code, tape):
         return False
     function = code.names.function_of(tape)
-    if function is None or code.loop_of(tape):
-        return bool(code.loop_of(tape)) and not _in_graph(code, tape)
-    calls = code.calls_of(function)
+    calls = code.calls_of(function) if function else []
     looped = bool(calls) and all(map(code.loop_of, calls))
-    return looped and not _in_graph(code, tape)
+    return code.loop_of(tape) is not None or looped
 
 
 def _in_graph(code: Code, node: ast.AST) -> bool:
@@ -168,7 +103,7 @@ def _in_graph(code: Code, node: ast.AST) -> bool:
     while waiting:
         one = waiting.pop()
         function = code.names.function_of(one)
-        if code.in_graph(one) or (function and _is_handed_on(code, function)):
+        if code.in_graph(one) or (function and code.is_handed_on(function)):
             return True
         if function and function not in seen:
             seen.add(function)
@@ -176,145 +111,162 @@ def _in_graph(code: Code, node: ast.AST) -> bool:
     return False
 
 
-def _is_handed_on(code: Code, function: ast.AST) -> bool:
-    """Whether a function is more than called: decorated, or given to another."""
-    if not isinstance(function, ast.FunctionDef) or function.decorator_list:
-        return True
-    return code.uses_of.get(function, 0) > len(code.calls_of(function))
-
-
-def _number(code: Code, call: ast.Call) -> Iterator[Hinted]:
-    """A graph that is handed another number of Python at each step."""
+def _is_given_numbers(code: Code, call: ast.Call) -> bool:
+    """Whether a graph is handed another number of Python at each step."""
     wrapper = code.traced(call.func)
-    often = code.loop_of(call) or code.is_per_batch(call)
+    often = code.loop_of(call) or is_per_batch(code, call)
     if wrapper is None or not often or isinstance(call.func, ast.Call):
-        return
+        return False
     # What is told the types beforehand makes tensors of numbers.
-    if any(one.arg == "input_signature" for one in getattr(wrapper, "keywords", [])):
-        return
-    given = [*call.args, *(one.value for one in call.keywords)]
-    if any(changes(code, one) for one in given):
-        says = (
-            "A number of Python that changes makes this tf.function trace anew at each "
-            "value; hand over tf.constant(...) of it."
-        )
-        yield call, says
+    options = getattr(wrapper, "keywords", [])
+    signed = any(one.arg == "input_signature" for one in options)
+    return not signed and any(_changes(code, one) for one in values_of(call))
 
 
-def _read(code: Code, call: ast.Call) -> Iterator[Hinted]:
-    """A result that is read at each step, without a condition."""
+def _waits(code: Code, call: ast.Call) -> bool:
+    """Whether a loop brings what a step of it returned to Python, each time."""
     loop = code.loop_of(call)
-    if not isinstance(loop, ast.For) or code.guarded(call):
-        return
-    if any(isinstance(one, LOOPS) for one in ast.walk(loop) if one is not loop):
-        return
-    results = _results(code, loop)
-    if results and results & _names_read(call):
-        says = (
-            "This waits for the device at each step; keep the tensor, and read it "
-            "every hundredth step or after the loop."
-        )
-        yield call, says
+    if not isinstance(loop, ast.For) or _loops_in(loop):
+        return False
+    results = set[str]()
+    for node in of_kind(ast.Assign, *loop.body):
+        if isinstance(node.value, ast.Call) and code.traced(node.value.func):
+            results |= stored_in(node)
+    of = receiver(call)
+    if called(call) in _READS and of is not None:
+        return dotted(of) in results
+    read = call.args if dotted(call.func) in ("float", "print") else []
+    # What another call works on there is not read itself.
+    return bool(results & names_in(*(one for one in read if not calls_in(one))))
 
 
-def _results(code: Code, loop: ast.For) -> set[str]:
-    """The names of what the steps of a loop return."""
-    found: set[str] = set()
-    for node in (one for part in loop.body for one in ast.walk(part)):
-        value = node.value if isinstance(node, ast.Assign) else None
-        if isinstance(value, ast.Call) and code.traced(value.func):
-            stored = (one for one in ast.walk(node) if isinstance(one, ast.Name))
-            found |= {one.id for one in stored if isinstance(one.ctx, ast.Store)}
-    return found
+def _loops_in(loop: ast.AST) -> list[ast.AST]:
+    return [o for o in ast.walk(loop) if isinstance(o, LOOPS) and o is not loop]
 
 
-def _names_read(call: ast.Call) -> set[str]:
-    """The names whose values a call brings to Python."""
-    if called(call) in _READS and isinstance(call.func, ast.Attribute):
-        return {dotted(call.func.value)}
-    if dotted(call.func) in ("float", "print"):
-        parts = [call.args] if call.args else []
-        return {one.id for part in parts for a in part for one in _plain(a)}
-    return set()
+_DEEPEST = 6
+_COUNTS = {"range", "count", "itertools.count"}
+_PURE = {"float", "int", "round", "min", "max", "abs", "pow"}
+_HOOKS = ("on_train_batch_", "on_batch_")
+_Given = dict[ast.arg, ast.expr]
 
 
-def _plain(node: ast.AST) -> Iterator[ast.Name]:
-    """The names in an argument that are not worked on by another call there."""
-    if not any(True for _ in within_own(node)):
-        yield from (one for one in ast.walk(node) if isinstance(one, ast.Name))
+def _changes(
+    code: Code, node: ast.AST | None, given: _Given | None = None, deep: int = 0
+) -> bool:
+    """Whether an expression is certain to be a number that changes."""
+    given, deeper = given or {}, deep + 1
+    if deep > _DEEPEST:
+        return False
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        moving = [_changes(code, one, given, deeper) for one in sides]
+        fixed = [code.number(one) is not None for one in sides]
+        return any(moving) and all(m or f for m, f in zip(moving, fixed, strict=True))
+    if isinstance(node, ast.Attribute):
+        return _is_counted(code, node)
+    if isinstance(node, ast.Name):
+        return _name_changes(code, node, given, deeper)
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Name) and node.func.id in _PURE:
+        return any(_changes(code, one, given, deeper) for one in node.args)
+    function = code.resolve(node.func)
+    if not isinstance(function, Function) or node.keywords:
+        return False
+    inside = dict(zip(parameters(function), node.args, strict=False))
+    if isinstance(function, ast.Lambda):
+        return _changes(code, function.body, inside, deeper)
+    last = function.body[-1]
+    body = last.value if isinstance(last, ast.Return) else None
+    return _changes(code, body, inside, deeper)
 
 
-_TRACED = (
-    "A tf.function that is made in a loop is traced anew in each round; make it once, "
-    "before the loop."
-)
+def _name_changes(code: Code, name: ast.Name, given: _Given, deep: int) -> bool:
+    bound = code.names.lookup(name)
+    only = bound[0] if len(bound) == 1 else None
+    if isinstance(only, ast.arg):
+        if only in given:
+            return _changes(code, given[only], {}, deep)
+        # The number that Keras gives a callback at each batch.
+        function = code.names.function_of(only)
+        hook = getattr(function, "name", "").startswith(_HOOKS)
+        return function is not None and hook and only in parameters(function)[1:2]
+    if isinstance(only, ast.For):
+        return _counts(only, name.id)
+    added = [one.value for one in bound if isinstance(one, ast.AugAssign)]
+    others = [one for one in bound if not isinstance(one, ast.AugAssign)]
+    return bool(added) and all(
+        code.number(one) is not None for one in (*others, *added)
+    )
+
+
+def _counts(loop: ast.For, name: str) -> bool:
+    """Whether a loop's name counts its rounds."""
+    target = loop.target
+    if called(loop.iter) == "enumerate" and isinstance(target, ast.Tuple):
+        return dotted(target.elts[0]) == name
+    counts = dotted(getattr(loop.iter, "func", loop.iter)) in _COUNTS
+    return counts and dotted(target) == name
+
+
+def _is_counted(code: Code, node: ast.Attribute) -> bool:
+    """Whether an attribute of self starts at a number and is only added to."""
+    one = code.names.nearest(node, ast.ClassDef)
+    if dotted(node.value) != "self" or one is None:
+        return False
+    whole = dotted(node)
+    assigned = (o for o in of_kind(ast.Assign, one) if whole in map(dotted, o.targets))
+    added = [o.value for o in of_kind(ast.AugAssign, one) if dotted(o.target) == whole]
+    values = [*(part.value for part in assigned), *added[-1:]]
+    return bool(added) and all(code.number(value) is not None for value in values)
 
 
 def loops(code: Code) -> Iterator[Hinted]:
     """Graphs that are made in a loop, and predictions that are called in one."""
     for node in code.nodes:
+        if not isinstance(node, ast.FunctionDef | ast.Call):
+            continue
         loop = code.loop_of(node)
         if not loop or code.in_graph(node):
             continue
-        if isinstance(node, ast.FunctionDef) and any(
-            map(is_tf_function, node.decorator_list)
-        ):
-            if not _runs_often(code, node.name, loop):
-                yield node, _TRACED
-        elif isinstance(node, ast.Call) and _makes(code, node, loop):
-            yield node, _TRACED
-        elif isinstance(node, ast.Call) and _predicts(code, node, loop):
-            says = (
-                "predict sets up a loop and its callbacks at each call; model(x) is "
-                "made for small inputs, or predict all at once."
-            )
-            yield node, says
+        if isinstance(node, ast.FunctionDef):
+            traced = any(map(is_tf_function, node.decorator_list))
+            if traced and not _runs_often(node.name, loop):
+                yield node, _SAYS["traced"]
+        elif _is_made_for(code, node, loop):
+            yield node, _SAYS["traced"]
+        elif _predicts(code, node, loop):
+            yield node, _SAYS["predict"]
 
 
-def _makes(code: Code, call: ast.Call, loop: ast.AST) -> bool:
+def _is_made_for(code: Code, call: ast.Call, loop: ast.AST) -> bool:
     """Whether a call wraps a function for one round of a loop."""
     above = next(code.names.above(call))
     if not is_tf_function(call) or called(call) == "partial":
         return False
     if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
-        return not _runs_often(code, above.targets[0].id, loop)
+        return not _runs_often(above.targets[0].id, loop)
     # Called at once; all else may be kept and called later.
     return isinstance(above, ast.Call) and above.func is call
 
 
-def _runs_often(code: Code, name: str, loop: ast.AST) -> bool:
+def _runs_often(name: str, loop: ast.AST) -> bool:
     """Whether a round of a loop has a loop of its own that calls a function."""
-    inner = (
-        one for one in ast.walk(loop) if isinstance(one, LOOPS) and one is not loop
-    )
-    return any(
-        isinstance(node, ast.Name) and node.id == name
-        for one in inner
-        for node in ast.walk(one)
-    )
+    return name in names_in(*_loops_in(loop))
 
 
 def _predicts(code: Code, call: ast.Call, loop: ast.AST) -> bool:
     """Whether a model, the same in each round, predicts what a round is about."""
-    function = call.func
-    if called(call) != "predict" or not isinstance(function, ast.Attribute):
+    model = receiver(call)
+    if called(call) != "predict" or not isinstance(loop, ast.For) or not model:
         return False
-    if not isinstance(loop, ast.For) or not is_model(code, function.value):
-        return False
-    new = _names_in(loop.target) | _loops_stored(loop)
-    whose, what = _names_in(function.value), [*call.args, *call.keywords]
-    about = set().union(*map(_names_in, what)) if what else set()
+    new = names_in(loop.target) | stored_in(loop)
+    about = names_in(*call.args, *call.keywords) & new
+    same = code.is_model(model) and not names_in(model) & new
+    # ``fit`` itself may be given to another, and not called here.
     trains = any(called(one) == "fit" for one in ast.walk(loop))
-    return bool(about & new) and not whose & new and not trains
-
-
-def _loops_stored(loop: ast.AST) -> set[str]:
-    names = (one for one in ast.walk(loop) if isinstance(one, ast.Name))
-    return {one.id for one in names if isinstance(one.ctx, ast.Store)}
-
-
-def _names_in(node: ast.AST) -> set[str]:
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return same and bool(about) and not trains
 
 
 _SETTINGS = {"batch_size", "learning_rate", "steps_per_execution", "jit_compile"}
@@ -323,71 +275,42 @@ _SETTINGS = {"batch_size", "learning_rate", "steps_per_execution", "jit_compile"
 def sweeps(code: Code) -> Iterator[Hinted]:
     """A model that is trained on through a sweep, and models that pile up."""
     for loop in (one for one in code.nodes if isinstance(one, ast.For)):
-        calls = [one for one in ast.walk(loop) if isinstance(one, ast.Call)]
+        calls = [*of_kind(ast.Call, loop)]
+        names = {called(call) for call in calls}
+        # What a round resets by weights starts anew as well.
+        reset = bool({"set_weights", "load_weights"} & names)
         for fit in (one for one in calls if called(one) == "fit"):
-            yield from _reused(code, loop, fit, calls)
-        yield from _piled_up(code, loop, calls)
+            if not reset and _is_reused(code, loop, receiver(fit), calls):
+                yield fit, _SAYS["one model"]
+        if "fit" not in names or "clear_session" in names:
+            continue
+        for call in (one for one in calls if code.loop_of(one) is loop):
+            kept = isinstance(next(code.names.above(call)), ast.Assign)
+            if kept and code.makes_model(call) and not _clears(code, call):
+                yield call, _SAYS["piled up"]
 
 
-def _reused(
-    code: Code, loop: ast.For, fit: ast.Call, calls: list[ast.Call]
-) -> Iterator[Hinted]:
-    model = fit.func.value if isinstance(fit.func, ast.Attribute) else None
-    if not isinstance(model, ast.Name) or model.id in _sweeps_stored(loop):
-        return
-    # What a round resets by weights starts anew as well.
-    reset = {"set_weights", "load_weights"} & {called(one) for one in calls}
-    if is_model(code, model) and not reset and _sweeps(loop, model.id, calls):
-        says = (
-            "The same model is trained on in each round, and only the first starts "
-            "anew and is traced; make the model in the loop."
-        )
-        yield fit, says
-
-
-def _sweeps(loop: ast.For, model: str, calls: list[ast.Call]) -> bool:
-    """Whether the rounds differ in a setting, not in what is learnt from."""
-    new = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
+def _is_reused(
+    code: Code, loop: ast.For, model: ast.expr | None, calls: list[ast.Call]
+) -> bool:
+    """Whether rounds share a model, and differ in a setting, not in what is learnt."""
+    if not isinstance(model, ast.Name) or model.id in stored_in(loop):
+        return False
+    values: list[ast.expr] = []
     for call in calls:
-        given = [one.value for one in call.keywords if one.arg in _SETTINGS]
-        if called(call) == "batch" and isinstance(call.func, ast.Attribute):
-            given += call.args
-        if dotted(call.func) == f"{model}.compile":
-            given += [*call.args, *(one.value for one in call.keywords)]
-        names = {
-            n.id for one in given for n in ast.walk(one) if isinstance(n, ast.Name)
-        }
-        if names & new:
-            return True
-    return False
+        values += [one.value for one in call.keywords if one.arg in _SETTINGS]
+        if called(call) == "batch" and receiver(call):
+            values += call.args
+        if dotted(call.func) == f"{model.id}.compile":
+            values += values_of(call)
+    return code.is_model(model) and bool(names_in(*values) & names_in(loop.target))
 
 
-def _piled_up(code: Code, loop: ast.For, calls: list[ast.Call]) -> Iterator[Hinted]:
-    """Models that are made and trained in a loop, all of which Keras keeps."""
-    names = {called(call) for call in calls}
-    if "fit" not in names or "clear_session" in names:
-        return
-    for call in (one for one in calls if code.loop_of(one) is loop):
-        kept = isinstance(next(code.names.above(call)), ast.Assign)
-        clears = "clear_session" in _inside(code, call)
-        if kept and makes_model(code, call) and not clears:
-            says = (
-                "Keras keeps a record of every model that a loop makes, and takes more "
-                "memory each round; call keras.utils.clear_session() before."
-            )
-            yield call, says
-
-
-def _inside(code: Code, call: ast.Call) -> set[str]:
+def _clears(code: Code, call: ast.Call) -> bool:
     function = code.resolve(call.func)
     if not isinstance(function, ast.FunctionDef):
-        return set()
-    return {called(one) for one in ast.walk(function) if isinstance(one, ast.Call)}
-
-
-def _sweeps_stored(loop: ast.For) -> set[str]:
-    names = (one for one in ast.walk(loop) if isinstance(one, ast.Name))
-    return {one.id for one in names if isinstance(one.ctx, ast.Store)}
+        return False
+    return "clear_session" in calls_in(function)
 
 
 _CLOCKS = {
@@ -408,12 +331,10 @@ _WORKS = {"tf.matmul", "tf.einsum", "tf.tensordot", "tf.reduce_sum", "tf.matvec"
 
 def timing(code: Code) -> Iterator[Hinted]:
     """Each second reading of a clock, where nothing between waits for the work."""
-    for node in code.nodes:
+    for node in (code.tree, *code.nodes):
         for body in (getattr(node, "body", None), getattr(node, "orelse", None)):
             if isinstance(body, list):
                 yield from _timed(code, body)
-    if code.nodes and code.tree not in code.nodes:
-        yield from _timed(code, code.tree.body)
 
 
 def _timed(code: Code, body: Sequence[ast.stmt]) -> Iterator[Hinted]:
@@ -421,23 +342,10 @@ def _timed(code: Code, body: Sequence[ast.stmt]) -> Iterator[Hinted]:
     for place, statement in enumerate(body):
         for end, start in _differences(statement):
             stop = read.get(end, place) if end else place
-            if start in read and _unread(code, body[read.pop(start) + 1 : stop]):
-                says = (
-                    "On a GPU a call returns before its work is done, so this clock "
-                    "may miss it; read a result, or call "
-                    "tf.test.experimental.sync_devices(), before it."
-                )
-                yield body[stop], says
-        name = _clock(statement)
-        if name:
-            read[name] = place
-
-
-def _clock(statement: ast.stmt) -> str:
-    """The name that a statement gives the time."""
-    if not isinstance(statement, ast.Assign) or not _is_clock(statement.value):
-        return ""
-    return dotted(statement.targets[0])
+            if start in read and _is_unread(code, body[read.pop(start) + 1 : stop]):
+                yield body[stop], _SAYS["clock"]
+        if isinstance(statement, ast.Assign) and _is_clock(statement.value):
+            read[dotted(statement.targets[0])] = place
 
 
 def _is_clock(node: ast.AST) -> bool:
@@ -446,20 +354,16 @@ def _is_clock(node: ast.AST) -> bool:
 
 def _differences(statement: ast.stmt) -> set[tuple[str, str]]:
     """The times that a statement takes from each other; "" for the time it reads."""
-    taken = (
-        node
-        for node in ast.walk(statement)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
-    )
     return {
         ("" if _is_clock(node.left) else dotted(node.left), dotted(node.right))
-        for node in taken
+        for node in of_kind(ast.BinOp, statement)
+        if isinstance(node.op, ast.Sub) and dotted(node.right)
         if _is_clock(node.left) or dotted(node.left)
     }
 
 
-def _unread(code: Code, between: Sequence[ast.stmt]) -> bool:
-    calls = [o for part in between for o in ast.walk(part) if isinstance(o, ast.Call)]
+def _is_unread(code: Code, between: Sequence[ast.stmt]) -> bool:
+    calls = [*of_kind(ast.Call, *between)]
     # What another function does is not seen, and may wait.
     return any(_works(code, one) for one in calls) and not any(
         called(one) in _WAITS or _is_own(code, one) for one in calls
@@ -467,10 +371,10 @@ def _unread(code: Code, between: Sequence[ast.stmt]) -> bool:
 
 
 def _works(code: Code, call: ast.Call) -> bool:
-    whole = dotted(call.func)
-    if code.traced(call.func) or whole in _WORKS or whole.startswith(_WORK):
+    whole, function = dotted(call.func), call.func
+    if code.traced(function) or whole in _WORKS or whole.startswith(_WORK):
         return True
-    return isinstance(call.func, ast.Name) and is_model(code, call.func)
+    return isinstance(function, ast.Name) and code.is_model(function)
 
 
 def _is_own(code: Code, call: ast.Call) -> bool:

@@ -15,25 +15,37 @@ if TYPE_CHECKING:
 
 
 # Of the stages with one stage before them that can be built anew: TensorFlow's name for
-# the class, and ours for the kind.
-KINDS = {
-    "_AssertCardinalityDataset": "assert cardinality",
-    "_BatchDataset": "batch",
-    "_FilterDataset": "filter",
-    "_FlatMapDataset": "flat map",
-    "_InterleaveDataset": "interleave",
-    "_MapDataset": "map",
-    "_OptionsDataset": "options",
-    "_PaddedBatchDataset": "padded batch",
-    "_ParallelBatchDataset": "batch",
-    "_ParallelMapDataset": "map",
-    "_PrefetchDataset": "prefetch",
-    "_RepeatDataset": "repeat",
-    "_ShardDataset": "shard",
-    "_ShuffleDataset": "shuffle",
-    "_SkipDataset": "skip",
-    "_TakeDataset": "take",
-    "CacheDataset": "cache",
+# the class, ours for the kind, the method that makes one, and its arguments.
+_BUILT = {
+    "_AssertCardinalityDataset": ("assert cardinality", "", ""),
+    "_BatchDataset": ("batch", "batch", "batch_size drop_remainder"),
+    "_FilterDataset": ("filter", "filter", "predicate"),
+    "_FlatMapDataset": ("flat map", "flat_map", "map_func"),
+    "_InterleaveDataset": (
+        *("interleave", "interleave"),
+        "map_func cycle_length block_length",
+    ),
+    "_MapDataset": ("map", "map", "map_func"),
+    "_OptionsDataset": ("options", "", ""),
+    "_PaddedBatchDataset": (
+        *("padded batch", "padded_batch"),
+        "batch_size padded_shapes padding_values drop_remainder",
+    ),
+    "_ParallelBatchDataset": (
+        *("batch", "batch"),
+        "batch_size drop_remainder num_parallel_calls deterministic",
+    ),
+    "_ParallelMapDataset": (
+        *("map", "map"),
+        "map_func num_parallel_calls deterministic use_unbounded_threadpool",
+    ),
+    "_PrefetchDataset": ("prefetch", "prefetch", "buffer_size"),
+    "_RepeatDataset": ("repeat", "repeat", "count"),
+    "_ShardDataset": ("shard", "shard", "num_shards index"),
+    "_ShuffleDataset": ("shuffle", "shuffle", "buffer_size reshuffle_each_iteration"),
+    "_SkipDataset": ("skip", "skip", "count"),
+    "_TakeDataset": ("take", "take", "count"),
+    "CacheDataset": ("cache", "cache", "filename"),
 }
 _SOURCES = {
     "FixedLengthRecordDatasetV2": "records of fixed length",
@@ -62,7 +74,51 @@ def kind(stage: Any) -> str:
     if _generates(stage):
         return "Python generator"
     name = type(stage).__name__
-    return KINDS.get(name) or _SOURCES.get(name) or name.strip("_")
+    return _BUILT.get(name, ("",))[0] or _SOURCES.get(name) or name.strip("_")
+
+
+def again(stage: Any, before: Any, **more: Any) -> Any:
+    """The same stage behind something else; the source stays what it is.
+
+    Args:
+        stage: As it was. It is left as it is where nothing changes, so that its
+            function is not traced again.
+        before: What is before it now; None for the source.
+        **more: Other arguments of the method that makes it.
+    """
+    if before is None or (before is stage._input_dataset and not more):
+        return stage
+    name = type(stage).__name__
+    if name == "_OptionsDataset":
+        return before.with_options(stage.options())
+    if name == "_AssertCardinalityDataset":
+        from tensorflow.data.experimental import assert_cardinality
+
+        return before.apply(assert_cardinality(int(stage._expected_cardinality)))
+    _, method, arguments = _BUILT[name]
+    given = {one: _argument(stage, one) for one in arguments.split()} | more
+    if name == "_MapDataset" and stage._force_synchronous and not more:
+        given["synchronous"] = True
+    # 0 and 0 stand for a seed drawn anew; otherwise the first is the global one.
+    if name == "_ShuffleDataset" and (int(stage._seed) or int(stage._seed2)):
+        given["seed"] = int(stage._seed2)
+    return getattr(before, method)(**given)
+
+
+def stacked(stages: Iterable[Any], before: Any = None) -> Any:
+    """The same stages one behind the other, behind something else if that is given."""
+    for one in stages:
+        before = again(one, before)
+    return before
+
+
+def _argument(stage: Any, name: str) -> Any:
+    value = getattr(stage, f"_{name}")
+    if name == "deterministic":
+        return {"true": True, "false": False}.get(value)
+    if name in ("padded_shapes", "padding_values"):
+        return value
+    return value._func if hasattr(value, "_func") else plain(value)
 
 
 def functions(stage: Any) -> list[Any]:
@@ -79,7 +135,7 @@ def beneath(stage: Any) -> Iterator[Any]:
 
 
 def _opens(stage: Any) -> bool:
-    known = type(stage).__name__ in KINDS and hasattr(stage, "_input_dataset")
+    known = type(stage).__name__ in _BUILT and hasattr(stage, "_input_dataset")
     # A map that takes a private path through TensorFlow is left as it is.
     return known and not _generates(stage)
 
@@ -108,36 +164,17 @@ _BRANCHES = ("If", "While", "Case", "Switch")
 _DRAWS_TOO = ("TruncatedNormal", "SampleDistortedBoundingBox")
 
 
-@dataclass(frozen=True)
-class Doing:
-    """What one or several functions do.
-
-    Attributes:
-        random: Whether random numbers are drawn.
-        stateful: Whether TensorFlow must not make it parallel by itself.
-        python: The ways by which Python is called, such as ``("numpy_function",)``.
-        reads: Whether files are read.
-        records: Whether that is done by a reader of records, and nothing else.
-    """
-
-    random: bool = False
-    stateful: bool = False
-    python: tuple[str, ...] = ()
-    reads: bool = False
-    records: bool = False
-
-
-def doing(functions: Iterable[Any]) -> Doing:
-    """Look at traced functions, and at those that they call."""
+def _doing(functions: Iterable[Any]) -> dict[str, Any]:
+    """What these and the functions that they call do, by the names in ``Stage``."""
     found = {name for function in functions for name in _operations(function)}
-    return Doing(
-        random=any(_draws(name) for name in found),
-        stateful=any(_is_stateful(name) for name in found),
-        python=tuple(sorted({_PYTHON[name] for name in found & _PYTHON.keys()})),
-        reads=any(name.startswith(_READS) for name in found),
-        records=any(name.startswith(_RECORDS) for name in found)
+    return {
+        "random": any(_draws(name) for name in found),
+        "stateful": any(_is_stateful(name) for name in found),
+        "python": tuple(sorted({_PYTHON[name] for name in found & _PYTHON.keys()})),
+        "reads": any(name.startswith(_READS) for name in found),
+        "records": any(name.startswith(_RECORDS) for name in found)
         and not any(name.startswith(_WORKS) for name in found),
-    )
+    }
 
 
 def branches(functions: Iterable[Any]) -> bool:
@@ -166,17 +203,9 @@ def _is_stateful(name: str) -> bool:
 
 
 _ARGUMENTS = (
-    "batch_size",
-    "block_length",
-    "buffer_size",
-    "compression_type",
-    "count",
-    "cycle_length",
-    "deterministic",
-    "drop_remainder",
-    "num_parallel_calls",
-    "num_parallel_reads",
-    "reshuffle_each_iteration",
+    *("batch_size", "block_length", "buffer_size", "compression_type", "count"),
+    *("cycle_length", "deterministic", "drop_remainder", "num_parallel_calls"),
+    *("num_parallel_reads", "reshuffle_each_iteration"),
 )
 _WORK = ("map", "filter", "flat map", "interleave")
 
@@ -222,33 +251,28 @@ class Stage:
 
 def stage(dataset: Any, *, source: bool = False) -> Stage:
     """Describe a stage; a source with all that feeds it."""
-    named = kind(dataset)
-    does = _does(dataset, source=source)
+    named, whole = kind(dataset), list(beneath(dataset)) if source else [dataset]
+    does = _doing(function for one in whole for function in functions(one))
+    if any(kind(one) == "shuffle" for one in whole):
+        does["random"] = True
+    if named == "Python generator":
+        does["python"] = ("from_generator",)
     return Stage(
         kind=named,
         arguments=_arguments(dataset),
         parallel=getattr(dataset, "_num_parallel_calls", None) is not None,
-        random=does.random or named == "shuffle",
-        stateful=does.stateful,
-        python=("from_generator",) if named == "Python generator" else does.python,
-        reads=does.reads,
-        records=does.records,
-        works=named in _WORK or does.reads or bool(does.python),
+        works=named in _WORK or does["reads"] or bool(does["python"]),
         elements=_elements(dataset),
         bytes=_bytes(dataset.element_spec),
         texts=_texts(dataset.element_spec),
         function=_function(dataset),
+        **does,
     )
 
 
-def _does(dataset: Any, *, source: bool) -> Doing:
-    if not source:
-        return doing(functions(dataset))
-    whole = list(beneath(dataset))
-    found = doing(function for one in whole for function in functions(one))
-    if any(kind(one) == "shuffle" for one in whole):
-        return Doing(**(asdict(found) | {"random": True}))
-    return found
+def describe(objects: list[Any]) -> list[Stage]:
+    """Describe all stages of a pipeline, the source first."""
+    return [stage(one, source=not place) for place, one in enumerate(objects)]
 
 
 def _function(dataset: Any) -> str:
@@ -258,20 +282,17 @@ def _function(dataset: Any) -> str:
 
 
 def _arguments(dataset: Any) -> dict[str, Any]:
-    found = {}
-    for name in _ARGUMENTS:
-        value = getattr(dataset, f"_{name}", None)
-        if value is not None:
-            found[name] = _plain(value)
-    return found
+    found = {name: getattr(dataset, f"_{name}", None) for name in _ARGUMENTS}
+    return {name: plain(value) for name, value in found.items() if value is not None}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A tensor as a value of Python; all else as it is."""
     if hasattr(value, "numpy"):
         value = value.numpy()
     if hasattr(value, "tolist"):
         value = value.tolist()
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
+    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
 
 
 def _elements(dataset: Any) -> int | None:

@@ -9,25 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from perfkit.diagnosis.pipeline.chain import Stage, beneath, chain, kind, stage
-from perfkit.diagnosis.pipeline.padding import too_far
-from perfkit.diagnosis.pipeline.rebuilding import (
-    CachePoint,
-    again,
-    cache_point,
-    rebuilt,
+from perfkit.diagnosis.pipeline.chain import (
+    beneath,
+    chain,
+    describe,
+    kind,
+    stacked,
+    stage,
 )
+from perfkit.diagnosis.pipeline.padding import too_far
+from perfkit.diagnosis.pipeline.rebuilding import CachePoint, cache_point
 from perfkit.diagnosis.pipeline.vectorising import for_batches
 from perfkit.diagnosis.settings import other_than_cores
 from perfkit.experiments.shared import anatomy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from perfkit.diagnosis.training import Training
 
 
 _LOOKED_AT = 8
+# What gives an element for each that it is given.
+_ONE_TO_ONE = ("map", "options", "prefetch", "shuffle", "repeat")
 # Around each record: its length and two checksums.
 _FRAME = 16
 
@@ -52,14 +54,10 @@ def records(source: Any) -> int | None:
     if type(source).__name__ == "TFRecordDatasetV2":
         each += _FRAME
     try:
-        whole = sum(os.stat(name).st_size for name in _names(names))
+        whole = sum(os.stat(name.numpy()).st_size for name in names)
     except OSError:
         return None
     return whole // each if each else None
-
-
-def _names(dataset: Any) -> Iterable[bytes]:
-    return (name.numpy() for name in dataset)
 
 
 def _bytes(part: Any) -> int:
@@ -70,7 +68,7 @@ def _bytes(part: Any) -> int:
     return int(tf.size(part)) * int(part.dtype.size)
 
 
-_SLICES = "_TensorSliceDataset"
+_SLICES = "slices in memory"
 
 
 def narrows(dataset: Any) -> bool:
@@ -78,9 +76,8 @@ def narrows(dataset: Any) -> bool:
     import tensorflow as tf
 
     source = chain(dataset)[0]
-    if type(source).__name__ != _SLICES:
-        return False
-    if all(part.dtype != tf.float64 for part in tf.nest.flatten(source.element_spec)):
+    parts = tf.nest.flatten(source.element_spec)
+    if kind(source) != _SLICES or all(one.dtype != tf.float64 for one in parts):
         return False
     try:
         return len(list(narrowed(dataset).take(1))) == 1
@@ -93,17 +90,15 @@ def narrowed(dataset: Any) -> Any:
     """The pipeline with what is float64 at its source cast once."""
     import tensorflow as tf
 
-    def change(place: int, stage: Any, before: Any) -> Any:
-        if before is not None or type(stage).__name__ != _SLICES:
-            return again(stage, before)
-        parts = [
-            tf.cast(part, tf.float32) if part.dtype == tf.float64 else part
-            for part in stage._tensors
-        ]
-        packed = tf.nest.pack_sequence_as(stage.element_spec, parts)
-        return tf.data.Dataset.from_tensor_slices(packed)
-
-    return rebuilt(dataset, change)
+    source, *stages = chain(dataset)
+    if kind(source) != _SLICES:
+        return dataset
+    parts = [
+        tf.cast(part, tf.float32) if part.dtype == tf.float64 else part
+        for part in source._tensors
+    ]
+    packed = tf.nest.pack_sequence_as(source.element_spec, parts)
+    return stacked(stages, tf.data.Dataset.from_tensor_slices(packed))
 
 
 def live_plan() -> dict[str, Any]:
@@ -136,12 +131,8 @@ def _iterators() -> list[Any]:
     # Keras keeps its iterator to itself; whoever is alive is known to the collector.
     import tensorflow as tf
 
-    return [found for found in gc.get_objects() if _is_one(found, tf.data.Iterator)]
-
-
-def _is_one(found: Any, kind: type) -> bool:
     # isinstance() would ask the object for its class, which wakes lazy modules.
-    return issubclass(type(found), kind)
+    return [o for o in gc.get_objects() if issubclass(type(o), tf.data.Iterator)]
 
 
 _LONGEST_S = 1.0
@@ -160,18 +151,13 @@ def driven_plan(dataset: Any) -> dict[str, Any]:
     Returns:
         As ``workloads.anatomy.plan``, with ``"without": "shuffle"``.
     """
-    straight = rebuilt(dataset, _without_shuffle)
+    source, *stages = chain(dataset)
+    straight = stacked((one for one in stages if kind(one) != "shuffle"), source)
     iterator, began = iter(straight), time.perf_counter()
     for _ in iterator:
         if time.perf_counter() - began > _LONGEST_S:
             break
     return limited(anatomy.plan(iterator)) | {"without": "shuffle"}
-
-
-def _without_shuffle(place: int, stage: Any, before: Any) -> Any:
-    if type(stage).__name__ == "_ShuffleDataset" and before is not None:
-        return before
-    return again(stage, before)
 
 
 def pipeline_facts(training: Training) -> dict[str, Any]:
@@ -217,11 +203,12 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
     import tensorflow as tf
 
     objects = chain(dataset)
-    stages = [stage(one, source=not place) for place, one in enumerate(objects)]
+    stages = describe(objects)
     hidden = any(kind(one) == "cache" for one in beneath(objects[0]))
     listed = [one.as_facts() for one in stages]
     point = cache_point(listed)
     cached = hidden or any(one.kind == "cache" for one in stages)
+    ends = [one.kind for one in stages if one.kind != "options"]
     options = dataset.options()
     found = {
         "stages": listed,
@@ -229,7 +216,7 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "hidden cache": hidden,
         "random": any(one.random for one in stages),
         "reads": any(one.reads for one in stages),
-        "prefetched": _last(stages) == "prefetch",
+        "prefetched": ends[-1:] == ["prefetch"],
         "python": sorted({way for one in stages for way in one.python}),
         "memory": int(psutil.virtual_memory().available),
         "gpus": len(tf.config.list_physical_devices("GPU")),
@@ -240,12 +227,7 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         "deterministic": options.deterministic,
         "rewrites": _rewrites(options),
     }
-    return found | _cache(dataset, objects, point)
-
-
-def _last(stages: list[Stage]) -> str:
-    named = [one.kind for one in stages if one.kind != "options"]
-    return named[-1] if named else ""
+    return found | _cache(objects, point)
 
 
 def _rewrites(options: Any) -> bool:
@@ -259,26 +241,16 @@ def _rewrites(options: Any) -> bool:
     return False not in asked
 
 
-def _cache(dataset: Any, objects: list[Any], point: CachePoint | str) -> dict[str, Any]:
+def _cache(objects: list[Any], point: CachePoint | str) -> dict[str, Any]:
     if isinstance(point, str):
         return {"cache": None, "bytes": None, "why": point}
-    before = rebuilt(
-        objects[point.after],
-        lambda place, one, up: up if place in point.moved else again(one, up),
-    )
+    leading = objects[: point.after + 1]
+    before = stacked(one for at, one in enumerate(leading) if at not in point.moved)
     count = int(before.cardinality())
-    if count < 0 and all(_one_to_one(one) for one in objects[1 : point.after + 1]):
+    if count < 0 and all(kind(one) in _ONE_TO_ONE for one in leading[1:]):
         count = records(objects[0]) or -1
     place = {"after": point.after, "moved": list(point.moved)}
     if count < 0:
         why = "nobody can tell how many elements there are, and whether they fit"
         return {"cache": place, "bytes": None, "why": why}
-    return {
-        "cache": place,
-        "bytes": count * element_bytes(before),
-        "why": "",
-    }
-
-
-def _one_to_one(one: Any) -> bool:
-    return kind(one) in ("map", "options", "prefetch", "shuffle", "repeat")
+    return {"cache": place, "bytes": count * element_bytes(before), "why": ""}

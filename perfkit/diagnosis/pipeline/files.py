@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from perfkit import units
-from perfkit.diagnosis.pipeline.chain import chain
-from perfkit.diagnosis.pipeline.rebuilding import Worth, again, per_step, rebuilt
+from perfkit.diagnosis.pipeline.chain import chain, stacked
+from perfkit.diagnosis.pipeline.rebuilding import Worth, per_step
 from perfkit.errors import BadParameterError
 from perfkit.measure.worker import MARK
 
@@ -53,13 +53,9 @@ def from_memory(dataset: Any, place: int, worth: Worth) -> Any:
         place: Of the stage that reads; what comes to it are scalars.
         worth: How much is copied.
     """
-    count = worth.steps * per_step(chain(dataset)[place:])
-    return rebuilt(
-        dataset,
-        lambda at, stage, before: again(
-            stage, copied(before, count) if at == place else before
-        ),
-    )
+    stages = chain(dataset)
+    count = worth.steps * per_step(stages[place:])
+    return stacked(stages[place:], copied(stages[place - 1], count))
 
 
 def copied(dataset: Any, count: int) -> Any:

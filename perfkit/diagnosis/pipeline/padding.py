@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfkit.diagnosis.pipeline.chain import kind
-from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
+from perfkit.diagnosis.pipeline.chain import again, kind
+from perfkit.diagnosis.pipeline.rebuilding import rebuilt
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
@@ -42,7 +42,12 @@ def too_far(objects: list[Any]) -> bool:
 
 def to_longest(dataset: Any) -> Any:
     """The pipeline with each batch padded to the longest of its examples."""
-    return _changed(dataset, _to_longest)
+    return rebuilt(
+        dataset,
+        lambda place, one, before: (
+            again(one, before, padded_shapes=None) if kind(one) == PADS else None
+        ),
+    )
 
 
 def in_buckets(dataset: Any) -> Any:
@@ -51,38 +56,29 @@ def in_buckets(dataset: Any) -> Any:
     Raises:
         BadParameterError: All examples have one length.
     """
-    return _changed(dataset, _bucketed)
+
+    def bucketed(place: int, one: Any, before: Any) -> Any:
+        if kind(one) != PADS:
+            return None
+        length = functools.partial(_length, before.element_spec)
+        return _by_length(
+            before,
+            length,
+            int(one._batch_size),
+            padding_values=one._padding_values,
+            drop_remainder=bool(one._drop_remainder),
+        )
+
+    return rebuilt(dataset, bucketed)
 
 
-def _changed(dataset: Any, change: Callable[[Any, Any], Any]) -> Any:
-    return rebuilt(
-        dataset,
-        lambda place, one, before: (
-            change(one, before)
-            if before is not None and kind(one) == PADS
-            else again(one, before)
-        ),
-    )
-
-
-def _to_longest(one: Any, before: Any) -> Any:
-    return before.padded_batch(
-        int(one._batch_size),
-        padding_values=one._padding_values,
-        drop_remainder=bool(one._drop_remainder),
-    )
-
-
-def _bucketed(one: Any, before: Any) -> Any:
-    size = int(one._batch_size)
-    length = functools.partial(_length, before.element_spec)
-    boundaries = boundaries_of(before.map(length), size)
-    return before.bucket_by_sequence_length(
+def _by_length(data: Any, length: Callable[..., Any], size: int, **more: Any) -> Any:
+    boundaries = boundaries_of(data.map(length), size)
+    return data.bucket_by_sequence_length(
         length,
         bucket_boundaries=boundaries,
         bucket_batch_sizes=[size] * (len(boundaries) + 1),
-        padding_values=one._padding_values,
-        drop_remainder=bool(one._drop_remainder),
+        **more,
     )
 
 
@@ -166,7 +162,11 @@ def cut_to_longest(dataset: Any, known: dict[str, Any]) -> Any:
     import tensorflow as tf
 
     def cut(*batch: Any) -> Any:
-        return _with_part(batch, known["part"], _cut(known["front"]))
+        parts = tf.nest.flatten(batch)
+        rows = parts[known["part"]]
+        length = _length_of_row(rows, known["front"])
+        parts[known["part"]] = rows[:, -length:] if known["front"] else rows[:, :length]
+        return tf.nest.pack_sequence_as(batch, parts)
 
     return dataset.map(cut, num_parallel_calls=tf.data.AUTOTUNE).prefetch(1)
 
@@ -188,17 +188,8 @@ def cut_in_buckets(dataset: Any, known: dict[str, Any], size: int) -> Any:
         row = tf.nest.flatten(text)[known["part"]]
         return _length_of_row(row, known["front"])
 
-    texts = dataset.unbatch()
-    edges = boundaries_of(texts.map(length), size)
-    return cut_to_longest(
-        texts.bucket_by_sequence_length(
-            length,
-            bucket_boundaries=edges,
-            bucket_batch_sizes=[size] * (len(edges) + 1),
-            no_padding=True,
-        ),
-        known,
-    )
+    texts = _by_length(dataset.unbatch(), length, size, no_padding=True)
+    return cut_to_longest(texts, known)
 
 
 def batches(data: Any, size: int) -> Any:
@@ -227,19 +218,3 @@ def _length_of_row(row: Any, front: bool) -> Any:
     return tf.cast(
         tf.cond(tf.size(places) > 0, lambda: longest, lambda: width), tf.int32
     )
-
-
-def _cut(front: bool) -> Callable[[Any], Any]:
-    def cut(rows: Any) -> Any:
-        length = _length_of_row(rows, front)
-        return rows[:, -length:] if front else rows[:, :length]
-
-    return cut
-
-
-def _with_part(batch: Any, place: int, change: Callable[[Any], Any]) -> Any:
-    import tensorflow as tf
-
-    parts = tf.nest.flatten(batch)
-    parts[place] = change(parts[place])
-    return tf.nest.pack_sequence_as(batch, parts)

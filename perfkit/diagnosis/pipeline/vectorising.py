@@ -7,12 +7,19 @@ pixel of an image shows only where images differ in it.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfkit.diagnosis.pipeline.chain import branches, chain, functions, kind, stage
-from perfkit.diagnosis.pipeline.rebuilding import again, rebuilt
+from perfkit.diagnosis.pipeline.chain import (
+    branches,
+    chain,
+    functions,
+    kind,
+    stacked,
+    stage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,25 +65,19 @@ def before_batch(objects: list[Any]) -> Iterator[Any]:
 def batch_first(dataset: Any, count: int) -> Any:
     """The pipeline with its last ``count`` maps behind the first batch."""
     objects = chain(dataset)
-    moved = [one for _, one in zip(range(count), before_batch(objects), strict=False)]
-    first = next((one for one in objects if kind(one) == "batch"), None)
-
-    def change(place: int, one: Any, before: Any) -> Any:
-        if any(one is other for other in moved):
-            return before
-        made = again(one, before)
-        if one is first:
-            for other in reversed(moved):
-                made = again(other, made)
-        return made
-
-    return rebuilt(dataset, change)
+    moved = list(itertools.islice(before_batch(objects), count))
+    order = [one for one in objects if not any(one is other for other in moved)]
+    batch = [kind(one) for one in order].index("batch") if moved else 0
+    return stacked([*order[: batch + 1], *reversed(moved), *order[batch + 1 :]])
 
 
 def _same_for_batches(one: Any) -> bool:
     import tensorflow as tf
 
-    straight = rebuilt(one._input_dataset, _in_order)
+    source, *stages = chain(one._input_dataset)
+    # Without what fills a buffer before it gives anything.
+    fast = (stage for stage in stages if kind(stage) not in ("shuffle", "prefetch"))
+    straight = stacked(fast, source)
     function = one._map_func._func
     try:
         elements = list(straight.take(_BATCHES * _EXAMPLES))
@@ -89,12 +90,6 @@ def _same_for_batches(one: Any) -> bool:
     except Exception:
         # The function is the user's own: it may raise anything when given a batch.
         return False
-
-
-def _in_order(place: int, one: Any, before: Any) -> Any:
-    """Without what fills a buffer before it gives anything."""
-    skipped = before is not None and kind(one) in ("shuffle", "prefetch")
-    return before if skipped else again(one, before)
 
 
 def _varied(column: Any) -> Any:

@@ -10,7 +10,6 @@ from perfkit.diagnosis.swaps import (
     observers,
     padding,
     pipeline,
-    pipeline_python,
     resident,
     settings,
 )
@@ -35,7 +34,7 @@ _KINDS: tuple[Callable[[Facts], Iterator[Swap | Untested]], ...] = (
     pipeline.late_shuffle,
     pipeline.serial_map,
     pipeline.slow_read,
-    pipeline_python.python_input,
+    pipeline.python_input,
     pipeline.no_cache,
     padding.swaps,
     pipeline.no_prefetch,

@@ -10,8 +10,7 @@ from perfkit import units
 from perfkit.diagnosis import tracing
 from perfkit.diagnosis.own_callbacks import see_every_step
 from perfkit.diagnosis.pipeline.facts import narrowed
-from perfkit.diagnosis.swap import Swap, Untested
-from perfkit.diagnosis.swaps import resident
+from perfkit.diagnosis.swap import Swap, Untested, of_data
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
 from perfkit.experiments.shared import precision
 from perfkit.experiments.shared.precision import (
@@ -23,7 +22,7 @@ from perfkit.experiments.shared.precision import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.training import Training
@@ -41,7 +40,17 @@ def execution(facts: Facts) -> Iterator[Swap | Untested]:
     if facts.loop:
         return
     if facts.unrolled:
-        yield _rolled(facts)
+        named = " and ".join(f"`{name}`" for name in facts.unrolled[:_MOST_NAMES])
+        yield Swap(
+            name="not unrolled",
+            cause="unrolled",
+            kind="defect",
+            changes=f"{named} loops over the steps of a sequence, instead of one graph "
+            "that holds each of them.",
+            fix=f"Leave unroll=True out of {named}; on a GPU that also lets cuDNN run "
+            "it.",
+            apply=rolled,
+        )
     if facts.eager:
         yield Swap(
             name="graph",
@@ -55,13 +64,25 @@ def execution(facts: Facts) -> Iterator[Swap | Untested]:
         yield Untested("xla", "an eager step cannot be compiled")
         yield Untested("step-overhead", "an eager step runs one at a time")
         return
-    many = min(_MANY, facts.steps or _MANY)
+    many, now = min(_MANY, facts.steps or _MANY), facts.steps_per_execution
     if facts.step_s > _LONG_S:
         step = units.seconds(facts.step_s)
         why = f"of a step of {step} the way back to Python is next to nothing"
         yield Untested("step-overhead", why)
-    elif facts.steps_per_execution < many:
-        yield _many(facts, many)
+    elif now < many:
+        seen, seldom = "", ""
+        if facts.callbacks:
+            seen = "; callbacks still see every step"
+            seldom = f"; callbacks are then called once in {many} steps"
+        yield Swap(
+            name=f"{many} steps at a time",
+            cause="step-overhead",
+            kind="by gain",
+            changes=f"Back to Python after {many} steps instead of {now}{seen}.",
+            fix=f"model.compile(..., steps_per_execution={many}){seldom}",
+            apply=functools.partial(many_steps, steps=many, epoch=facts.steps),
+            steps=many,
+        )
     if not facts.xla:
         yield Swap(
             name="XLA",
@@ -71,35 +92,6 @@ def execution(facts: Facts) -> Iterator[Swap | Untested]:
             fix="model.compile(..., jit_compile=True)",
             apply=compiled,
         )
-
-
-def _rolled(facts: Facts) -> Swap:
-    named = " and ".join(f"`{name}`" for name in facts.unrolled[:_MOST_NAMES])
-    return Swap(
-        name="not unrolled",
-        cause="unrolled",
-        kind="defect",
-        changes=f"{named} loops over the steps of a sequence, instead of one graph "
-        "that holds each of them.",
-        fix=f"Leave unroll=True out of {named}; on a GPU that also lets cuDNN run it.",
-        apply=rolled,
-    )
-
-
-def _many(facts: Facts, many: int) -> Swap:
-    seen = "; callbacks still see every step" if facts.callbacks else ""
-    seldom = f"; callbacks are then called once in {many} steps"
-    return Swap(
-        name=f"{many} steps at a time",
-        cause="step-overhead",
-        kind="by gain",
-        changes=f"Back to Python after {many} steps instead of "
-        f"{facts.steps_per_execution}{seen}.",
-        fix=f"model.compile(..., steps_per_execution={many})"
-        f"{seldom if facts.callbacks else ''}",
-        apply=functools.partial(many_steps, steps=many, epoch=facts.steps),
-        steps=many,
-    )
 
 
 def rolled(training: Training) -> None:
@@ -139,10 +131,8 @@ def compiled(training: Training) -> None:
     training.trace_anew()
 
 
-_BATCH_CAUSE = "small-batch"
-# The others are tried only where this one brings something.
-_FIRST = 4
-_OTHERS = (2, 8)
+# The others are tried only where the first one brings something.
+_TIMES = (4, 2, 8)
 _BATCH = 32
 # A batch of this many is no small one: what more of it spares is the way to each step.
 _USUAL = 16
@@ -152,43 +142,33 @@ def batch(facts: Facts) -> Iterator[Swap | Untested]:
     """Larger batches, as long as the data fill one."""
     if facts.loop:
         return
-    most = facts.steps or max(_OTHERS)
-    if most < min(_OTHERS):
-        yield Untested(_BATCH_CAUSE, "a batch holds all the data already")
-        return
-    fitting = [times for times in (_FIRST, *_OTHERS) if times <= most]
+    most = facts.steps or max(_TIMES)
+    fitting = [times for times in _TIMES if times <= most]
+    if not fitting:
+        yield Untested("small-batch", "a batch holds all the data already")
+    kept = "; callbacks see as many batches as before" if facts.callbacks else ""
     for times in fitting:
-        after = "" if times == fitting[0] else _name(fitting[0])
-        yield _batch_swap(facts, times, after)
-
-
-def _batch_swap(facts: Facts, times: int, after: str) -> Swap:
-    size = f" ({facts.batch * times} examples)" if facts.batch > 1 else ""
-    return Swap(
-        name=_name(times),
-        cause=_BATCH_CAUSE,
-        kind="opportunity",
-        changes=f"{times} times as many examples in a batch{size}"
-        f"{'; callbacks see as many batches as before' if facts.callbacks else ''}.",
-        fix=f"A batch {times} times as large{size}. This changes the optimisation: "
-        "tune the learning rate anew, and watch the validation loss.",
-        apply=functools.partial(enlarge, times=times),
-        after=after,
-        batches=times,
-        combines=False,
-        spares="step-overhead" if facts.batch >= _USUAL else "",
-    )
-
-
-def _name(times: int) -> str:
-    return f"batch ×{times}"
+        size = f" ({facts.batch * times} examples)" if facts.batch > 1 else ""
+        yield Swap(
+            name=f"batch ×{times}",
+            cause="small-batch",
+            kind="opportunity",
+            changes=f"{times} times as many examples in a batch{size}{kept}.",
+            fix=f"A batch {times} times as large{size}. This changes the optimisation: "
+            "tune the learning rate anew, and watch the validation loss.",
+            apply=functools.partial(enlarge, times=times),
+            after="" if times == fitting[0] else f"batch ×{fitting[0]}",
+            batches=times,
+            combines=False,
+            spares="step-overhead" if facts.batch >= _USUAL else "",
+        )
 
 
 def enlarge(training: Training, *, times: int) -> None:
     """Put several batches into one; validation and callbacks keep their own."""
-    from perfkit.diagnosis.facts import steps_of
+    from perfkit.diagnosis.facts import examples_in, steps_of
 
-    arguments = training.arguments
+    arguments, data = training.arguments, training.data
     see_every_step(arguments["callbacks"], steps_of(training), times)
     if arguments.get("steps_per_epoch"):
         arguments["steps_per_epoch"] = -(-int(arguments["steps_per_epoch"]) // times)
@@ -197,18 +177,11 @@ def enlarge(training: Training, *, times: int) -> None:
         arguments.setdefault("validation_batch_size", size)
         arguments["batch_size"] = size * times
     elif training.kind == "tf.data":
-        training.data = _merged_batches(training.data, times)
+        training.data = data.rebatch(examples_in(next(iter(data))) * times)
     elif training.kind == "PyDataset":
-        training.data = _merged_items(training.data, times)
+        training.data = _merged_items(data, times)
     else:
-        training.data = _merged_generator(training.data, times)
-
-
-def _merged_batches(data: Any, times: int) -> Any:
-    import tensorflow as tf
-
-    size = int(tf.shape(tf.nest.flatten(next(iter(data)))[0])[0])
-    return data.rebatch(size * times)
+        training.data = lambda: _merged_batches(iter(data()), times)
 
 
 def _merged_items(data: Any, times: int) -> Any:
@@ -241,18 +214,9 @@ def _merged_items(data: Any, times: int) -> Any:
     )
 
 
-def _merged_generator(make: Callable[[], Any], times: int) -> Callable[[], Any]:
-    def batches() -> Iterator[Any]:
-        held: list[Any] = []
-        for batch in make():
-            held.append(batch)
-            if len(held) == times:
-                yield merged(held)
-                held = []
-        if held:
-            yield merged(held)
-
-    return batches
+def _merged_batches(batches: Iterator[Any], times: int) -> Iterator[Any]:
+    while held := list(itertools.islice(batches, times)):
+        yield merged(held)
 
 
 def merged(batches: Sequence[Any]) -> Any:
@@ -265,7 +229,6 @@ def merged(batches: Sequence[Any]) -> Any:
     )
 
 
-_PRECISION_CAUSE = "precision"
 _WORTH_TRYING = ("faster", "open")
 
 
@@ -281,9 +244,7 @@ def precisions(
     if facts.loop:
         return
     if facts.policy != FLOAT32:
-        yield Untested(
-            _PRECISION_CAUSE, f"the model has a policy already: {facts.policy}"
-        )
+        yield Untested("precision", f"the model has a policy already: {facts.policy}")
         return
     machine = machine or precision.here()
     expectations = {
@@ -291,9 +252,27 @@ def precisions(
         for name in (BFLOAT16, FLOAT16)
     }
     trying = [n for n, found in expectations.items() if found.expect in _WORTH_TRYING]
-    yield from (_precision_swap(name) for name in trying)
+    for policy in trying:
+        yield Swap(
+            name=policy,
+            cause="precision",
+            kind="opportunity",
+            changes=f"The layers compute in {policy.removeprefix('mixed_')}, and their "
+            "weights stay float32.",
+            fix=f'keras.config.set_dtype_policy("{policy}") before the model is made; '
+            'give its last layer dtype="float32", and watch the loss.',
+            before=functools.partial(_choose, policy),
+            combines=False,
+        )
     if not trying:
-        yield Untested(_PRECISION_CAUSE, expectations[BFLOAT16].because)
+        yield Untested("precision", expectations[BFLOAT16].because)
+
+
+def _choose(policy: str) -> None:
+    """Let all layers that are made from now on compute in this policy."""
+    import keras
+
+    keras.config.set_dtype_policy(policy)
 
 
 def wide_data(facts: Facts) -> Iterator[Swap]:
@@ -308,43 +287,11 @@ def wide_data(facts: Facts) -> Iterator[Swap]:
         changes="The data lie in memory as float32, and are cast in no step.",
         fix='data.astype("float32") before from_tensor_slices: NumPy makes float64 '
         "unless it is told otherwise",
-        apply=cast_once,
+        apply=of_data(narrowed),
         after=CEILING,
     )
 
 
-def cast_once(training: Training) -> None:
-    """Hold the slices that a pipeline begins with as float32."""
-    training.data = narrowed(training.data)
-
-
-def _precision_swap(policy: str) -> Swap:
-    return Swap(
-        name=policy,
-        cause=_PRECISION_CAUSE,
-        kind="opportunity",
-        changes=f"The layers compute in {policy.removeprefix('mixed_')}, and their "
-        "weights stay float32.",
-        fix=f'keras.config.set_dtype_policy("{policy}") before the model is made; '
-        'give its last layer dtype="float32", and watch the loss.',
-        apply=_precision_nothing_more,
-        before=functools.partial(choose, policy),
-        combines=False,
-    )
-
-
-def choose(policy: str) -> None:
-    """Let all layers that are made from now on compute in this policy."""
-    import keras
-
-    keras.config.set_dtype_policy(policy)
-
-
-def _precision_nothing_more(training: Training) -> None:
-    """Leave the training as it was made: the policy was chosen before."""
-
-
-NAME, ONE_SHAPE = "fixed signature", "one shape"
 # The largest shape among so many batches is that of all.
 _SEEN = 32
 
@@ -352,29 +299,29 @@ _SEEN = 32
 def retracing(facts: Facts) -> Iterator[Swap | Untested]:
     """What stops tracing anew, where the look has seen it; and XLA's compiling anew."""
     # One batch, again and again, has one shape: the ceiling without input holds that.
-    after = resident.NAME if reshaped(facts) else ""
+    after = CEILING if reshaped(facts) else ""
     if facts.retraced:
         first, known = next(iter(facts.retraced.items()))
+        named = " and ".join(f"`{name}`" for name in list(facts.retraced)[:2])
         yield Swap(
-            name=NAME,
+            name="fixed signature",
             cause="retracing",
             kind="defect",
-            changes=f"{_named(facts.retraced)} keeps its signature: {_what(known)}.",
+            changes=f"{named} keeps its signature: {_what(known)}.",
             fix=_fix(first, known),
-            apply=_retracing_nothing_more,
             before=functools.partial(tracing.fix, facts.retraced),
             after=after,
         )
     if facts.open_shapes and (facts.xla or reshaped(facts)):
         yield Swap(
-            name=ONE_SHAPE,
+            name="one shape",
             cause="retracing",
             kind="defect",
             changes="Every batch is padded, or cut, to the same shape.",
             fix="Give all batches one shape: padded_batch(..., padded_shapes=...), or "
             "bucket_by_sequence_length with a few lengths; mask what is padding.",
             apply=one_shape,
-            after=resident.NAME,
+            after=CEILING,
         )
 
 
@@ -391,9 +338,11 @@ def one_shape(training: Training) -> None:
 
     batches = list(itertools.islice(training.data, _SEEN))
     flat = [tf.nest.flatten(batch) for batch in batches]
-    largest = [
-        _largest([one.shape for one in parts]) for parts in zip(*flat, strict=True)
-    ]
+    largest: list[tuple[int, ...]] = []
+    for column in zip(*flat, strict=True):
+        # The number of examples stays: a smaller last batch is no padding.
+        rest = (tuple(part.shape)[1:] for part in column)
+        largest.append(tuple(map(max, zip(*rest, strict=True))))
 
     def shaped(*batch: Any) -> Any:
         parts = tf.nest.flatten(batch)
@@ -402,12 +351,6 @@ def one_shape(training: Training) -> None:
         return packed if len(packed) > 1 else packed[0]
 
     training.data = training.data.map(shaped, num_parallel_calls=1)
-
-
-def _largest(shapes: list[Any]) -> tuple[int, ...]:
-    # The number of examples stays: a smaller last batch is no padding.
-    rest = [tuple(shape)[1:] for shape in shapes]
-    return tuple(max(sizes) for sizes in zip(*rest, strict=True))
 
 
 def _to_shape(part: Any, sizes: tuple[int, ...]) -> Any:
@@ -419,14 +362,6 @@ def _to_shape(part: Any, sizes: tuple[int, ...]) -> Any:
     missing = [s - n for s, n in zip(sizes, tf.unstack(tf.shape(cut))[1:], strict=True)]
     padded = tf.pad(cut, [[0, 0], *([0, more] for more in missing)])
     return tf.ensure_shape(padded, (None, *sizes))
-
-
-def _retracing_nothing_more(training: Training) -> None:
-    """All was done before the training was made."""
-
-
-def _named(retraced: Mapping[str, Any]) -> str:
-    return " and ".join(f"`{name}`" for name in list(retraced)[:2])
 
 
 def _what(known: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from perfkit.diagnosis import validation
 from perfkit.diagnosis.epochs import SHORTENED
 from perfkit.diagnosis.own_callbacks import LEFT_OUT
 from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.swaps.settings import with_option
 from perfkit.diagnosis.validation import without_validation
 
 if TYPE_CHECKING:
@@ -29,40 +30,41 @@ _CALLBACK_DEFECT = 1.10
 _USUAL_DEFECT = 1.5
 
 
+_watcher = functools.partial(
+    Swap, cause=_CAUSE, kind="by gain", defect_from=_USUAL_DEFECT
+)
+
+
 def observers(facts: Facts) -> Iterator[Swap | Untested]:
     """All that watches at once, then every watcher that the training has."""
     if facts.loop:
         return
     if after := group(facts):
-        yield Swap(
+        yield _watcher(
             name=after,
-            cause=_CAUSE,
-            kind="by gain",
-            defect_from=_USUAL_DEFECT,
             changes="Callbacks, metrics, validation and progress bar are left out.",
             fix="Do less in what watches the training, or do it once an epoch.",
             apply=without_observers,
             ceiling=True,
         )
-    yield from _callbacks(facts.callbacks, after)
+    for name in sorted(LEFT_OUT.intersection(facts.callbacks)):
+        yield Untested(_CAUSE, f"{name} reaches beyond a trial, and none runs it")
+    for index, name in enumerate(facts.callbacks):
+        if name not in LEFT_OUT:
+            yield _without(facts.callbacks, index, after)
     if facts.metrics:
-        yield Swap(
+        listed = ", ".join([*facts.metrics[:3], *["..."] * (len(facts.metrics) > 3)])
+        yield _watcher(
             name="without metrics",
-            cause=_CAUSE,
-            kind="by gain",
-            defect_from=_USUAL_DEFECT,
-            changes=f"The metrics of compile() are left out ({_few(facts.metrics)}).",
+            changes=f"The metrics of compile() are left out ({listed}).",
             fix="Leave the costly one out of model.compile(metrics=[...]), give it "
             "fewer thresholds, or compute it on the validation data alone.",
             apply=without_metrics,
             after=after,
         )
     if facts.progress:
-        yield Swap(
+        yield _watcher(
             name="without progress bar",
-            cause=_CAUSE,
-            kind="by gain",
-            defect_from=_USUAL_DEFECT,
             changes="The progress bar is not drawn.",
             fix="model.fit(..., verbose=2), a line for each epoch, or verbose=0",
             apply=without_progress_bar,
@@ -79,22 +81,12 @@ def group(facts: Facts) -> str:
     return GROUP if several > 1 else ""
 
 
-def _callbacks(names: tuple[str, ...], after: str) -> Iterator[Swap | Untested]:
-    for name in sorted(LEFT_OUT.intersection(names)):
-        yield Untested(_CAUSE, f"{name} reaches beyond a trial, and none runs it")
-    for index, name in enumerate(names):
-        if name not in LEFT_OUT:
-            yield _without(names, index, after)
-
-
 def _without(names: tuple[str, ...], index: int, after: str) -> Swap:
     name = names[index]
     before = names[:index].count(name)
     which = f"{name} ({before + 1})" if before else name
-    return Swap(
+    return _watcher(
         name=f"without {which}",
-        cause=_CAUSE,
-        kind="by gain",
         defect_from=_CALLBACK_DEFECT,
         changes=f"The callback {which} is left out.",
         fix=f"Leave {which} out of callbacks=[...], or let it do less: "
@@ -112,11 +104,6 @@ _REMEDY = {
 }
 
 
-def _few(names: tuple[str, ...]) -> str:
-    listed = ", ".join(names[:3])
-    return f"{listed}, ..." if len(names) > 3 else listed
-
-
 def without_callback(training: Training, *, index: int) -> None:
     """Leave one callback out; the others keep their places."""
     kept = list(training.arguments["callbacks"])
@@ -124,17 +111,12 @@ def without_callback(training: Training, *, index: int) -> None:
     training.arguments["callbacks"] = kept
 
 
-def without_callbacks(training: Training) -> None:
-    """Leave all of the user's callbacks out."""
-    training.arguments["callbacks"] = []
-
-
 def without_observers(training: Training) -> None:
     """Train, and let nothing watch."""
     without_validation(training)
     without_metrics(training)
     without_progress_bar(training)
-    without_callbacks(training)
+    training.arguments["callbacks"] = []
 
 
 def without_metrics(training: Training) -> None:
@@ -155,7 +137,6 @@ def without_progress_bar(training: Training) -> None:
 
 ENDLESS = "one endless iterator"
 _BOUNDARY = "epoch-boundary"
-_BOUNDARY_DEFECT = 1.5
 _WITHOUT = "without validation"
 # Times as many epochs from one validation to the next.
 _SELDOM = 5
@@ -171,27 +152,26 @@ def epochs(facts: Facts) -> Iterator[Swap | Untested]:
     if why:
         yield Untested(_BOUNDARY, why)
         return
-    yield Swap(
-        name=ENDLESS,
+    at_its_end = functools.partial(
+        Swap,
         own_pauses=True,
         cause=_BOUNDARY,
         kind="by gain",
-        defect_from=_BOUNDARY_DEFECT,
+        defect_from=_USUAL_DEFECT,
+    )
+    yield at_its_end(
+        name=ENDLESS,
         changes="The data have no end, so that their iterator is made once and not "
         "for each epoch.",
         fix=f"model.fit(dataset.repeat(), steps_per_epoch={facts.steps})",
         apply=without_end,
     )
-    yield Swap(
+    yield at_its_end(
         name="without AUTOTUNE",
-        own_pauses=True,
-        cause=_BOUNDARY,
-        kind="by gain",
-        defect_from=_BOUNDARY_DEFECT,
         changes="AUTOTUNE is off, so that no epoch's end waits for its thread.",
         fix="options = tf.data.Options(); options.autotune.enabled = False; "
         "dataset = dataset.with_options(options)",
-        apply=without_autotune,
+        apply=with_option("autotune.enabled", False),
         after=ENDLESS,
     )
 
@@ -200,27 +180,24 @@ def _validation(facts: Facts) -> Iterator[Swap]:
     steps = f" of {facts.validation_steps} steps" if facts.validation_steps else ""
     often = "epoch" if facts.validated == 1 else f"{facts.validated:g} epochs"
     seldom = round(_SELDOM * facts.validated)
-    yield Swap(
+    # It is legitimate work, as long as most of an epoch is training.
+    less = functools.partial(
+        Swap, cause="validation", kind="by gain", inferred_if=SHORTENED
+    )
+    yield less(
         name=_WITHOUT,
-        cause="validation",
-        # It is legitimate work, as long as most of an epoch is training.
-        kind="by gain",
         changes=f"No validation{steps} after every {often}.",
         fix=f"model.fit(..., validation_freq={seldom}), or fewer validation_steps, or "
         "a larger batch for the validation data",
         apply=without_validation,
-        inferred_if=SHORTENED,
         after=group(facts),
     )
-    yield Swap(
+    yield less(
         name=f"validation every {seldom} epochs",
-        cause="validation",
-        kind="by gain",
         changes=f"A validation{steps} after {seldom} epochs instead of every {often}.",
         fix=f"model.fit(..., validation_freq={seldom})",
         apply=functools.partial(validate_seldom, epochs=seldom),
         after=_WITHOUT,
-        inferred_if=SHORTENED,
     )
 
 
@@ -247,12 +224,3 @@ def without_end(training: Training) -> None:
     steps = steps_of(training)
     training.data = training.data.repeat()
     training.arguments["steps_per_epoch"] = steps
-
-
-def without_autotune(training: Training) -> None:
-    """Let no thread tune the pipeline while it runs."""
-    import tensorflow as tf
-
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    training.data = training.data.with_options(options)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit.diagnosis import rows
 from perfkit.diagnosis.pipeline import padding
 from perfkit.diagnosis.pipeline.padding import PADS, in_buckets, to_longest
-from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.swap import Swap, Untested, of_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,67 +16,59 @@ if TYPE_CHECKING:
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.training import Training
 
-_CAUSE = "padding"
+_CAUSE, _BUCKETS = "padding", "buckets of similar length"
+_BUCKETS_FIX = (
+    "dataset.bucket_by_sequence_length(...) {}. This changes which examples share a "
+    "batch: watch the validation loss."
+)
+# Fewer or other words in a batch may change what is learnt.
+_less = functools.partial(Swap, cause=_CAUSE, kind="by gain", combines=False)
 
 
 def swaps(facts: Facts) -> Iterator[Swap | Untested]:
     """Batches that are padded no further than their longest, and such of one length."""
+    pads = any(one["kind"] == PADS for one in facts.pipeline.get("stages", ()))
     if facts.padded:
-        yield from _padded_before(facts)
-        return
-    stages = facts.pipeline.get("stages", [])
-    if not any(one["kind"] == PADS for one in stages):
-        return
-    if facts.pipeline.get("padded too far"):
-        yield Swap(
-            name="padded to the longest",
-            cause=_CAUSE,
-            kind="defect",
-            changes="Each batch is padded to the longest of its examples, no further.",
-            fix="padded_batch(...) without padded_shapes, or with None for the length; "
-            "keras.Input(shape=(None,)) takes any length",
-            apply=pad_to_longest,
+        if facts.pipeline.get("cached") or facts.data not in ("tf.data", "arrays"):
+            why = "its padded texts come from where they cannot be cut"
+            yield Untested(_CAUSE, why)
+            return
+        yield _less(
+            name="cut to the longest",
+            changes="Each batch is cut to the longest of its texts.",
+            fix="keras.utils.pad_sequences for each batch instead of for all texts at "
+            "once, or tf.data and padded_batch(...). Without a mask the model then "
+            "sees less padding: watch the validation loss.",
+            apply=functools.partial(cut_to_longest, known=facts.padded),
         )
-    if facts.pipeline["cached"]:
-        yield Untested(_CAUSE, "a cache in front of buckets is not filled beforehand")
-        return
-    yield Swap(
-        name="buckets of similar length",
-        cause=_CAUSE,
-        kind="by gain",
-        changes="A batch holds examples of similar length, and little padding.",
-        fix="dataset.bucket_by_sequence_length(...) instead of padded_batch(...). This "
-        "changes which examples share a batch: watch the validation loss.",
-        apply=by_length,
-        combines=False,
-    )
-
-
-def _padded_before(facts: Facts) -> Iterator[Swap | Untested]:
-    if facts.pipeline.get("cached") or facts.data not in ("tf.data", "arrays"):
-        yield Untested(_CAUSE, "its padded texts come from where they cannot be cut")
-        return
-    yield Swap(
-        name="cut to the longest",
-        cause=_CAUSE,
-        kind="by gain",
-        changes="Each batch is cut to the longest of its texts.",
-        fix="keras.utils.pad_sequences for each batch instead of for all texts at "
-        "once, or tf.data and padded_batch(...). Without a mask the model then sees "
-        "less padding: watch the validation loss.",
-        apply=functools.partial(cut_to_longest, known=facts.padded),
-        combines=False,
-    )
-    yield Swap(
-        name="buckets of similar length",
-        cause=_CAUSE,
-        kind="by gain",
-        changes="A batch holds texts of similar length, cut to its longest.",
-        fix="dataset.bucket_by_sequence_length(...) of texts that are not padded. This "
-        "changes which examples share a batch: watch the validation loss.",
-        apply=functools.partial(cut_by_length, known=facts.padded),
-        combines=False,
-    )
+        yield _less(
+            name=_BUCKETS,
+            changes="A batch holds texts of similar length, cut to its longest.",
+            fix=_BUCKETS_FIX.format("of texts that are not padded"),
+            apply=functools.partial(cut_by_length, known=facts.padded),
+        )
+    elif pads:
+        if facts.pipeline.get("padded too far"):
+            yield Swap(
+                name="padded to the longest",
+                cause=_CAUSE,
+                kind="defect",
+                changes="Each batch is padded to the longest of its examples, no "
+                "further.",
+                fix="padded_batch(...) without padded_shapes, or with None for the "
+                "length; keras.Input(shape=(None,)) takes any length",
+                apply=of_data(to_longest),
+            )
+        if facts.pipeline["cached"]:
+            why = "a cache in front of buckets is not filled beforehand"
+            yield Untested(_CAUSE, why)
+            return
+        yield _less(
+            name=_BUCKETS,
+            changes="A batch holds examples of similar length, and little padding.",
+            fix=_BUCKETS_FIX.format("instead of padded_batch(...)"),
+            apply=of_data(in_buckets),
+        )
 
 
 def cut_to_longest(training: Training, *, known: dict[str, Any]) -> None:
@@ -101,13 +93,3 @@ def _batches(training: Training) -> tuple[Any, int]:
     share = float(training.arguments.get("validation_split") or 0)
     trained, _ = rows.parted(training.data, share)
     return padding.batches(rows.as_batches(trained), size), size
-
-
-def pad_to_longest(training: Training) -> None:
-    """Pad each batch to the longest of its examples."""
-    training.data = to_longest(training.data)
-
-
-def by_length(training: Training) -> None:
-    """Put examples of similar length into a batch."""
-    training.data = in_buckets(training.data)

@@ -7,10 +7,10 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import loop_calls, rows
-from perfkit.diagnosis.swap import Swap, Untested, nothing
+from perfkit.diagnosis.swap import Swap, Untested
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.training import Training
@@ -46,7 +46,10 @@ def keep_one_batch(training: Training) -> None:
     """Put one real batch in the place of all data; epochs stay as long."""
     import tensorflow as tf
 
-    steps = _steps(training)
+    from perfkit.diagnosis.facts import steps_of
+
+    given = training.arguments.get("steps_per_epoch")
+    steps = -1 if given else steps_of(training) or -1
     batch = _batch(training)
     if training.loop:
         # The very same objects: a loop may be given anything.
@@ -54,13 +57,6 @@ def keep_one_batch(training: Training) -> None:
         return
     resident = tf.data.Dataset.from_tensors(batch).repeat(steps)
     training.replace_data(resident.prefetch(1))
-
-
-def _steps(training: Training) -> int:
-    from perfkit.diagnosis.facts import steps_of
-
-    given = training.arguments.get("steps_per_epoch")
-    return -1 if given else steps_of(training) or -1
 
 
 def _batch(training: Training) -> Any:
@@ -84,8 +80,17 @@ _WHY = "it needs fit: a loop of your own decides that itself"
 
 def loops(facts: Facts) -> Iterator[Swap]:
     """``tf.function`` around what each step calls, and one iterator for all of them."""
-    if facts.eager_calls:
-        yield _in_graphs(facts.eager_calls)
+    if functions := tuple(facts.eager_calls):
+        listed = " and ".join(f"`{name.partition(':')[2]}`" for name in functions)
+        yield Swap(
+            name="tf.function",
+            cause="eager",
+            kind="defect",
+            changes=f"{listed} is traced once and run as a graph.",
+            fix=f"@tf.function in the line above {listed}. What it does besides "
+            "computing, such as counting in Python, then happens only once.",
+            apply=functools.partial(loop_calls.as_graphs, functions=functions),
+        )
     if facts.drawn.get(loop_calls.ITERATORS, 0.0) >= loop_calls.OFTEN:
         yield Swap(
             name="one iterator",
@@ -100,19 +105,6 @@ def loops(facts: Facts) -> Iterator[Swap]:
         )
 
 
-def _in_graphs(functions: Sequence[str]) -> Swap:
-    listed = " and ".join(f"`{name.partition(':')[2]}`" for name in functions)
-    return Swap(
-        name="tf.function",
-        cause="eager",
-        kind="defect",
-        changes=f"{listed} is traced once and run as a graph.",
-        fix=f"@tf.function in the line above {listed}. What it does besides "
-        "computing, such as counting in Python, then happens only once.",
-        apply=functools.partial(loop_calls.as_graphs, functions=tuple(functions)),
-    )
-
-
 def without_fit(
     found: Iterable[Swap | Untested], facts: Facts
 ) -> Iterator[Swap | Untested]:
@@ -120,12 +112,12 @@ def without_fit(
     if not facts.loop:
         yield from found
         return
-    kept = [one for one in found if one.cause not in NEED_FIT or _comes_first(one)]
+    # What sets something before the loop runs needs no ``fit``.
+    kept = [
+        one
+        for one in found
+        if one.cause not in NEED_FIT or (isinstance(one, Swap) and not one.in_place)
+    ]
     yield from kept
     known = {one.cause for one in kept}
     yield from (Untested(cause, _WHY) for cause in NEED_FIT if cause not in known)
-
-
-def _comes_first(one: Swap | Untested) -> bool:
-    """Whether it sets something before the loop runs, and so needs no ``fit``."""
-    return isinstance(one, Swap) and one.before is not nothing

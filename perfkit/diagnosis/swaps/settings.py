@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import settings
-from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.swap import Swap, Untested, nothing, of_data
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.swap import Judged
@@ -59,6 +60,9 @@ _LEFT = {
     ),
 }
 _ORDERED = ("map", "interleave")
+# What is about the pipeline alone explains an input that is slow.
+_OF_INPUT = ("tf.data.", "options.")
+_POOL = "threading.private_threadpool_size"
 
 
 def left_off(facts: Facts) -> Iterator[Swap]:
@@ -74,10 +78,10 @@ def left_off(facts: Facts) -> Iterator[Swap]:
             kind=left.kind,
             changes=left.changes.format(listed),
             fix=f"Delete {listed}.{left.also}",
-            apply=own_threads if _options(facts, cause) else _nothing_more,
+            # 0 stands for as many as there are cores.
+            apply=with_option(_POOL, 0) if _options(facts, cause) else nothing,
             before=functools.partial(settings.leave_off, cause),
-            # What is about the pipeline alone explains an input that is slow.
-            after=CEILING if all(map(_is_of_input, lines)) else "",
+            after=CEILING if all(o.startswith(_OF_INPUT) for o in lines) else "",
         )
 
 
@@ -96,29 +100,23 @@ def any_order(facts: Facts) -> Iterator[Swap | Untested]:
         changes="Parallel stages give what is ready first, and wait for none.",
         fix="options = tf.data.Options(); options.deterministic = False; dataset = "
         "dataset.with_options(options). The order then differs from run to run.",
-        apply=in_any_order,
+        apply=with_option("deterministic", False),
         after=CEILING,
     )
 
 
-def own_threads(training: Training) -> None:
-    """Let a pipeline take as many threads as there are cores."""
-    import tensorflow as tf
+def with_option(name: str, value: object) -> Callable[[Training], None]:
+    """What gives a pipeline an option, such as ``"autotune.enabled"``."""
+    outer, _, last = name.rpartition(".")
 
-    if training.kind == "tf.data":
+    def given(dataset: Any) -> Any:
+        import tensorflow as tf
+
         options = tf.data.Options()
-        # 0 stands for as many as there are cores.
-        options.threading.private_threadpool_size = 0
-        training.data = training.data.with_options(options)
+        setattr(attrgetter(outer)(options) if outer else options, last, value)
+        return dataset.with_options(options)
 
-
-def in_any_order(training: Training) -> None:
-    """Let no parallel stage wait for an element that is late."""
-    import tensorflow as tf
-
-    options = tf.data.Options()
-    options.deterministic = False
-    training.data = training.data.with_options(options)
+    return of_data(given)
 
 
 def _options(facts: Facts, cause: str) -> list[str]:
@@ -126,12 +124,4 @@ def _options(facts: Facts, cause: str) -> list[str]:
     size = facts.pipeline.get("threads")
     if cause != "threads" or not size:
         return []
-    return [f"options.threading.private_threadpool_size = {size}"]
-
-
-def _is_of_input(line: str) -> bool:
-    return line.startswith(("tf.data.", "options."))
-
-
-def _nothing_more(training: Training) -> None:
-    """All was done before the training was made."""
+    return [f"options.{_POOL} = {size}"]

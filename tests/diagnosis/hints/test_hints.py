@@ -42,7 +42,7 @@ PLANTED = {
 }
 
 
-def test_there_are_healthy_and_mended_trainings():
+def test_there_are_healthy_and_fixed_trainings():
     assert len(HEALTHY) >= 5
     assert {path.stem for path in FIXED} >= {*PLANTED}
 
@@ -53,7 +53,7 @@ def test_a_healthy_training_has_no_hints(path):
 
 
 @pytest.mark.parametrize("path", FIXED, ids=lambda p: p.stem)
-def test_a_mended_training_has_no_hints(path):
+def test_a_fixed_training_has_no_hints(path):
     assert hints(InFile(str(path), "make_fixed")) == ()
 
 

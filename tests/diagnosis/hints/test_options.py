@@ -1,10 +1,22 @@
-"""Arguments that are left over from debugging, or are far off."""
+"""Arguments and settings that are left over, come too late, or cost at every batch."""
 
 import pytest
 
 from tests.diagnosis.hints.seen import nothing_in, only_here
 
 OPEN = "d = Dataset.from_generator(g, output_signature=tf.TensorSpec((16, None)))\n"
+
+CALLBACK = """
+class Watching(keras.callbacks.Callback):
+    def {hook}(self, batch, logs=None):
+        {does}
+"""
+
+
+def callback(does, hook="on_train_batch_end"):
+    return CALLBACK.format(hook=hook, does=does)
+
+
 KNOWN = [
     (
         "m.compile(run_eagerly=True) # here",
@@ -16,7 +28,11 @@ KNOWN = [
         "uncompiled",
         "m.compile()",
     ),
-    ("m.run_eagerly = True # here", "uncompiled", "m.run_eagerly = False"),
+    (
+        "m.run_eagerly = True # here",
+        "uncompiled",
+        "m.run_eagerly = False",
+    ),
     (
         "tf.config.run_functions_eagerly(True) # here",
         "every tf.function uncompiled",
@@ -61,10 +77,6 @@ KNOWN = [
         "ModelCheckpoint(file, save_freq=10) # here",
         "every so many batches",
         "ModelCheckpoint(file, save_freq='epoch')",
-    ),
-    (
-        "ModelCheckpoint(file, save_freq=10) # here",
-        "every so many batches",
         "ModelCheckpoint(file, save_freq=5000)",
     ),
     (
@@ -76,10 +88,6 @@ KNOWN = [
         OPEN + "tf.function(f, reduce_retracing=False) # here",
         "each new length",
         OPEN + "tf.function(f, reduce_retracing=True)",
-    ),
-    (
-        OPEN + "tf.function(f, reduce_retracing=False) # here",
-        "each new length",
         # No shape is open but that of the batch.
         OPEN.replace("16, None", "None, 16") + "tf.function(f, reduce_retracing=False)",
     ),
@@ -103,13 +111,110 @@ KNOWN = [
         "not in cuDNN's one kernel",
         "keras.layers.Dense(9, activation='relu')\nkeras.layers.GRU(9, unroll=False)",
     ),
+    (
+        "import tensorflow\nos.environ['TF_CPP_MIN_LOG_LEVEL'] = '2' # here",
+        "TensorFlow read TF_CPP_MIN_LOG_LEVEL when it was imported",
+        "os.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'\nimport tensorflow",
+    ),
+    (
+        "import keras\nos.environ['KERAS_BACKEND'] = 'jax' # here",
+        "Keras read KERAS_BACKEND",
+        # It loads Keras no sooner than that is used.
+        "import tensorflow\nos.environ['KERAS_BACKEND'] = 'jax'",
+    ),
+    (
+        "from tensorflow import keras\n"
+        "os.environ.setdefault('KERAS_BACKEND', 'x') # here",
+        "Keras read KERAS_BACKEND",
+        "import keras\nbackend = os.environ['KERAS_BACKEND']",
+    ),
+    (
+        "import tensorflow\nos.environ['CUDA_VISIBLE_DEVICES'] = '0' # here",
+        "when it first needs it",
+        "import numpy\nos.environ['CUDA_VISIBLE_DEVICES'] = '0'",
+    ),
+    (
+        "import keras\nos.environ.update(XLA_FLAGS='--x') # here",
+        "when it first needs it",
+        "import keras\nsettings.update(XLA_FLAGS='--x')",
+    ),
+    (
+        "import numpy as np\nos.environ |= {}\n"
+        "os.environ.update({'OMP_NUM_THREADS': '1'}) # here",
+        "NumPy's library read OMP_NUM_THREADS",
+        "import json\nos.environ.update({'OMP_NUM_THREADS': '1'})",
+    ),
+    (
+        "import keras\nget_ipython().run_line_magic('env', 'TF_XLA_FLAGS=x') # here",
+        "when it first needs it",
+        "import keras\nget_ipython().run_line_magic('time', 'TF_XLA_FLAGS=x')",
+    ),
+    (
+        "import keras\ndef f():\n    os.environ['TF_GPU_THREAD_MODE'] = 'x' # here",
+        "when it first needs it",
+        # The function runs after the module has set it.
+        "def f():\n    import keras\nos.environ['TF_GPU_THREAD_MODE'] = 'x'",
+    ),
+    (
+        "import keras\nos.environ['TF_XLA_FLAGS'] = 'x' # here",
+        "when it first needs it",
+        "import keras\nos.environ['TF_XLA_FLAGS'] = 'x'\nsubprocess.run(command)",
+        "if TYPE_CHECKING:\n    import keras\nos.environ['TF_XLA_FLAGS'] = 'x'",
+    ),
+    (
+        "x = tf.constant(1)\ntf.config.set_visible_devices([], 'GPU') # here",
+        "is refused once the devices",
+        "tf.config.set_visible_devices([], 'GPU')\nx = tf.constant(1)",
+    ),
+    (
+        "tf.config.list_logical_devices()\n"
+        "tf.config.experimental.set_memory_growth(gpu, True) # here",
+        "is refused once the devices",
+        "tf.config.list_physical_devices()\n"
+        "tf.config.experimental.set_memory_growth(gpu, True)",
+    ),
+    (
+        "c = tf.compat.v1.ConfigProto()\nc.gpu_options.allow_growth = True # here",
+        "belongs to a session",
+        "c = tf.compat.v1.ConfigProto()\nc.gpu_options.allow_growth = True\n"
+        "tf.compat.v1.InteractiveSession(config=c)",
+    ),
+    (
+        callback("print(logs) # here"),
+        "prints a line",
+        callback("self.logs = logs"),
+        callback("if batch % 100 == 0: print(logs)"),
+    ),
+    (
+        callback("self.kept = self.model.get_weights() # here"),
+        "copies all weights",
+        callback("self.kept = self.model.get_weights()", "on_epoch_end"),
+    ),
+    (
+        callback("self.model.evaluate(x) # here"),
+        "evaluates the model",
+        callback("self.history.evaluate(x)"),
+    ),
+    (
+        callback("if batch % self.every == 0: print(logs) # here")
+        + "Watching(every=1)",
+        "prints a line",
+        callback("if batch % self.every == 0: print(logs)") + "Watching(every=50)",
+    ),
+    (
+        "callbacks.LambdaCallback(on_train_batch_end=lambda b, l: print(l)) # here",
+        "prints a line",
+        "callbacks.LambdaCallback(on_epoch_end=lambda b, l: print(l))",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("mistake", "said", "right"), KNOWN)
-def test_a_value_that_is_often_a_mistake_is_seen_where_it_stands(mistake, said, right):
+@pytest.mark.parametrize("known", KNOWN, ids=range(len(KNOWN)))
+def test_a_mistake_is_seen_and_what_is_right_is_not(known):
+    mistake, said, *rights = known
     only_here(mistake, said)
-    nothing_in(right)
+    for right in rights:
+        nothing_in(right)
 
 
 def test_a_value_is_followed_to_the_only_call_that_gives_it():

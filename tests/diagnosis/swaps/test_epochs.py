@@ -3,6 +3,7 @@ import keras
 from perfkit.diagnosis.facts import Facts, facts_of, steps_of
 from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.swaps import observers
+from perfkit.diagnosis.swaps.settings import with_option
 from tests.diagnosis.fits import BATCH, batches, rows, training
 
 
@@ -48,7 +49,7 @@ def test_data_without_an_end_have_epochs_as_long_as_before():
 
 def test_without_autotune_the_data_are_the_same():
     made = training(batches(3))
-    observers.without_autotune(made)
+    with_option("autotune.enabled", False)(made)
     assert made.data.options().autotune.enabled is False
     assert steps_of(made) == 3
 

@@ -6,12 +6,12 @@ import pytest
 import tensorflow as tf
 
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.pipeline.rebuilding import Worth
 from perfkit.diagnosis.swap import Untested
-from perfkit.diagnosis.swaps import pipeline_python
+from perfkit.diagnosis.swaps import pipeline
 from perfkit.diagnosis.training import Training
 from perfkit.errors import BadParameterError
+from tests.diagnosis.swaps.offered import offered
 
 DATA = tf.data.Dataset
 
@@ -42,15 +42,12 @@ def counted():
 
 def without_python(data, steps=2):
     training = Training(None, data)
-    pipeline_python.made_beforehand(training, worth=Worth(steps))
+    pipeline.made_beforehand(training, worth=Worth(steps))
     return training.data
 
 
-def found(data, **more):
-    training = Training(None, data)
-    known = pipeline_facts(training)
-    facts = Facts(data=training.kind, steps=10, step_s=0.1, pipeline=known | more)
-    return list(pipeline_python.python_input(facts))
+def found(data):
+    return offered(pipeline.python_input, data)
 
 
 def test_python_in_a_map_is_called_beforehand_only(counted):
@@ -118,7 +115,7 @@ def test_a_generator_of_nothing_is_refused():
 
 
 def test_a_py_dataset_with_one_worker_is_offered_more(monkeypatch):
-    monkeypatch.setattr(pipeline_python, "_cores", lambda: 6)
+    monkeypatch.setattr(pipeline, "_cores", lambda: 6)
     beforehand, workers = found(Batches())
     assert beforehand.cause == workers.cause == "python-input"
     assert workers.name == "6 workers"
@@ -151,7 +148,7 @@ def test_where_no_python_runs_there_is_nothing_to_offer():
 def test_what_python_makes_in_many_shapes_is_not_kept():
     retraced = {"step": {"changed": {"words": "shape"}, "because": [], "traces": 9}}
     facts = Facts(data="tf.data", retraced=retraced, pipeline={"python": ["generator"]})
-    (said,) = pipeline_python.python_input(facts)
+    (said,) = pipeline.python_input(facts)
     assert isinstance(said, Untested)
     assert "retracing" in said.why
 
@@ -159,5 +156,5 @@ def test_what_python_makes_in_many_shapes_is_not_kept():
 def test_in_debug_mode_every_map_is_python_and_another_swap_says_so():
     known = {"debugging": ["tf.data.experimental.enable_debug_mode()"]}
     facts = Facts(data="tf.data", settings=known, pipeline={"python": ["py_function"]})
-    (said,) = pipeline_python.python_input(facts)
+    (said,) = pipeline.python_input(facts)
     assert "debug mode" in said.why

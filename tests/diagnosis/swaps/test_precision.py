@@ -4,11 +4,10 @@ import pytest
 import tensorflow as tf
 
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.swap import Untested
 from perfkit.diagnosis.swaps import model
-from perfkit.diagnosis.training import Training
 from perfkit.experiments.shared.precision import Hardware
+from tests.diagnosis.swaps.offered import offered, swapped
 
 
 def found(machine, **known):
@@ -57,27 +56,19 @@ def test_the_policy_is_set_before_the_model_is_made(usual_policy):
     assert keras.layers.Dense(1).compute_dtype == "bfloat16"
 
 
-def pipeline(dataset):
-    made = Training(None, dataset)
-    facts = Facts(data="tf.data", pipeline=pipeline_facts(made))
-    return made, list(model.wide_data(facts))
-
-
 def test_slices_of_float64_are_cast_once():
     rows = np.random.default_rng(0).normal(size=(8, 3))
     data = tf.data.Dataset.from_tensor_slices((rows, np.arange(8)))
-    made, (swap,) = pipeline(data.map(lambda x, y: (x * 2, y)).batch(4))
+    given = data.map(lambda x, y: (x * 2, y)).batch(4)
+    (swap,), made = swapped(model.wide_data, given)
     assert (swap.cause, swap.after) == ("float64", "without input")
-    swap.apply(made)
-    assert [str(part.dtype.name) for part in made.data.element_spec] == [
-        "float32",
-        "int64",
-    ]
-    seen = np.concatenate([x for x, _ in made.data.as_numpy_iterator()])
+    assert [part.dtype.name for part in made.element_spec] == ["float32", "int64"]
+    seen = np.concatenate([x for x, _ in made.as_numpy_iterator()])
     assert np.allclose(seen, rows * 2, 1e-5)
 
 
 def test_where_a_function_asks_for_float64_it_stays():
-    data = tf.data.Dataset.from_tensor_slices(np.ones((8, 3)))
-    assert pipeline(data.map(lambda x: x * tf.ones((3,), tf.float64)).batch(4))[1] == []
-    assert pipeline(tf.data.Dataset.from_tensor_slices(np.ones(3, "float32")))[1] == []
+    wide = tf.data.Dataset.from_tensor_slices(np.ones((8, 3)))
+    asks = wide.map(lambda x: x * tf.ones((3,), tf.float64)).batch(4)
+    narrow = tf.data.Dataset.from_tensor_slices(np.ones(3, "float32"))
+    assert offered(model.wide_data, asks) == offered(model.wide_data, narrow) == []

@@ -5,11 +5,10 @@ import tensorflow as tf
 import perfkit
 from perfkit.diagnosis import settings
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.pipeline.facts import pipeline_facts
 from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.swaps import resident
 from perfkit.diagnosis.swaps import settings as swaps
-from perfkit.diagnosis.training import Training
+from tests.diagnosis.swaps.offered import offered, swapped
 
 DATA = tf.data.Dataset
 
@@ -138,30 +137,22 @@ def test_eager_functions_are_left_off_in_a_loop_alone():
     assert "eager" not in {one.cause for one in found if isinstance(one, Untested)}
 
 
-def piped(dataset):
-    training = Training(None, dataset)
-    return training, Facts(pipeline=pipeline_facts(training))
-
-
 def test_threads_of_a_pipeline_are_as_many_as_cores():
     options = tf.data.Options()
     options.threading.private_threadpool_size = 77
-    made, facts = piped(DATA.range(9).batch(3).with_options(options))
-    (swap,) = swaps.left_off(facts)
+    given = DATA.range(9).batch(3).with_options(options)
+    (swap,), made = swapped(swaps.left_off, given)
     assert "private_threadpool_size = 77" in swap.fix
-    swap.apply(made)
-    assert made.data.options().threading.private_threadpool_size == 0
-    assert len(list(made.data)) == 3
-    assert list(swaps.left_off(piped(DATA.range(9))[1])) == []
+    assert made.options().threading.private_threadpool_size == 0
+    assert len(list(made)) == 3
+    assert offered(swaps.left_off, DATA.range(9)) == []
 
 
 def test_only_what_is_parallel_may_come_in_any_order():
     parallel = DATA.range(9).map(lambda x: x, num_parallel_calls=2)
-    made, facts = piped(parallel)
-    (swap,) = swaps.any_order(facts)
+    (swap,), made = swapped(swaps.any_order, parallel)
     assert (swap.kind, swap.after) == ("opportunity", "without input")
-    swap.apply(made)
-    assert made.data.options().deterministic is False
-    (said,) = swaps.any_order(piped(made.data)[1])
+    assert made.options().deterministic is False
+    (said,) = offered(swaps.any_order, made)
     assert "any order" in said.why
-    assert list(swaps.any_order(piped(DATA.range(9))[1])) == []
+    assert offered(swaps.any_order, DATA.range(9)) == []

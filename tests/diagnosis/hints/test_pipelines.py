@@ -1,0 +1,331 @@
+"""Pipelines in a wrong order, what they map, and Python in them; and the right ones."""
+
+import pytest
+
+from tests.diagnosis.hints.seen import nothing_in, only_here
+
+DATA = """
+import numpy as np
+import tensorflow as tf
+def rows():
+    rng = np.random.default_rng(0)
+    return tf.data.Dataset.from_tensor_slices(rng.normal(size=(4000, 8)))
+"""
+FUNCTIONS = """
+def flipped(image):
+    return tf.image.random_flip_left_right(image)
+def noisy(image):
+    return added(image)
+def added(image):
+    return image + tf.random.normal(image.shape)
+def brighter(image):
+    return tf.image.random_brightness(image, 0.1)
+def scaled(image, label):
+    return tf.cast(image, tf.float32) / 255, label
+def resized(image):
+    return tf.image.resize(image, (9, 9))
+def decoded(file):
+    return resized(tf.io.decode_jpeg(file))
+def decoded_and_flipped(file):
+    return flipped(decoded(file))
+def stateless(image):
+    return tf.image.stateless_random_flip_left_right(image, (1, 2))
+augment = keras.Sequential([keras.layers.RandomFlip("horizontal")])
+scale = keras.Sequential([keras.layers.Rescaling(1 / 255)])
+"""
+FILES = "d = tf.data.Dataset.list_files('*.jpeg')\n"
+GENERATORS = """
+def working():
+    for line in lines:
+        yield parsed(line)
+def handing_over():
+    for row in rows:
+        yield row
+"""
+ITEMS = """
+class Rows(keras.utils.PyDataset): {mark}
+    def __init__(self):
+        super().__init__({options})
+    def __getitem__(self, index):
+        return {item}
+"""
+EXPENSIVE = "[float(x) for x in lines[index]]"
+HEAD = DATA + FUNCTIONS + GENERATORS
+KNOWN = [
+    (
+        "d.batch(8).shuffle(9) # here",
+        "whole batches",
+        "d.shuffle(9).batch(8)",
+    ),
+    (
+        "d = d.batch(8)\nd = d.cache()\nd = d.shuffle(9) # here",
+        "whole batches",
+        # The batches are cached, and their order still changes.
+        "d = d.shuffle(9).batch(8)\nd = d.cache()\nd = d.shuffle(9)",
+    ),
+    (
+        "d = d.batch(8)\nd = d.prefetch(1) # here\nd = d.map(f)",
+        "prefetch stands before map",
+        "d = d.batch(8)\nd = d.prefetch(1)\nd = d.map(f, 2)\nd = d.prefetch(1)",
+    ),
+    (
+        "d.prefetch(1).batch(8) # here",
+        "before batch",
+        "d.prefetch(1).repeat()",
+    ),
+    (
+        "d.prefetch(1).map(f) # here",
+        "before map",
+        "d.prefetch(1).map(f, AUTOTUNE)",
+    ),
+    (
+        "d.repeat().cache() # here",
+        "once for each repetition",
+        "d.cache().repeat()",
+    ),
+    (
+        "d.cache().take(9) # here",
+        "never read to its end",
+        "d.take(9).cache()",
+    ),
+    (
+        "m.fit(rows().shuffle(4000).cache().batch(8)) # here",
+        "order of the first epoch",
+        "m.fit(rows().cache().shuffle(4000).batch(8))",
+    ),
+    (
+        "m.fit(rows().shuffle(4).batch(8)) # here",
+        "fewer than a batch of 8",
+        "m.fit(rows().shuffle(400).batch(8))",
+    ),
+    (
+        "m.fit(rows().shuffle(20).batch(8)) # here",
+        "20 examples at a time, of 4,000",
+        "m.fit(rows().shuffle(n).batch(8))",
+    ),
+    (
+        "with tf.device('/GPU:0'):\n    d = d.map(f, 2) # here",
+        "runs on the CPU",
+        "with tf.device('/CPU:0'):\n    d = d.map(f, 2)",
+    ),
+    (
+        "o.experimental_optimization.apply_default_optimizations = False\n"
+        "m.fit(rows().map(f, 2).batch(8)) # here",
+        "adds no prefetch of its own",
+        "o.experimental_optimization.apply_default_optimizations = False\n"
+        "m.fit(rows().map(f, 2).batch(8).prefetch(1))",
+    ),
+    (
+        "keras.layers.Dense(9)\nm.fit(rows().batch(2)) # here",
+        "A batch of 2",
+        "keras.layers.Conv2D(9)\nkeras.layers.Dense(9)\nm.fit(rows().batch(2))",
+    ),
+    (
+        "d.map(f, num_parallel_calls=1) # here",
+        "AUTOTUNE takes as",
+        "d.map(f, 2)",
+    ),
+    (
+        "d = d.map(flipped) # here\nd = d.shuffle(9)",
+        "A map with random_flip_left_right",
+        # TensorFlow makes a map parallel by itself where nothing is random in it.
+        "d = d.map(resized)\nd = d.shuffle(9)",
+    ),
+    (
+        "d.map(noisy).shuffle(9) # here",
+        "A map with tf.random.normal",
+        "d.map(stateless).shuffle(9)",
+    ),
+    (
+        "d.map(augment).shuffle(9) # here",
+        "A map with RandomFlip",
+        "d.map(scale).shuffle(9)",
+    ),
+    (
+        "d.map(resized).batch(8) # here",
+        "one stage of a map and its batch",
+        "d.map(resized, num_parallel_calls=n).batch(8)",
+    ),
+    (
+        "d.map(flipped, 2).cache() # here",
+        "each epoch sees the same",
+        "d.cache().map(flipped, 2)",
+        "d.map(resized, 2).cache()",
+    ),
+    (
+        "d.batch(8).map(brighter, 2) # here",
+        "one number for the whole batch",
+        "d.map(brighter, 2).batch(8)",
+        # This one draws for each image of a batch.
+        "d.batch(8).map(flipped, 2)",
+    ),
+    (
+        "d.map(scaled, 2).batch(8) # here",
+        "batch first, then map",
+        "d.batch(8).map(scaled, 2)",
+    ),
+    (
+        "d.map(lambda x: x / 255).batch(8) # here",
+        "batch first, then map",
+        # Images of many sizes are decoded one by one.
+        "d.map(decoded, 2).batch(8)",
+    ),
+    (
+        FILES + "m.fit(d.map(decoded, 2).batch(8)) # here",
+        "decode_jpeg runs for each example again",
+        FILES + "m.fit(d.map(decoded, 2).cache().batch(8))",
+        # Nothing may be cached here.
+        FILES + "m.fit(d.map(decoded_and_flipped, 2).batch(8))",
+    ),
+    (
+        "d.map(lambda x: x * np.random.rand(), 2) # here",
+        "every example gets the same",
+        "d.map(lambda x: x * tf.random.uniform(()), 2)",
+    ),
+    (
+        "d.map(lambda x: x * random.random(), 2) # here",
+        "every example gets the same",
+        "x = [random.random() for _ in range(9)]",
+    ),
+    (
+        "d.map(lambda x: tf.py_function(f, [x], t), 2) # here",
+        "py_function runs Python",
+        "d.map(lambda x: tf.numpy(f)(x), 2)",
+    ),
+    (
+        "d = tf.data.Dataset.from_generator(working, output_signature=s) # here",
+        "This generator works in Python",
+        "d = tf.data.Dataset.from_generator(handing_over, output_signature=s)",
+        "from_outside = tf.data.Dataset.from_generator(unknown, output_signature=s)",
+    ),
+    (
+        "n = len(list(tf.data.TFRecordDataset(f).batch(8))) # here",
+        "keeps it in memory",
+        "n = list(tf.data.TFRecordDataset(f).take(2))",
+    ),
+    (
+        "d = Dataset.from_tensors(x)\nn = list(d.as_numpy_iterator()) # here",
+        "keeps it in memory",
+        "n = list(rows)\nfew = list(some().batch(8))",
+    ),
+    (
+        ITEMS.format(mark="# here", options="", item=EXPENSIVE),
+        "in one worker",
+        ITEMS.format(mark="", options="workers=4", item=EXPENSIVE),
+    ),
+    (
+        ITEMS.format(mark="# here", options="", item="np.load(files[index])"),
+        "in one worker",
+        ITEMS.format(mark="", options="**kwargs", item="rows[8 * index :]"),
+    ),
+]
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=range(len(KNOWN)))
+def test_a_mistake_is_seen_and_what_is_right_is_not(known):
+    mistake, said, *rights = known
+    only_here(HEAD + mistake, said)
+    for right in rights:
+        nothing_in(HEAD + right)
+
+
+LOADED = """
+(x, y), _ = keras.datasets.cifar10.load_data()
+x = x.astype("float32") / 255
+d = tf.data.Dataset.from_tensor_slices((x, y))
+"""
+
+
+UNBATCHED = [
+    (
+        LOADED + "m.fit(d.cache().prefetch(1)) # here",
+        LOADED + "m.fit(d.cache().batch(8).prefetch(1))",
+    ),
+    (
+        DATA + "keras.Input((8,))\nm.fit(rows()) # here",
+        # One more side than the model takes is the batch.
+        DATA.replace("4000, 8", "40, 16, 8") + "keras.Input((8,))\nm.fit(rows())",
+    ),
+    (
+        DATA + "keras.Input((8,))\nm.fit(rows().cache()) # here",
+        # Who makes the arrays is not seen.
+        "d = Dataset.from_tensor_slices(arrays())\nkeras.Input((8,))\nm.fit(d.cache())",
+    ),
+]
+
+
+@pytest.mark.parametrize(("mistake", "right"), UNBATCHED)
+def test_a_dataset_that_is_never_batched_is_seen(mistake, right):
+    mistake = mistake.replace("m.fit(rows())", "m.fit(rows().take(9))")
+    only_here(mistake, "into batches")
+    nothing_in(right)
+
+
+def test_a_missing_prefetch_is_no_mistake_where_tensorflow_adds_one():
+    nothing_in(DATA + "m.fit(rows().map(f, 2).batch(8))")
+
+
+HELPERS = """
+def made(cached):
+    d = tf.data.Dataset.list_files("*.jpeg").map(f, 2)
+    if cached:
+        d = d.repeat()
+    return finished(d)
+def finished(d):
+    return d.cache().batch(8)
+"""
+
+
+def test_stages_are_followed_through_functions_and_literal_conditions():
+    only_here(
+        HELPERS.replace("return d.cache().batch(8)", "return d.cache().batch(8) # here")
+        + "m.fit(made(cached=True))",
+        "once for each repetition",
+    )
+    nothing_in(HELPERS + "m.fit(made(cached=False))")
+    # Which way it goes is not known.
+    nothing_in(HELPERS + "m.fit(made(cached=yes()))")
+
+
+def test_a_stage_that_only_some_pipelines_have_is_not_taken_for_granted():
+    nothing_in("if big():\n    d = d.batch(8)\nd = d.shuffle(9)")
+    only_here(
+        "d = d.batch(8)\nif big():\n    d = d.take(1)\nd = d.shuffle(9) # here",
+        "whole batches",
+    )
+
+
+EITHER = (
+    DATA
+    + """
+def prepared(d):
+    if big():
+        return d.batch(8)
+    return d.take(9)
+"""
+)
+
+
+def test_what_only_one_of_two_returns_gives_is_not_taken_for_granted():
+    nothing_in(EITHER + "m.fit(prepared(rows()).shuffle(900))")
+    both = EITHER.replace("    if big", "    d = d.batch(8)\n    if big")
+    both = both.replace("return d.batch(8)", "return d")
+    only_here(both + "m.fit(prepared(rows()).shuffle(900)) # here", "whole batches")
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "frame.map(f)",
+        "rows.map(f, batched=True).batch(8)",
+        "pool.map(resized, files)",
+        "map(f, x)",
+    ],
+)
+def test_what_is_mapped_over_something_else_is_left_alone(right):
+    nothing_in(FUNCTIONS + right)
+
+
+def test_workers_that_are_given_where_a_dataset_is_made_count():
+    source = ITEMS.format(mark="", options="**options", item=EXPENSIVE)
+    nothing_in(source + "rows = Rows(workers=4)")

@@ -1,0 +1,34 @@
+"""What is offered for data, and what they are with it."""
+
+from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.pipeline.chain import chain, kind
+from perfkit.diagnosis.pipeline.facts import pipeline_facts
+from perfkit.diagnosis.swap import Swap
+from perfkit.diagnosis.training import Training
+
+
+def offered(offer, data, **more):
+    """What is offered for data of which more is known, none of it applied."""
+    made = Training(None, data)
+    known = pipeline_facts(made) | {"memory": 10**9} | more
+    facts = Facts(data=made.kind, batch=2, steps=5, step_s=0.1, pipeline=known)
+    return list(offer(facts))
+
+
+def with_it(data, *found):
+    """The data with all that was offered."""
+    made = Training(None, data)
+    for one in found:
+        if isinstance(one, Swap):
+            one.apply(made)
+    return made.data
+
+
+def swapped(offer, data, **more):
+    """What is offered for data, and the data with it."""
+    found = offered(offer, data, **more)
+    return found, with_it(data, *found)
+
+
+def kinds(dataset):
+    return [kind(one) for one in chain(dataset)]
