@@ -19,13 +19,12 @@ from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.scaling import agreement, numbers
 from perfkit.experiments.scaling import work as scaling_work
 from perfkit.experiments.scaling.agreement import asked
-from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY
-from perfkit.experiments.scaling.verdict import judge
+from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY, Variant
+from perfkit.experiments.scaling.verdict import ONE_GPU, judge
 from perfkit.experiments.scaling.work import (
     GPU,
     LOGICAL,
     Job,
-    batch_of,
     counts,
     weights,
 )
@@ -94,7 +93,7 @@ class Scaling(Experiment):
     @property
     def baseline(self) -> str:  # type: ignore[override]
         """One device without a strategy."""
-        return numbers.name_of(self._kind, 1)
+        return Variant(self._kind, 1).name
 
     def variants(self) -> Mapping[str, Arm]:
         """Each number of devices as it is, fed, and without the sum of gradients."""
@@ -173,26 +172,26 @@ class Scaling(Experiment):
         return [count for count in self._counts if count <= self._here]
 
     def _job(self, count: int) -> Job:
-        batch = batch_of(count, self.batch, strong=self.scaling == "strong")
+        batch = self.batch if self.scaling == "strong" else count * self.batch
         return Job(model=self.model, kind=self._kind, count=count, batch=batch)
 
     def _with(self, count: int) -> Iterator[Arm]:
         """The arms of a number of devices, the one the others change first."""
-        job, itself = self._job(count), numbers.name_of(self._kind, count)
-        together = functools.partial(scaling_work.together, job)
-        if count == 1:
-            alone = functools.partial(scaling_work.alone, job)
-            fed = functools.partial(scaling_work.alone_and_fed, job, self.image_side)
-            yield self._arm(count, "", alone, "One device, no strategy.")
-            yield self._arm(count, STRATEGY, together, "MirroredStrategy.", itself)
-        else:
-            fed = functools.partial(scaling_work.together_and_fed, job, self.image_side)
-            own = functools.partial(scaling_work.together, job, summed=False)
-            yield self._arm(
-                *(count, "", together, "MirroredStrategy over several devices."),
-                self.baseline,
-            )
+        several = count > 1
+        itself = Variant(self._kind, count).name
+        train = functools.partial(
+            scaling_work.train, self._job(count), with_strategy=several
+        )
+        fed = functools.partial(train, side=self.image_side)
+        if several:
+            own = functools.partial(train, summed=False)
+            what = "MirroredStrategy over several devices."
+            yield self._arm(count, "", train, what, self.baseline)
             yield self._arm(count, OWN, own, "Gradients are not summed.", itself)
+        else:
+            together = functools.partial(train, with_strategy=True)
+            yield self._arm(count, "", train, "One device, no strategy.")
+            yield self._arm(count, STRATEGY, together, "MirroredStrategy.", itself)
         yield self._arm(count, FED, fed, "Examples are decoded from JPEGs.", itself)
 
     def _arm(
@@ -203,38 +202,33 @@ class Scaling(Experiment):
         changes: str,
         against: str = "",
     ) -> Arm:
-        why_not = self._why_not(count)
-        against = "" if why_not else against
-        return Arm(
-            numbers.name_of(self._kind, count, way), work, changes, against, why_not
-        )
+        name, why_not = Variant(self._kind, count, way).name, self._why_not(count)
+        return Arm(name, work, changes, "" if why_not else against, why_not)
 
     def _why_not(self, count: int) -> str:
         if count <= self._here:
             return ""
-        here = "one GPU is" if self._here == 1 else f"{self._here} GPUs are"
-        return f"{here} all there is"
+        return ONE_GPU if self._here == 1 else f"{self._here} GPUs are all there is"
 
     def _second(self) -> Arm:
         """What a machine with one GPU cannot show."""
-        name = numbers.name_of(self._kind, 2)
+        name = Variant(self._kind, 2).name
         return Arm(name, _nothing, "A second GPU.", unavailable=self._why_not(2))
 
     def _link(self) -> Arm:
         job = self._job(max(self._present))
         what = "one GPU to another" if self._kind == GPU else "memory to memory"
-        why_not = self._why_not(2)
         return Arm(
             LINK,
             functools.partial(scaling_work.copying, job),
             f"Copying from {what} what {job.count} devices sum in a step.",
-            unavailable=why_not,
+            unavailable=self._why_not(2),
         )
 
     def _depending_on(self, count: int) -> tuple[str, ...]:
         """The arms that rest on what several devices learn."""
         ways = (STRATEGY,) if count == 1 else ("", OWN, FED)
-        return tuple(numbers.name_of(self._kind, count, way) for way in ways)
+        return tuple(Variant(self._kind, count, way).name for way in ways)
 
 
 def _joined() -> tuple[str, ...]:

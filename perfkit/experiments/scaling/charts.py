@@ -22,13 +22,11 @@ if TYPE_CHECKING:
 
     from perfkit.charts.figure import Figure
     from perfkit.experiments.scaling.numbers import Point, Sum
-    from perfkit.experiments.scaling.work import DeviceKind
     from perfkit.findings.record import Finding
     from perfkit.measure.statistics import Estimate
 
     Series = dict[str, tuple[Point, ...]]
 
-_EXPERIMENT = "scaling"
 # Colour, mark, and what the caption calls it.
 _LOOKS = {
     "": (BLUE, "o", "● batch at hand"),
@@ -68,14 +66,6 @@ def scaling(finding: Finding) -> Figure:
     return canvas.drawn(height, alt, draw)
 
 
-def has_scaling(finding: Finding) -> bool:
-    """Whether several numbers of devices were timed."""
-    return (
-        finding.experiment == _EXPERIMENT
-        and len(numbers.points(measurement(finding))) > 1
-    )
-
-
 def _axes(drawing: Drawing, which: int, what: str) -> Axes:
     axes = canvas.place(drawing, _LEFTS[which], canvas.TOP + 18, _WIDE, _HIGH)
     axes.grid(axis="y", alpha=0.15, lw=0.8)
@@ -89,7 +79,7 @@ def _draw_rates(axes: Axes, series: Series) -> None:
     ideal = last.count * first.timing.rate
     _set_counts(axes, series)
     rates = [point.timing.rate for points in series.values() for point in points]
-    curves.even(axes, max(ideal, *rates), _rate)
+    curves.even(axes, max(ideal, *rates), units.significant)
     _draw_line(axes, last.count, lambda count: count * first.timing.rate)
     _draw_series(axes, series, lambda point: point.rate)
 
@@ -145,22 +135,17 @@ def _devices_caption(
     yield from (_LOOKS[way][2] for way, points in series.items() if points)
     yield "dashed: n times the rate of one"
     if shared:
-        yield "dashed 1/n: one processor shared at no cost"
-        yield SHARED
+        yield from ("dashed 1/n: one processor shared at no cost", SHARED)
     yield canvas.origin(finding)
 
 
 def _devices_in_words(series: Series) -> Iterator[str]:
     for points in series.values():
         for point in points:
-            share, timing = point.efficiency, point.timing
-            rate = units.rate_between(timing.rate, timing.low, timing.high)
-            reached = units.between(share.value, share.low, share.high, units.percent)
-            yield f"{plain(timing.variant, 60)}: {rate}, efficiency {reached}."
-
-
-def _rate(value: float) -> str:
-    return units.significant(value)
+            name, rate = plain(point.timing.variant, 60), point.rate
+            said = units.rate_between(rate.value, rate.low, rate.high)
+            reached = verdict.between(point.efficiency, units.percent)
+            yield f"{name}: {said}, efficiency {reached}."
 
 
 # So many times the longest time seen an interval may reach before it is cut.
@@ -174,15 +159,25 @@ def sums(finding: Finding) -> Figure:
     title = f"{plain(finding.experiment, 40)}: summing the gradients of {of}s"
     if not found:
         return canvas.message(title, "No sum was timed against a step without it.")
-    lines = canvas.caption_lines(list(_sums_caption(finding, shared=of != GPU)))
+    shared = [SHARED] if of != GPU else []
+    lines = canvas.caption_lines(
+        [
+            "blue: computed from what the link copies, not measured",
+            "● and line: seen, with its 95 % interval",
+            "hatched: the rest, which the link does not explain and nothing measured",
+            *shared,
+            canvas.origin(finding),
+        ]
+    )
     inner, height = canvas.frame(len(found), lines, axis=48)
     said = [
         (f"seen {verdict.between(one.seen, units.seconds)}", _more(one))
         for one in found
     ]
 
+    labels = [numbers.of(of, one.count) for one in found]
+
     def draw(drawing: Drawing) -> None:
-        labels = [numbers.of(of, one.count) for one in found]
         axes = rows.axes(drawing, labels, inner, right=rows.room(said))
         high = _REACH * max(max(one.seen.value, _expected(one)) for one in found)
         for row, (one, words) in enumerate(zip(found, said, strict=True)):
@@ -194,16 +189,12 @@ def sums(finding: Finding) -> Figure:
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
-    words = " ".join(_sums_in_words(found, said, of))
-    end = f"{SHARED} " * (of != GPU)
-    alt = f"{title}. {words} {end}Measured on {canvas.origin(finding)}."
-    return canvas.drawn(height, alt, draw)
-
-
-def has_sums(finding: Finding) -> bool:
-    """Whether the sum of gradients was left out of some steps."""
-    is_one = finding.experiment == _EXPERIMENT
-    return is_one and bool(numbers.sums(measurement(finding)))
+    words = [
+        f"{label}: {seen}, {more}."
+        for label, (seen, more) in zip(labels, said, strict=True)
+    ]
+    words += [*shared, f"Measured on {canvas.origin(finding)}."]
+    return canvas.drawn(height, f"{title}. {' '.join(words)}", draw)
 
 
 def _expected(one: Sum) -> float:
@@ -226,23 +217,15 @@ def _more(one: Sum) -> str:
     return f"computed {verdict.between(one.predicted, units.seconds)}"
 
 
-def _sums_caption(finding: Finding, *, shared: bool) -> Iterator[str]:
-    yield "blue: computed from what the link copies, not measured"
-    yield "● and line: seen, with its 95 % interval"
-    yield "hatched: the rest, which the link does not explain and nothing measured"
-    if shared:
-        yield SHARED
-    yield canvas.origin(finding)
+def _has_several(finding: Finding) -> bool:
+    return len(numbers.points(measurement(finding))) > 1
 
 
-def _sums_in_words(
-    found: tuple[Sum, ...], said: list[tuple[str, str]], of: DeviceKind
-) -> Iterator[str]:
-    for one, words in zip(found, said, strict=True):
-        yield f"{numbers.of(of, one.count)}: {', '.join(words)}."
+def _has_sums(finding: Finding) -> bool:
+    return bool(numbers.sums(measurement(finding)))
 
 
 KINDS: dict[str, Kind[Finding]] = {
-    "scaling": Kind(scaling, "What several devices bring", has_scaling, leads=True),
-    "sums": Kind(sums, "What summing gradients takes", has_sums, leads=True),
+    "scaling": Kind(scaling, "What several devices bring", _has_several, leads=True),
+    "sums": Kind(sums, "What summing gradients takes", _has_sums, leads=True),
 }
