@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.experiments.scaling.work import GPU, LOGICAL, DeviceKind, traffic
 from perfkit.measure.statistics import Estimate
@@ -29,7 +29,8 @@ _WORTH_NAMING = 0.10
 Limit = Literal["input", "sum", "neither"]
 
 
-class Variant(NamedTuple):
+@dataclass(frozen=True)
+class Variant:
     """What is varied: the devices, how many, and how ("" for the plain one)."""
 
     kind: DeviceKind
@@ -132,8 +133,9 @@ def points(measured: Measurement, way: str = "") -> tuple[Point, ...]:
 
 def strategy_cost(measured: Measurement) -> Comparison | None:
     """One device with the strategy against one without; None where not timed."""
-    one = Variant(kind(measured), 1)
-    return _compare(measured, one._replace(way=STRATEGY).name, one.name)
+    of_kind = kind(measured)
+    with_strategy = Variant(of_kind, 1, STRATEGY).name
+    return _compare(measured, with_strategy, Variant(of_kind, 1).name)
 
 
 def sums(measured: Measurement) -> tuple[Sum, ...]:
