@@ -156,8 +156,7 @@ class DataPipeline(Experiment):
         return Arm(name + mark, work, way.changes + more, against + mark)
 
     def _feed(self, name: str, *, training: bool) -> Iterator[Yielded]:
-        feed = consumers.with_training if training else consumers.alone
-        return feed(WAYS[name], self._task())
+        return consumers.feed(WAYS[name], self._task(), training=training)
 
     def _synthetic(self) -> Iterator[Yielded]:
         return consumers.synthetic(self._task())
