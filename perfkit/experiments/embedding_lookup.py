@@ -98,9 +98,15 @@ _WAYS = {
     "NumPy index": numpy_index,
 }
 # What a model can have in it.
-_LINES = {
-    "one-hot product": "tf.one_hot(ids, words) @ table",
-    "lookup": "keras.layers.Embedding(words, width)",
+_CHOICES = {
+    "one-hot product": Choice(
+        "Multiply one-hot rows by the table.",
+        "vectors = tf.one_hot(ids, words) @ table",
+    ),
+    "lookup": Choice(
+        "Look words up with `keras.layers.Embedding`.",
+        "look_up = keras.layers.Embedding(words, width)\nvectors = look_up(ids)",
+    ),
 }
 
 
@@ -151,8 +157,7 @@ class EmbeddingLookup(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, and the line that has it."""
-        choices = {n: Choice(f"Write `{line}`.", line) for n, line in _LINES.items()}
-        return Race(measured, choices, "words", "The lookup").verdict()
+        return Race(measured, _CHOICES, "words", "The lookup").verdict()
 
     def _run(self, name: str) -> Iterator[Yielded]:
         import tensorflow as tf
