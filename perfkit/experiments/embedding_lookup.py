@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
+from perfkit.experiments.shared.probe import without_gpus
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import READY, REFUSED, Note, every
@@ -142,10 +143,9 @@ class EmbeddingLookup(Experiment):
     def prepare(self) -> Iterator[Yielded]:
         """Refuse ways that give other vectors than the table holds."""
         import numpy as np
-        import tensorflow as tf
 
         # Preparing needs no GPU, and one that is taken here is missed by a trial.
-        tf.config.set_visible_devices([], "GPU")
+        without_gpus()
         vectors, chosen = self._table_and_ids()
         exact = [vectors[int(one)].tolist() for one in chosen]
         wrong = {

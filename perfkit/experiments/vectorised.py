@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
+from perfkit.experiments.shared.probe import without_gpus
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import READY, REFUSED, Note, every
@@ -177,10 +178,9 @@ class Vectorised(Experiment):
         import math
 
         import numpy as np
-        import tensorflow as tf
 
         # Preparing needs no GPU, and one that is taken here is missed by a trial.
-        tf.config.set_visible_devices([], "GPU")
+        without_gpus()
         data = table(_CHECKED_ROWS, self.columns)
         exact = [math.fsum(x * x for x in row) for row in data.tolist()]
         wrong = {

@@ -53,13 +53,13 @@ def unknown(_: Hardware) -> Peak | None:
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Probe:
     """One piece of work of a known size.
 
     Attributes:
-        name: Of the rung that it is.
         group: The part of the machine that it tries.
+        name: Of the microbenchmark that it is.
         unit: What is counted.
         what: What is done, in a line.
         work: Does it, in a fresh process; its examples are ``unit``.
@@ -68,8 +68,8 @@ class Probe:
         one_core: Whether it keeps to one core.
     """
 
-    name: str
     group: str
+    name: str
     unit: str
     what: str
     work: Callable[[], Iterator[Yielded]]
@@ -216,13 +216,7 @@ def read(folder: str) -> Iterator[Yielded]:
 
 def probe(folder: str) -> Probe:
     """Reading the data; ``what`` is completed once it is known whether it is cold."""
-    return Probe(
-        name=NAME,
-        group="disk",
-        unit="B",
-        what="reading",
-        work=functools.partial(read, folder),
-    )
+    return Probe("disk", NAME, "B", "reading", functools.partial(read, folder))
 
 
 def _passes(paths: Sequence[str]) -> Iterator[Any]:
@@ -299,14 +293,11 @@ def copy(*, one_core: bool) -> Iterator[Yielded]:
 
 def probes() -> tuple[Probe, ...]:
     """Copying on one core, which rarely fills the memory's lanes, and on all."""
-    size = units.size(array_bytes())
+    what = f"copying {units.size(array_bytes())}; bytes read and written count"
     return tuple(
         Probe(
-            name=f"memory copy{', 1 core' * one_core}",
-            group="memory",
-            unit="B",
-            what=f"copying {size}; bytes read and written count",
-            work=functools.partial(copy, one_core=one_core),
+            *("memory", f"memory copy{', 1 core' * one_core}", "B", what),
+            functools.partial(copy, one_core=one_core),
             one_core=one_core,
         )
         for one_core in (True, False)
@@ -358,15 +349,12 @@ def tensorflow_product(kind: str, *, one_core: bool = False) -> Iterator[Yielded
     yield from repeated(lambda: tf.matmul(one, other), flop(rows))
 
 
-def _numpy(name: str, bits: int, *, one_core: bool) -> Probe:
+def _numpy(name: str, bits: int, *, one_core: bool = False) -> Probe:
     where = "one core" if one_core else "all cores"
     return Probe(
-        name=name,
-        group="arrays",
-        unit="FLOP",
-        what=f"square matrices in NumPy, float{bits}, {where}",
-        work=functools.partial(numpy_product, bits, one_core=one_core),
-        peak=functools.partial(peaks.arithmetic, bits=bits, one_core=one_core),
+        *("arrays", name, "FLOP", f"square matrices in NumPy, float{bits}, {where}"),
+        functools.partial(numpy_product, bits, one_core=one_core),
+        functools.partial(peaks.arithmetic, bits=bits, one_core=one_core),
         one_core=one_core,
     )
 
@@ -374,12 +362,9 @@ def _numpy(name: str, bits: int, *, one_core: bool) -> Probe:
 def _tensorflow(name: str, kind: str, *, one_core: bool = False) -> Probe:
     where = "one core" if one_core else "all cores"
     return Probe(
-        name=name,
-        group="TensorFlow",
-        unit="FLOP",
-        what=f"square matrices, {kind}, {where}",
-        work=functools.partial(tensorflow_product, kind, one_core=one_core),
-        peak=functools.partial(peaks.of_kind, kind=kind, one_core=one_core),
+        *("TensorFlow", name, "FLOP", f"square matrices, {kind}, {where}"),
+        functools.partial(tensorflow_product, kind, one_core=one_core),
+        functools.partial(peaks.of_kind, kind=kind, one_core=one_core),
         tensorflow=True,
         one_core=one_core,
     )
@@ -387,9 +372,9 @@ def _tensorflow(name: str, kind: str, *, one_core: bool = False) -> Probe:
 
 NUMPY = (
     _numpy(NUMPY_ONE, 32, one_core=True),
-    _numpy(BASELINE, 32, one_core=False),
+    _numpy(BASELINE, 32),
     _numpy("NumPy float64, 1 core", 64, one_core=True),
-    _numpy("NumPy product, float64", 64, one_core=False),
+    _numpy("NumPy product, float64", 64),
 )
 PRODUCTS = (
     _tensorflow(TENSORFLOW_ONE, "float32", one_core=True),
@@ -427,17 +412,13 @@ def convolution(kind: str, images: int = _IMAGES) -> Iterator[Yielded]:
     yield from repeated(call, convolution_flop(images))
 
 
-def _probe(kind: str) -> Probe:
-    return Probe(
-        name=f"convolution, {kind}",
-        group="TensorFlow",
-        unit="FLOP",
-        what=f"{_IMAGES} images of {_SIDE}×{_SIDE}×{_CHANNELS}, "
-        f"{_FILTER}×{_FILTER} filters",
-        work=functools.partial(convolution, kind),
-        peak=functools.partial(peaks.of_kind, kind=kind, one_core=False),
+_LAYER = f"{_IMAGES} images of {_SIDE}×{_SIDE}×{_CHANNELS}, {_FILTER}×{_FILTER} filters"
+CONVOLUTIONS = tuple(
+    Probe(
+        *("TensorFlow", f"convolution, {kind}", "FLOP", _LAYER),
+        functools.partial(convolution, kind),
+        functools.partial(peaks.of_kind, kind=kind, one_core=False),
         tensorflow=True,
     )
-
-
-CONVOLUTIONS = tuple(_probe(kind) for kind in ("float32", "bfloat16", "float16"))
+    for kind in ("float32", "bfloat16", "float16")
+)
