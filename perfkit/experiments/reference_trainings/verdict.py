@@ -59,7 +59,7 @@ def trainings(measured: Measurement) -> tuple[Training, ...]:
 def trainings_of(finding: Finding) -> tuple[Training, ...]:
     """The same from a finding alone, which may come from a file."""
     refused = (
-        Arm(name, _nothing, unavailable=why)
+        Arm(name, ().__iter__, unavailable=why)
         for name, why in finding.unavailable.items()
     )
     measured = measurement(finding)
@@ -81,7 +81,7 @@ def with_swaps(measured: Measurement) -> Measurement:
             each = 1 if label in (ONE, ONE_TOGETHER) else reference.batch
             if examples := each * _steps(trial, label):
                 name = _swap(reference, label)
-                arms[name] = Arm(name, _nothing)
+                arms[name] = Arm(name, ().__iter__)
                 trials.append(_as_trial(trial, name, spent, examples))
     return replace(
         measured,
@@ -220,11 +220,6 @@ def _steps(trial: Trial, label: str) -> int:
     told = trial.notes.get(STEPS)
     count = told.get(label) if isinstance(told, dict) else None
     return count if isinstance(count, int) and 0 < count < _MOST_STEPS else 0
-
-
-def _nothing() -> Iterator[int]:
-    """The work of a swap that is timed within another trial."""
-    yield from ()
 
 
 def judge(measured: Measurement) -> Verdict:

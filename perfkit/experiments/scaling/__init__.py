@@ -87,8 +87,12 @@ class Scaling(Experiment):
             raise BadParameterError(
                 "devices is 1; give 2 or more, or 0 for all that are here."
             )
-        if self.scaling == "strong":
-            self._refuse_uneven()
+        uneven = [count for count in self._counts if self.batch % count]
+        if self.scaling == "strong" and uneven:
+            raise BadParameterError(
+                f"batch is {self.batch} and {uneven[0]} devices are to share it "
+                "evenly; give a multiple of each number of devices."
+            )
 
     @property
     def baseline(self) -> str:  # type: ignore[override]
@@ -101,7 +105,8 @@ class Scaling(Experiment):
         if len(self._counts) > 1:
             arms.append(self._link())
         elif not self.devices:
-            arms.append(self._second())
+            # What a machine with one GPU cannot show.
+            arms.append(self._arm(2, "", self._train(2), "A second GPU."))
         return {arm.name: arm for arm in arms}
 
     def prepare(self) -> Iterator[Yielded]:
@@ -115,31 +120,28 @@ class Scaling(Experiment):
         for count in self._present:
             yield Note("progress", f"Checking what {self._kind}s learn: {count}")
             why = agreement.difference(self._job(count))
-            refused |= dict.fromkeys(self._depending_on(count) if why else (), why)
+            # What rests on what these devices learn.
+            ways = (STRATEGY,) if count == 1 else ("", OWN, FED)
+            names = (Variant(self._kind, count, way).name for way in ways)
+            refused |= dict.fromkeys(names if why else (), why)
         yield Note(REFUSED, refused)
         # The processes that checked had the GPUs; this one has no use for them.
         without_gpus()
+        driver, _, _ = cards.gpus()
         yield Note(
             numbers.NOTE,
             {
                 "weights": weights(self.model),
                 "batches": {str(n): self._job(n).batch for n in self._counts},
                 "link": scaling_work.bytes_of_an_example(self._job(max(self._present))),
-                "joined": list(_joined()) if self._kind == GPU else [],
+                # How the GPUs are joined, a sentence for each pair.
+                "joined": list(driver.topology) if driver and self._kind == GPU else [],
             },
         )
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what more devices bring, what keeps them from more, what to change."""
         return judge(measured, scaling=self.scaling)
-
-    def _refuse_uneven(self) -> None:
-        uneven = [count for count in self._counts if self.batch % count]
-        if uneven:
-            raise BadParameterError(
-                f"batch is {self.batch} and {uneven[0]} devices are to share it "
-                "evenly; give a multiple of each number of devices."
-            )
 
     def _refuse_missing(self) -> None:
         if self._kind == LOGICAL:
@@ -177,13 +179,9 @@ class Scaling(Experiment):
 
     def _with(self, count: int) -> Iterator[Arm]:
         """The arms of a number of devices, the one the others change first."""
-        several = count > 1
-        itself = Variant(self._kind, count).name
-        train = functools.partial(
-            scaling_work.train, self._job(count), with_strategy=several
-        )
+        itself, train = Variant(self._kind, count).name, self._train(count)
         fed = functools.partial(train, side=self.image_side)
-        if several:
+        if count > 1:
             own = functools.partial(train, summed=False)
             what = "MirroredStrategy over several devices."
             yield self._arm(count, "", train, what, self.baseline)
@@ -193,6 +191,12 @@ class Scaling(Experiment):
             yield self._arm(count, "", train, "One device, no strategy.")
             yield self._arm(count, STRATEGY, together, "MirroredStrategy.", itself)
         yield self._arm(count, FED, fed, "Examples are decoded from JPEGs.", itself)
+
+    def _train(self, count: int) -> functools.partial[Iterator[Yielded]]:
+        several = count > 1
+        return functools.partial(
+            scaling_work.train, self._job(count), with_strategy=several
+        )
 
     def _arm(
         self,
@@ -210,11 +214,6 @@ class Scaling(Experiment):
             return ""
         return ONE_GPU if self._here == 1 else f"{self._here} GPUs are all there is"
 
-    def _second(self) -> Arm:
-        """What a machine with one GPU cannot show."""
-        name = Variant(self._kind, 2).name
-        return Arm(name, _nothing, "A second GPU.", unavailable=self._why_not(2))
-
     def _link(self) -> Arm:
         job = self._job(max(self._present))
         what = "one GPU to another" if self._kind == GPU else "memory to memory"
@@ -224,19 +223,3 @@ class Scaling(Experiment):
             f"Copying from {what} what {job.count} devices sum in a step.",
             unavailable=self._why_not(2),
         )
-
-    def _depending_on(self, count: int) -> tuple[str, ...]:
-        """The arms that rest on what several devices learn."""
-        ways = (STRATEGY,) if count == 1 else ("", OWN, FED)
-        return tuple(Variant(self._kind, count, way).name for way in ways)
-
-
-def _joined() -> tuple[str, ...]:
-    """How the GPUs are joined, as the driver tells, a sentence for each pair."""
-    driver, _, _ = cards.gpus()
-    return driver.topology if driver else ()
-
-
-def _nothing() -> Iterator[Yielded]:
-    """The work of a variant that is never run."""
-    yield from ()

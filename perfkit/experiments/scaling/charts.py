@@ -15,7 +15,7 @@ from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
@@ -48,22 +48,37 @@ def scaling(finding: Finding) -> Figure:
     series = {way: numbers.points(measured, way) for way in _LOOKS}
     if len(series[""]) < 2:
         return canvas.message(title, f"Fewer than two numbers of {of}s were timed.")
-    shared = of != GPU
-    lines = canvas.caption_lines(list(_devices_caption(finding, series, shared=shared)))
+    shared, by = [SHARED] if of != GPU else [], canvas.origin(finding)
+    lines = canvas.caption_lines(
+        [
+            "bar: 95 % interval",
+            *(_LOOKS[way][2] for way, points in series.items() if points),
+            "dashed: n times the rate of one",
+            *(["dashed 1/n: one processor shared at no cost"] if shared else []),
+            *shared,
+            by,
+        ]
+    )
 
     def draw(drawing: Drawing) -> None:
         _draw_rates(_axes(drawing, 0, "examples per second"), series)
         share = _axes(drawing, 1, f"efficiency: rate over n times that of 1 {of}")
-        _draw_efficiency(share, series, shared=shared)
+        _draw_efficiency(share, series, shared=bool(shared))
         for axes in drawing.axes:
             axes.set_xlabel(f"number of {of}s")
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
-    words = " ".join([*_devices_in_words(series), *([SHARED] if shared else [])])
-    alt = f"{title}. {words} Measured on {canvas.origin(finding)}."
+    said = [_in_words(point) for points in series.values() for point in points]
+    alt = " ".join([f"{title}.", *said, *shared, f"Measured on {by}."])
     height = canvas.TOP + 18 + _HIGH + 44 + 16 * len(lines) + 8
     return canvas.drawn(height, alt, draw)
+
+
+def _in_words(point: Point) -> str:
+    rate = units.rate_between(point.rate.value, point.rate.low, point.rate.high)
+    reached = verdict.between(point.efficiency, units.percent)
+    return f"{plain(point.timing.variant, 60)}: {rate}, efficiency {reached}."
 
 
 def _axes(drawing: Drawing, which: int, what: str) -> Axes:
@@ -126,26 +141,6 @@ def _draw_series(
             curves.between(axes, x, y.low, y.high, colour)
             inside = colour if not way else "none"
             axes.plot(x, y.value, mark, color=colour, mfc=inside, ms=7)
-
-
-def _devices_caption(
-    finding: Finding, series: Series, *, shared: bool
-) -> Iterator[str]:
-    yield "bar: 95 % interval"
-    yield from (_LOOKS[way][2] for way, points in series.items() if points)
-    yield "dashed: n times the rate of one"
-    if shared:
-        yield from ("dashed 1/n: one processor shared at no cost", SHARED)
-    yield canvas.origin(finding)
-
-
-def _devices_in_words(series: Series) -> Iterator[str]:
-    for points in series.values():
-        for point in points:
-            name, rate = plain(point.timing.variant, 60), point.rate
-            said = units.rate_between(rate.value, rate.low, rate.high)
-            reached = verdict.between(point.efficiency, units.percent)
-            yield f"{name}: {said}, efficiency {reached}."
 
 
 # So many times the longest time seen an interval may reach before it is cut.

@@ -122,10 +122,13 @@ def on_one_core() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     # It counted the cores when the launcher loaded it; two threads on one core wait
     # for each other.
-    for library in _libraries_of_algebra():
-        for name in _SET_THREADS:
-            with contextlib.suppress(AttributeError):
-                getattr(library, name)(ctypes.c_int(1))
+    loaded = text_of(Path("/proc/self/maps"))
+    for path in dict.fromkeys(re.findall(r"/\S*(?:openblas|mkl_rt)\S*", loaded)):
+        with contextlib.suppress(OSError):
+            library = ctypes.CDLL(path)
+            for name in _SET_THREADS:
+                with contextlib.suppress(AttributeError):
+                    getattr(library, name)(ctypes.c_int(1))
 
 
 def can_keep_to_one_core() -> bool:
@@ -144,13 +147,6 @@ def side(bits: int = 32) -> int:
     """Rows of a square matrix that keeps all cores busy for some milliseconds."""
     wide = granted() > 16
     return (2048 if wide else 1024) * (2 if wide and bits < 64 else 1)
-
-
-def _libraries_of_algebra() -> Iterator[ctypes.CDLL]:
-    loaded = text_of(Path("/proc/self/maps"))
-    for path in dict.fromkeys(re.findall(r"/\S*(?:openblas|mkl_rt)\S*", loaded)):
-        with contextlib.suppress(OSError):
-            yield ctypes.CDLL(path)
 
 
 _CHUNK = 1 << 20
@@ -262,7 +258,11 @@ _SHARE = 16
 
 def array_bytes(root: Path = Path("/")) -> int:
     """Bytes of an array that is far larger than the caches, if memory allows it."""
-    wanted = max(_LEAST, _FACTOR * _last_cache(root))
+    folder = root / "sys/devices/system/cpu/cpu0/cache"
+    texts = [text_of(path) for path in folder.glob("index*/size")]
+    caches = (re.fullmatch(r"(\d+)K", text) for text in texts)
+    largest = max((1024 * int(size[1]) for size in caches if size), default=0)
+    wanted = max(_LEAST, _FACTOR * largest)
     return min(wanted, psutil.virtual_memory().available // _SHARE) // 64 * 64
 
 
@@ -302,14 +302,6 @@ def probes() -> tuple[Probe, ...]:
         )
         for one_core in (True, False)
     )
-
-
-def _last_cache(root: Path) -> int:
-    """Bytes of the largest cache that the first core has; 0 where nothing says."""
-    folder = root / "sys/devices/system/cpu/cpu0/cache"
-    texts = [text_of(path) for path in sorted(folder.glob("index*/size"))]
-    found = (re.fullmatch(r"(\d+)K", text) for text in texts)
-    return max((1024 * int(size[1]) for size in found if size), default=0)
 
 
 BASELINE = "NumPy product, float32"

@@ -88,12 +88,6 @@ def test_every_file_that_is_left_out_is_counted_and_named_with_the_reason(run, f
     assert json.loads(json.dumps(told)) == told
 
 
-def test_what_they_are_is_said_in_a_line(run, folder):
-    text = str(look(run, folder))
-    assert text.startswith("9 images of about 90 by 80 px")
-    assert "1 empty" in text
-
-
 def test_a_name_that_is_no_text_is_not_in_the_way(run, tmp_path):
     try:
         (tmp_path / os.fsdecode(b"odd \xff.jpg")).write_bytes(GOOD["cats/plain.jpg"])
