@@ -14,7 +14,7 @@ from perfkit.experiments.data_pipeline.ways import (
     WAYS,
 )
 from perfkit.experiments.shared.race import Choice, Race
-from perfkit.experiments.shared.words import interval, quoted, ratio
+from perfkit.experiments.shared.words import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,8 +133,8 @@ def _not_measured(says: str, arms: str) -> Claim:
 
 def _sentence(c: Comparison) -> str:
     return (
-        f'"{c.variant}" runs at {ratio(c)} the rate of "{c.baseline}" '
-        f"({interval(c)}; {c.judgement})."
+        f'"{c.variant}" runs at {c.interval} the rate of "{c.baseline}" '
+        f"({c.judgement})."
     )
 
 

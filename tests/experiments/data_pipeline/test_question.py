@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from perfkit.errors import BadParameterError
-from perfkit.experiments import experiment
 from perfkit.experiments.data_pipeline import DataPipeline, claims
 from perfkit.experiments.data_pipeline.feeding import DROPPED, RESTARTED
 from perfkit.experiments.data_pipeline.numbers import waiting
@@ -16,6 +15,7 @@ from perfkit.experiments.shared import images as shared_images
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.trial import Trial
 from perfkit.running import run
+from tests.experiments import batches
 from tests.findings.made import of_run
 
 IMAGES = {
@@ -49,26 +49,21 @@ FAILED = Trial(
 )
 
 
-# How much faster than usual the rounds are, in standard deviations; zero on average.
-ROUNDS = (-1.2, 1.2, -0.4, 0.4)
-
-
 def trial(variant, rate, round=1, *, wait=None, noise=0.01, **more):
     """Forty ticks of 50 ms, of which ``wait`` is the share that waits for data."""
     draw = random.Random(f"{variant} {noise}")
-    usual = rate * math.exp(noise * draw.sample(ROUNDS, 4)[round % 4])
+    usual = rate * math.exp(noise * draw.sample(batches.ROUNDS, 4)[round % 4])
     lengths = [0.05 * draw.uniform(0.98, 1.02) for _ in range(40)]
     stamps = list(itertools.accumulate(lengths, initial=0.3))
     done = [int(usual * (at - stamps[0])) for at in stamps]
     counts = [0, *(after - before for before, after in itertools.pairwise(done))]
-    waits = () if wait is None else tuple(wait * length for length in lengths)
     return Trial(
         variant=variant,
         round=round,
         outcome="completed",
         setup_s=0.3,
         ticks=tuple(zip(stamps, counts, strict=True)),
-        parts={"input": waits} if waits else {},
+        parts={"input": tuple(wait * spent for spent in lengths)} if wait else {},
         **more,
     )
 
@@ -91,13 +86,9 @@ def measured(
     names = rates | {TWIN: rates["naive map"]}
     trials = [
         trial(
-            name,
-            rate,
-            round,
+            *(name, rate, round),
             wait=(waits or {}).get(name),
-            noise=noise,
-            notes=told or {},
-            **more,
+            **{"noise": noise, "notes": told or {}} | more,
         )
         for round in range(1, rounds + 1)
         for name, rate in names.items()
@@ -168,18 +159,17 @@ def test_arms_travel_to_their_trials(arms):
         assert pickle.loads(pickle.dumps(arm)).name == arm.name
 
 
-def test_an_unknown_arm_is_refused_with_the_known_ones():
-    with pytest.raises(BadParameterError, match="arms is 'fastest'; choose from"):
-        experiment("data-pipeline", arms="essential,fastest")
-
-
-def test_a_square_larger_than_the_images_is_refused_before_they_are_made(tmp_path):
-    with pytest.raises(
-        BadParameterError, match="photographs are 375 px high; choose 37"
-    ):
-        DataPipeline(image_side=376)
-    with pytest.raises(BadParameterError, match="cifar10 are 32 px high; choose 32 or"):
-        DataPipeline(source="cifar10")
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"arms": "essential,fastest"}, "arms is 'fastest'; choose from"),
+        ({"image_side": 376}, "photographs are 375 px high; choose 37"),
+        ({"source": "cifar10"}, "cifar10 are 32 px high; choose 32 or"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is_made(asked, why, tmp_path):
+    with pytest.raises(BadParameterError, match=why):
+        DataPipeline(**asked)
     DataPipeline(image_side=1024, images=str(tmp_path))
 
 

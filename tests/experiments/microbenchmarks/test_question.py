@@ -61,35 +61,30 @@ def test_names_fit_into_a_chart_and_the_notes_of_a_finding(a_gpu):
     assert max(map(len, arms.variants())) <= 30
 
 
-def test_one_part_brings_the_product_that_tells_the_noise():
-    assert list(experiment("machine-ladder", rungs="disk").variants()) == [
-        probe.BASELINE,
-        probe.NAME,
-    ]
-
-
-def test_without_a_gpu_its_rungs_are_one_line_that_says_why():
-    arms = experiment("machine-ladder", rungs="gpu").variants()
-    assert arms["GPU rungs"].unavailable == "No NVIDIA driver is installed."
-    assert list(arms) == [probe.BASELINE, "GPU rungs"]
-
-
-def test_nothing_is_said_of_a_gpu_that_nobody_asks_for():
-    assert "GPU rungs" not in experiment("machine-ladder", rungs="memory").variants()
+@pytest.mark.parametrize(
+    ("rungs_", "names"),
+    [
+        ("disk", [probe.BASELINE, probe.NAME]),
+        # Without a GPU its rungs are one line; nothing is said of one nobody asks for.
+        ("gpu", [probe.BASELINE, "GPU rungs"]),
+        ("memory", [probe.BASELINE, "memory copy, 1 core", "memory copy"]),
+    ],
+)
+def test_one_part_brings_the_product_that_tells_the_noise(rungs_, names):
+    arms = experiment("machine-ladder", rungs=rungs_).variants()
+    assert list(arms) == names
+    why = arms["GPU rungs"].unavailable if rungs_ == "gpu" else ""
+    assert why == "No NVIDIA driver is installed." * (rungs_ == "gpu")
 
 
 def test_a_gpu_has_its_rungs_and_is_heated_only_when_asked(a_gpu):
     arms = experiment("machine-ladder").variants()
     assert {"GPU launch", "to the GPU, pinned", "GPU product, TF32"} <= set(arms)
     assert not any(arm.unavailable for arm in arms.values())
+    assert all(pickle.loads(cloudpickle.dumps(arm.work)) for arm in arms.values())
     assert "GPU clock under load" not in arms
     heated = experiment("machine-ladder", rungs="heat").variants()
     assert "GPU clock under load" in heated
-
-
-def test_work_can_be_sent_to_a_process_of_its_own(a_gpu):
-    for arm in experiment("machine-ladder").variants().values():
-        assert pickle.loads(cloudpickle.dumps(arm.work))
 
 
 def test_without_tensorflow_the_rest_is_still_tried(monkeypatch):
@@ -115,13 +110,10 @@ def test_preparing_tells_of_every_rung_what_it_counts_and_what_is_possible(prepa
         experiment("machine-ladder", rungs="interpreter,arrays,pipeline").variants()
     )
     assert told["tf.data map"].unit == "elements"
+    assert rungs(prepared(rungs="gpu"))["GPU rungs"].group == "GPU"
     limits = {name for name, rung in told.items() if rung.limit}
     assert limits <= {name for name in told if name.startswith("NumPy ")}
     assert all(told[name].limit_from for name in limits)
-
-
-def test_the_gpus_line_is_in_its_group(prepared):
-    assert rungs(prepared(rungs="gpu"))["GPU rungs"].group == "GPU"
 
 
 def test_a_disk_says_whether_it_is_read_cold(prepared, tmp_path, monkeypatch):

@@ -153,25 +153,19 @@ def test_the_key_changes_with_the_contents_of_a_file(run, folder):
     assert images.key != before
 
 
-def test_a_folder_without_images_is_said_in_a_sentence(run, tmp_path):
-    (tmp_path / "notes.txt").write_text("nothing")
-    with pytest.raises(
-        BadParameterError, match=r"There is no image \(.jpg, .jpeg, .png"
-    ):
-        look(run, tmp_path)
-
-
-def test_a_folder_of_broken_images_is_said_in_a_sentence(run, tmp_path):
-    (tmp_path / "a.jpg").write_bytes(b"")
-    with pytest.raises(
-        BadParameterError, match="can be used \\(1 empty\\); give another"
-    ):
-        look(run, tmp_path)
-
-
-def test_images_that_are_all_too_small_ask_for_a_smaller_side(run, tmp_path):
-    (tmp_path / "a.png").write_bytes(encoded("PNG"))
-    with pytest.raises(BadParameterError, match="choose a smaller image_side"):
+@pytest.mark.parametrize(
+    ("name", "contents", "why"),
+    [
+        ("notes.txt", b"nothing", r"There is no image \(.jpg, .jpeg, .png"),
+        ("a.jpg", b"", r"can be used \(1 empty\); give another"),
+        ("a.png", encoded("PNG"), "choose a smaller image_side"),
+    ],
+)
+def test_a_folder_of_nothing_to_use_is_said_in_a_sentence(
+    run, tmp_path, name, contents, why
+):
+    (tmp_path / name).write_bytes(contents)
+    with pytest.raises(BadParameterError, match=why):
         look(run, tmp_path, side=81)
 
 
