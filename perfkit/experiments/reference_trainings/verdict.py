@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from perfkit import units
 from perfkit.experiments.reference_trainings.work import (
     COPIED,
     ONE,
@@ -45,6 +46,8 @@ _NEXT = {
     "dispatch": "`perfkit run execution-mode` says what several steps per call bring.",
     "transfer": "`perfkit doctor` says what holds the link to the GPU back.",
 }
+# So many are named in a headline.
+_NAMED = 3
 _COMPARE = "`perfkit passport` keeps this for comparing machines."
 
 
@@ -228,7 +231,12 @@ def judge(measured: Measurement) -> Verdict:
     because = (*map(_in_words, made), *failures(measured))
     if not made:
         return Verdict(headline="Nothing could be timed.", because=because)
-    found = {passport_words.title(one): part for one in made if (part := mostly(one))}
+    most = [(one, part) for one in made if (part := mostly(one))]
+    # What a reader can do something about comes first.
+    most.sort(key=lambda pair: pair[1].name not in _NEXT)
+    found = {
+        part.name: [one for one, of in most if of.name == part.name] for _, part in most
+    }
     if not found:
         once = max(one.trials for one in made) < 2
         return Verdict(
@@ -238,21 +246,22 @@ def judge(measured: Measurement) -> Verdict:
             because=because,
             next=f"Give a larger budget: two rounds say more.\n{_COMPARE}",
         )
-    parts = {
-        part.name: [t for t in found if found[t].name == part.name]
-        for part in found.values()
-    }
-    # What a reader can do something about comes first.
-    said = [
-        f"mostly {name}: "
-        + (", ".join(titles) if len(titles) < 4 else f"{len(titles)} trainings")
-        for name, titles in sorted(parts.items(), key=lambda item: item[0] not in _NEXT)
-    ]
+    headline = "; ".join(f"mostly {n}: {_listed(some)}" for n, some in found.items())
+    worst, part = most[0]
+    seconds = units.seconds(worst.seconds or 0.0)
     return Verdict(
-        headline=f"M{'; '.join(said)[1:]}.",
+        headline=f"{headline[0].upper()}{headline[1:]}.",
+        much=f"A step of {passport_words.title(worst)} takes {seconds}, "
+        f"{passport_words.seconds_of(part)} of it {part.name}.",
         because=because,
-        next="\n".join([*(_NEXT[name] for name in parts if name in _NEXT), _COMPARE]),
+        next="\n".join([*(_NEXT[name] for name in found if name in _NEXT), _COMPARE]),
     )
+
+
+def _listed(some: list[Training]) -> str:
+    if len(some) > _NAMED:
+        return f"{len(some)} trainings"
+    return ", ".join(map(passport_words.title, some))
 
 
 def mostly(training: Training) -> Part | None:

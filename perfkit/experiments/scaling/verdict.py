@@ -29,6 +29,11 @@ _NEXT = {
     "sum": "Sum less often for the same examples: a larger batch on each GPU, which "
     "`perfkit run scaling --batch 128` tries.",
 }
+_LIMITS = {
+    "input": "input, {} of a step",
+    "sum": "the sum of gradients, {} of a step",
+    "neither": "nothing that is shown to take a tenth of a step",
+}
 _MORE_WORK = (
     "Give each GPU more work in a step: try a larger `--batch`, and see whether the "
     "efficiency rises."
@@ -152,7 +157,12 @@ def _grounds(measured: Measurement) -> Iterator[str]:
         yield f"Copying {where} reaches {said}."
     yield from numbers.joined(measured)
     yield from (_summed(one, of) for one in numbers.sums(measured)[-1:])
-    yield from _input(measured)
+    limits = [
+        f"{numbers.of(of, count)}: {_LIMITS[limit].format(units.percent(share))}"
+        for count, (limit, share) in numbers.limits(measured).items()
+    ]
+    if limits:
+        yield f"What holds them up when they are fed from JPEGs: {'; '.join(limits)}."
     yield from failures(measured)
 
 
@@ -169,23 +179,3 @@ def _summed(one: Sum, of: DeviceKind) -> str:
         f"{between(one.seen, units.seconds)}, {units.percent(one.share)} of a step"
         f"{shown}; {link}."
     )
-
-
-def _input(measured: Measurement) -> Iterator[str]:
-    costs = {
-        "input": "input takes {} of a step",
-        "sum": "the sum of gradients takes {} of a step",
-        "neither": "neither input nor sum is shown to take a tenth of a step",
-    }
-    for count, against in [*numbers.fed(measured).items()][-1:]:
-        limit, share = numbers.limits(measured)[count]
-        got, wanted = (
-            units.rate(found.rate)
-            for name in (against.variant, against.baseline)
-            if (found := measured.timing(name))
-        )
-        yield (
-            f"Fed from JPEGs, {numbers.of(numbers.kind(measured), count)} reach {got} "
-            f"where {wanted} are wanted ({against.judgement}): "
-            f"{costs[limit].format(units.percent(share))}."
-        )

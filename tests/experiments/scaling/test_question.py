@@ -218,7 +218,8 @@ def test_input_that_holds_gpus_up_comes_first():
     assert "perfkit run data-pipeline" in found.next
     assert found.edits == ()
     # 30 ms of 44.5.
-    assert re.search(r"input takes 6[78] % of a step", said(run))
+    assert re.search(r"4 GPUs: input, 6[78] % of a step", said(run))
+    assert "1 GPU: nothing that is shown" in said(run)
 
 
 def test_gpus_that_each_bring_what_the_first_brings_need_nothing_more():
