@@ -64,7 +64,7 @@ class Typed(DataPipeline):
         """Train on what the advice gives."""
         build = functools.partial(as_typed, WAYS[name].advice)
         way = dataclasses.replace(WAYS[name], build=build)
-        return feeding.with_training(way, self._task())
+        return feeding.feed(way, self._task(), training=True)
 
 
 def as_typed(advice, task):
@@ -98,12 +98,15 @@ def as_typed(advice, task):
         ([str(path) for path in task.images.paths], list(task.images.labels))
     )
     # What is cached is one pass; it is repeated behind the cache as in every epoch.
-    dataset, line = files.repeat(), advice
+    # What stands below a chain is for the function it maps, or for the model.
+    dataset, line = files.repeat(), advice.partition("\n# in ")[0]
     if ".cache()" in line:
         dataset, line = files, line.replace(".cache()", ".cache().repeat()")
     names = {"dataset": dataset, "batch": task.batch, "tf": tf}
     own = {"decode": decode, "augment": augmented, "example": example}
-    return eval(line, names | own)
+    scope = names | own
+    exec(line, scope)
+    return scope["dataset"]
 
 
 def run(experiment, budget):

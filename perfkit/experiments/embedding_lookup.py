@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
+from perfkit.experiments.shared.probe import without_gpus
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import READY, REFUSED, Note, every
@@ -98,9 +99,15 @@ _WAYS = {
     "NumPy index": numpy_index,
 }
 # What a model can have in it.
-_LINES = {
-    "one-hot product": "tf.one_hot(ids, words) @ table",
-    "lookup": "keras.layers.Embedding(words, width)",
+_CHOICES = {
+    "one-hot product": Choice(
+        "Multiply one-hot rows by the table.",
+        "vectors = tf.one_hot(ids, words) @ table",
+    ),
+    "lookup": Choice(
+        "Look words up with `keras.layers.Embedding`.",
+        "look_up = keras.layers.Embedding(words, width)\nvectors = look_up(ids)",
+    ),
 }
 
 
@@ -136,10 +143,9 @@ class EmbeddingLookup(Experiment):
     def prepare(self) -> Iterator[Yielded]:
         """Refuse ways that give other vectors than the table holds."""
         import numpy as np
-        import tensorflow as tf
 
         # Preparing needs no GPU, and one that is taken here is missed by a trial.
-        tf.config.set_visible_devices([], "GPU")
+        without_gpus()
         vectors, chosen = self._table_and_ids()
         exact = [vectors[int(one)].tolist() for one in chosen]
         wrong = {
@@ -151,8 +157,7 @@ class EmbeddingLookup(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, and the line that has it."""
-        choices = {n: Choice(f"Write `{line}`.", line) for n, line in _LINES.items()}
-        return Race(measured, choices, "words", "The lookup").verdict()
+        return Race(measured, _CHOICES, "words", "The lookup").verdict()
 
     def _run(self, name: str) -> Iterator[Yielded]:
         import tensorflow as tf

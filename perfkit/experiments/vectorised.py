@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
+from perfkit.experiments.shared.probe import without_gpus
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import READY, REFUSED, Note, every
@@ -105,15 +106,37 @@ def graph() -> Callable[[Table], Table]:
     return lambda data: np.asarray(sums(data))
 
 
-_LINES = {
-    "row loop": "for i in range(len(data)): sums[i] = np.sum(data[i] ** 2)",
-    "number loop": "[sum(n * n for n in row) for row in data.tolist()]",
-    "at once": "np.sum(data**2, axis=1)",
-    "in chunks": "np.concatenate([np.sum(data[at : at + 1000] ** 2, axis=1) "
-    "for at in range(0, len(data), 1000)])",
-    "einsum": 'np.einsum("ij,ij->i", data, data)',
-    "tf": "tf.reduce_sum(tf.square(data), axis=1).numpy()",
-    "tf.function": "tf.function(lambda data: tf.reduce_sum(tf.square(data), axis=1))",
+_CHOICES = {
+    "row loop": Choice(
+        "Loop over the rows.",
+        "for i in range(len(data)):\n    sums[i] = np.sum(data[i] ** 2)",
+    ),
+    "number loop": Choice(
+        "Loop over the numbers.",
+        "sums = [sum(n * n for n in row) for row in data.tolist()]",
+    ),
+    "at once": Choice(
+        "Sum the whole table in one call.", "sums = np.sum(data**2, axis=1)"
+    ),
+    "in chunks": Choice(
+        "Sum 1000 rows at a time: their squares stay in the cache.",
+        "chunks = [data[at : at + 1000] for at in range(0, len(data), 1000)]\n"
+        "sums = np.concatenate([np.sum(part**2, axis=1) for part in chunks])",
+    ),
+    "einsum": Choice(
+        "Multiply and add in one call of `np.einsum`.",
+        'sums = np.einsum("ij,ij->i", data, data)',
+    ),
+    "tf": Choice(
+        "Sum with TensorFlow's operations.",
+        "sums = tf.reduce_sum(tf.square(data), axis=1).numpy()",
+    ),
+    "tf.function": Choice(
+        "Sum with TensorFlow's operations in a `tf.function`.",
+        "sum_rows = tf.function(\n"
+        "    lambda data: tf.reduce_sum(tf.square(data), axis=1)\n)\n"
+        "sums = sum_rows(data)",
+    ),
 }
 _SUMS: dict[str, Callable[..., Any]] = {
     "row loop": by_row,
@@ -155,10 +178,9 @@ class Vectorised(Experiment):
         import math
 
         import numpy as np
-        import tensorflow as tf
 
         # Preparing needs no GPU, and one that is taken here is missed by a trial.
-        tf.config.set_visible_devices([], "GPU")
+        without_gpus()
         data = table(_CHECKED_ROWS, self.columns)
         exact = [math.fsum(x * x for x in row) for row in data.tolist()]
         wrong = {
@@ -170,8 +192,7 @@ class Vectorised(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, and the line that has it."""
-        choices = {n: Choice(f"Write `{line}`.", line) for n, line in _LINES.items()}
-        return Race(measured, choices, "rows", "The sum").verdict()
+        return Race(measured, _CHOICES, "rows", "The sum").verdict()
 
     def _run(self, name: str) -> Iterator[Yielded]:
         data = table(self.rows, self.columns)

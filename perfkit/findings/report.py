@@ -216,9 +216,9 @@ def _sentence(words: str) -> str:
 
 
 def _line(text: str) -> str:
-    # Code keeps its indentation.
-    indent = len(text) - len(text.lstrip(" "))
-    return " " * indent + plain(text, _LONGEST)
+    # Code keeps its indentation, and that stands behind a sign.
+    words = text.lstrip(" +-")
+    return text[: len(text) - len(words)] + plain(words, _LONGEST)
 
 
 def _typed(edits: Iterable[Edit]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Runs on several devices whose costs are known."""
 
 from perfkit.experiments.scaling import numbers
-from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY
+from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY, Variant
 from perfkit.experiments.scaling.work import GPU
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from tests.experiments.batches import trial
@@ -21,13 +21,13 @@ def steps(counts=(1, 2, 4), kind=GPU, *, summing=SUM_S, feeding=INPUT_S):
     for count in counts:
         batch, alone = count * SHARE, STEP + (STRATEGY_S if count > 1 else 0.0)
         whole = alone + (summing if count > 1 else 0.0)
-        found[numbers.name_of(kind, count)] = batch, whole
-        found[numbers.name_of(kind, count, FED)] = batch, whole + (count - 1) * feeding
+        found[Variant(kind, count).name] = batch, whole
+        found[Variant(kind, count, FED).name] = batch, whole + (count - 1) * feeding
         if count == 1:
-            name = numbers.name_of(kind, count, STRATEGY)
+            name = Variant(kind, count, STRATEGY).name
             found[name] = batch, STEP + STRATEGY_S
         else:
-            found[numbers.name_of(kind, count, OWN)] = batch, alone
+            found[Variant(kind, count, OWN).name] = batch, alone
     return found
 
 
@@ -74,5 +74,5 @@ def measured(timed, *, rounds=4, noise=0.002, notes=None, arms=(), extra=()):
 def _against(name, baseline):
     if name in (LINK, baseline):
         return ""
-    named = numbers.read(name)
-    return numbers.name_of(named.kind, named.count) if named.way else baseline
+    before, _, way = name.partition(",")
+    return before if way else baseline

@@ -30,7 +30,7 @@ from perfkit.experiments.data_pipeline.ways import (
     WAYS,
 )
 from perfkit.experiments.parameters import Choice, Folder, Range
-from perfkit.experiments.shared import cache, decoding
+from perfkit.experiments.shared import cache, decoding, probe
 from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.images import kept, look_at
 from perfkit.machine import limits
@@ -115,7 +115,8 @@ class DataPipeline(Experiment):
         Raises:
             RunError: A way gives other images than the rest.
         """
-        _leave_gpus_alone()
+        # One that is taken here is missed by a trial.
+        probe.without_gpus()
         folder = yield from self._made_folder()
         found = yield from look_at(folder, count=self.count, side=self.image_side)
         yield Note("images", found.describe())
@@ -156,8 +157,7 @@ class DataPipeline(Experiment):
         return Arm(name + mark, work, way.changes + more, against + mark)
 
     def _feed(self, name: str, *, training: bool) -> Iterator[Yielded]:
-        feed = consumers.with_training if training else consumers.alone
-        return feed(WAYS[name], self._task())
+        return consumers.feed(WAYS[name], self._task(), training=training)
 
     def _synthetic(self) -> Iterator[Yielded]:
         return consumers.synthetic(self._task())
@@ -184,10 +184,3 @@ class DataPipeline(Experiment):
         if not self.images:
             yield from shared_images.image_folder(self.source, self.count)
         return self.folder
-
-
-def _leave_gpus_alone() -> None:
-    """Preparing needs no GPU, and one that is taken here is missed by a trial."""
-    import tensorflow as tf
-
-    tf.config.set_visible_devices([], "GPU")

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from perfkit.measure.tick import Yielded
 
     Step = Callable[[Any, Any], object]
-    Pair = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 # Form to the number of files.
 FORMS = {"jpeg": 1, "raw": 1, "shards": 8}
@@ -260,21 +259,16 @@ RESTARTED = "end of epoch: first batch of the next"
 EPOCH_S = 0.3
 
 
-def alone(way: Way, task: Task) -> Iterator[Yielded]:
-    """Take one batch after another from the pipeline and do nothing with them."""
+def feed(way: Way, task: Task, *, training: bool) -> Iterator[Yielded]:
+    """Train on the batches of a pipeline, or take them and do nothing with them.
+
+    What a step of a training waits for its batch is the part ``input``.
+    """
     pipeline = way.build(task)
+    step = way.step(task) if training else lambda images, labels: None
     yield from _fill_cache(way, task, pipeline)
     yield READY
-    yield from every(_steps(pipeline, task, lambda images, labels: None, timed=False))
-
-
-def with_training(way: Way, task: Task) -> Iterator[Yielded]:
-    """Train on the batches; what a step waits for its batch is the part ``input``."""
-    pipeline = way.build(task)
-    step = way.step(task)
-    yield from _fill_cache(way, task, pipeline)
-    yield READY
-    yield from every(_steps(pipeline, task, step, timed=True))
+    yield from every(_steps(pipeline, task, step, timed=training))
 
 
 def synthetic(task: Task) -> Iterator[Yielded]:
@@ -305,7 +299,7 @@ def _steps(
         return Tick(task.batch, {"input": waited} if timed else {})
 
     batches = iter(pipeline)
-    first, where = _feeding_first_batch(batches)
+    first, where = _first_batch(batches)
     step(*first)
     yield Tick(task.batch, {"input": 0.0} if timed else {})
     began = time.perf_counter()
@@ -342,34 +336,24 @@ def _fill_cache(way: Way, task: Task, pipeline: Iterable[Any]) -> Iterator[Note]
     yield Note("filling the cache", round(time.perf_counter() - began, 3))
 
 
-def _feeding_first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
+def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
     """Take a batch; tell where it lies and what making it took of the GPUs' memory."""
     import tensorflow as tf
 
-    gpus = [gpu.name.partition("device:")[2] for gpu in _gpus()]
+    found = tf.config.list_logical_devices("GPU")
+    gpus = [gpu.name.partition("device:")[2] for gpu in found]
     for gpu in gpus:
         tf.config.experimental.reset_memory_stats(gpu)
-    before = sum(_memory(gpu)["current"] for gpu in gpus)
+    memory = tf.config.experimental.get_memory_info
+    before = sum(memory(gpu)["current"] for gpu in gpus)
     batch = next(batches)
     images = tf.nest.flatten(batch[0])[0]
     device = images.device if isinstance(images, tf.Tensor) else "CPU:0"
     return batch, {
         "batch": device.rpartition("device:")[2],
         "gpus": len(gpus),
-        "gpu_bytes": sum(_memory(gpu)["peak"] for gpu in gpus) - before,
+        "gpu_bytes": sum(memory(gpu)["peak"] for gpu in gpus) - before,
     }
-
-
-def _gpus() -> list[Any]:
-    import tensorflow as tf
-
-    return list(tf.config.list_logical_devices("GPU"))
-
-
-def _memory(gpu: str) -> dict[str, int]:
-    import tensorflow as tf
-
-    return dict(tf.config.experimental.get_memory_info(gpu))
 
 
 # Decoding a part of a JPEG leaves the colours of its outermost pixels to guesses, since
@@ -409,39 +393,22 @@ def differences(ways: Iterable[Way], task: Task) -> dict[str, str]:
 
 
 def _difference(way: Way, task: Task, wanted: NDArray[np.float32]) -> str:
-    images = _agreement_first_batch(way, task)
+    import numpy as np
+
+    batch = next(iter(way.build(task)))[0]
+    images = np.asarray(
+        decoding.from_bytes(batch) if way.in_model == "bytes" else batch
+    )
     if images.shape[1:] != wanted.shape[1:]:
         return f"its images have shape {images.shape[1:]} instead of {wanted.shape[1:]}"
-    if way.ordered:
-        pairs = list(zip(images, wanted, strict=False))
-    else:
-        pairs = [(image, _nearest(image, wanted)) for image in images]
-    mean, worst = (float(gap) for gap in _gap(pairs))
+    # What comes in any order is held against the one that is most like it.
+    gaps = [
+        np.abs(image - other)
+        if way.ordered
+        else min((np.abs(image - any_of) for any_of in wanted), key=np.mean)
+        for image, other in zip(images, wanted, strict=False)
+    ]
+    mean, worst = float(np.mean(gaps)), float(np.max(gaps))
     if mean <= _MEAN and worst <= _WORST:
         return ""
     return f"its pixels differ by {mean:.3f} on average and {worst:.3f} at most, of 1"
-
-
-def _agreement_first_batch(way: Way, task: Task) -> NDArray[np.float32]:
-    import numpy as np
-
-    images = next(iter(way.build(task)))[0]
-    return np.asarray(
-        decoding.from_bytes(images) if way.in_model == "bytes" else images
-    )
-
-
-def _nearest(
-    image: NDArray[np.float32], wanted: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    nearest: NDArray[np.float32] = min(
-        wanted, key=lambda other: abs(image - other).mean()
-    )
-    return nearest
-
-
-def _gap(pairs: list[Pair]) -> tuple[np.floating, np.floating]:
-    import numpy as np
-
-    gaps = np.abs([image - other for image, other in pairs])
-    return gaps.mean(), gaps.max()

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from perfkit.experiments.data_pipeline.ways import Way
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
-    from perfkit.measure.trial import Trial
 
 # Marks the arms of a run that feeds a model in others.
 ALONE = ", alone"
@@ -69,7 +68,9 @@ def waiting(measured: Measurement, variant: str) -> float | None:
         if trial.outcome == "completed" and "input" in trial.parts:
             # The first tick traces the step.
             waited += sum(trial.parts["input"][1:])
-            spent += sum(_tick_lengths(trial)[1:])
+            pairs = itertools.pairwise(trial.ticks)
+            lengths = [at - before for (before, _), (at, done) in pairs if done]
+            spent += sum(lengths[1:])
     return waited / spent if spent else None
 
 
@@ -79,16 +80,17 @@ def on_processor(measured: Measurement) -> bool:
     return not any(place["gpus"] for place in places if place)
 
 
-def epoch_end(measured: Measurement, variant: str) -> tuple[float, float] | None:
-    """Seconds to drop an iterator and to the next one's first batch, the medians."""
+def epoch_end(measured: Measurement, variant: str) -> tuple[float, float]:
+    """Seconds to drop an iterator and to the next one's first batch, the medians.
+
+    Both are 0 where no epoch ended in a trial.
+    """
     ended = [
         (trial.pauses[DROPPED][0], trial.pauses[RESTARTED][0])
         for trial in measured.of(variant)
         if trial.pauses.get(DROPPED) and trial.pauses.get(RESTARTED)
     ]
-    if not ended:
-        return None
-    dropped, restarted = zip(*ended, strict=True)
+    dropped, restarted = zip(*ended or [(0.0, 0.0)], strict=True)
     return statistics.median(dropped), statistics.median(restarted)
 
 
@@ -111,9 +113,4 @@ def best_that_decode(measured: Measurement) -> dict[str, str]:
 def busiest_stage(measured: Measurement, variant: str) -> dict[str, Any] | None:
     """The stage of a variant's plan with most of the work; None where it has none."""
     plans = [trial.notes.get("plan", {}) for trial in measured.of(variant)]
-    return next((busiest(plan) for plan in reversed(plans) if busiest(plan)), None)
-
-
-def _tick_lengths(trial: Trial) -> list[float]:
-    pairs = itertools.pairwise(trial.ticks)
-    return [at - before for (before, _), (at, examples) in pairs if examples]
+    return next(filter(None, map(busiest, reversed(plans))), None)

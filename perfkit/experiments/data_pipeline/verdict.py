@@ -14,7 +14,7 @@ from perfkit.experiments.data_pipeline.ways import (
     WAYS,
 )
 from perfkit.experiments.shared.race import Choice, Race
-from perfkit.experiments.shared.words import interval, quoted, ratio
+from perfkit.experiments.shared.words import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +33,9 @@ Answer = Literal[
     "not measured",
     "cannot be tested here",
 ]
+# An end of epoch that takes less is not worth a sentence.
+_EPOCH_END_S = 0.05
+_LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightening"}
 
 
 @dataclass(frozen=True)
@@ -53,35 +56,58 @@ class Claim:
 def claims(finding: Finding) -> tuple[Claim, ...]:
     """Hold the claims in circulation against a finding of the data-pipeline experiment.
 
-    The arms that they need are in the groups ``augmentation``, ``python`` and
-    ``formats``; a claim whose arms were not run is "not measured".
+    The variants that they need are in the groups ``essential``, ``augmentation``,
+    ``python`` and ``formats``; a claim whose variants were not run is "not measured".
     """
-    return (_map_on_gpu(finding), _vectorised_on_gpu(finding), _records(finding))
-
-
-def _map_on_gpu(finding: Finding) -> Claim:
-    says = "Augmentation in map runs on the GPU."
-    places = list(_places(finding))
-    if not places:
-        return _not_measured(says, "essential")
-    gain = _compared(finding, ("parallel map", "prefetch"))
-    return Claim(
-        says,
-        _about_gpu(places),
-        (*_where(places), *(f"Measured: {c}." for c in gain)),
+    timed = tuple(trial.variant for trial in finding.trials)
+    return (
+        _on_gpu(
+            finding,
+            "Augmentation in map runs on the GPU.",
+            (timed, ("parallel map", "prefetch")),
+            "essential",
+        ),
+        _on_gpu(
+            finding,
+            "Vectorised preprocessing uses the GPU.",
+            (("numpy", "batch first"), ("numpy by element", "batch first")),
+            "python,augmentation",
+        ),
+        _records(finding),
     )
 
 
-def _vectorised_on_gpu(finding: Finding) -> Claim:
-    says = "Vectorised preprocessing uses the GPU."
-    gain = list(_compared(finding, ("numpy by element", "batch first")))
-    places = list(_places(finding, ("numpy", "batch first")))
-    if not gain or not places:
-        return _not_measured(says, "python,augmentation")
+def _on_gpu(
+    finding: Finding, says: str, variants: tuple[tuple[str, ...], ...], arms: str
+) -> Claim:
+    """Answer by where the batches of some variants lay; tell how fast others are."""
+    looked_at, timed = variants
+    places = [
+        trial.notes["where"]
+        for trial in finding.trials
+        if trial.variant in looked_at and "where" in trial.notes
+    ]
+    if not places:
+        return _not_measured(says, arms)
+    gpus = any(place["gpus"] for place in places)
+    used = any(place["gpu_bytes"] > 0 or "GPU" in place["batch"] for place in places)
+    taken = units.size(max(place["gpu_bytes"] for place in places))
+    devices = " and ".join(sorted({place["batch"] for place in places}))
     return Claim(
         says,
-        _about_gpu(places),
-        (*_where(places), *(f"Measured: {compared}." for compared in gain)),
+        # A machine without a GPU says nothing of what runs on one.
+        ("so here" if used else "not so") if gpus else "cannot be tested here",
+        (
+            f"The batches came out of the pipeline on {devices}.",
+            f"Making a batch took {taken} of the GPU's memory."
+            if gpus
+            else "No GPU was there, and the same pipeline ran: it needs none.",
+            *(
+                f"Measured: {_sentence(compared)}"
+                for compared in finding.comparisons
+                if compared.variant in timed
+            ),
+        ),
     )
 
 
@@ -98,97 +124,98 @@ def _records(finding: Finding) -> Claim:
     elif "too noisy to say" in verdicts:
         answer = "too noisy to say"
     read = "Both had been read before, so they came from memory and not from a disk."
-    return Claim(says, answer, (*(f"{_sentence(c)}." for c in found), read))
+    return Claim(says, answer, (*map(_sentence, found), read))
 
 
 def _not_measured(says: str, arms: str) -> Claim:
     return Claim(says, "not measured", (f"Run the experiment with arms {arms!r}.",))
 
 
-def _places(
-    finding: Finding, variants: tuple[str, ...] = ()
-) -> Iterator[dict[str, Any]]:
-    for trial in finding.trials:
-        if "where" in trial.notes and (not variants or trial.variant in variants):
-            yield trial.notes["where"]
-
-
-def _on_gpu(place: dict[str, Any]) -> bool:
-    return place["gpu_bytes"] > 0 or "GPU" in place["batch"]
-
-
-def _about_gpu(places: list[dict[str, Any]]) -> Answer:
-    """A machine without a GPU says nothing of what runs on one."""
-    if not any(place["gpus"] for place in places):
-        return "cannot be tested here"
-    return "so here" if any(_on_gpu(place) for place in places) else "not so"
-
-
-def _where(places: list[dict[str, Any]]) -> Iterator[str]:
-    devices = sorted({place["batch"] for place in places})
-    yield f"The batches came out of the pipeline on {' and '.join(devices)}."
-    if max(place["gpus"] for place in places) == 0:
-        yield "No GPU was there, and the same pipeline ran: it needs none."
-    else:
-        taken = max(place["gpu_bytes"] for place in places)
-        yield f"Making a batch took {units.size(taken)} of the GPU's memory."
-
-
-def _compared(finding: Finding, variants: tuple[str, ...]) -> Iterator[str]:
-    for comparison in finding.comparisons:
-        if comparison.variant in variants:
-            yield _sentence(comparison)
-
-
 def _sentence(c: Comparison) -> str:
     return (
-        f'"{c.variant}" runs at {ratio(c)} the rate of "{c.baseline}" '
-        f"({interval(c)}; {c.judgement})"
+        f'"{c.variant}" runs at {c.interval} the rate of "{c.baseline}" '
+        f"({c.judgement})."
     )
 
 
-# An end of epoch that takes less is not worth a sentence.
-_EPOCH_END_S = 0.05
-_LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightening"}
+def judge(measured: Measurement, *, alone: bool) -> Verdict:
+    """Say what to change in the pipeline, by how much, how sure that is.
 
-
-def because(measured: Measurement, best: str) -> tuple[str, ...]:
-    """The facts that a verdict naming ``best`` rests on."""
-    return (
-        *_rewrites(measured),
-        *_waits(measured, best),
-        *_ceiling(measured, best),
-        *_limit(measured),
-        *_busiest_stage(measured, best),
-        *_epoch_ends(measured, best),
-        *_out_of_contest(measured),
-        *images_fed(measured),
+    Args:
+        measured: The run.
+        alone: Whether none of its variants trained on the batches.
+    """
+    choices = {
+        name: Choice(WAYS[name].do, WAYS[name].advice)
+        for name in numbers.contenders(measured)
+    }
+    what = "The pipeline" if alone else "This training"
+    race = Race(measured, choices, "images", what, BASELINE)
+    if not race.ranked:
+        return race.verdict(because=tuple(_images_fed(measured)))
+    best = race.ranked[0].variant
+    return race.verdict(
+        warnings=tuple(_costs(measured, best)),
+        because=(
+            *_waits(measured, best),
+            *_limits(measured, best),
+            *_inside(measured, best),
+            *_out_of_contest(measured),
+            *_images_fed(measured),
+        ),
+        next=_next(measured, race),
     )
 
 
-def _rewrites(measured: Measurement) -> Iterator[str]:
-    """What TensorFlow does to the obvious code by itself."""
-    compared = measured.compare("naive as written", BASELINE)
-    if compared and not compared.is_noise:
+def _next(measured: Measurement, race: Race) -> str:
+    """What the input still costs once the code is changed; "" where it is unknown."""
+    bare = numbers.without_input(measured, race.winner or BASELINE)
+    if bare is None:
+        return ""
+    if bare.verdict == "no difference shown":
+        after = "After that the input" if race.won else "The input"
+        return (
+            f"{after} costs less than 10 %, if anything. Look at the step itself: its "
+            "precision, its batch size, its compiler."
+        )
+    if bare.verdict == "slower" and race.won:
+        return (
+            f"After that the input still costs {units.percent(1 - bare.ratio)} of the "
+            "rate that this training reaches without any."
+        )
+    return ""
+
+
+def _costs(measured: Measurement, best: str) -> Iterator[str]:
+    """What the winner takes besides: memory, room on the disk, work of the model."""
+    images = measured.notes.get("images")
+    way = WAYS.get(best.removesuffix(numbers.ALONE))
+    if not images or way is None:
+        return
+    if way.in_model and numbers.waiting(measured, best) is None:
         yield (
-            f"TensorFlow rewrites {quoted(BASELINE)} by itself before it runs; with "
-            f"that switched off it reaches {_share(compared)} of its rate."
+            f"{quoted(best)} leaves {_LEFT[way.in_model]} to the model, which was not "
+            "run here and would have to do it."
+        )
+    decoded = units.size(images["decoded_bytes"])
+    if way.keeps:
+        yield f"{quoted(best)} keeps {decoded} in memory."
+    if way.form == "raw":
+        yield (
+            f"{quoted(best)} reads {decoded} from its file, where the images "
+            f"themselves take {units.size(images['bytes'])}."
         )
 
 
 def _waits(measured: Measurement, best: str) -> Iterator[str]:
-    shares = {
-        name: numbers.waiting(measured, name)
-        for name in dict.fromkeys([BASELINE, best])
-    }
-    told = [
+    said = [
         f"{units.percent(share)} with {quoted(name)}"
-        for name, share in shares.items()
-        if share is not None
+        for name in dict.fromkeys([BASELINE, best])
+        if (share := numbers.waiting(measured, name)) is not None
     ]
-    if told:
-        yield f"Of a training step, the wait for data is {' and '.join(told)}."
-    if told and numbers.on_processor(measured):
+    if said:
+        yield f"Of a training step, the wait for data is {' and '.join(said)}."
+    if said and numbers.on_processor(measured):
         yield (
             "The model computes on the same cores as the pipeline, so a short wait is "
             f"no sign that the input is free; the rate of {quoted(SYNTHETIC)} would be "
@@ -196,7 +223,8 @@ def _waits(measured: Measurement, best: str) -> Iterator[str]:
         )
 
 
-def _ceiling(measured: Measurement, best: str) -> Iterator[str]:
+def _limits(measured: Measurement, best: str) -> Iterator[str]:
+    """What is possible without any input, and for what decodes."""
     ceiling = measured.timing(SYNTHETIC)
     compared = numbers.without_input(measured, best)
     if ceiling and compared:
@@ -205,35 +233,28 @@ def _ceiling(measured: Measurement, best: str) -> Iterator[str]:
             f"{units.rate(ceiling.rate, 'images')}; {quoted(best)} reaches "
             f"{_share(compared)} of that."
         )
-
-
-def _limit(measured: Measurement) -> Iterator[str]:
     limit = measured.timing(DECODE_LIMIT)
-    if limit is None:
-        return
-    told = [
-        f"{quoted(name)}, which decodes {what}, {_does(measured, name)} "
-        f"{_share(compared)} of that"
-        for what, name in numbers.best_that_decode(measured).items()
-        if (compared := measured.compare(name, DECODE_LIMIT))
-    ]
-    yield (
-        "; ".join(
-            [
-                "Cores that decode whole images and do nothing else reach "
-                f"{units.rate(limit.rate, 'images')}",
-                *told,
-            ]
+    if limit:
+        most = units.rate(limit.rate, "images")
+        shares = [
+            f"; {quoted(name)}, which decodes {what}, {_share(compared)} of that"
+            for what, name in numbers.best_that_decode(measured).items()
+            if (compared := measured.compare(name, DECODE_LIMIT))
+        ]
+        yield (
+            f"Cores that decode whole images and do nothing else reach {most}"
+            f"{''.join(shares)}."
         )
-        + "."
-    )
 
 
-def _does(measured: Measurement, variant: str) -> str:
-    return "reaches" if numbers.waiting(measured, variant) is None else "trains on"
-
-
-def _busiest_stage(measured: Measurement, best: str) -> Iterator[str]:
+def _inside(measured: Measurement, best: str) -> Iterator[str]:
+    """What TensorFlow makes of the code, and what takes its time."""
+    compared = measured.compare("naive as written", BASELINE)
+    if compared and not compared.is_noise:
+        yield (
+            f"TensorFlow rewrites {quoted(BASELINE)} by itself before it runs; with "
+            f"that switched off it reaches {_share(compared)} of its rate."
+        )
     stage = numbers.busiest_stage(measured, best)
     if stage:
         calls = stage["parallelism"]
@@ -242,22 +263,17 @@ def _busiest_stage(measured: Measurement, best: str) -> Iterator[str]:
             f"By TensorFlow's own clock {units.percent(stage['share'])} of the work of "
             f'{quoted(best)} is in its stage "{stage["name"]}"{at_once}.'
         )
-
-
-def _epoch_ends(measured: Measurement, best: str) -> Iterator[str]:
-    ended = numbers.epoch_end(measured, best)
-    if not ended or sum(ended) < _EPOCH_END_S:
-        return
-    dropped, restarted = (units.seconds(part) for part in ended)
-    yield (
-        f"An end of epoch costs {quoted(best)} {units.seconds(sum(ended))}, which "
-        f"is in no rate here: {dropped} to drop the iterator, {restarted} until "
-        "the next one's first batch is done."
-    )
-    if ended[0] >= _EPOCH_END_S:
+    dropped, restarted = numbers.epoch_end(measured, best)
+    if dropped + restarted >= _EPOCH_END_S:
         yield (
-            "Dropping waits for AUTOTUNE to wake up, which takes longer the longer an "
-            "epoch was; with `options.autotune.enabled = False` it takes no time."
+            f"Each new epoch also costs {quoted(best)} "
+            f"{units.seconds(dropped + restarted)}; that is not counted above."
+        )
+    if dropped >= _EPOCH_END_S:
+        yield (
+            f"{units.seconds(dropped)} of that wait for AUTOTUNE to wake up, longer "
+            "the longer an epoch was; with `options.autotune.enabled = False` it takes "
+            "no time."
         )
 
 
@@ -266,34 +282,11 @@ def _out_of_contest(measured: Measurement) -> Iterator[str]:
         why = way.excluded or numbers.too_large(measured, way)
         timing = measured.timing(way.name)
         if why and timing:
-            yield (
-                f"{quoted(way.name)} ({units.rate(timing.rate, 'images')}) does not "
-                f"count: {why}."
-            )
+            rate = units.rate(timing.rate, "images")
+            yield f"{quoted(way.name)} ({rate}) does not count: {why}."
 
 
-def _costs(measured: Measurement, best: str) -> Iterator[str]:
-    images, way = (
-        measured.notes.get("images"),
-        WAYS.get(best.removesuffix(numbers.ALONE)),
-    )
-    if not images or way is None:
-        return
-    if way.in_model and numbers.waiting(measured, best) is None:
-        yield (
-            f"{quoted(best)} leaves {_LEFT[way.in_model]} to the model, which was not "
-            "run here and would have to do it."
-        )
-    if way.keeps:
-        yield f"{quoted(best)} keeps {units.size(images['decoded_bytes'])} in memory."
-    if way.form == "raw":
-        yield (
-            f"{quoted(best)} reads {units.size(images['decoded_bytes'])} from its "
-            f"file, where the images themselves take {units.size(images['bytes'])}."
-        )
-
-
-def images_fed(measured: Measurement) -> Iterator[str]:
+def _images_fed(measured: Measurement) -> Iterator[str]:
     """What was fed, and what was left out, however much was timed."""
     images: dict[str, Any] | None = measured.notes.get("images")
     if not images:
@@ -303,70 +296,15 @@ def images_fed(measured: Measurement) -> Iterator[str]:
         f"{images['height']} px, {units.size(images['bytes_each'])} each. They had "
         "been read before, so they came from the system's memory and not from a disk."
     )
-    if images["skipped"]:
-        reasons = [f"{many} {why}" for why, many in images["skipped_because"].items()]
-        names = [
-            *images["skipped_names"][:3],
-            *(["…"] if images["skipped"] > 3 else []),
+    if many := images["skipped"]:
+        reasons = [
+            f"{number} {why}" for why, number in images["skipped_because"].items()
         ]
-        were = "image was" if images["skipped"] == 1 else "images were"
-        yield (
-            f"{images['skipped']} {were} left out: {', '.join(reasons)} "
-            f"({', '.join(names)})."
-        )
+        names = [*images["skipped_names"][:3], *(["…"] if many > 3 else [])]
+        were = "image was" if many == 1 else "images were"
+        yield f"{many} {were} left out: {', '.join(reasons)} ({', '.join(names)})."
 
 
 def _share(compared: Comparison) -> str:
     ends = compared.ratio, compared.low, compared.high
     return units.between(*ends, units.percent)
-
-
-def judge(measured: Measurement, *, alone: bool) -> Verdict:
-    """Say what to change in the pipeline, by how much, how sure that is.
-
-    Args:
-        measured: The run.
-        alone: Whether none of its arms trained on the batches.
-    """
-    choices = {
-        name: Choice(WAYS[name].do, WAYS[name].advice)
-        for name in numbers.contenders(measured)
-    }
-    what = "The pipeline" if alone else "This training"
-    race = Race(measured, choices, "images", what, BASELINE)
-    if not race.ranked:
-        return race.verdict(because=tuple(images_fed(measured)))
-    best = race.ranked[0].variant
-    return race.verdict(
-        warnings=tuple(_costs(measured, best)),
-        because=because(measured, best),
-        next=_next(measured, race),
-    )
-
-
-def _next(measured: Measurement, race: Race) -> str:
-    if race.won:
-        return _left_in_input(measured, race.winner)
-    bare = numbers.without_input(measured, BASELINE)
-    if bare is not None and bare.verdict == "no difference shown":
-        return (
-            "Without any input this training gains less than 10 %, if anything. Look "
-            "at the step itself: its precision, its batch size, its compiler."
-        )
-    return ""
-
-
-def _left_in_input(measured: Measurement, best: str) -> str:
-    """What the input still costs once the line is changed; "" where it is unknown."""
-    bare = numbers.without_input(measured, best)
-    if bare is not None and bare.verdict == "no difference shown":
-        return (
-            "After that the input costs less than 10 %, if anything: what takes the "
-            "time is the step itself."
-        )
-    if bare is not None and bare.verdict == "slower":
-        return (
-            f"After that the input still costs {units.percent(1 - bare.ratio)} of the "
-            "rate that this training reaches without any."
-        )
-    return ""

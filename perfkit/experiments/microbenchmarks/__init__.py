@@ -74,7 +74,7 @@ class MachineLadder(Experiment):
             for probe in self._probes
         ]
         if self._no_gpu:
-            arms.append(Arm(NO_GPU, _nothing, unavailable=self._no_gpu))
+            arms.append(Arm(NO_GPU, ().__iter__, unavailable=self._no_gpu))
         return {arm.name: arm for arm in arms}
 
     def prepare(self) -> Iterator[Yielded]:
@@ -83,15 +83,15 @@ class MachineLadder(Experiment):
         if not _without_tensorflow():
             # A GPU that is taken here is missed by a trial.
             without_gpus()
-        # The other rungs need none of what cannot be made.
-        for make, names in (
-            (self._read, (shared_probe.NAME,)),
-            (self._decoded, parts.NAMES),
+        for names, make in (
+            ((shared_probe.NAME,), self._read),
+            (parts.NAMES, self._decoded),
         ):
-            if not self._asks_for(names):
+            if not any(p.name in names and not _why_not(p) for p in self._probes):
                 continue
             try:
                 whats |= yield from make()
+            # The others need none of what cannot be made.
             except PerfkitError as error:
                 refused |= dict.fromkeys(names, str(error))
         yield Note("progress", "Working out what is possible in theory")
@@ -134,9 +134,6 @@ class MachineLadder(Experiment):
             if group in self._groups or probe.name == self.baseline
         )
 
-    def _asks_for(self, names: tuple[str, ...]) -> bool:
-        return any(p.name in names and not _why_not(p) for p in self._probes)
-
     def _read(self) -> Generator[Note, None, dict[str, str]]:
         """Make what the disk is read for; give what is then done."""
         paths = yield from shared_probe.made(self.data)
@@ -158,20 +155,20 @@ class MachineLadder(Experiment):
         return dict.fromkeys(on_gpu, why)
 
     def _rungs(self, whats: dict[str, str], here: Hardware) -> dict[str, Rung]:
-        """What each rung counts and what is possible, for the finding."""
-        told = dict[str, Rung]()
-        for probe in self._probes:
-            peak = probe.peak(here)
-            told[probe.name] = Rung(
+        """What each microbenchmark counts and what is possible, for the finding."""
+        told = {
+            probe.name: Rung(
                 unit=probe.unit,
                 group=probe.group,
                 what=whats.get(probe.name, probe.what),
                 limit=peak.rate if peak else None,
                 limit_from=peak.words if peak else "",
             )
-        return told | (
-            {NO_GPU: Rung(unit="calls", group="GPU")} if self._no_gpu else {}
-        )
+            for probe in self._probes
+            for peak in [probe.peak(here)]
+        }
+        none = {NO_GPU: Rung(unit="calls", group="GPU")} if self._no_gpu else {}
+        return told | none
 
     @property
     def _no_gpu(self) -> str:
@@ -179,11 +176,6 @@ class MachineLadder(Experiment):
         asked = {"gpu", "heat"} & set(self._groups)
         found, why = gpus_here()
         return (why or "this machine has no GPU") if asked and not found else ""
-
-
-def _nothing() -> Iterator[Yielded]:
-    """The work of a rung that is never run."""
-    yield from ()
 
 
 def _without_tensorflow() -> bool:

@@ -33,8 +33,6 @@ def ladder(finding: Finding) -> Figure:
     """Draw each rung's rate, as a share of its limit where there is one."""
     stood = standings(finding)
     title = f"{plain(finding.experiment, 40)}: how fast each part is"
-    if not rungs(finding.notes) or not stood:
-        return canvas.message(title, "This finding holds no rungs.")
     shown = list(_rows(stood))
     lines = canvas.caption_lines(list(_caption(stood)))
     inner, height = canvas.frame(_HEIGHT * len(shown), lines)
@@ -100,15 +98,11 @@ def _fitting(axes: Axes) -> int:
 
 
 def _beside(standing: Standing | None) -> str:
-    if standing is None or standing.timing is None:
+    timing = standing.timing if standing else None
+    if standing is None or timing is None:
         return ""
-    timing = standing.timing
-    return units.spread(
-        timing.rate,
-        timing.low,
-        timing.high,
-        functools.partial(units.rate, unit=standing.unit),
-    )
+    write = functools.partial(units.rate, unit=standing.unit)
+    return units.spread(timing.rate, timing.low, timing.high, write)
 
 
 def _caption(stood: tuple[Standing, ...]) -> Iterator[str]:

@@ -111,31 +111,17 @@ def in_a_graph() -> Iterator[Yielded]:
 
 
 GRAPH_CALL = "graph call"
-DISPATCH = (
-    Probe(
-        name="eager operation",
-        group="TensorFlow",
-        unit="calls",
-        what="adding two numbers, called from Python",
-        work=eager,
-        tensorflow=True,
-    ),
-    Probe(
-        name=GRAPH_CALL,
-        group="TensorFlow",
-        unit="calls",
-        what="calling a tf.function that adds two numbers",
-        work=graph_call,
-        tensorflow=True,
-    ),
-    Probe(
-        name="operation in a graph",
-        group="TensorFlow",
-        unit="calls",
-        what="additions in one graph, one after another",
-        work=in_a_graph,
-        tensorflow=True,
-    ),
+DISPATCH = tuple(
+    Probe("TensorFlow", name, "calls", what, work, tensorflow=True)
+    for name, what, work in (
+        ("eager operation", "adding two numbers, called from Python", eager),
+        (GRAPH_CALL, "calling a tf.function that adds two numbers", graph_call),
+        (
+            "operation in a graph",
+            "additions in one graph, one after another",
+            in_a_graph,
+        ),
+    )
 )
 
 
@@ -158,13 +144,11 @@ def decode(*, one_core: bool) -> Iterator[Yielded]:
 
 ONE_CORE, ALL_CORES = "JPEG decode, 1 core", "JPEG decode"
 NAMES = (ONE_CORE, ALL_CORES)
+_WHAT = f"decoding JPEG files of {WIDTH} by {HEIGHT} px from memory"
 IMAGES = tuple(
     Probe(
-        name=name,
-        group="images",
-        unit="images",
-        what=f"decoding JPEG files of {WIDTH} by {HEIGHT} px from memory",
-        work=functools.partial(decode, one_core=one_core),
+        *("images", name, "images", _WHAT),
+        functools.partial(decode, one_core=one_core),
         tensorflow=True,
         one_core=one_core,
     )
@@ -216,30 +200,15 @@ def _add_up() -> int:
     return total
 
 
-INTERPRETER = (
-    Probe(
-        name="Python loop",
-        group="interpreter",
-        unit="steps",
-        what="adding up integers, one step at a time",
-        work=loop,
-    ),
-)
-ARRAYS = (
-    Probe(
-        name="loop over an array",
-        group="arrays",
-        unit="elements",
-        what="squaring and adding float32 in Python",
-        work=element_loop,
-    ),
-    Probe(
-        name="the same in NumPy",
-        group="arrays",
-        unit="elements",
-        what="squaring and adding float32 in two calls",
-        work=vectorised,
-    ),
+_ADDING = "adding up integers, one step at a time"
+_SQUARING = "squaring and adding float32 in"
+INTERPRETER = (Probe("interpreter", "Python loop", "steps", _ADDING, loop),)
+ARRAYS = tuple(
+    Probe("arrays", name, "elements", f"{_SQUARING} {how}", work)
+    for name, how, work in (
+        ("loop over an array", "Python", element_loop),
+        ("the same in NumPy", "two calls", vectorised),
+    )
 )
 
 
@@ -260,20 +229,18 @@ def map_elements() -> Iterator[Yielded]:
     yield from repeated(lambda: next(batches), _BATCH)
 
 
+_MAPPING = "a map that adds 1, number by number"
 PIPELINE = (
     Probe(
-        name="tf.data map",
-        group="pipeline",
-        unit="elements",
-        what="a map that adds 1, number by number",
-        work=map_elements,
+        *("pipeline", "tf.data map", "elements", _MAPPING),
+        map_elements,
         tensorflow=True,
     ),
 )
 
 
 _SIZES = (1 << 12, 1 << 16, 1 << 20, 1 << 24, 1 << 28, 1 << 30)
-# The rung itself: large enough that starting a copy does not show.
+# The microbenchmark itself: large enough that starting a copy does not show.
 _SIZE = 1 << 28
 _COPIES = 5
 BY_SIZE = "seconds by size"
@@ -366,15 +333,9 @@ def _cuda() -> ctypes.CDLL:
 def _probe(name: str, *, to_gpu: bool, is_pinned: bool) -> Probe:
     copy = pinned if is_pinned else pageable
     memory = "pinned memory, by CUDA itself" if is_pinned else "ordinary memory"
-    return Probe(
-        name=name,
-        group="GPU",
-        unit="B",
-        what=f"copying {_SIZE >> 20} MB {'from' if to_gpu else 'to'} {memory}",
-        work=functools.partial(copy, to_gpu=to_gpu),
-        peak=peaks.link,
-        tensorflow=True,
-    )
+    what = f"copying {_SIZE >> 20} MB {'from' if to_gpu else 'to'} {memory}"
+    work = functools.partial(copy, to_gpu=to_gpu)
+    return Probe("GPU", name, "B", what, work, peaks.link, tensorflow=True)
 
 
 TO_GPU = ("to the GPU", "to the GPU, pinned")

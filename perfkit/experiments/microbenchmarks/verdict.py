@@ -1,4 +1,4 @@
-"""What a ladder says of a machine: what its arithmetic reaches, and what is weak.
+"""What the microbenchmarks say of a machine: what is weak, what its arithmetic reaches.
 
 Nothing is called weak but where a whole interval says so. Limits in theory are reached
 by no real work, so only what stays below half of one counts as weak against it, and
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Timing
+    from perfkit.measure.statistics import Comparison, Sure, Timing
 
 # The note that tells how large the files are that are decoded.
 IMAGE_BYTES = "image_bytes"
@@ -30,10 +30,21 @@ CORES = "cores"
 _WEAK = 0.5
 # A library that does less than so much of what another does is not worth its use.
 _WORSE = 0.7
-# What a sound GPU does at more than half of its limit.
+# What a sound GPU does at more than half of its limit. What a processor does in a tick
+# is known as "at most" only, and so is no ground to call it weak.
 _REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, gpu.CLOCK, *probes.PINNED)
+# The same work on one core and on all. Clocks that are lower when all cores work
+# explain that all do less than each does alone, never less than half of it.
+_ON_CORES = (
+    (probe.NUMPY_ONE, probe.BASELINE),
+    (probe.TENSORFLOW_ONE, probe.TENSORFLOW),
+    (probes.ONE_CORE, probes.ALL_CORES),
+)
 # Other programs that keep more of the cores busy than this make a part look weak.
 _BUSY = 0.1
+_NOT_KNOWN = "Whether a part of this machine is weak is not known yet."
+_NONE = "No part of this machine is shown to be weak."
+_NO_LIMIT = "What these parts could reach at most is not known here."
 _QUIET = "Close what else keeps the cores busy, then measure again."
 _QUIETER = "Close other programs or give a larger budget: some rates are hardly known."
 _FURTHER = (
@@ -43,48 +54,60 @@ _FURTHER = (
 
 @dataclass(frozen=True)
 class Weak:
-    """A part that lags behind, and what to do.
+    """A part that lags behind.
 
     Attributes:
         share: Of what it should reach; what is lowest is named first.
-        words: What it is, to stand in a sentence.
-        remedy: What to do.
+        do: What to do about it, in a sentence.
+        much: How weak it is, in a sentence.
+        compared: What shows that; None for a rate against a limit.
     """
 
     share: float
-    words: str
-    remedy: str
+    do: str
+    much: str
+    compared: Comparison | None = None
 
 
 def judge(measured: Measurement) -> Verdict:
-    """Say in words what the rungs show."""
+    """Say in words what the microbenchmarks show."""
     if not measured.timings:
-        return Verdict(headline="Too little was measured to say anything.")
+        return Verdict(headline="Nothing could be timed.", next=_QUIETER)
+    busy, missing = tuple(_others(measured)), tuple(_missing(measured))
     if max(timing.trials for timing in measured.timings) < 2:
         return Verdict(
-            headline="One round: shown, not claimed.",
-            because=tuple([*_others(measured), *_missing(measured)]),
+            headline=_NOT_KNOWN,
+            much="Each part was tried once: what it reached is shown, not claimed.",
+            sure="not known yet",
+            because=(*busy, *missing),
             next=f"Give a larger budget: two rounds say more.\n{_FURTHER}",
         )
-    busy = tuple(_others(measured))
     weak = [] if busy else sorted(_weak(measured), key=lambda part: part.share)
-    steps = [part.remedy for part in weak]
-    if any(_is_noisy(timing) for timing in measured.timings):
-        steps.insert(0, _QUIETER)
-    worst = f"; weakest is {weak[0].words}" if weak else ""
-    none = "; other programs were at work" if busy else _none_weak(measured)
+    limited = any(rung.limit for rung in rungs(measured.notes).values())
+    none = _NOT_KNOWN if busy else _NONE if limited else _NO_LIMIT
+    worst, *others = weak or [Weak(1.0, none, _arithmetic(measured))]
+    sure: Sure = "sure" if weak else "not known yet" if busy else ""
+    noisy = any(map(_is_noisy, measured.timings))
     return Verdict(
-        headline=f"{_arithmetic(measured)}{worst or none}.",
-        because=(*busy, *_facts(measured, weak)),
-        next="\n".join(dict.fromkeys([*steps, _FURTHER])),
+        headline=worst.do,
+        much=worst.much,
+        sure=worst.compared.sure if worst.compared else sure,
+        interval=worst.compared.ends if worst.compared else "",
+        because=(
+            *busy,
+            *(f"Weak as well: {part.much} {part.do}" for part in others),
+            *([_arithmetic(measured)] if weak else []),
+            *_facts(measured),
+            *missing,
+        ),
+        next="\n".join([*([_QUIET] if busy else []), *[_QUIETER] * noisy, _FURTHER]),
     )
 
 
 def _others(measured: Measurement) -> Iterator[str]:
     """What other programs took of the cores, where that is much of them."""
     known = [v for v in measured.samples.get("cpu_other", ()) if v is not None]
-    taken = sum(known) / len(known) if known else 0.0
-    cores = float(measured.notes.get(CORES, 1))
+    taken, cores = sum(known) / len(known) if known else 0.0, _cores(measured)
     if taken > _BUSY * cores:
         yield (
             f"Other programs kept {units.significant(taken, 2)} of {cores:g} cores "
@@ -97,127 +120,74 @@ def _arithmetic(measured: Measurement) -> str:
     timed = [_known(measured, n) for n in (probe.BASELINE, probe.TENSORFLOW)]
     best = max((t for t in timed if t), key=lambda t: t.rate, default=None)
     if best is None:
-        return f"{len(measured.timings)} rungs were measured"
+        return f"{len(measured.timings)} parts were timed."
     rung = rungs(measured.notes).get(best.variant)
     if rung is None or rung.limit is None:
         said = units.rate_between(best.rate, best.low, best.high, "FLOP")
-        return f"Matrix products in float32 reach {said}"
+        return f"Matrix products in float32 reach {said}."
     possible = f"what {rung.limit_from.partition(' at ')[0]} can do in theory"
     if _is_noisy(best):
-        return f"Too noisy to say what matrix products in float32 reach of {possible}"
+        return f"What matrix products reach of {possible} is not known yet."
     said = share_of(best, rung.limit, possible)
-    return f"Matrix products in float32 reach {said}"
-
-
-def _is_noisy(timing: Timing) -> bool:
-    return timing.high > 2 * timing.rate
-
-
-def _none_weak(measured: Measurement) -> str:
-    limited = [r for r in rungs(measured.notes).values() if r.limit]
-    return "; no part is shown to be weak" if limited else ""
+    return f"Matrix products in float32 reach {said}."
 
 
 def _weak(measured: Measurement) -> Iterator[Weak]:
-    yield from _below_limit(measured)
-    yield from _not_scaling(measured)
-    yield from _slow_library(measured)
-    yield from _slow_disk(measured)
-
-
-def _below_limit(measured: Measurement) -> Iterator[Weak]:
-    """Parts of the GPU and its link that stay below half of their limit.
-
-    What a processor does in a tick is known as "at most" only, and so is no ground to
-    call it weak.
-    """
     for name, rung in rungs(measured.notes).items():
-        found = _known(measured, name)
-        if name not in _REACHES_HALF or rung.limit is None or found is None:
-            continue
-        if found.high < _WEAK * rung.limit:
+        found = _known(measured, name) if name in _REACHES_HALF else None
+        if found and rung.limit and found.high < _WEAK * rung.limit:
             share = found.rate / rung.limit
             yield Weak(
                 share,
-                f'"{name}", {units.percent(share)} of its limit',
-                "`perfkit doctor` says what holds the GPU or its link back.",
+                "Run `perfkit doctor`: it says what holds the GPU or its link back.",
+                f'"{name}" reaches {units.percent(share)} of its limit.',
             )
-
-
-def _not_scaling(measured: Measurement) -> Iterator[Weak]:
-    """All cores together do less than half of what each does alone.
-
-    Clocks that are lower when all cores work explain some of it, never that much.
-    """
-    cores = float(measured.notes.get(CORES, 1))
-    pairs = (
-        (probe.NUMPY_ONE, probe.BASELINE),
-        (probe.TENSORFLOW_ONE, probe.TENSORFLOW),
-        (probes.ONE_CORE, probes.ALL_CORES),
-    )
-    for one, every in pairs:
-        found = _ratio(measured, every, one)
-        if found and cores > 1 and found.high < _WEAK * cores:
+    cores = _cores(measured)
+    for one, every in _ON_CORES:
+        ratio = _ratio(measured, every, one)
+        if ratio and cores > 1 and ratio.high < _WEAK * cores:
             yield Weak(
-                found.ratio / cores,
-                f'"{every}", on {cores:g} cores only {_with_ends(found)} the rate of '
-                "one",
+                ratio.ratio / cores,
                 _QUIET,
+                f'"{every}" on {cores:g} cores is {units.times(ratio.ratio)} times as '
+                f"fast as on one: {_rates(measured, ratio)}.",
+                ratio,
             )
-
-
-def _slow_library(measured: Measurement) -> Iterator[Weak]:
-    found = _ratio(measured, probe.BASELINE, probe.TENSORFLOW)
-    if found and found.high < _WORSE:
+    ratio = _ratio(measured, probe.TENSORFLOW, probe.BASELINE)
+    if ratio and ratio.low > 1 / _WORSE:
         yield Weak(
-            found.ratio,
-            f"NumPy's matrix product, {_with_ends(found)} TensorFlow's",
-            "Leave large products to TensorFlow (`tf.matmul`): it makes better use of "
-            "this processor than NumPy's library.",
+            1 / ratio.ratio,
+            "Leave large products to TensorFlow: write `tf.matmul`, not `np.matmul`.",
+            f"TensorFlow multiplies matrices {units.times(ratio.ratio)} times as fast "
+            f"as NumPy here: {_rates(measured, ratio)}.",
+            ratio,
         )
+    yield from _slow_disk(measured)
 
 
 def _slow_disk(measured: Measurement) -> Iterator[Weak]:
     """The disk gives fewer photographs than the cores decode."""
     size = measured.notes.get(IMAGE_BYTES)
-    disk_rate, decoded = (
-        _known(measured, probe.NAME),
-        _known(measured, probes.ALL_CORES),
-    )
-    if not size or disk_rate is None or decoded is None:
-        return
-    if disk_rate.high / size < decoded.low:
-        share = disk_rate.rate / size / decoded.rate
+    disk, decoded = (_known(measured, n) for n in (probe.NAME, probes.ALL_CORES))
+    if size and disk and decoded and disk.high / size < decoded.low:
+        gives, wanted = (
+            units.rate(rate, "photographs") for rate in (disk.rate / size, decoded.rate)
+        )
         yield Weak(
-            share,
-            f"the disk, which gives {units.rate(disk_rate.rate / size, 'photographs')} "
-            f"where the cores decode {units.rate(decoded.rate, 'photographs')}",
+            disk.rate / size / decoded.rate,
             "Keep the data on a faster disk, or in memory (`Dataset.cache`).",
+            f"The disk gives {gives} where the cores decode {wanted}.",
         )
 
 
-def _facts(measured: Measurement, weak: list[Weak]) -> Iterator[str]:
-    yield from (f"Weak: {part.words}." for part in weak[1:])
-    told = rungs(measured.notes)
-    limited = (probe.TENSORFLOW, probe.BASELINE)
-    where = next((told[n].limit_from for n in limited if n in told), "")
-    if where:
-        yield f"The limit in theory: {where}."
-    yield from _compared(measured)
+def _facts(measured: Measurement) -> Iterator[str]:
     call = _known(measured, probes.GRAPH_CALL)
     if call:
         times = 1 / call.rate, 1 / call.high, 1 / call.low
         yield (
-            "A call of a tf.function costs "
-            f"{units.between(*times, units.seconds)}: a "
+            f"A call of a tf.function costs {units.between(*times, units.seconds)}: a "
             "step that takes not much longer is mostly that."
         )
-    yield from _copies(measured)
-    yield from _missing(measured)
-
-
-def _copies(measured: Measurement) -> Iterator[str]:
-    """What the smallest copy to the GPU takes, over the trials that looked."""
     for name in probes.TO_GPU:
         notes = (trial.notes.get(probes.BY_SIZE) for trial in measured.of(name))
         spent = [min(told.values()) for told in notes if told]
@@ -228,24 +198,9 @@ def _copies(measured: Measurement) -> Iterator[str]:
             )
 
 
-def _compared(measured: Measurement) -> Iterator[str]:
-    pairs = (
-        (probe.BFLOAT16, probe.TENSORFLOW, "Products in bfloat16", "float32"),
-        ("the same in NumPy", "loop over an array", "NumPy on whole arrays", "a loop"),
-    )
-    for name, base, what, other in pairs:
-        found = _ratio(measured, name, base)
-        if found and not found.is_noise:
-            yield f"{what}: {_with_ends(found)} the rate of {other}."
-
-
 def _missing(measured: Measurement) -> Iterator[str]:
-    timed = {timing.variant for timing in measured.timings}
-    missed = [
-        arm.name
-        for arm in measured.arms
-        if arm.name not in timed and not arm.unavailable
-    ]
+    arms = (arm.name for arm in measured.arms if not arm.unavailable)
+    missed = [name for name in arms if measured.timing(name) is None]
     if missed:
         stopped = any(
             t.outcome == "stopped" and "run was stopped" in t.message
@@ -256,16 +211,27 @@ def _missing(measured: Measurement) -> Iterator[str]:
 
 
 def _ratio(measured: Measurement, one: str, other: str) -> Comparison | None:
-    """A ratio that is judged; both rungs count the same."""
+    """A ratio that is judged; both count the same."""
     found = measured.compare(one, other)
     return found if found and found.is_judged else None
 
 
-def _with_ends(found: Comparison) -> str:
-    return found.interval
+def _rates(measured: Measurement, of: Comparison) -> str:
+    """The two rates of a ratio."""
+    unit = rungs(measured.notes)[of.variant].unit
+    found = (measured.timing(name) for name in (of.variant, of.baseline))
+    return " instead of ".join(units.rate(t.rate, unit) for t in found if t)
 
 
 def _known(measured: Measurement, name: str) -> Timing | None:
     """A rate that at least two rounds show."""
     found = measured.timing(name)
     return found if found and found.trials > 1 else None
+
+
+def _is_noisy(timing: Timing) -> bool:
+    return timing.high > 2 * timing.rate
+
+
+def _cores(measured: Measurement) -> float:
+    return float(measured.notes.get(CORES, 1))

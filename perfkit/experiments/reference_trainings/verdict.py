@@ -1,10 +1,10 @@
-"""What the reference trainings say in words."""
+"""What the reference trainings take, part by part, and what that says."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.reference_trainings.work import (
@@ -16,7 +16,7 @@ from perfkit.experiments.reference_trainings.work import (
     TRAINED,
 )
 from perfkit.experiments.shared.reference_jobs import REFERENCES, RESIDENTS
-from perfkit.experiments.shared.words import failures, noise
+from perfkit.experiments.shared.words import failures
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import measurement
 from perfkit.measure.measurement import Arm
@@ -33,9 +33,22 @@ if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
     from perfkit.passports.passport import PartName
 
+    # Low end of the interval, the number itself, high end.
+    Ends = tuple[float, float, float]
 
-_NO_COPY = "0: the processor computes where the batch lies."
-_MOST = 1_000_000
+_NOT_TIMED = "The swap was not timed."
+_MOST_STEPS = 1_000_000
+# A part that is surely more of a step than this is what it mostly is.
+_MOSTLY = 0.5
+# What to do about what a training mostly does.
+_NEXT = {
+    "input": "`perfkit run data-pipeline` says which input pipeline is fastest here.",
+    "dispatch": "`perfkit run execution-mode` says what several steps per call bring.",
+    "transfer": "`perfkit doctor` says what holds the link to the GPU back.",
+}
+# So many are named in a headline.
+_NAMED = 3
+_COMPARE = "`perfkit passport` keeps this for comparing machines."
 
 
 def trainings(measured: Measurement) -> tuple[Training, ...]:
@@ -49,7 +62,7 @@ def trainings(measured: Measurement) -> tuple[Training, ...]:
 def trainings_of(finding: Finding) -> tuple[Training, ...]:
     """The same from a finding alone, which may come from a file."""
     refused = (
-        Arm(name, _nothing, unavailable=why)
+        Arm(name, ().__iter__, unavailable=why)
         for name, why in finding.unavailable.items()
     )
     measured = measurement(finding)
@@ -65,14 +78,13 @@ def with_swaps(measured: Measurement) -> Measurement:
     arms, trials = dict[str, Arm](), list[Trial]()
     for trial in measured.trials:
         reference = RESIDENTS.get(trial.variant)
-        for label, spent in trial.pauses.items() if reference else ():
-            steps = _steps(trial, label)
-            if reference and steps and trial.outcome == "completed":
-                examples = steps * (
-                    1 if label in (ONE, ONE_TOGETHER) else reference.batch
-                )
+        if reference is None or trial.outcome != "completed":
+            continue
+        for label, spent in trial.pauses.items():
+            each = 1 if label in (ONE, ONE_TOGETHER) else reference.batch
+            if examples := each * _steps(trial, label):
                 name = _swap(reference, label)
-                arms[name] = Arm(name, _nothing)
+                arms[name] = Arm(name, ().__iter__)
                 trials.append(_as_trial(trial, name, spent, examples))
     return replace(
         measured,
@@ -82,137 +94,105 @@ def with_swaps(measured: Measurement) -> Measurement:
 
 
 def _training(
-    measured: Measurement, steps: Levels, levels: Levels, reference: Reference
+    measured: Measurement, steps: Levels, levels: Levels, one: Reference
 ) -> Training:
-    level = steps.rate(reference.variant)
-    told = _numbers_told(measured, reference)
+    level, (weights, device) = steps.rate(one.variant), _trained(measured, one)
     training = Training(
-        name=reference.name,
-        what=reference.what,
-        dtype=reference.dtype,
-        job=reference.job,
-        batch=reference.batch,
-        weights=told.get("weights"),
-        device=str(told.get("device", "")),
+        name=one.name,
+        what=one.what,
+        dtype=one.dtype,
+        job=one.job,
+        batch=one.batch,
+        weights=weights,
+        device=device,
     )
     if level is None:
-        return replace(training, missing=_why(measured, reference))
-    seconds = reference.batch / level.middle
+        arm = next((a for a in measured.arms if a.name == one.variant), None)
+        why = arm.unavailable if arm else ""
+        missing = how_it_failed(measured.of(one.variant))
+        return replace(training, missing=f"Not tried here: {why}." if why else missing)
     return replace(
         training,
-        seconds=seconds,
-        low=reference.batch / level.high,
-        high=reference.batch / level.low,
+        seconds=one.batch / level.middle,
+        low=one.batch / level.high,
+        high=one.batch / level.low,
         trials=level.trials,
-        parts=_parts(
-            levels, reference, reference.batch / level.middle, training.device
-        ),
+        parts=tuple(_parts(levels, one, one.batch / level.middle, device)),
     )
 
 
 def _parts(
-    levels: Levels, reference: Reference, seconds: float, device: str
-) -> tuple[Part, ...]:
-    full, resident = reference.variant, reference.resident
-    copied = _swap(reference, COPIED)
+    levels: Levels, one: Reference, seconds: float, device: str
+) -> Iterator[Part]:
+    """Where a step of so many seconds goes."""
+    copied, alone, many, together = (
+        _swap(one, label) for label in (COPIED, ONE, ONE_TOGETHER, TOGETHER)
+    )
     on_gpu = levels.rate(copied) is not None
-    fed = _saved(levels, "input", full, copied if on_gpu else resident, reference.batch)
-    dispatch = _dispatch(levels, reference)
-    transfer = Part(name="transfer", seconds=0.0, low=0.0, high=0.0, how=_NO_COPY)
-    if on_gpu:
-        transfer = _saved(levels, "transfer", copied, resident, reference.batch)
-    elif device.startswith("GPU"):
-        transfer = Part(name="transfer", how="The swap was not timed.")
-    known = (
-        _said(fed, "The pipeline swapped for a batch that is there already."),
-        dispatch,
-        _said(transfer, "A batch in the computer's memory swapped for one on the GPU."),
-        _compute(levels, reference, dispatch),
+    fed = _saved(levels, one.variant, copied if on_gpu else one.resident, one.batch)
+    # On one example it is most of a step; a call is left for every so many steps.
+    call = _saved(levels, alone, many, one.many / (one.many - 1))
+    compute = _taken(levels, one.variant, together, one.batch) if call else None
+    if call and compute:
+        low, middle, high = (end - call[1] / one.together for end in compute)
+        compute = low, middle, high
+    transfer: Ends | None = (0.0, 0.0, 0.0)
+    how = "0: the processor computes where the batch lies."
+    if on_gpu or device.startswith("GPU"):
+        transfer = _saved(levels, copied, one.resident, one.batch)
+        how = "A batch in the computer's memory swapped for one on the GPU."
+    yield _part("input", fed, "The pipeline swapped for a batch that is there already.")
+    what = f"A call for each step swapped for one of {one.many} steps, on one example."
+    yield _part("dispatch", call, what)
+    yield _part("transfer", transfer, how)
+    what = (
+        f"{one.together} steps in one call on a batch that is there, less what the "
+        "call costs."
     )
-    return (*known, _unexplained(levels, reference, seconds, known))
+    yield _part("compute", compute, what)
+    rest, saved = None, _saved(levels, one.resident, together, one.batch)
+    if saved and fed and call and transfer and compute:
+        left = seconds - math.fsum(part[1] for part in (fed, call, transfer, compute))
+        half = math.hypot(saved[2] - saved[0], call[2] - call[0]) / 2
+        rest = left - half, left, left + half
+    what = "What the parts leave of the step; below 0 where they overlap."
+    yield _part("unexplained", rest, what, "A part is not known.")
 
 
-def _dispatch(levels: Levels, reference: Reference) -> Part:
-    """What a call costs, seen on one example: there it is most of a step."""
-    one, many = _swap(reference, ONE), _swap(reference, ONE_TOGETHER)
-    saved = _saved(levels, "dispatch", one, many, 1)
-    how = (
-        f"A call for each step swapped for one of {reference.many} steps, on one "
-        "example."
-    )
-    # A call is left for every so many steps.
-    return _said(_scaled(saved, reference.many / (reference.many - 1)), how)
+def _part(name: PartName, found: Ends | None, how: str, why: str = _NOT_TIMED) -> Part:
+    low, middle, high = found or (None, None, None)
+    how = how if found else why
+    return Part(name=name, seconds=middle, low=low, high=high, how=how)
 
 
-def _compute(levels: Levels, reference: Reference, dispatch: Part) -> Part:
-    """What is left when all is swapped; in the rounds that hold both, as a share."""
-    full, together = reference.variant, _swap(reference, TOGETHER)
-    level, ratio = levels.rate(full), levels.ratio(together, full)
-    if level is None or ratio is None or dispatch.seconds is None:
-        return Part(name="compute", how="The swap was not timed.")
-    call = dispatch.seconds / reference.together
-    seconds = reference.batch / level.middle
-    low, middle, high = (
-        seconds / times - call for times in (ratio.high, ratio.middle, ratio.low)
-    )
-    return Part(
-        name="compute",
-        seconds=middle,
-        low=low,
-        high=high,
-        how=f"{reference.together} steps in one call on a batch that is there, less "
-        "what the call costs.",
-    )
+def _taken(levels: Levels, slow: str, fast: str, examples: float) -> Ends | None:
+    """Seconds of a step of the fast one, at the usual length of the slow one's.
 
-
-def _unexplained(
-    levels: Levels, reference: Reference, seconds: float, known: tuple[Part, ...]
-) -> Part:
-    resident, together = reference.resident, _swap(reference, TOGETHER)
-    saved = _saved(levels, "unexplained", resident, together, reference.batch)
-    dispatch = next(part for part in known if part.name == "dispatch")
-    values = [part.seconds for part in known]
-    if saved.seconds is None or None in values:
-        return Part(name="unexplained", how="A part is not known.")
-    left = seconds - math.fsum(value for value in values if value is not None)
-    half = math.hypot(_half(saved), _half(dispatch))
-    return Part(
-        name="unexplained",
-        seconds=left,
-        low=left - half,
-        high=left + half,
-        how="What the parts leave of the step; below 0 where they overlap.",
-    )
-
-
-def _saved(levels: Levels, name: PartName, slow: str, fast: str, batch: int) -> Part:
-    """Seconds of a step that a swap saves, from the rounds that hold both."""
+    They come from the rounds that hold both.
+    """
     level, ratio = levels.rate(slow), levels.ratio(fast, slow)
     if level is None or ratio is None:
-        return Part(name=name)
-    seconds = batch / level.middle
-    low, middle, high = (
-        seconds * (1 - 1 / times) for times in (ratio.low, ratio.middle, ratio.high)
-    )
-    return Part(name=name, seconds=middle, low=low, high=high)
+        return None
+    whole = examples / level.middle
+    return whole / ratio.high, whole / ratio.middle, whole / ratio.low
 
 
-def _scaled(part: Part, by: float) -> Part:
-    if part.seconds is None or part.low is None or part.high is None:
-        return part
-    return replace(
-        part, seconds=part.seconds * by, low=part.low * by, high=part.high * by
-    )
+def _saved(levels: Levels, slow: str, fast: str, examples: float) -> Ends | None:
+    """Seconds of a step of the slow one that are gone in the fast one."""
+    level, taken = levels.rate(slow), _taken(levels, slow, fast, examples)
+    if level is None or taken is None:
+        return None
+    low, middle, high = (examples / level.middle - end for end in reversed(taken))
+    return low, middle, high
 
 
-def _said(part: Part, how: str) -> Part:
-    if part.how:
-        return part
-    return replace(part, how="The swap was not timed." if part.seconds is None else how)
-
-
-def _half(part: Part) -> float:
-    return (part.high - part.low) / 2 if part.low is not None and part.high else 0.0
+def _trained(measured: Measurement, one: Reference) -> tuple[int | None, str]:
+    """Weights and device as a trial told them; notes may come from a file."""
+    for trial in (*measured.of(one.variant), *measured.of(one.resident)):
+        told = trial.notes.get(TRAINED)
+        if isinstance(told, dict) and isinstance(told.get("weights"), int):
+            return told["weights"], str(told.get("device", ""))
+    return None, ""
 
 
 def _swap(reference: Reference, label: str) -> str:
@@ -242,88 +222,64 @@ def _as_trial(
 def _steps(trial: Trial, label: str) -> int:
     told = trial.notes.get(STEPS)
     count = told.get(label) if isinstance(told, dict) else None
-    return count if isinstance(count, int) and 0 < count < _MOST else 0
-
-
-def _numbers_told(measured: Measurement, reference: Reference) -> dict[str, Any]:
-    """What a trial told of what it trained; notes may come from a file."""
-    for trial in (*measured.of(reference.variant), *measured.of(reference.resident)):
-        told = trial.notes.get(TRAINED)
-        if isinstance(told, dict) and isinstance(told.get("weights"), int):
-            return {"weights": told["weights"], "device": str(told.get("device", ""))}
-    return {}
-
-
-def _why(measured: Measurement, reference: Reference) -> str:
-    arm = next((a for a in measured.arms if a.name == reference.variant), None)
-    if arm and arm.unavailable:
-        return f"Not tried here: {arm.unavailable}."
-    return how_it_failed(measured.of(reference.variant))
-
-
-def _nothing() -> Iterator[int]:
-    """The work of a swap that is timed within another trial."""
-    yield from ()
-
-
-# A part that is surely more of a step than this is what it mostly is.
-_MOSTLY = 0.5
-_NEXT = {
-    "input": "`perfkit run data-pipeline` says which way of feeding is fastest here.",
-    "dispatch": "`perfkit run execution-mode` says what several steps per call bring.",
-    "transfer": "`perfkit doctor` says what holds the link to the GPU back.",
-}
-_COMPARE = "`perfkit passport` keeps this for comparing machines."
+    return count if isinstance(count, int) and 0 < count < _MOST_STEPS else 0
 
 
 def judge(measured: Measurement) -> Verdict:
     """Say what each training mostly spends its time on."""
     made = [one for one in trainings(measured) if one.seconds is not None]
+    because = (*map(_in_words, made), *failures(measured))
     if not made:
-        return Verdict(headline="Too little was measured to say anything.")
-    if max(one.trials for one in made) < 2:
+        return Verdict(headline="Nothing could be timed.", because=because)
+    most = [(one, part) for one in made if (part := mostly(one))]
+    # What a reader can do something about comes first.
+    most.sort(key=lambda pair: pair[1].name not in _NEXT)
+    found = {
+        part.name: [one for one, of in most if of.name == part.name] for _, part in most
+    }
+    if not found:
+        once = max(one.trials for one in made) < 2
         return Verdict(
-            headline="One round: shown, not claimed.",
-            because=(*map(_split, made), *failures(measured)),
-            next="Give a larger budget: two rounds say more.",
+            headline="What these trainings mostly spend time on is not known yet.",
+            much="Each ran once." if once else "No part is shown to be most of a step.",
+            sure="not known yet",
+            because=because,
+            next=f"Give a larger budget: two rounds say more.\n{_COMPARE}",
         )
-    found = [(one, part) for one in made if (part := mostly(one))]
-    said = "; ".join(_headline(one, part) for one, part in found)
-    advice = [_NEXT[part.name] for _, part in found if part.name in _NEXT]
+    headline = "; ".join(f"mostly {n}: {_listed(some)}" for n, some in found.items())
+    worst, part = most[0]
+    seconds = units.seconds(worst.seconds or 0.0)
     return Verdict(
-        headline=f"{said}." if said else "No part is shown to be most of any training.",
-        because=(*map(_split, made), *noise(measured), *failures(measured)),
-        next="\n".join(dict.fromkeys([*advice, _COMPARE])),
+        headline=f"{headline[0].upper()}{headline[1:]}.",
+        much=f"A step of {passport_words.title(worst)} takes {seconds}, "
+        f"{passport_words.seconds_of(part)} of it {part.name}.",
+        because=because,
+        next="\n".join([*(_NEXT[name] for name in found if name in _NEXT), _COMPARE]),
     )
+
+
+def _listed(some: list[Training]) -> str:
+    if len(some) > _NAMED:
+        return f"{len(some)} trainings"
+    return ", ".join(map(passport_words.title, some))
 
 
 def mostly(training: Training) -> Part | None:
     """The part that surely is more than half of a step; None where none is."""
-    return next((part for part in training.parts if _is_most(part, training)), None)
-
-
-def _is_most(part: Part, training: Training) -> bool:
+    if training.seconds is None or training.trials < 2:
+        return None
     # The interval of a part is that of its share, at the usual length of a step.
-    if part.low is None or training.seconds is None or training.trials < 2:
-        return False
-    return part.name != "unexplained" and part.low > _MOSTLY * training.seconds
+    least = _MOSTLY * training.seconds
+    parts = (part for part in training.parts if part.name != "unexplained")
+    return next((part for part in parts if (part.low or 0.0) > least), None)
 
 
-def _headline(training: Training, part: Part) -> str:
-    share = (part.seconds or 0.0) / (training.seconds or 1.0)
-    title = passport_words.title(training)
-    return f"{title} is mostly {part.name} ({units.percent(share)})"
-
-
-def _split(training: Training) -> str:
-    parts = ", ".join(_verdict_told(training))
+def _in_words(training: Training) -> str:
+    """Its step and its parts, each with its share."""
     title, step = passport_words.title(training), passport_words.step(training)
+    parts = ", ".join(
+        f"{part.name} {passport_words.seconds_of(part)}"
+        for part in training.parts
+        if part.seconds != 0.0 or part.name != "transfer"
+    )
     return f"{title}: {step} a step; {parts}."
-
-
-def _verdict_told(training: Training) -> Iterator[str]:
-    for part in training.parts:
-        if part.seconds is None:
-            yield f"{part.name} not measured"
-        elif part.seconds or part.name != "transfer":
-            yield f"{part.name} {passport_words.seconds_of(part)}"

@@ -79,9 +79,9 @@ def fed(reference: Reference) -> Iterator[Yielded]:
     work = _work(reference)
     batches = _FEEDS[reference.feed](reference)
     yield work.told
-    forget = _forget if reference.feed == "disk" else None
-    if forget:
-        forget()
+    read = probe.files("") if reference.feed == "disk" else ()
+    for path in read:
+        storage.forget(path)
     yield READY
 
     def steps() -> Iterator[int | Pause]:
@@ -90,9 +90,9 @@ def fed(reference: Reference) -> Iterator[Yielded]:
             for examples, labels in batches:
                 work.step(examples, labels)
                 yield reference.batch
-            if forget:
-                forget()
-                yield Pause(probe.FORGETTING)
+            for path in read:
+                storage.forget(path)
+            yield Pause(probe.FORGETTING)
 
     yield from every(steps(), sync=_wait)
 
@@ -180,13 +180,16 @@ def _swaps(
     work: _Work, batch: tuple[Any, Any]
 ) -> Iterator[tuple[str, Callable[[], object], int]]:
     """Each swap: its label, what makes it, and the steps in that."""
+    import tensorflow as tf
+
     together, many = work.reference.together, work.reference.many
     one = tuple(part[:1] for part in batch)
     yield TOGETHER, lambda: work.steps(together, *batch), together
     yield ONE, lambda: work.step(*one), 1
     yield ONE_TOGETHER, lambda: work.steps(many, *one), many
     if _gpus():
-        there = _on_host(batch)
+        with tf.device("CPU:0"):
+            there = tuple(tf.constant(part.numpy()) for part in batch)
         yield COPIED, lambda: work.step(*there), 1
 
 
@@ -195,13 +198,6 @@ def _resident(model: Model, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
 
     examples, labels = model.batch(batch, SEED)
     return tf.constant(examples), tf.constant(labels)
-
-
-def _on_host(batch: tuple[Any, Any]) -> tuple[Any, ...]:
-    import tensorflow as tf
-
-    with tf.device("CPU:0"):
-        return tuple(tf.constant(part.numpy()) for part in batch)
 
 
 def _from_memory(reference: Reference) -> tf.data.Dataset:
@@ -249,11 +245,6 @@ def _from_disk(reference: Reference) -> tf.data.Dataset:
         list(probe.files("")), BYTES_ON_DISK, buffer_size=_AT_A_TIME
     )
     return _ahead(records.map(whole).batch(reference.batch, drop_remainder=True))
-
-
-def _forget() -> None:
-    for path in probe.files(""):
-        storage.forget(path)
 
 
 def _ahead(batches: tf.data.Dataset) -> tf.data.Dataset:

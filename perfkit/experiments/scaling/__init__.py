@@ -19,13 +19,12 @@ from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.scaling import agreement, numbers
 from perfkit.experiments.scaling import work as scaling_work
 from perfkit.experiments.scaling.agreement import asked
-from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY
-from perfkit.experiments.scaling.verdict import judge
+from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY, Variant
+from perfkit.experiments.scaling.verdict import ONE_GPU, judge
 from perfkit.experiments.scaling.work import (
     GPU,
     LOGICAL,
     Job,
-    batch_of,
     counts,
     weights,
 )
@@ -88,13 +87,17 @@ class Scaling(Experiment):
             raise BadParameterError(
                 "devices is 1; give 2 or more, or 0 for all that are here."
             )
-        if self.scaling == "strong":
-            self._refuse_uneven()
+        uneven = [count for count in self._counts if self.batch % count]
+        if self.scaling == "strong" and uneven:
+            raise BadParameterError(
+                f"batch is {self.batch} and {uneven[0]} devices are to share it "
+                "evenly; give a multiple of each number of devices."
+            )
 
     @property
     def baseline(self) -> str:  # type: ignore[override]
         """One device without a strategy."""
-        return numbers.name_of(self._kind, 1)
+        return Variant(self._kind, 1).name
 
     def variants(self) -> Mapping[str, Arm]:
         """Each number of devices as it is, fed, and without the sum of gradients."""
@@ -102,7 +105,8 @@ class Scaling(Experiment):
         if len(self._counts) > 1:
             arms.append(self._link())
         elif not self.devices:
-            arms.append(self._second())
+            # What a machine with one GPU cannot show.
+            arms.append(self._arm(2, "", self._train(2), "A second GPU."))
         return {arm.name: arm for arm in arms}
 
     def prepare(self) -> Iterator[Yielded]:
@@ -116,31 +120,28 @@ class Scaling(Experiment):
         for count in self._present:
             yield Note("progress", f"Checking what {self._kind}s learn: {count}")
             why = agreement.difference(self._job(count))
-            refused |= dict.fromkeys(self._depending_on(count) if why else (), why)
+            # What rests on what these devices learn.
+            ways = (STRATEGY,) if count == 1 else ("", OWN, FED)
+            names = (Variant(self._kind, count, way).name for way in ways)
+            refused |= dict.fromkeys(names if why else (), why)
         yield Note(REFUSED, refused)
         # The processes that checked had the GPUs; this one has no use for them.
         without_gpus()
+        driver, _, _ = cards.gpus()
         yield Note(
             numbers.NOTE,
             {
                 "weights": weights(self.model),
                 "batches": {str(n): self._job(n).batch for n in self._counts},
                 "link": scaling_work.bytes_of_an_example(self._job(max(self._present))),
-                "joined": list(_joined()) if self._kind == GPU else [],
+                # How the GPUs are joined, a sentence for each pair.
+                "joined": list(driver.topology) if driver and self._kind == GPU else [],
             },
         )
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say what more devices bring, what keeps them from more, what to change."""
         return judge(measured, scaling=self.scaling)
-
-    def _refuse_uneven(self) -> None:
-        uneven = [count for count in self._counts if self.batch % count]
-        if uneven:
-            raise BadParameterError(
-                f"batch is {self.batch} and {uneven[0]} devices are to share it "
-                "evenly; give a multiple of each number of devices."
-            )
 
     def _refuse_missing(self) -> None:
         if self._kind == LOGICAL:
@@ -173,27 +174,29 @@ class Scaling(Experiment):
         return [count for count in self._counts if count <= self._here]
 
     def _job(self, count: int) -> Job:
-        batch = batch_of(count, self.batch, strong=self.scaling == "strong")
+        batch = self.batch if self.scaling == "strong" else count * self.batch
         return Job(model=self.model, kind=self._kind, count=count, batch=batch)
 
     def _with(self, count: int) -> Iterator[Arm]:
         """The arms of a number of devices, the one the others change first."""
-        job, itself = self._job(count), numbers.name_of(self._kind, count)
-        together = functools.partial(scaling_work.together, job)
-        if count == 1:
-            alone = functools.partial(scaling_work.alone, job)
-            fed = functools.partial(scaling_work.alone_and_fed, job, self.image_side)
-            yield self._arm(count, "", alone, "One device, no strategy.")
-            yield self._arm(count, STRATEGY, together, "MirroredStrategy.", itself)
-        else:
-            fed = functools.partial(scaling_work.together_and_fed, job, self.image_side)
-            own = functools.partial(scaling_work.together, job, summed=False)
-            yield self._arm(
-                *(count, "", together, "MirroredStrategy over several devices."),
-                self.baseline,
-            )
+        itself, train = Variant(self._kind, count).name, self._train(count)
+        fed = functools.partial(train, side=self.image_side)
+        if count > 1:
+            own = functools.partial(train, summed=False)
+            what = "MirroredStrategy over several devices."
+            yield self._arm(count, "", train, what, self.baseline)
             yield self._arm(count, OWN, own, "Gradients are not summed.", itself)
+        else:
+            together = functools.partial(train, with_strategy=True)
+            yield self._arm(count, "", train, "One device, no strategy.")
+            yield self._arm(count, STRATEGY, together, "MirroredStrategy.", itself)
         yield self._arm(count, FED, fed, "Examples are decoded from JPEGs.", itself)
+
+    def _train(self, count: int) -> functools.partial[Iterator[Yielded]]:
+        several = count > 1
+        return functools.partial(
+            scaling_work.train, self._job(count), with_strategy=several
+        )
 
     def _arm(
         self,
@@ -203,46 +206,20 @@ class Scaling(Experiment):
         changes: str,
         against: str = "",
     ) -> Arm:
-        why_not = self._why_not(count)
-        against = "" if why_not else against
-        return Arm(
-            numbers.name_of(self._kind, count, way), work, changes, against, why_not
-        )
+        name, why_not = Variant(self._kind, count, way).name, self._why_not(count)
+        return Arm(name, work, changes, "" if why_not else against, why_not)
 
     def _why_not(self, count: int) -> str:
         if count <= self._here:
             return ""
-        here = "one GPU is" if self._here == 1 else f"{self._here} GPUs are"
-        return f"{here} all there is"
-
-    def _second(self) -> Arm:
-        """What a machine with one GPU cannot show."""
-        name = numbers.name_of(self._kind, 2)
-        return Arm(name, _nothing, "A second GPU.", unavailable=self._why_not(2))
+        return ONE_GPU if self._here == 1 else f"{self._here} GPUs are all there is"
 
     def _link(self) -> Arm:
         job = self._job(max(self._present))
         what = "one GPU to another" if self._kind == GPU else "memory to memory"
-        why_not = self._why_not(2)
         return Arm(
             LINK,
             functools.partial(scaling_work.copying, job),
             f"Copying from {what} what {job.count} devices sum in a step.",
-            unavailable=why_not,
+            unavailable=self._why_not(2),
         )
-
-    def _depending_on(self, count: int) -> tuple[str, ...]:
-        """The arms that rest on what several devices learn."""
-        ways = (STRATEGY,) if count == 1 else ("", OWN, FED)
-        return tuple(numbers.name_of(self._kind, count, way) for way in ways)
-
-
-def _joined() -> tuple[str, ...]:
-    """How the GPUs are joined, as the driver tells, a sentence for each pair."""
-    driver, _, _ = cards.gpus()
-    return driver.topology if driver else ()
-
-
-def _nothing() -> Iterator[Yielded]:
-    """The work of a variant that is never run."""
-    yield from ()

@@ -15,20 +15,18 @@ from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
     from perfkit.experiments.scaling.numbers import Point, Sum
-    from perfkit.experiments.scaling.work import DeviceKind
     from perfkit.findings.record import Finding
     from perfkit.measure.statistics import Estimate
 
     Series = dict[str, tuple[Point, ...]]
 
-_EXPERIMENT = "scaling"
 # Colour, mark, and what the caption calls it.
 _LOOKS = {
     "": (BLUE, "o", "● batch at hand"),
@@ -50,30 +48,37 @@ def scaling(finding: Finding) -> Figure:
     series = {way: numbers.points(measured, way) for way in _LOOKS}
     if len(series[""]) < 2:
         return canvas.message(title, f"Fewer than two numbers of {of}s were timed.")
-    shared = of != GPU
-    lines = canvas.caption_lines(list(_devices_caption(finding, series, shared=shared)))
+    shared, by = [SHARED] if of != GPU else [], canvas.origin(finding)
+    lines = canvas.caption_lines(
+        [
+            "bar: 95 % interval",
+            *(_LOOKS[way][2] for way, points in series.items() if points),
+            "dashed: n times the rate of one",
+            *(["dashed 1/n: one processor shared at no cost"] if shared else []),
+            *shared,
+            by,
+        ]
+    )
 
     def draw(drawing: Drawing) -> None:
         _draw_rates(_axes(drawing, 0, "examples per second"), series)
         share = _axes(drawing, 1, f"efficiency: rate over n times that of 1 {of}")
-        _draw_efficiency(share, series, shared=shared)
+        _draw_efficiency(share, series, shared=bool(shared))
         for axes in drawing.axes:
             axes.set_xlabel(f"number of {of}s")
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
-    words = " ".join([*_devices_in_words(series), *([SHARED] if shared else [])])
-    alt = f"{title}. {words} Measured on {canvas.origin(finding)}."
+    said = [_in_words(point) for points in series.values() for point in points]
+    alt = " ".join([f"{title}.", *said, *shared, f"Measured on {by}."])
     height = canvas.TOP + 18 + _HIGH + 44 + 16 * len(lines) + 8
     return canvas.drawn(height, alt, draw)
 
 
-def has_scaling(finding: Finding) -> bool:
-    """Whether several numbers of devices were timed."""
-    return (
-        finding.experiment == _EXPERIMENT
-        and len(numbers.points(measurement(finding))) > 1
-    )
+def _in_words(point: Point) -> str:
+    rate = units.rate_between(point.rate.value, point.rate.low, point.rate.high)
+    reached = verdict.between(point.efficiency, units.percent)
+    return f"{plain(point.timing.variant, 60)}: {rate}, efficiency {reached}."
 
 
 def _axes(drawing: Drawing, which: int, what: str) -> Axes:
@@ -89,7 +94,7 @@ def _draw_rates(axes: Axes, series: Series) -> None:
     ideal = last.count * first.timing.rate
     _set_counts(axes, series)
     rates = [point.timing.rate for points in series.values() for point in points]
-    curves.even(axes, max(ideal, *rates), _rate)
+    curves.even(axes, max(ideal, *rates), units.significant)
     _draw_line(axes, last.count, lambda count: count * first.timing.rate)
     _draw_series(axes, series, lambda point: point.rate)
 
@@ -138,31 +143,6 @@ def _draw_series(
             axes.plot(x, y.value, mark, color=colour, mfc=inside, ms=7)
 
 
-def _devices_caption(
-    finding: Finding, series: Series, *, shared: bool
-) -> Iterator[str]:
-    yield "bar: 95 % interval"
-    yield from (_LOOKS[way][2] for way, points in series.items() if points)
-    yield "dashed: n times the rate of one"
-    if shared:
-        yield "dashed 1/n: one processor shared at no cost"
-        yield SHARED
-    yield canvas.origin(finding)
-
-
-def _devices_in_words(series: Series) -> Iterator[str]:
-    for points in series.values():
-        for point in points:
-            share, timing = point.efficiency, point.timing
-            rate = units.rate_between(timing.rate, timing.low, timing.high)
-            reached = units.between(share.value, share.low, share.high, units.percent)
-            yield f"{plain(timing.variant, 60)}: {rate}, efficiency {reached}."
-
-
-def _rate(value: float) -> str:
-    return units.significant(value)
-
-
 # So many times the longest time seen an interval may reach before it is cut.
 _REACH = 1.6
 
@@ -174,15 +154,25 @@ def sums(finding: Finding) -> Figure:
     title = f"{plain(finding.experiment, 40)}: summing the gradients of {of}s"
     if not found:
         return canvas.message(title, "No sum was timed against a step without it.")
-    lines = canvas.caption_lines(list(_sums_caption(finding, shared=of != GPU)))
+    shared = [SHARED] if of != GPU else []
+    lines = canvas.caption_lines(
+        [
+            "blue: computed from what the link copies, not measured",
+            "● and line: seen, with its 95 % interval",
+            "hatched: the rest, which the link does not explain and nothing measured",
+            *shared,
+            canvas.origin(finding),
+        ]
+    )
     inner, height = canvas.frame(len(found), lines, axis=48)
     said = [
         (f"seen {verdict.between(one.seen, units.seconds)}", _more(one))
         for one in found
     ]
 
+    labels = [numbers.of(of, one.count) for one in found]
+
     def draw(drawing: Drawing) -> None:
-        labels = [numbers.of(of, one.count) for one in found]
         axes = rows.axes(drawing, labels, inner, right=rows.room(said))
         high = _REACH * max(max(one.seen.value, _expected(one)) for one in found)
         for row, (one, words) in enumerate(zip(found, said, strict=True)):
@@ -194,16 +184,12 @@ def sums(finding: Finding) -> Figure:
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
-    words = " ".join(_sums_in_words(found, said, of))
-    end = f"{SHARED} " * (of != GPU)
-    alt = f"{title}. {words} {end}Measured on {canvas.origin(finding)}."
-    return canvas.drawn(height, alt, draw)
-
-
-def has_sums(finding: Finding) -> bool:
-    """Whether the sum of gradients was left out of some steps."""
-    is_one = finding.experiment == _EXPERIMENT
-    return is_one and bool(numbers.sums(measurement(finding)))
+    words = [
+        f"{label}: {seen}, {more}."
+        for label, (seen, more) in zip(labels, said, strict=True)
+    ]
+    words += [*shared, f"Measured on {canvas.origin(finding)}."]
+    return canvas.drawn(height, f"{title}. {' '.join(words)}", draw)
 
 
 def _expected(one: Sum) -> float:
@@ -226,23 +212,15 @@ def _more(one: Sum) -> str:
     return f"computed {verdict.between(one.predicted, units.seconds)}"
 
 
-def _sums_caption(finding: Finding, *, shared: bool) -> Iterator[str]:
-    yield "blue: computed from what the link copies, not measured"
-    yield "● and line: seen, with its 95 % interval"
-    yield "hatched: the rest, which the link does not explain and nothing measured"
-    if shared:
-        yield SHARED
-    yield canvas.origin(finding)
+def _has_several(finding: Finding) -> bool:
+    return len(numbers.points(measurement(finding))) > 1
 
 
-def _sums_in_words(
-    found: tuple[Sum, ...], said: list[tuple[str, str]], of: DeviceKind
-) -> Iterator[str]:
-    for one, words in zip(found, said, strict=True):
-        yield f"{numbers.of(of, one.count)}: {', '.join(words)}."
+def _has_sums(finding: Finding) -> bool:
+    return bool(numbers.sums(measurement(finding)))
 
 
 KINDS: dict[str, Kind[Finding]] = {
-    "scaling": Kind(scaling, "What several devices bring", has_scaling, leads=True),
-    "sums": Kind(sums, "What summing gradients takes", has_sums, leads=True),
+    "scaling": Kind(scaling, "What several devices bring", _has_several, leads=True),
+    "sums": Kind(sums, "What summing gradients takes", _has_sums, leads=True),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,30 +13,34 @@ if TYPE_CHECKING:
     from perfkit.measure.statistics import Comparison, Timing
 
 
-# The ways that differ from the plain one.
+# How a variant differs from the plain one of so many devices, which has "".
 STRATEGY, OWN, FED = "strategy", "own gradients", "fed"
 LINK = "the link alone"
 # What preparing told of the run.
 NOTE = "scaling"
 SHARED = (
-    "Logical devices share this processor: this shows how the method works and what "
-    "the strategy itself costs, not what more GPUs would bring."
+    "Logical devices share this processor: this shows the method and what the strategy "
+    "costs, not what more GPUs would bring."
 )
-_NAME = re.compile(rf"(\d{{1,3}}) (GPU|{LOGICAL})s?(?:, ({STRATEGY}|{OWN}|{FED}))?")
+_MOST_DEVICES = 999
+# No machine does as much, and no note counts as much; a file may hold anything.
+_SOUND, _MOST = 1e15, 1e12
+_WORTH_NAMING = 0.10
+Limit = Literal["input", "sum", "neither"]
 
 
 @dataclass(frozen=True)
-class Named:
-    """What a name tells: the devices, how many, and the way ("" for the plain one)."""
+class Variant:
+    """What is varied: the devices, how many, and how ("" for the plain one)."""
 
     kind: DeviceKind
     count: int
-    way: str
+    way: str = ""
 
-
-def name_of(kind: DeviceKind, count: int, way: str = "") -> str:
-    """What the arm of so many devices is called."""
-    return f"{of(kind, count)}{', ' * bool(way)}{way}"
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f"{of(self.kind, self.count)}{', ' * bool(self.way)}{self.way}"
 
 
 def of(kind: DeviceKind, count: int) -> str:
@@ -45,15 +48,13 @@ def of(kind: DeviceKind, count: int) -> str:
     return f"{count} {kind}{'s' * (count != 1)}"
 
 
-def read(name: str) -> Named | None:
-    """Read the name of an arm; None where it is none of these."""
-    found = _NAME.fullmatch(name)
-    if found is None or int(found[1]) < 1:
-        return None
-    return Named(GPU if found[2] == GPU else LOGICAL, int(found[1]), found[3] or "")
-
-
-_SOUND, _MOST = 1e15, 1e12
+_VARIANTS = {
+    variant.name: variant
+    for kind in (GPU, LOGICAL)
+    for count in range(1, _MOST_DEVICES + 1)
+    for way in ("", STRATEGY, OWN, FED)
+    for variant in [Variant(kind, count, way)]
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,17 +74,14 @@ class Point:
     @property
     def rate(self) -> Estimate:
         """Examples per second."""
-        timing = self.timing
-        return Estimate(value=timing.rate, low=timing.low, high=timing.high)
+        return _estimate(self.timing.rate, self.timing.low, self.timing.high)
 
     @property
     def efficiency(self) -> Estimate:
         """The share of ``count`` times one device's rate that they reach."""
-        if self.speed_up is None:
-            return Estimate(value=1.0, low=1.0, high=1.0)
-        ends = (self.speed_up.ratio, self.speed_up.low, self.speed_up.high)
-        value, low, high = (end / self.count for end in ends)
-        return Estimate(value=value, low=low, high=high)
+        found = self.speed_up
+        ends = (found.ratio, found.low, found.high) if found else (1.0, 1.0, 1.0)
+        return _estimate(*(end / self.count for end in ends))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,51 +103,15 @@ class Sum:
     moved: float
 
     @property
-    def remainder(self) -> Estimate | None:
-        """What was seen beyond what was predicted."""
-        if self.predicted is None:
-            return None
-        return Estimate(
-            value=self.seen.value - self.predicted.value,
-            low=self.seen.low - self.predicted.high,
-            high=self.seen.high - self.predicted.low,
-        )
-
-    @property
-    def share(self) -> Estimate:
+    def share(self) -> float:
         """Of the step."""
-        ends = (self.seen.value, self.seen.low, self.seen.high)
-        value, low, high = (end / self.step for end in ends)
-        return Estimate(value=value, low=low, high=high)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fed:
-    """So many devices fed from a pipeline, against the same on batches at hand.
-
-    Attributes:
-        count: How many.
-        wanted: The rate that they would take.
-        got: The rate that they reach.
-        against: The second against the first.
-    """
-
-    count: int
-    wanted: Timing
-    got: Timing
-    against: Comparison
-
-    @property
-    def share(self) -> Estimate:
-        """Of a step that goes to its input."""
-        c = self.against
-        return Estimate(value=1 - c.ratio, low=1 - c.high, high=1 - c.low)
+        return self.seen.value / self.step
 
 
 def kind(measured: Measurement) -> DeviceKind:
     """What the devices of a run are; logical ones where nothing says otherwise."""
-    found = (read(arm.name) for arm in measured.arms)
-    return next((named.kind for named in found if named), LOGICAL)
+    found = (_VARIANTS.get(arm.name) for arm in measured.arms)
+    return next((variant.kind for variant in found if variant), LOGICAL)
 
 
 def points(measured: Measurement, way: str = "") -> tuple[Point, ...]:
@@ -157,66 +119,87 @@ def points(measured: Measurement, way: str = "") -> tuple[Point, ...]:
 
     Without one device that was timed plainly there are none.
     """
-    base = name_of(kind(measured), 1)
+    base = Variant(kind(measured), 1).name
     if measured.timing(base) is None:
         return ()
     found = list[Point]()
-    for count, timing in _timed(measured, way):
+    for count, timing in _timed(measured, way).items():
         itself = timing.variant == base
-        speed_up = None if itself else measured.compare(timing.variant, base)
-        if _is_sound(timing.rate) and (itself or _is_fair(speed_up)):
+        speed_up = None if itself else _compare(measured, timing.variant, base)
+        if itself or speed_up:
             found.append(Point(count=count, timing=timing, speed_up=speed_up))
     return tuple(found)
 
 
 def strategy_cost(measured: Measurement) -> Comparison | None:
     """One device with the strategy against one without; None where not timed."""
-    base = name_of(kind(measured), 1)
-    found = measured.compare(name_of(kind(measured), 1, STRATEGY), base)
-    return found if _is_fair(found) else None
+    of_kind = kind(measured)
+    with_strategy = Variant(of_kind, 1, STRATEGY).name
+    return _compare(measured, with_strategy, Variant(of_kind, 1).name)
 
 
 def sums(measured: Measurement) -> tuple[Sum, ...]:
     """What summing gradients takes, for each number of devices that was timed."""
-    told, of = _note(measured), kind(measured)
+    told, of_kind, rate = _note(measured), kind(measured), link(measured)
     found = list[Sum]()
-    for count, timing in _timed(measured, ""):
-        batch = _count_in(told.get("batches"), str(count))
-        own = measured.compare(timing.variant, name_of(of, count, OWN))
-        if own is None or not batch or not _is_fair(own) or not _is_sound(timing.rate):
+    for count, timing in _timed(measured, "").items():
+        batch = _number_in(told.get("batches"), str(count))
+        own = _compare(measured, timing.variant, Variant(of_kind, count, OWN).name)
+        if own is None or not batch:
             continue
-        moved = traffic(_count_in(told, "weights"), of, count)
+        moved = traffic(_number_in(told, "weights"), of_kind, count)
+        predicted = None
+        if rate and moved:
+            ends = (rate.value, rate.high, rate.low)
+            predicted = _estimate(*(moved / end for end in ends))
         found.append(
             Sum(
                 count=count,
                 step=batch / timing.rate,
                 seen=_seen(batch, timing, own),
-                predicted=_predicted(measured, moved),
+                predicted=predicted,
                 moved=moved,
             )
         )
     return tuple(found)
 
 
-def fed(measured: Measurement) -> tuple[Fed, ...]:
-    """What input takes, for each number of devices that was timed both ways."""
-    found = list[Fed]()
-    for count, got in _timed(measured, FED):
-        wanted = measured.timing(name_of(kind(measured), count))
-        against = wanted and measured.compare(got.variant, wanted.variant)
-        if wanted and against and _is_fair(against) and _is_sound(got.rate):
-            found.append(Fed(count=count, wanted=wanted, got=got, against=against))
-    return tuple(found)
+def fed(measured: Measurement) -> dict[int, Comparison]:
+    """So many devices fed from a pipeline against the same on batches at hand."""
+    plain = _timed(measured, "")
+    return {
+        count: against
+        for count, timing in _timed(measured, FED).items()
+        if count in plain
+        and (against := _compare(measured, timing.variant, plain[count].variant))
+    }
+
+
+def limits(measured: Measurement) -> dict[int, tuple[Limit, float]]:
+    """What holds up each number of devices that was timed fed, and its share of a step.
+
+    It is the larger of the two costs where one is shown to be worth naming.
+    """
+    summed = {one.count: one.share for one in sums(measured) if one.seen.low > 0}
+    found = dict[int, tuple[Limit, float]]()
+    for count, against in fed(measured).items():
+        by_input = 1 - against.ratio if against.verdict == "slower" else 0.0
+        by_sum = summed.get(count, 0.0)
+        # A share of the longer, fed step against one of the shorter: in the same
+        # seconds.
+        of_sum = by_sum * (1 - by_input)
+        found[count] = ("sum", by_sum) if of_sum > by_input else ("input", by_input)
+        if max(by_input, of_sum) < _WORTH_NAMING:
+            found[count] = ("neither", 0.0)
+    return found
 
 
 def link(measured: Measurement) -> Estimate | None:
     """Bytes per second that the link copied; None where it was not tried."""
-    timing, each = measured.timing(LINK), _count_in(_note(measured), "link")
+    timing, each = measured.timing(LINK), _number_in(_note(measured), "link")
     if timing is None or not each or not _is_sound(timing.rate, timing.low):
         return None
-    return Estimate(
-        value=each * timing.rate, low=each * timing.low, high=each * timing.high
-    )
+    return _estimate(*(each * end for end in (timing.rate, timing.low, timing.high)))
 
 
 def joined(measured: Measurement) -> tuple[str, ...]:
@@ -226,12 +209,22 @@ def joined(measured: Measurement) -> tuple[str, ...]:
     return tuple(words for words in listed if isinstance(words, str))
 
 
-def _timed(measured: Measurement, way: str) -> list[tuple[int, Timing]]:
+def _timed(measured: Measurement, way: str) -> dict[int, Timing]:
     """The timings of a way of the run's devices, the fewest first."""
-    of = kind(measured)
-    found = ((read(t.variant), t) for t in measured.timings)
-    mine = [(n.count, t) for n, t in found if n and n.kind == of and n.way == way]
-    return sorted(mine, key=lambda one: one[0])
+    of_kind = kind(measured)
+    found = [(_VARIANTS.get(t.variant), t) for t in measured.timings]
+    mine = {
+        variant.count: timing
+        for variant, timing in found
+        if variant and (variant.kind, variant.way) == (of_kind, way)
+        if _is_sound(timing.rate)
+    }
+    return dict(sorted(mine.items()))
+
+
+def _compare(measured: Measurement, one: str, other: str) -> Comparison | None:
+    found = measured.compare(one, other)
+    return found if found and _is_sound(found.low, found.high) else None
 
 
 def _seen(batch: float, timing: Timing, own: Comparison) -> Estimate:
@@ -244,20 +237,15 @@ def _seen(batch: float, timing: Timing, own: Comparison) -> Estimate:
         batch / rate for rate in (timing.rate, timing.low, timing.high)
     )
     least, most = 1 - own.high, 1 - own.low
-    return Estimate(
-        value=usual * (1 - own.ratio),
-        low=least * (shortest if least > 0 else longest),
-        high=most * (longest if most > 0 else shortest),
+    return _estimate(
+        usual * (1 - own.ratio),
+        least * (shortest if least > 0 else longest),
+        most * (longest if most > 0 else shortest),
     )
 
 
-def _predicted(measured: Measurement, moved: float) -> Estimate | None:
-    rate = link(measured)
-    if rate is None or not moved:
-        return None
-    return Estimate(
-        value=moved / rate.value, low=moved / rate.high, high=moved / rate.low
-    )
+def _estimate(value: float, low: float, high: float) -> Estimate:
+    return Estimate(value=value, low=low, high=high)
 
 
 def _note(measured: Measurement) -> dict[str, Any]:
@@ -265,55 +253,12 @@ def _note(measured: Measurement) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _count_in(table: Any, name: str) -> float:
+def _number_in(table: Any, name: str) -> float:
     """A number of things in a note; 0 where there is none that makes sense."""
     found = table.get(name) if isinstance(table, dict) else None
     is_number = isinstance(found, int | float) and not isinstance(found, bool)
     return float(found) if is_number and found and 0 < found < _MOST else 0.0
 
 
-def _is_fair(compared: Comparison | None) -> bool:
-    return compared is not None and _is_sound(compared.low, compared.high)
-
-
 def _is_sound(*values: float) -> bool:
-    """Whether a machine may do so much; a file may hold anything."""
     return all(1 / _SOUND < value < _SOUND for value in values)
-
-
-What = Literal["input", "sum", "neither"]
-_WORTH_NAMING = 0.10
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limit:
-    """What holds up so many devices that are fed from the pipeline.
-
-    Attributes:
-        count: How many.
-        what: The larger of the two costs that are shown; ``"neither"`` where none is.
-        share: Of the step that it is a part of.
-    """
-
-    count: int
-    what: What
-    share: float = 0.0
-
-
-def limits(measured: Measurement) -> tuple[Limit, ...]:
-    """What holds up each number of devices that was timed fed."""
-    summed = {one.count: one for one in sums(measured)}
-    every = fed(measured)
-    return tuple(_limit(one, summed.get(one.count)) for one in every)
-
-
-def _limit(at: Fed, summed: Sum | None) -> Limit:
-    by_input = at.share.value if at.against.verdict == "slower" else 0.0
-    by_sum = summed.share.value if summed and summed.seen.low > 0 else 0.0
-    # A share of the longer, fed step against one of the shorter: in the same seconds.
-    of_sum = by_sum * (1 - by_input)
-    if max(by_input, of_sum) < _WORTH_NAMING:
-        return Limit(count=at.count, what="neither")
-    if by_input >= of_sum:
-        return Limit(count=at.count, what="input", share=by_input)
-    return Limit(count=at.count, what="sum", share=by_sum)

@@ -7,131 +7,50 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.experiments.scaling import numbers
 from perfkit.experiments.scaling.agreement import LEARNS_OTHERWISE
-from perfkit.experiments.scaling.numbers import SHARED, limits
+from perfkit.experiments.scaling.numbers import SHARED
 from perfkit.experiments.scaling.work import GPU
-from perfkit.experiments.shared.words import (
-    brief,
-    failures,
-    interval,
-    noise,
-    quoted,
-    ratio,
-)
-from perfkit.findings.record import Verdict
+from perfkit.experiments.shared.words import failures
+from perfkit.findings.record import Edit, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from perfkit.experiments.scaling.numbers import Fed, Limit, Point, Sum
+    from perfkit.experiments.scaling.numbers import Point, Sum
+    from perfkit.experiments.scaling.work import DeviceKind
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison, Estimate
 
-
-def grounds(measured: Measurement) -> Iterator[str]:
-    """The facts that a verdict rests on."""
-    yield from noise(measured)
-    yield from _efficiency(measured)
-    yield from _strategy(measured)
-    yield from _link(measured)
-    yield from (_summed(one, measured) for one in numbers.sums(measured))
-    yield from map(_fed, numbers.fed(measured))
-    yield from _limits(measured)
-    yield from failures(measured)
+ONE_GPU = "one GPU is all there is"
+_BATCHES = {"weak": "each with a batch of its own", "strong": "sharing one batch"}
+# What to do where GPUs are held up, and where they reach less of the ideal than that.
+_GOOD = 0.9
+_NEXT = {
+    "input": "`perfkit run data-pipeline` says how.",
+    "sum": "Sum less often for the same examples: a larger batch on each GPU, which "
+    "`perfkit run scaling --batch 128` tries.",
+}
+_LIMITS = {
+    "input": "input, {} of a step",
+    "sum": "the sum of gradients, {} of a step",
+    "neither": "nothing that is shown to take a tenth of a step",
+}
+_MORE_WORK = (
+    "Give each GPU more work in a step: try a larger `--batch`, and see whether the "
+    "efficiency rises."
+)
+_LARGER = "`perfkit run scaling --batch 128` tries a larger batch. "
+_ELSEWHERE = "Run this on a machine with several GPUs before you pay for them."
+_ON_ALL = Edit(
+    old="model = build()",
+    new="strategy = tf.distribute.MirroredStrategy()\n"
+    "with strategy.scope():\n"
+    "    model = build()",
+)
 
 
 def between(found: Estimate, write: Callable[[float], str]) -> str:
     """A number with the ends of its interval."""
     return units.between(found.value, found.low, found.high, write)
-
-
-def _efficiency(measured: Measurement) -> Iterator[str]:
-    of = numbers.kind(measured)
-    more = [point for point in numbers.points(measured) if point.speed_up]
-    if not more:
-        return
-    said = "; ".join(
-        f"{numbers.of(of, p.count)} {between(p.efficiency, units.percent)}"
-        for p in more
-    )
-    yield f"Efficiency, the share of so many times one device's rate: {said}."
-    if of != GPU:
-        most = more[-1].count
-        yield (
-            f"They compute on the same cores, so 1/{most}, which is "
-            f"{units.percent(1 / most)}, is what {numbers.of(of, most)} reach where "
-            "sharing costs nothing and one of them keeps all cores busy."
-        )
-
-
-def _strategy(measured: Measurement) -> Iterator[str]:
-    cost = numbers.strategy_cost(measured)
-    if cost is not None:
-        yield (
-            f"The strategy itself: {quoted(cost.variant)} reaches {brief(cost)} of "
-            f"the rate of {quoted(cost.baseline)}."
-        )
-
-
-def _link(measured: Measurement) -> Iterator[str]:
-    rate, is_gpu = numbers.link(measured), numbers.kind(measured) == GPU
-    if rate is not None:
-        how = (
-            "from the first GPU to the second, one way at a time"
-            if is_gpu
-            else "within memory, bytes read and written counted"
-        )
-        yield f"Measured, copying {how}: {between(rate, _bytes_per_second)}."
-    yield from numbers.joined(measured)
-
-
-def _summed(one: Sum, measured: Measurement) -> str:
-    who = numbers.of(numbers.kind(measured), one.count)
-    shown = (
-        f"seen: {between(one.seen, units.seconds)} of a step, "
-        f"{between(one.share, units.percent)} of it"
-    )
-    if one.seen.low <= 0:
-        shown += ", so that none is shown for sure"
-    if one.predicted is None or one.remainder is None:
-        return f"Summing the gradients of {who}, {shown}. Nothing was predicted."
-    expected = between(one.predicted, units.seconds)
-    rest = between(one.remainder, units.seconds)
-    return (
-        f"Summing the gradients of {who}, computed from {units.size(one.moved)} over "
-        f"that link: {expected}; {shown}; not explained by the link: {rest}."
-    )
-
-
-def _fed(one: Fed) -> str:
-    return (
-        f"{quoted(one.got.variant)} reaches {brief(one.against)} of the rate of "
-        f"{quoted(one.wanted.variant)}: {units.rate(one.got.rate)} where "
-        f"{units.rate(one.wanted.rate)} are wanted."
-    )
-
-
-def _limits(measured: Measurement) -> Iterator[str]:
-    found = limits(measured)
-    if found:
-        of = numbers.kind(measured)
-        said = "; ".join(f"{numbers.of(of, one.count)}: {_what(one)}" for one in found)
-        yield f"What holds them up when they are fed: {said}."
-
-
-def _what(limit: Limit) -> str:
-    if limit.what == "neither":
-        return "neither input nor sum is shown to take a tenth of a step"
-    what = "their input" if limit.what == "input" else "the sum of gradients"
-    return f"{what}, {units.percent(limit.share)} of a step"
-
-
-def _bytes_per_second(rate: float) -> str:
-    return units.rate(rate, "B")
-
-
-_BATCHES = {"weak": "each with a batch of its own", "strong": "sharing one batch"}
-_GOOD = 0.9
-_ONE_GPU = "one GPU is all there is"
 
 
 def judge(measured: Measurement, scaling: str) -> Verdict:
@@ -141,100 +60,122 @@ def judge(measured: Measurement, scaling: str) -> Verdict:
         measured: The run.
         scaling: ``"weak"`` or ``"strong"``.
     """
-    because = tuple(grounds(measured))
-    points = numbers.points(measured)
-    more = [point for point in points if point.speed_up]
-    if more:
+    points, on_gpus = numbers.points(measured), numbers.kind(measured) == GPU
+    if points and points[-1].speed_up:
+        return _of_several(measured, points[0], points[-1], scaling)
+    because = tuple(_grounds(measured))
+    if any(arm.unavailable == ONE_GPU for arm in measured.arms):
         return Verdict(
-            headline=_headline(measured, more[-1], scaling),
+            headline="One GPU is all there is: nothing is said about several.",
+            much="What can be learnt here is what input takes and what the strategy "
+            "itself costs.",
             because=because,
-            next=_next(measured, more[-1]),
+            next="Run `perfkit run scaling --on logical` to see how several devices "
+            "work together, on logical devices of the processor.",
         )
-    if any(arm.unavailable == _ONE_GPU for arm in measured.arms):
-        return _of_one(measured, because)
+    learns = any(LEARNS_OTHERWISE in arm.unavailable for arm in measured.arms)
+    return Verdict(
+        headline=f"Whether several {numbers.kind(measured)}s are faster than one is "
+        "not known yet.",
+        much="Fewer than two numbers of them were timed.",
+        sure="not known yet",
+        warnings=() if on_gpus else (SHARED,),
+        because=because,
+        next="Choose a model of which several devices learn what one learns, such as "
+        "`wide-dense`."
+        if learns
+        else "Look at how the trials ended, or give the run more seconds.",
+    )
+
+
+def _of_several(
+    measured: Measurement, one: Point, most: Point, scaling: str
+) -> Verdict:
+    compared, who = most.speed_up, numbers.of(numbers.kind(measured), most.count)
+    assert compared
+    limit, _ = numbers.limits(measured).get(most.count, ("neither", 0.0))
+    on_gpus, gains = numbers.kind(measured) == GPU, compared.verdict == "faster"
+    rates = units.rate(most.timing.rate), units.rate(one.timing.rate)
+    much = f"reach {rates[0]}, one alone {rates[1]}"
+    if units.is_known(compared.low, compared.high):
+        times = units.times(compared.ratio)
+        much = f"train {times} times as fast as one: {rates[0]} instead of {rates[1]}"
+    then = _NEXT.get(limit, _MORE_WORK if most.efficiency.low < _GOOD else "")
+    return Verdict(
+        headline=_headline(compared, who, limit, on_gpus=on_gpus),
+        much=f"On batches at hand {who}, {_BATCHES[scaling]}, {much}.",
+        sure=compared.sure,
+        interval=compared.ends,
+        edits=(_ON_ALL,) if on_gpus and gains and limit != "input" else (),
+        warnings=() if on_gpus else (SHARED,),
+        because=tuple(_grounds(measured)),
+        next=then if on_gpus else _LARGER * gains + _ELSEWHERE,
+        winner=most.timing.variant if on_gpus and gains else "",
+    )
+
+
+def _headline(compared: Comparison, who: str, limit: str, *, on_gpus: bool) -> str:
+    if on_gpus and limit == "input":
+        return "Make the input pipeline faster before you add GPUs."
+    if compared.sure == "not known yet":
+        return f"Whether {who} are faster than one is not known yet."
+    if compared.verdict == "faster":
+        idle = "One device left cores idle: try a larger batch without a strategy."
+        return f"Train on all of the {who}." if on_gpus else idle
+    where = "on one GPU" if on_gpus else "without a strategy on this processor"
+    judged = "slower" if compared.verdict == "slower" else "not shown to be faster"
+    return f"Train {where}: {who} are {judged}."
+
+
+def _grounds(measured: Measurement) -> Iterator[str]:
+    """The facts that a verdict rests on; costs are those of the most devices."""
     of = numbers.kind(measured)
-    return Verdict(
-        headline=f"Fewer than two numbers of {of}s were timed, so nothing is said "
-        f"about several.{_shared(measured)}",
-        because=because,
-        next=_to_time_several(measured),
-    )
-
-
-def _to_time_several(measured: Measurement) -> str:
-    if any(LEARNS_OTHERWISE in arm.unavailable for arm in measured.arms):
-        return (
-            "Choose a model of which several devices learn what one learns, such as "
-            "`wide-dense`."
+    more = [point for point in numbers.points(measured) if point.speed_up]
+    if more:
+        said = "; ".join(
+            f"{numbers.of(of, p.count)} {between(p.efficiency, units.percent)}"
+            for p in more
         )
-    return "Look at how the trials ended, or give the run more seconds."
-
-
-def _of_one(measured: Measurement, because: tuple[str, ...]) -> Verdict:
+        yield f"Efficiency, the share of so many times one device's rate: {said}."
+    if more and of != GPU:
+        most = more[-1].count
+        yield (
+            f"They compute on the same cores: {numbers.of(of, most)} reach 1/{most}, "
+            f"{units.percent(1 / most)}, where sharing costs nothing and one of them "
+            "keeps all cores busy."
+        )
     cost = numbers.strategy_cost(measured)
-    learnt = (
-        f": with it one GPU reaches {brief(cost)} of its rate without it"
-        if cost
-        else ", though it was not timed"
-    )
-    return Verdict(
-        headline="One GPU is all there is: nothing is said about several. What can be "
-        "learnt here is what input takes, and what the strategy itself costs"
-        f"{learnt}.",
-        because=because,
-        next="Run `perfkit run scaling --on logical` to see how several devices work "
-        "together, on logical devices of the processor.",
-    )
+    if cost is not None:
+        yield (
+            f"The strategy itself: one {of} with it reaches {cost.interval} the rate "
+            f"of one without ({cost.judgement})."
+        )
+    rate = numbers.link(measured)
+    if rate is not None:
+        where = "from one GPU to another" if of == GPU else "within memory"
+        said = between(rate, lambda value: units.rate(value, "B"))
+        yield f"Copying {where} reaches {said}."
+    yield from numbers.joined(measured)
+    yield from (_summed(one, of) for one in numbers.sums(measured)[-1:])
+    limits = [
+        f"{numbers.of(of, count)}: {_LIMITS[limit].format(units.percent(share))}"
+        for count, (limit, share) in numbers.limits(measured).items()
+    ]
+    if limits:
+        yield f"What holds them up when they are fed from JPEGs: {'; '.join(limits)}."
+    yield from failures(measured)
 
 
-def _headline(measured: Measurement, point: Point, scaling: str) -> str:
-    if point.speed_up is None:
-        return ""
-    who = numbers.of(numbers.kind(measured), point.count)
-    reached = between(point.efficiency, units.percent)
+def _summed(one: Sum, of: DeviceKind) -> str:
+    shown = "" if one.seen.low > 0 else "; none is shown for sure"
+    link = "nothing was predicted"
+    if one.predicted is not None:
+        link = (
+            f"copying {units.size(one.moved)} explains "
+            f"{between(one.predicted, units.seconds)} of it"
+        )
     return (
-        f"{who}, {_BATCHES.get(scaling, 'together')}, {_against_one(point.speed_up)}: "
-        f"{reached} of {point.count} times one's rate.{_shared(measured)}"
-    )
-
-
-def _against_one(found: Comparison) -> str:
-    rate = f"{ratio(found)} the examples per second ({interval(found)})"
-    if found.is_noise:
-        return f"are not shown to differ from one ({found.judgement}): {rate}"
-    return f"train {found.verdict} than one, {rate}"
-
-
-def _shared(measured: Measurement) -> str:
-    return "" if numbers.kind(measured) == GPU else f" {SHARED}"
-
-
-def _next(measured: Measurement, point: Point) -> str:
-    if numbers.kind(measured) != GPU:
-        if point.speed_up and point.speed_up.verdict == "faster":
-            here = (
-                "One device left cores idle: try a larger `--batch` without a strategy"
-            )
-        else:
-            here = "Train without a strategy on this processor"
-        return (
-            f"{here}; run this again on a machine with several GPUs before you pay for "
-            "them."
-        )
-    found = {one.count: one for one in limits(measured)}.get(point.count)
-    if found and found.what == "input":
-        return (
-            "Make the pipeline deliver more before you add GPUs: `perfkit run "
-            "data-pipeline` says how."
-        )
-    if found and found.what == "sum":
-        return (
-            "Sum less often for the same examples: a larger batch on each GPU, which "
-            "`perfkit run scaling --batch 128` tries."
-        )
-    if point.efficiency.low >= _GOOD:
-        return "Use all of them; they reach nine tenths of the ideal or more."
-    return (
-        "Give each GPU more work in a step: try a larger `--batch`, and see whether "
-        "the efficiency rises."
+        f"Summing the gradients of {numbers.of(of, one.count)} takes "
+        f"{between(one.seen, units.seconds)}, {units.percent(one.share)} of a step"
+        f"{shown}; {link}."
     )

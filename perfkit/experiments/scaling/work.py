@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -123,17 +123,6 @@ def weights(model: str) -> int:
     """How many numbers the gradient of a model has."""
     variables = MODELS[model].build().trainable_variables
     return sum(math.prod(variable.shape) for variable in variables)
-
-
-def batch_of(count: int, batch: int, *, strong: bool) -> int:
-    """Examples of a step on so many devices together.
-
-    Args:
-        count: How many devices.
-        batch: Of a device; of all together where ``strong``.
-        strong: Whether all devices share one batch, instead of one each.
-    """
-    return batch if strong else count * batch
 
 
 def counts(most: int) -> tuple[int, ...]:
@@ -367,65 +356,47 @@ def _descend(weight: tf.Variable, slope: tf.Tensor) -> None:
     weight.assign_sub(LEARNING_RATE * slope)
 
 
-def alone(job: Job) -> Iterator[Yielded]:
-    """Train on one device without a strategy, on a batch that stays there."""
-    (place,) = taken(job.kind, job.count)
-    step, batch = _alone(job, place), resident(job, place)
-    yield READY
-    yield from _ticks(lambda: step(*batch), job.batch)
-
-
-def alone_and_fed(job: Job, side: int) -> Iterator[Yielded]:
-    """The same; each step's batch comes from a pipeline."""
-    (place,) = taken(job.kind, job.count)
-    step, batches = _alone(job, place), iter(decoded(job, side))
-    call = traced(lambda: step(*next(batches)))
-    yield READY
-    yield from _ticks(call, job.batch)
-
-
-def together(job: Job, *, summed: bool = True) -> Iterator[Yielded]:
-    """Train on several devices, each on a batch that stays on it.
+def train(
+    job: Job, *, with_strategy: bool, side: int = 0, summed: bool = True
+) -> Iterator[Yielded]:
+    """Train on batches that stay on their devices, or come from a pipeline.
 
     Args:
-        job: What is trained, and on how many.
+        job: What is trained, and on how many devices.
+        with_strategy: Whether a strategy shares the work out; one device needs none.
+        side: Of the pictures that are decoded for each example; 0 for batches at hand.
         summed: Whether each learns from the gradients of all, or from its own alone.
     """
-    places = taken(job.kind, job.count)
-    strategy = mirrored(places)
-    with strategy.scope():
-        network = job.network()
-    step = traced(step_of_all(job, network, strategy, summed=summed))
-    batch = resident_on_each(job, strategy, places)
-    yield READY
-    yield from _ticks(lambda: step(*batch), job.batch)
-
-
-def together_and_fed(job: Job, side: int) -> Iterator[Yielded]:
-    """Train on several devices; one pipeline makes the batches of all."""
-    strategy = mirrored(taken(job.kind, job.count))
-    with strategy.scope():
-        network = job.network()
-    step = step_of_all(job, network, strategy, summed=True)
-    shared = strategy.experimental_distribute_dataset(decoded(job, side))
-    batches = iter(shared)
-    call = traced(lambda: step(*next(batches)))
-    yield READY
-    yield from _ticks(call, job.batch)
-
-
-def _alone(job: Job, place: str) -> Callable[..., None]:
     import tensorflow as tf
 
-    with tf.device(place):
-        network = job.network()
-    return traced(plain(job, network))
+    places = taken(job.kind, job.count)
+    if with_strategy:
+        strategy = mirrored(places)
+        with strategy.scope():
+            network = job.network()
+        step = step_of_all(job, network, strategy, summed=summed)
+    else:
+        with tf.device(places[0]):
+            network = job.network()
+        step = plain(job, network)
+    if side:
+        batches = decoded(job, side)
+        if with_strategy:
+            batches = strategy.experimental_distribute_dataset(batches)
+        fed = iter(batches)
+        call = traced(lambda: step(*next(fed)))
+    else:
+        batch = (
+            resident_on_each(job, strategy, places)
+            if with_strategy
+            else resident(job, places[0])
+        )
+        call = functools.partial(traced(step), *batch)
+    yield READY
 
+    def steps() -> Iterator[int]:
+        while True:
+            call()
+            yield job.batch
 
-def _ticks(step: Callable[[], Any], batch: int) -> Iterator[Yielded]:
-    def done() -> Iterator[int]:
-        for _ in itertools.count():
-            step()
-            yield batch
-
-    return every(done(), sync=wait)
+    yield from every(steps(), sync=wait)

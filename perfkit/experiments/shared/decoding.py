@@ -41,7 +41,8 @@ def with_tensorflow() -> Callable[[bytes], object]:
     """Give ``tf.io.decode_jpeg`` as the pipelines call it."""
     import tensorflow as tf
 
-    _without_gpus()
+    # As many processes as cores would fight for them.
+    probe.without_gpus()
     return lambda file: tf.io.decode_jpeg(file, channels=3)
 
 
@@ -49,7 +50,8 @@ def only_a_square(side: int) -> Callable[[bytes], object]:
     """Give what decodes only a square of each image, in four places by turns."""
     import tensorflow as tf
 
-    _without_gpus()
+    # As many processes as cores would fight for them.
+    probe.without_gpus()
     places = itertools.cycle([(0.1, 0.9), (0.6, 0.3), (0.9, 0.6), (0.4, 0.1)])
 
     def decode(file: bytes) -> object:
@@ -82,13 +84,6 @@ def limit(
     finally:
         for end in ends:
             end()
-
-
-def _without_gpus() -> None:
-    """Decoding needs none, and as many processes as cores would fight for it."""
-    import tensorflow as tf
-
-    tf.config.set_visible_devices([], "GPU")
 
 
 def _ticks(counts: mmap.mmap, workers: int) -> Iterator[Yielded]:

@@ -255,19 +255,10 @@ class Images:
             "decoded_bytes": self.decoded,
             "skipped": len(left_out),
             "skipped_because": {why: len(n) for why, n in self.skipped.items()},
-            "skipped_names": [_printable(name) for name in left_out[:_NAMED]],
+            "skipped_names": [
+                os.fsencode(name).decode(errors="replace") for name in left_out[:_NAMED]
+            ],
         }
-
-    def __str__(self) -> str:
-        """One line that says how many, how big and what was left out."""
-        told = self.describe()
-        skipped = "; ".join(f"{n} {why}" for why, n in told["skipped_because"].items())
-        return (
-            f"{told['count']} images of about {told['width']} by {told['height']} px, "
-            f"{units.size(told['bytes_each'])} each, "
-            f"{told['bits_per_pixel']} bits per pixel"
-            + (f"; left out: {skipped}" if skipped else "")
-        )
 
 
 def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Images]:
@@ -300,7 +291,12 @@ def look_at(folder: Path, *, count: int, side: int) -> Generator[Note, None, Ima
         folder, cache.drawn(names), count=count, side=side
     )
     if not good:
-        raise BadParameterError(_none_usable(folder, skipped))
+        why = "; ".join(f"{len(bad)} {reason}" for reason, bad in skipped.items())
+        smaller = any(reason.startswith("smaller") for reason in skipped)
+        remedy = "choose a smaller image_side" if smaller else "give another folder"
+        raise BadParameterError(
+            f"None of the images in {folder} can be used ({why}); {remedy}."
+        )
     images = _listed(folder, good, skipped, found=len(names))
     kept = {
         "form": _FORM,
@@ -344,14 +340,6 @@ def _listed(
         found=found,
         skipped=skipped,
     )
-
-
-def _none_usable(folder: Path, skipped: dict[str, tuple[str, ...]]) -> str:
-    why = "; ".join(f"{len(names)} {reason}" for reason, names in skipped.items())
-    remedy = "give another folder"
-    if any(reason.startswith("smaller") for reason in skipped):
-        remedy = "choose a smaller image_side"
-    return f"None of the images in {folder} can be used ({why}); {remedy}."
 
 
 def _class_of(name: str) -> str:
@@ -398,7 +386,3 @@ def _stamp(path: str) -> tuple[int, int] | None:
 
 def _digest(*of: Any) -> str:
     return hashlib.sha256(json.dumps(of).encode()).hexdigest()[:16]
-
-
-def _printable(name: str) -> str:
-    return os.fsencode(name).decode(errors="replace")

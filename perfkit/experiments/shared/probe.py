@@ -53,13 +53,13 @@ def unknown(_: Hardware) -> Peak | None:
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Probe:
     """One piece of work of a known size.
 
     Attributes:
-        name: Of the rung that it is.
         group: The part of the machine that it tries.
+        name: Of the microbenchmark that it is.
         unit: What is counted.
         what: What is done, in a line.
         work: Does it, in a fresh process; its examples are ``unit``.
@@ -68,8 +68,8 @@ class Probe:
         one_core: Whether it keeps to one core.
     """
 
-    name: str
     group: str
+    name: str
     unit: str
     what: str
     work: Callable[[], Iterator[Yielded]]
@@ -122,10 +122,13 @@ def on_one_core() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     # It counted the cores when the launcher loaded it; two threads on one core wait
     # for each other.
-    for library in _libraries_of_algebra():
-        for name in _SET_THREADS:
-            with contextlib.suppress(AttributeError):
-                getattr(library, name)(ctypes.c_int(1))
+    loaded = text_of(Path("/proc/self/maps"))
+    for path in dict.fromkeys(re.findall(r"/\S*(?:openblas|mkl_rt)\S*", loaded)):
+        with contextlib.suppress(OSError):
+            library = ctypes.CDLL(path)
+            for name in _SET_THREADS:
+                with contextlib.suppress(AttributeError):
+                    getattr(library, name)(ctypes.c_int(1))
 
 
 def can_keep_to_one_core() -> bool:
@@ -144,13 +147,6 @@ def side(bits: int = 32) -> int:
     """Rows of a square matrix that keeps all cores busy for some milliseconds."""
     wide = granted() > 16
     return (2048 if wide else 1024) * (2 if wide and bits < 64 else 1)
-
-
-def _libraries_of_algebra() -> Iterator[ctypes.CDLL]:
-    loaded = text_of(Path("/proc/self/maps"))
-    for path in dict.fromkeys(re.findall(r"/\S*(?:openblas|mkl_rt)\S*", loaded)):
-        with contextlib.suppress(OSError):
-            yield ctypes.CDLL(path)
 
 
 _CHUNK = 1 << 20
@@ -216,13 +212,7 @@ def read(folder: str) -> Iterator[Yielded]:
 
 def probe(folder: str) -> Probe:
     """Reading the data; ``what`` is completed once it is known whether it is cold."""
-    return Probe(
-        name=NAME,
-        group="disk",
-        unit="B",
-        what="reading",
-        work=functools.partial(read, folder),
-    )
+    return Probe("disk", NAME, "B", "reading", functools.partial(read, folder))
 
 
 def _passes(paths: Sequence[str]) -> Iterator[Any]:
@@ -268,7 +258,11 @@ _SHARE = 16
 
 def array_bytes(root: Path = Path("/")) -> int:
     """Bytes of an array that is far larger than the caches, if memory allows it."""
-    wanted = max(_LEAST, _FACTOR * _last_cache(root))
+    folder = root / "sys/devices/system/cpu/cpu0/cache"
+    texts = [text_of(path) for path in folder.glob("index*/size")]
+    caches = (re.fullmatch(r"(\d+)K", text) for text in texts)
+    largest = max((1024 * int(size[1]) for size in caches if size), default=0)
+    wanted = max(_LEAST, _FACTOR * largest)
     return min(wanted, psutil.virtual_memory().available // _SHARE) // 64 * 64
 
 
@@ -299,26 +293,15 @@ def copy(*, one_core: bool) -> Iterator[Yielded]:
 
 def probes() -> tuple[Probe, ...]:
     """Copying on one core, which rarely fills the memory's lanes, and on all."""
-    size = units.size(array_bytes())
+    what = f"copying {units.size(array_bytes())}; bytes read and written count"
     return tuple(
         Probe(
-            name=f"memory copy{', 1 core' * one_core}",
-            group="memory",
-            unit="B",
-            what=f"copying {size}; bytes read and written count",
-            work=functools.partial(copy, one_core=one_core),
+            *("memory", f"memory copy{', 1 core' * one_core}", "B", what),
+            functools.partial(copy, one_core=one_core),
             one_core=one_core,
         )
         for one_core in (True, False)
     )
-
-
-def _last_cache(root: Path) -> int:
-    """Bytes of the largest cache that the first core has; 0 where nothing says."""
-    folder = root / "sys/devices/system/cpu/cpu0/cache"
-    texts = [text_of(path) for path in sorted(folder.glob("index*/size"))]
-    found = (re.fullmatch(r"(\d+)K", text) for text in texts)
-    return max((1024 * int(size[1]) for size in found if size), default=0)
 
 
 BASELINE = "NumPy product, float32"
@@ -358,15 +341,12 @@ def tensorflow_product(kind: str, *, one_core: bool = False) -> Iterator[Yielded
     yield from repeated(lambda: tf.matmul(one, other), flop(rows))
 
 
-def _numpy(name: str, bits: int, *, one_core: bool) -> Probe:
+def _numpy(name: str, bits: int, *, one_core: bool = False) -> Probe:
     where = "one core" if one_core else "all cores"
     return Probe(
-        name=name,
-        group="arrays",
-        unit="FLOP",
-        what=f"square matrices in NumPy, float{bits}, {where}",
-        work=functools.partial(numpy_product, bits, one_core=one_core),
-        peak=functools.partial(peaks.arithmetic, bits=bits, one_core=one_core),
+        *("arrays", name, "FLOP", f"square matrices in NumPy, float{bits}, {where}"),
+        functools.partial(numpy_product, bits, one_core=one_core),
+        functools.partial(peaks.arithmetic, bits=bits, one_core=one_core),
         one_core=one_core,
     )
 
@@ -374,12 +354,9 @@ def _numpy(name: str, bits: int, *, one_core: bool) -> Probe:
 def _tensorflow(name: str, kind: str, *, one_core: bool = False) -> Probe:
     where = "one core" if one_core else "all cores"
     return Probe(
-        name=name,
-        group="TensorFlow",
-        unit="FLOP",
-        what=f"square matrices, {kind}, {where}",
-        work=functools.partial(tensorflow_product, kind, one_core=one_core),
-        peak=functools.partial(peaks.of_kind, kind=kind, one_core=one_core),
+        *("TensorFlow", name, "FLOP", f"square matrices, {kind}, {where}"),
+        functools.partial(tensorflow_product, kind, one_core=one_core),
+        functools.partial(peaks.of_kind, kind=kind, one_core=one_core),
         tensorflow=True,
         one_core=one_core,
     )
@@ -387,9 +364,9 @@ def _tensorflow(name: str, kind: str, *, one_core: bool = False) -> Probe:
 
 NUMPY = (
     _numpy(NUMPY_ONE, 32, one_core=True),
-    _numpy(BASELINE, 32, one_core=False),
+    _numpy(BASELINE, 32),
     _numpy("NumPy float64, 1 core", 64, one_core=True),
-    _numpy("NumPy product, float64", 64, one_core=False),
+    _numpy("NumPy product, float64", 64),
 )
 PRODUCTS = (
     _tensorflow(TENSORFLOW_ONE, "float32", one_core=True),
@@ -427,17 +404,13 @@ def convolution(kind: str, images: int = _IMAGES) -> Iterator[Yielded]:
     yield from repeated(call, convolution_flop(images))
 
 
-def _probe(kind: str) -> Probe:
-    return Probe(
-        name=f"convolution, {kind}",
-        group="TensorFlow",
-        unit="FLOP",
-        what=f"{_IMAGES} images of {_SIDE}×{_SIDE}×{_CHANNELS}, "
-        f"{_FILTER}×{_FILTER} filters",
-        work=functools.partial(convolution, kind),
-        peak=functools.partial(peaks.of_kind, kind=kind, one_core=False),
+_LAYER = f"{_IMAGES} images of {_SIDE}×{_SIDE}×{_CHANNELS}, {_FILTER}×{_FILTER} filters"
+CONVOLUTIONS = tuple(
+    Probe(
+        *("TensorFlow", f"convolution, {kind}", "FLOP", _LAYER),
+        functools.partial(convolution, kind),
+        functools.partial(peaks.of_kind, kind=kind, one_core=False),
         tensorflow=True,
     )
-
-
-CONVOLUTIONS = tuple(_probe(kind) for kind in ("float32", "bfloat16", "float16"))
+    for kind in ("float32", "bfloat16", "float16")
+)

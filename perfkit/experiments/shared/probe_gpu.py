@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
 from perfkit.experiments.shared import peaks, probe
-from perfkit.experiments.shared.probe import Probe, repeated, unknown
+from perfkit.experiments.shared.probe import Probe, repeated
 from perfkit.machine.readings import GpuReader
 from perfkit.measure.tick import READY, Note
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from perfkit.experiments.shared.peaks import Hardware, Peak
     from perfkit.measure.tick import Yielded
 
 _ROWS = 8192
@@ -130,37 +129,17 @@ def syncing() -> Callable[[], object]:
     return wait
 
 
-def _probe(
-    name: str,
-    unit: str,
-    what: str,
-    work: Callable[[], Iterator[Yielded]],
-    peak: Callable[[Hardware], Peak | None] = unknown,
-) -> Probe:
-    return Probe(
-        name=name,
-        group="GPU",
-        unit=unit,
-        what=what,
-        work=work,
-        peak=peak,
-        tensorflow=True,
-    )
-
-
+_probe = functools.partial(Probe, "GPU", tensorflow=True)
 PROBES = (
     _probe("GPU launch", "calls", "adding two numbers and reading the result", launch),
     _probe(
-        MEMORY,
-        "B",
+        *(MEMORY, "B"),
         "writing a block of 1 GB from another; bytes read and written count",
-        memory,
-        peaks.gpu_memory,
+        *(memory, peaks.gpu_memory),
     ),
     *(
         _probe(
-            name,
-            "FLOP",
+            *(name, "FLOP"),
             f"product of two matrices of {_ROWS:,} by {_ROWS:,}, {kind}",
             functools.partial(product, kind),
             functools.partial(peaks.on_gpu, kind=kind),
@@ -169,8 +148,7 @@ PROBES = (
     ),
     *(
         _probe(
-            f"GPU convolution, {kind}",
-            "FLOP",
+            *(f"GPU convolution, {kind}", "FLOP"),
             f"{_IMAGES} images of 56×56×64, 3×3 filters, {kind}",
             functools.partial(convolution, kind),
             functools.partial(peaks.on_gpu, kind="TF32" if kind == "float32" else kind),
@@ -180,10 +158,8 @@ PROBES = (
 )
 HEAT = (
     _probe(
-        CLOCK,
-        "Hz",
+        *(CLOCK, "Hz"),
         "the clock of the multiprocessors after 20 s of float16 products",
-        heated,
-        peaks.gpu_clock,
+        *(heated, peaks.gpu_clock),
     ),
 )

@@ -43,9 +43,9 @@ def notes(taken):
     return {item.name: item.value for item in taken if isinstance(item, Note)}
 
 
-@pytest.mark.parametrize("feed", [feeding.alone, feeding.with_training])
-def test_a_trial_is_ready_works_ends_one_epoch_and_works_on(feed, task):
-    taken = first(feed(WAYS["prefetch"], task), 12)
+@pytest.mark.parametrize("training", [False, True])
+def test_a_trial_is_ready_works_ends_one_epoch_and_works_on(training, task):
+    taken = first(feeding.feed(WAYS["prefetch"], task, training=training), 12)
     assert taken[0] is READY
     assert isinstance(taken[1], Tick)
     assert labels(taken) == [
@@ -69,7 +69,7 @@ def test_the_end_of_an_epoch_drops_the_iterator_and_opens_another(task):
 
     way = dataclasses.replace(WAYS["python generator"], build=build)
     seen = []
-    for item in feeding.alone(way, task):
+    for item in feeding.feed(way, task, training=False):
         seen.append((item, pipelines[0].opened, pipelines[0].closed))
         if item == Pause(feeding.RESTARTED):
             break
@@ -80,15 +80,12 @@ def test_the_end_of_an_epoch_drops_the_iterator_and_opens_another(task):
     assert at[feeding.RESTARTED] == [2, 1]
 
 
-def test_a_training_step_tells_what_it_waited_for_its_batch(task):
-    taken = first(feeding.with_training(WAYS["naive map"], task), 10)
-    waits = [item.parts["input"] for item in taken if isinstance(item, Tick)]
-    assert all(wait > 0 for wait in waits[1:])
-
-
-def test_a_pipeline_alone_has_no_step_that_could_wait(task):
-    taken = first(feeding.alone(WAYS["naive map"], task), 10)
-    assert all(not item.parts for item in taken if isinstance(item, Tick))
+@pytest.mark.parametrize("training", [False, True])
+def test_only_a_training_step_tells_what_it_waited_for_its_batch(training, task):
+    taken = first(feeding.feed(WAYS["naive map"], task, training=training), 10)
+    parts = [item.parts for item in taken if isinstance(item, Tick)]
+    assert all(bool(part) is training for part in parts)
+    assert all(part.get("input", 1) > 0 for part in parts[1:])
 
 
 def test_a_batch_in_memory_is_never_waited_for(task):
@@ -106,7 +103,9 @@ def test_a_cache_is_full_before_the_first_step(task):
         decoded.append(dataset)
         return dataset
 
-    taken = first(feeding.alone(dataclasses.replace(way, build=build), task), 8)
+    taken = first(
+        feeding.feed(dataclasses.replace(way, build=build), task, training=False), 8
+    )
     assert isinstance(taken[0], Note)
     assert taken[0].name == "filling the cache"
     stages = {stage["name"] for stage in notes(taken)["plan"]["stages"]}
@@ -120,16 +119,12 @@ def test_a_cache_that_does_not_fit_is_refused_with_the_numbers(task, monkeypatch
     free = psutil.virtual_memory()._replace(available=6_000_000)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
     with pytest.raises(MemoryError, match=r"decoded take 6\.75 MB, and 6 MB are free"):
-        next(feeding.alone(WAYS["cache"], task))
+        next(feeding.feed(WAYS["cache"], task, training=False))
 
 
-def test_notes_are_json(task):
-    told = notes(first(feeding.alone(WAYS["prefetch"], task), 10))
+@pytest.mark.parametrize("way", ["prefetch", "python generator"])
+def test_notes_are_json_and_say_where_batches_lie(way, task):
+    told = notes(first(feeding.feed(WAYS[way], task, training=False), 10))
     assert json.loads(json.dumps(told)) == told
     assert told["where"] == {"batch": "CPU:0", "gpus": 0, "gpu_bytes": 0}
-    assert told["plan"]["stages"]
-
-
-def test_arrays_of_plain_python_lie_on_the_cpu(task):
-    told = notes(first(feeding.alone(WAYS["python generator"], task), 10))
-    assert told["where"]["batch"] == "CPU:0"
+    assert ("stages" in told["plan"]) is (way == "prefetch")

@@ -73,10 +73,6 @@ def test_what_was_not_run_says_why():
     assert "GPU rungs was not run: No NVIDIA driver is installed" in figure.alt
 
 
-def test_a_finding_without_rungs_says_so():
-    assert "holds no rungs" in own_charts.ladder(made.finding()).alt
-
-
 def test_nothing_in_the_notes_becomes_markup():
     attack = '"><script>alert(1)</script>&\x1b]]>$\\frac$'
     told = {attack: (2e9, attack, attack, 3e9), **ladders.RUNGS}
@@ -96,11 +92,10 @@ def test_what_happened_when_is_told_in_each_rungs_own_unit():
     assert "examples" not in said
 
 
-def test_no_ladder_is_said_to_train():
+@pytest.mark.parametrize(
+    ("finding", "said"), [(ladders.finding, "trial"), (made.finding, "training")]
+)
+def test_no_ladder_is_said_to_train(finding, said):
     load = {"t": (0.0, 1.0), "cpu_trial": (0.5, 0.5)}
-    assert "the trial 0.5 cores" in dict(
-        words(gallery.timeline(ladders.finding(samples=load)))
-    )
-    assert "the training 0.5 cores" in dict(
-        words(gallery.timeline(made.finding(samples=load)))
-    )
+    drawn = dict(words(gallery.timeline(finding(samples=load))))
+    assert f"the {said} 0.5 cores" in drawn

@@ -61,35 +61,30 @@ def test_names_fit_into_a_chart_and_the_notes_of_a_finding(a_gpu):
     assert max(map(len, arms.variants())) <= 30
 
 
-def test_one_part_brings_the_product_that_tells_the_noise():
-    assert list(experiment("machine-ladder", rungs="disk").variants()) == [
-        probe.BASELINE,
-        probe.NAME,
-    ]
-
-
-def test_without_a_gpu_its_rungs_are_one_line_that_says_why():
-    arms = experiment("machine-ladder", rungs="gpu").variants()
-    assert arms["GPU rungs"].unavailable == "No NVIDIA driver is installed."
-    assert list(arms) == [probe.BASELINE, "GPU rungs"]
-
-
-def test_nothing_is_said_of_a_gpu_that_nobody_asks_for():
-    assert "GPU rungs" not in experiment("machine-ladder", rungs="memory").variants()
+@pytest.mark.parametrize(
+    ("rungs_", "names"),
+    [
+        ("disk", [probe.BASELINE, probe.NAME]),
+        # Without a GPU its rungs are one line; nothing is said of one nobody asks for.
+        ("gpu", [probe.BASELINE, "GPU rungs"]),
+        ("memory", [probe.BASELINE, "memory copy, 1 core", "memory copy"]),
+    ],
+)
+def test_one_part_brings_the_product_that_tells_the_noise(rungs_, names):
+    arms = experiment("machine-ladder", rungs=rungs_).variants()
+    assert list(arms) == names
+    why = arms["GPU rungs"].unavailable if rungs_ == "gpu" else ""
+    assert why == "No NVIDIA driver is installed." * (rungs_ == "gpu")
 
 
 def test_a_gpu_has_its_rungs_and_is_heated_only_when_asked(a_gpu):
     arms = experiment("machine-ladder").variants()
     assert {"GPU launch", "to the GPU, pinned", "GPU product, TF32"} <= set(arms)
     assert not any(arm.unavailable for arm in arms.values())
+    assert all(pickle.loads(cloudpickle.dumps(arm.work)) for arm in arms.values())
     assert "GPU clock under load" not in arms
     heated = experiment("machine-ladder", rungs="heat").variants()
     assert "GPU clock under load" in heated
-
-
-def test_work_can_be_sent_to_a_process_of_its_own(a_gpu):
-    for arm in experiment("machine-ladder").variants().values():
-        assert pickle.loads(cloudpickle.dumps(arm.work))
 
 
 def test_without_tensorflow_the_rest_is_still_tried(monkeypatch):
@@ -115,13 +110,10 @@ def test_preparing_tells_of_every_rung_what_it_counts_and_what_is_possible(prepa
         experiment("machine-ladder", rungs="interpreter,arrays,pipeline").variants()
     )
     assert told["tf.data map"].unit == "elements"
+    assert rungs(prepared(rungs="gpu"))["GPU rungs"].group == "GPU"
     limits = {name for name, rung in told.items() if rung.limit}
     assert limits <= {name for name in told if name.startswith("NumPy ")}
     assert all(told[name].limit_from for name in limits)
-
-
-def test_the_gpus_line_is_in_its_group(prepared):
-    assert rungs(prepared(rungs="gpu"))["GPU rungs"].group == "GPU"
 
 
 def test_a_disk_says_whether_it_is_read_cold(prepared, tmp_path, monkeypatch):
@@ -152,91 +144,137 @@ def test_a_gpu_that_tensorflow_cannot_use_is_not_tried(prepared, a_gpu, monkeypa
 
 # What is said.
 
+BOTH = {
+    probes.ONE_CORE: (1000.0, "images", "images", None),
+    probes.ALL_CORES: (700.0, "images", "images", None),
+}
+SLOW_NUMPY = {probe.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)}
+FULL_GPU = {"GPU memory": (5e9, "B", "GPU", 3.2e10)}
+DISK = {
+    probe.NAME: (2e8, "B", "disk", None),
+    probes.ALL_CORES: BOTH[probes.ALL_CORES],
+}
+HEALTHY = "No part of this machine is shown to be weak."
+
 
 def ladder(rounds=3, notes=None, **rungs_):
     return ladders.measured({**ladders.RUNGS, **rungs_}, rounds, notes)
 
 
-def with_tensorflow(**more):
-    return ladder(**{probe.TENSORFLOW: TENSORFLOW}, **more)
+def says(measured):
+    """The answer, how much, how sure."""
+    found = judge(measured)
+    assert found.winner == ""
+    return " ".join((found.headline, found.much, found.sure))
 
 
 def test_nothing_measured_says_so():
-    assert "Too little" in judge(Measurement(arms=())).headline
+    assert judge(Measurement(arms=())).headline == "Nothing could be timed."
 
 
-def test_the_faster_library_speaks_for_the_arithmetic():
-    said = judge(with_tensorflow()).headline
-    assert said.startswith("Matrix products in float32 reach 4")
+def test_a_healthy_machine_has_no_weak_part_and_the_faster_library_speaks_for_it():
+    said = says(ladder(**{probe.TENSORFLOW: TENSORFLOW}))
+    assert said.startswith(f"{HEALTHY} Matrix products in float32 reach 4")
     assert "of what 2 cores can do in theory" in said
 
 
-def test_a_library_that_lags_behind_is_named_with_what_to_do():
-    slow = ladder(**{probe.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)})
-    found = judge(slow)
-    assert "weakest is NumPy's matrix product, 0.2" in found.headline
-    assert "tf.matmul" in found.next
-    assert found.winner == ""
+@pytest.mark.parametrize(
+    ("rungs_", "notes", "weak"),
+    [
+        (SLOW_NUMPY, {}, "write `tf.matmul`"),
+        (BOTH, {}, '"JPEG decode" on 2 cores is 0.'),
+        (BOTH | {probes.ALL_CORES: (1500.0, "images", "images", None)}, {}, ""),
+        (FULL_GPU, {}, '"GPU memory" reaches 1'),
+        ({"to the GPU, pinned": FULL_GPU["GPU memory"]}, {}, '"to the GPU, pinned" r'),
+        # Sound machines reach no more of these limits.
+        ({"to the GPU": FULL_GPU["GPU memory"]}, {}, ""),
+        ({probe.BASELINE: (2e10, "FLOP", "arrays", 5e11)}, {}, ""),
+        (DISK, {"image_bytes": 1_000_000}, "The disk gives 20"),
+        (DISK, {"image_bytes": 10_000}, ""),
+    ],
+)
+def test_a_part_is_weak_where_its_whole_interval_says_so(rungs_, notes, weak):
+    said = says(ladder(notes=notes, **rungs_))
+    assert weak in said
+    assert said.startswith(HEALTHY) is not bool(weak)
 
 
-def test_a_healthy_machine_has_no_weak_part():
-    assert judge(with_tensorflow()).headline.endswith("no part is shown to be weak.")
+def test_a_ratio_that_shows_a_weak_part_has_its_interval_and_two_rates():
+    found = judge(ladder(**SLOW_NUMPY))
+    assert re.search(r"[34]\.\d times as fast as NumPy here: \d+ GFLOP/s", found.much)
+    assert (found.sure, bool(found.interval)) == ("sure", True)
+    assert found.because[0].startswith("Matrix products in float32 reach 8")
 
 
-def test_one_round_calls_nothing_weak():
-    slow = {probe.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)}
-    assert "weakest" not in judge(ladder(1, **slow)).headline
+def test_the_weakest_comes_first_and_the_others_follow():
+    found = judge(ladder(**SLOW_NUMPY, **FULL_GPU))
+    assert "perfkit doctor" in found.headline
+    assert found.because[0].startswith("Weak as well: TensorFlow multiplies")
+
+
+@pytest.mark.parametrize("kept", ["one round", "one round of it"])
+def test_one_round_calls_nothing_weak(kept):
+    measured = ladder(1 if kept == "one round" else 3, **FULL_GPU)
+    trials = [t for t in measured.trials if t.variant not in FULL_GPU or t.round == 1]
+    found = judge(replace(measured, trials=tuple(trials)))
+    assert found.sure == ("not known yet" if kept == "one round" else "")
+    assert "GPU memory" not in found.headline + found.much + " ".join(found.because)
+    assert ("larger budget" in found.next) is (kept == "one round")
 
 
 def test_without_a_limit_the_rate_itself_is_said():
     bare = {**ladders.RUNGS, probe.BASELINE: (2e11, "FLOP", "arrays", None)}
-    said = judge(ladders.measured(bare)).headline
-    assert "float32 reach" in said
-    assert "GFLOP/s" in said
+    found = judge(ladders.measured(bare))
+    assert found.headline.endswith("is not known here.")
+    assert re.search(r"float32 reach [\d.]+ GFLOP/s", found.much)
 
 
-@pytest.mark.parametrize(("bytes_each", "weak"), [(1_000_000, True), (10_000, False)])
-def test_a_disk_that_gives_fewer_pictures_than_are_decoded_is_weak(bytes_each, weak):
-    both = {
-        probe.NAME: (2e8, "B", "disk", None),
-        probes.ALL_CORES: (1000.0, "images", "images", None),
-    }
-    found = judge(ladder(notes={"image_bytes": bytes_each}, **both))
-    assert ("the disk, which gives 2" in found.headline) is weak
+def test_what_a_call_costs_is_told():
+    assert any("tf.function costs 2" in fact for fact in judge(ladder()).because)
 
 
-@pytest.mark.parametrize(("all_cores", "weak"), [(700.0, True), (1500.0, False)])
-def test_cores_that_do_not_add_up_are_weak(all_cores, weak):
-    both = {
-        probes.ONE_CORE: (1000.0, "images", "images", None),
-        probes.ALL_CORES: (all_cores, "images", "images", None),
-    }
-    assert (
-        '"JPEG decode", on 2 cores only 0.' in judge(ladder(**both)).headline
-    ) is weak
+@pytest.mark.parametrize("stopped", [True, False])
+def test_what_was_not_reached_is_told_and_stop_needs_no_larger_budget(stopped):
+    measured = ladder()
+    cut = [t for t in measured.trials if t.variant != "graph call"]
+    if stopped:
+        message = {"outcome": "stopped", "message": "the run was stopped"}
+        cut.append(replace(measured.trials[0], variant="graph call", **message))
+    said = " ".join(judge(replace(measured, trials=tuple(cut))).because)
+    assert "Not measured: graph call. " in said
+    assert ("The run was stopped." in said) is stopped
+    assert ("larger budget" in said) is not stopped
 
 
-@pytest.mark.parametrize(
-    ("name", "weak"),
-    [("to the GPU, pinned", True), ("to the GPU", False), ("GPU memory", True)],
-)
-def test_a_gpu_below_half_of_its_limit_is_weak_where_sound_ones_reach_more(name, weak):
-    found = judge(ladder(**{name: (5e9, "B", "GPU", 3.2e10)}))
-    assert (f'weakest is "{name}", 1' in found.headline) is weak
+def test_a_noisy_machine_is_asked_to_be_quieter():
+    measured = ladder()
+    assert "Close other programs" not in judge(ladder()).next
+    noisy = measured.timing(probe.BASELINE)
+    object.__setattr__(noisy, "high", 3 * noisy.rate)
+    found = judge(measured)
+    assert found.much.endswith("is not known yet.")
+    assert found.next.startswith("Close other programs")
 
 
-def test_a_processors_limit_calls_nothing_weak_by_itself():
-    low = {**ladders.RUNGS, probe.BASELINE: (2e10, "FLOP", "arrays", 5e11)}
-    assert "weakest" not in judge(ladders.measured(low)).headline
+def test_what_other_programs_took_is_the_likely_reason_and_no_part_is_weak():
+    busy = {"t": (0.0, 1.0), "cpu_other": (1.6, 1.8)}
+    found = judge(replace(ladder(**SLOW_NUMPY), samples=busy))
+    assert found.headline.endswith("is not known yet.")
+    assert "tf.matmul" not in repr(found)
+    assert found.because[0].startswith("Other programs kept 1.7 of 2 cores busy")
+    assert found.next.startswith("Close what else keeps the cores busy")
 
 
-def test_what_a_call_costs_and_what_was_not_reached_are_told():
-    missed = {"operation in a graph": (1e6, "calls", "TensorFlow", None)}
-    measured = ladder(**missed)
-    trials = tuple(t for t in measured.trials if t.variant not in missed)
-    found = judge(Measurement(arms=measured.arms, trials=trials, notes=measured.notes))
-    assert any("tf.function costs 2" in reason for reason in found.because)
-    assert any("Not measured: operation in a graph." in r for r in found.because)
+def test_no_share_above_the_limit_is_said():
+    measured = ladder()
+    timing = measured.timing(probe.BASELINE)
+    for name, value in (("low", 4e11), ("rate", 4.5e11), ("high", 6e11)):
+        object.__setattr__(timing, name, value)
+    assert "reach 90 % of what 2 cores can do in theory (80 % or more)" in says(
+        measured
+    )
+    object.__setattr__(timing, "rate", 5.5e11)
+    assert "float32 reach what 2 cores can do in theory (" in says(measured)
 
 
 @pytest.mark.measures
@@ -252,70 +290,3 @@ def test_a_whole_run_tells_rates_in_their_units(tmp_path):
     assert session.finding.noise_floor is not None
     assert session.finding.comparisons == ()
     assert store.load(session.finding.path).notes == session.finding.notes
-
-
-def test_a_busy_machine_is_asked_to_be_quieter():
-    measured = ladder()
-    (noisy,) = [t for t in measured.timings if t.variant == probe.BASELINE]
-    assert "Close other programs" not in judge(ladder()).next
-    object.__setattr__(noisy, "high", 3 * noisy.rate)
-    found = judge(measured)
-    assert found.headline.startswith("Too noisy to say what matrix products")
-    assert found.next.startswith("Close other programs")
-
-
-def test_one_round_is_shown_and_not_claimed():
-    found = judge(ladder(1))
-    assert found.headline == "One round: shown, not claimed."
-    assert "%" not in " ".join(found.because)
-
-
-def test_what_other_programs_took_is_the_likely_reason_and_no_part_is_weak():
-    slow = {probe.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)}
-    quiet = ladder(**slow)
-    assert "weakest" in judge(quiet).headline
-    busy = replace(quiet, samples={"t": (0.0, 1.0), "cpu_other": (1.6, 1.8)})
-    found = judge(busy)
-    assert "weak" not in found.headline
-    assert found.because[0].startswith("Other programs kept 1.7 of 2 cores busy")
-
-
-def test_no_share_above_the_limit_is_said():
-    measured = ladder()
-    timing = measured.timing(probe.BASELINE)
-    for name, value in (("low", 4e11), ("rate", 4.5e11), ("high", 6e11)):
-        object.__setattr__(timing, name, value)
-    said = judge(measured).headline
-    assert "reach 90 % of what 2 cores can do in theory (80 % or more)" in said
-    object.__setattr__(timing, "rate", 5.5e11)
-    assert "float32 reach what 2 cores can do in theory (" in judge(measured).headline
-
-
-def test_the_ratio_of_all_cores_to_one_has_its_interval():
-    both = {
-        probes.ONE_CORE: (1000.0, "images", "images", None),
-        probes.ALL_CORES: (700.0, "images", "images", None),
-    }
-    assert re.search(r"only 0[.]\d+× [(]0", judge(ladder(**both)).headline)
-
-
-def test_a_rung_that_had_one_round_is_no_weak_part():
-    slow = {"GPU memory": (5e9, "B", "GPU", 3.2e10)}
-    measured = ladder(**slow)
-    assert "weakest" in judge(measured).headline
-    kept = [t for t in measured.trials if t.variant not in slow or t.round == 1]
-    assert "weakest" not in judge(replace(measured, trials=tuple(kept))).headline
-
-
-def test_what_stop_kept_from_being_measured_needs_no_larger_budget():
-    measured = ladder()
-    cut = [t for t in measured.trials if t.variant != "graph call"]
-    ended = replace(
-        measured.trials[0],
-        variant="graph call",
-        outcome="stopped",
-        message="the run was stopped",
-    )
-    said = " ".join(judge(replace(measured, trials=(*cut, ended))).because)
-    assert "graph call. The run was stopped." in said
-    assert "larger budget" not in said

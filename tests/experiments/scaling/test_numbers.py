@@ -3,12 +3,9 @@
 import pytest
 
 from perfkit.experiments.scaling import numbers
-from perfkit.experiments.scaling.numbers import limits
 from perfkit.experiments.scaling.work import GPU, LOGICAL, traffic
 from tests.experiments.scalings import (
-    INPUT_S,
     LINK_RATE,
-    SHARE,
     STEP,
     STRATEGY_S,
     SUM_S,
@@ -20,20 +17,6 @@ from tests.experiments.scalings import (
 )
 
 WHOLE = STEP + STRATEGY_S + SUM_S
-
-
-@pytest.mark.parametrize("kind", [GPU, LOGICAL])
-@pytest.mark.parametrize("count", [1, 2, 16])
-@pytest.mark.parametrize("way", ["", numbers.STRATEGY, numbers.OWN, numbers.FED])
-def test_a_name_tells_what_it_was_made_of(kind, count, way):
-    assert numbers.read(numbers.name_of(kind, count, way)) == numbers.Named(
-        kind, count, way
-    )
-
-
-@pytest.mark.parametrize("name", ["", "0 GPUs", "2 TPUs", "2 GPUs, fast", numbers.LINK])
-def test_other_names_tell_nothing(name):
-    assert numbers.read(name) is None
 
 
 def test_efficiency_is_speed_up_by_the_number_of_devices():
@@ -65,8 +48,6 @@ def test_a_ring_of_gpus_sends_almost_two_gradients_each(count, sends):
     (one,) = [s for s in numbers.sums(measured(linked(steps()))) if s.count == count]
     assert one.moved == sends * 4 * WEIGHTS
     assert one.predicted.value == pytest.approx(one.moved / LINK_RATE, rel=0.02)
-    rest = SUM_S - one.moved / LINK_RATE
-    assert one.remainder.low < rest < one.remainder.high
 
 
 def test_logical_devices_read_and_write_in_one_memory_what_all_of_them_send():
@@ -76,7 +57,6 @@ def test_logical_devices_read_and_write_in_one_memory_what_all_of_them_send():
 
 def test_without_a_link_nothing_is_predicted():
     assert all(one.predicted is None for one in numbers.sums(measured(steps())))
-    assert all(one.remainder is None for one in numbers.sums(measured(steps())))
     assert numbers.link(measured(steps())) is None
 
 
@@ -85,25 +65,20 @@ def test_the_link_is_told_in_bytes():
     assert rate.value == pytest.approx(LINK_RATE, rel=0.02)
 
 
-def test_input_is_the_share_that_a_fed_step_is_longer():
-    *_, four = numbers.fed(measured(steps()))
-    more = 3 * INPUT_S
-    assert four.share.value == pytest.approx(more / (WHOLE + more), rel=0.05)
-    assert four.wanted.rate == pytest.approx(4 * SHARE / WHOLE, rel=0.02)
-
-
 def test_the_limit_turns_from_the_sum_to_the_input_as_devices_are_added():
-    found = limits(measured(steps(feeding=0.003)))
-    assert [(one.count, one.what) for one in found] == [
-        (1, "neither"),
-        (2, "sum"),
-        (4, "input"),
-    ]
+    found = numbers.limits(measured(steps(feeding=0.003)))
+    assert {count: what for count, (what, _) in found.items()} == {
+        1: "neither",
+        2: "sum",
+        4: "input",
+    }
+    # What a fed step is longer by, of it.
+    assert found[4][1] == pytest.approx(0.009 / (WHOLE + 0.009), rel=0.05)
 
 
 def test_what_noise_hides_limits_nothing():
-    found = limits(measured(steps(), noise=0.9))
-    assert {one.what for one in found} == {"neither"}
+    found = numbers.limits(measured(steps(), noise=0.9))
+    assert {what for what, _ in found.values()} == {"neither"}
 
 
 @pytest.mark.parametrize(

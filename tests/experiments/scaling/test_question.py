@@ -12,7 +12,8 @@ from perfkit.experiments import experiment, scaling
 from perfkit.experiments.scaling import Scaling
 from perfkit.experiments.scaling.agreement import LEARNS_OTHERWISE
 from perfkit.experiments.scaling.numbers import LINK, SHARED
-from perfkit.experiments.scaling.work import LOGICAL
+from perfkit.experiments.scaling.verdict import ONE_GPU
+from perfkit.experiments.scaling.work import GPU, LOGICAL
 from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Pause, Tick
@@ -45,11 +46,15 @@ def said(found):
     return " ".join(verdict(found).because)
 
 
+def arms_of(**asked):
+    return experiment("scaling", **asked).variants()
+
+
 # The arms.
 
 
 def test_without_a_gpu_devices_are_logical_and_every_name_says_so(no_gpu):
-    arms = experiment("scaling").variants()
+    arms = arms_of()
     assert [(arm.name, arm.against) for arm in arms.values()] == [
         ("1 logical device", ""),
         ("1 logical device, strategy", "1 logical device"),
@@ -68,25 +73,25 @@ def test_without_a_gpu_devices_are_logical_and_every_name_says_so(no_gpu):
 @pytest.mark.parametrize(("cores", "most"), [(1, 2), (2, 2), (3, 3), (64, 4)])
 def test_a_few_logical_devices_are_usual(no_gpu, monkeypatch, cores, most):
     monkeypatch.setattr(scaling.probe, "granted", lambda: cores)
-    assert f"{most} logical devices, fed" in experiment("scaling").variants()
-    assert f"{most + 1} logical devices" not in experiment("scaling").variants()
+    assert f"{most} logical devices, fed" in arms_of()
+    assert f"{most + 1} logical devices" not in arms_of()
 
 
 def test_with_gpus_all_of_them_are_tried(gpus):
     gpus(6)
-    arms = experiment("scaling").variants()
+    arms = arms_of()
     plain = [name for name in arms if name.endswith(("GPU", "GPUs"))]
     assert plain == ["1 GPU", "2 GPUs", "4 GPUs", "6 GPUs"]
-    logical = experiment("scaling", on="logical").variants()
+    logical = arms_of(on="logical")
     assert next(iter(logical)) == "1 logical device"
 
 
 def test_one_gpu_says_that_it_is_all_there_is(gpus):
     gpus(1)
-    arms = experiment("scaling").variants()
+    arms = arms_of()
     assert list(arms) == ["1 GPU", "1 GPU, strategy", "1 GPU, fed", "2 GPUs"]
     assert arms["2 GPUs"].unavailable == "one GPU is all there is"
-    four = experiment("scaling", devices=4).variants()
+    four = arms_of(devices=4)
     assert four["4 GPUs, fed"].unavailable == "one GPU is all there is"
     assert four["1 GPU, fed"].unavailable == ""
     assert four[LINK].unavailable
@@ -94,15 +99,14 @@ def test_one_gpu_says_that_it_is_all_there_is(gpus):
 
 def test_more_gpus_than_there_are_are_not_run(gpus):
     gpus(2)
-    arms = experiment("scaling", devices=4).variants()
+    arms = arms_of(devices=4)
     missing = {name for name, arm in arms.items() if arm.unavailable}
     assert missing == {"4 GPUs", "4 GPUs, own gradients", "4 GPUs, fed"}
     assert arms["4 GPUs"].unavailable == "2 GPUs are all there is"
 
 
 def test_every_arm_says_what_it_changes_and_travels(no_gpu):
-    arms = experiment("scaling").variants().values()
-    assert all(pickle.loads(pickle.dumps(arm)).changes for arm in arms)
+    assert all(pickle.loads(pickle.dumps(a)).changes for a in arms_of().values())
 
 
 @pytest.mark.parametrize(
@@ -110,7 +114,7 @@ def test_every_arm_says_what_it_changes_and_travels(no_gpu):
     [({"scaling": "weak"}, [8, 16, 32]), ({"scaling": "strong"}, [8, 8, 8])],
 )
 def test_devices_have_a_batch_each_or_share_one(no_gpu, asked, batches):
-    arms = experiment("scaling", batch=8, **asked).variants()
+    arms = arms_of(batch=8, **asked)
     jobs = [arms[name].work.args[0] for name in arms if name.endswith("fed")]
     assert [job.batch for job in jobs] == batches
 
@@ -156,51 +160,50 @@ def test_devices_that_learn_something_else_are_refused(no_gpu, monkeypatch):
 # The verdict.
 
 
-def test_gpus_are_told_with_speed_up_efficiency_and_interval():
+def test_gpus_are_told_with_one_ratio_two_rates_and_what_to_type():
     found = verdict(measured(linked(steps())))
-    # 4 x 10 / 14.5, and a quarter of it.
-    assert found.headline.startswith(
-        "4 GPUs, each with a batch of its own, train faster than one, 2.7"
-    )
-    assert "95 % interval" in found.headline
-    assert "69 % (" in found.headline
-    assert SHARED not in found.headline
+    assert found.headline == "Train on all of the 4 GPUs."
+    # 4 x 10 / 14.5: 128 examples in 14.5 ms against 32 in 10.
+    assert " train 2.8 times as fast as one: 8," in found.much
+    assert " instead of 3," in found.much
+    assert (found.sure, found.winner, found.warnings) == ("sure", "4 GPUs", ())
+    assert "MirroredStrategy" in found.edits[0].new
+    assert "4 GPUs 69 % (" in said(measured(linked(steps())))
     assert "larger batch on each GPU" in found.next
 
 
-def test_logical_devices_are_never_told_without_saying_so():
-    for noise in (0.002, 0.9):
-        run = measured(linked(steps(kind=LOGICAL)), noise=noise)
-        assert verdict(run).headline.endswith(SHARED)
-        assert "GPUs" not in verdict(run).headline.removesuffix(SHARED)
-        assert "1/4, which is 25 %" in said(run)
-    short = measured(steps((1,), kind=LOGICAL))
-    assert verdict(short).headline.endswith(SHARED)
+@pytest.mark.parametrize("noise", [0.002, 0.9])
+@pytest.mark.parametrize("counts", [(1, 2, 4), (1,)])
+def test_logical_devices_are_never_told_without_saying_so(noise, counts):
+    run = measured(linked(steps(counts, kind=LOGICAL)), noise=noise)
+    found = verdict(run)
+    assert found.warnings == (SHARED,)
+    assert "GPUs" not in found.headline + found.much
+    assert ("reach 1/4, 25 %" in said(run)) == (4 in counts)
 
 
-def test_noise_is_a_verdict():
-    headline = verdict(measured(steps(summing=0.029), noise=0.9)).headline
-    assert "are not shown to differ from one (too noisy to say)" in headline
+@pytest.mark.parametrize("kind", [GPU, LOGICAL])
+def test_noise_is_a_verdict(kind):
+    found = verdict(measured(steps(kind=kind, summing=0.029), noise=0.9))
+    assert found.sure == "not known yet"
+    assert found.headline.endswith("are faster than one is not known yet.")
+    assert "times" not in found.much
 
 
 def test_a_slower_training_is_told_as_such():
-    headline = verdict(measured(steps(summing=0.1))).headline
-    assert "train slower than one, 0.36×" in headline
+    found = verdict(measured(steps(summing=0.1)))
+    assert found.headline == "Train on one GPU: 4 GPUs are slower."
+    assert " 0.36 times as fast" in found.much
+    assert (found.winner, found.edits) == ("", ())
 
 
-def test_the_prediction_is_told_as_computed_and_the_rest_is_shown():
+def test_the_sum_is_told_as_seen_and_as_computed():
     facts = said(measured(linked(steps())))
-    assert "Summing the gradients of 2 GPUs, computed from 4 MB over that link: 1" in (
-        facts
-    )
-    assert "; seen: 4" in facts
-    assert "not explained by the link: 3" in facts
-    assert "Nothing was predicted." in said(measured(steps()))
-
-
-def test_a_sum_that_noise_hides_is_not_shown():
-    facts = said(measured(linked(steps(summing=0.0)), noise=0.2))
-    assert "so that none is shown for sure" in facts
+    assert re.search(r"gradients of 4 GPUs takes [34](\.\d+)? ms \(", facts)
+    assert "copying 6 MB explains 1.5" in facts
+    assert "nothing was predicted" in said(measured(steps()))
+    hidden = said(measured(linked(steps(summing=0.0)), noise=0.2))
+    assert "none is shown for sure" in hidden
 
 
 def test_how_the_driver_joins_gpus_is_told():
@@ -208,35 +211,35 @@ def test_how_the_driver_joins_gpus_is_told():
     assert words in said(measured(linked(steps()), notes=note(joined=[words])))
 
 
-def test_input_that_holds_gpus_up_comes_first_in_what_to_do():
+def test_input_that_holds_gpus_up_comes_first():
     run = measured(linked(steps(feeding=0.01)))
     found = verdict(run)
+    assert found.headline.startswith("Make the input pipeline faster")
     assert "perfkit run data-pipeline" in found.next
+    assert found.edits == ()
     # 30 ms of 44.5.
-    assert re.search(r"4 GPUs: their input, 6[78] % of a step", said(run))
+    assert re.search(r"4 GPUs: input, 6[78] % of a step", said(run))
+    assert "1 GPU: nothing that is shown" in said(run)
 
 
-def test_all_gpus_are_used_where_each_brings_what_the_first_brings():
-    found = verdict(measured(linked(steps(summing=0.0, feeding=0.0))))
-    assert found.next.startswith("Use all of them; they reach nine tenths")
+def test_gpus_that_each_bring_what_the_first_brings_need_nothing_more():
+    quick = steps(summing=0.0, feeding=0.0)
+    assert verdict(measured(linked(quick))).next == ""
 
 
 def test_logical_devices_that_are_faster_are_not_said_to_be_of_no_use():
-    run = measured(linked(steps(summing=0.0, feeding=0.0, kind=LOGICAL)))
-    found = verdict(run)
-    assert "train faster than one" in found.headline
-    assert found.next.startswith("One device left cores idle")
-    assert "Train without" not in found.next
+    quick = steps(summing=0.0, feeding=0.0, kind=LOGICAL)
+    found = verdict(measured(linked(quick)))
+    assert found.headline.startswith("One device left cores idle")
+    assert "--batch" in found.next
 
 
 def test_one_gpu_says_what_can_be_learnt():
-    missing = Arm("2 GPUs", list, unavailable="one GPU is all there is")
+    missing = Arm("2 GPUs", list, unavailable=ONE_GPU)
     found = verdict(measured(steps((1,)), arms=(missing,)))
-    assert found.headline.startswith(
-        "One GPU is all there is: nothing is said about several. What can be learnt"
-    )
+    assert found.headline.startswith("One GPU is all there is")
     # 10 ms of 10.5.
-    assert re.search(r"with it one GPU reaches 0\.9[56]× \(", found.headline)
+    assert re.search(r"one GPU with it reaches 0\.9[56]× \(", " ".join(found.because))
     assert "--on logical" in found.next
 
 
@@ -251,7 +254,7 @@ def test_what_failed_and_what_was_refused_is_told():
 def test_where_all_were_refused_another_model_is_advised():
     refused = Arm("2 GPUs", list, unavailable=f"{LEARNS_OTHERWISE}: after one step")
     found = verdict(measured(steps((1,)), arms=(refused,)))
-    assert found.headline.startswith("Fewer than two numbers of GPUs were timed")
+    assert found.sure == "not known yet"
     assert found.next.endswith("such as `wide-dense`.")
 
 

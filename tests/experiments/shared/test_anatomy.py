@@ -17,17 +17,6 @@ def names(plan):
     return [stage["name"] for stage in plan["stages"]]
 
 
-def test_stages_come_in_the_order_the_data_pass_them(task):
-    plan = plan_of(WAYS["prefetch as written"].build(task))
-    assert names(plan) == [
-        "list in memory",
-        "repeat",
-        "map, parallel",
-        "batch",
-        "prefetch",
-    ]
-
-
 def test_what_tensorflow_makes_of_naive_code_is_told(task):
     assert "map" in names(plan_of(WAYS["naive as written"].build(task)))
     rewritten = names(plan_of(WAYS["naive map"].build(task)))
@@ -48,14 +37,6 @@ def test_random_numbers_in_a_map_keep_tensorflow_from_making_it_parallel(
     assert parallelism in (None, fused["parallelism"])
 
 
-def test_the_stage_that_decodes_is_the_busiest(task):
-    plan = plan_of(WAYS["prefetch as written"].build(task))
-    busiest = anatomy.busiest(plan)
-    assert busiest["name"] == "map, parallel"
-    assert busiest["share"] > 0.5
-    assert busiest["ns_per_element"] > 100_000
-
-
 def test_elements_are_counted_and_shares_add_up(task):
     plan = plan_of(WAYS["naive as written"].build(task), batches=3)
     elements = dict(
@@ -66,23 +47,28 @@ def test_elements_are_counted_and_shares_add_up(task):
     assert sum(stage["share"] for stage in plan["stages"]) == pytest.approx(1, abs=0.01)
 
 
-def test_what_autotune_chose_is_told_apart_from_what_was_written(task):
-    chosen = {
-        s["name"]: s for s in plan_of(WAYS["prefetch as written"].build(task))["stages"]
-    }
-    assert chosen["map, parallel"]["parallelism"] >= 1
-    assert chosen["map, parallel"]["tuned"]
+def test_stages_come_in_order_with_what_autotune_chose_and_the_busiest(task):
+    plan = plan_of(WAYS["prefetch as written"].build(task))
+    chosen = {stage["name"]: stage for stage in plan["stages"]}
+    assert list(chosen) == [
+        *("list in memory", "repeat", "map, parallel", "batch", "prefetch")
+    ]
+    busiest = anatomy.busiest(plan)
+    assert busiest == chosen["map, parallel"]
+    assert busiest["share"] > 0.5
+    assert busiest["ns_per_element"] > 100_000
+    assert busiest["parallelism"] >= 1
+    assert busiest["tuned"]
     assert chosen["prefetch"]["buffer"] >= 1
-    assert chosen["batch"]["parallelism"] is None
-    assert chosen["batch"]["buffer"] is None
+    assert chosen["batch"]["parallelism"] is chosen["batch"]["buffer"] is None
+    assert plan["cores"] >= 1
+    assert plan["memory"] > 0
     numbers = tf.data.Dataset.range(99).map(lambda x: x, num_parallel_calls=3)
     written = plan_of(feeding.as_written(numbers))["stages"][-1]
     assert (written["parallelism"], written["tuned"]) == (3, False)
 
 
 def test_files_in_turns_and_other_stages_have_names_for_people(run, task):
-    from perfkit.experiments.data_pipeline import feeding
-
     run(feeding.make(task.images, "shards"))
     plan = plan_of(WAYS["tfrecord shards"].build(task))
     assert "files in turns, parallel" in names(plan)
@@ -91,23 +77,14 @@ def test_files_in_turns_and_other_stages_have_names_for_people(run, task):
             assert stage["name"] != stage["kind"], stage
 
 
-def test_the_budgets_of_autotune_are_told(task):
-    plan = plan_of(WAYS["prefetch as written"].build(task))
-    assert plan["cores"] >= 1
-    assert plan["memory"] > 0
-
-
-def test_without_autotune_the_absence_is_said(task):
-    plan = plan_of(WAYS["fixed threads"].build(task))
-    assert plan == {
-        "missing": "AUTOTUNE is off here, and TensorFlow keeps no plan then."
-    }
+@pytest.mark.parametrize(
+    ("way", "missing"),
+    [("fixed threads", "AUTOTUNE is off here"), ("python generator", "plain Python")],
+)
+def test_without_autotune_the_absence_is_said(task, way, missing):
+    plan = plan_of(WAYS[way].build(task))
+    assert missing in plan["missing"]
     assert anatomy.busiest(plan) is None
-
-
-def test_plain_python_has_no_plan(task):
-    plan = plan_of(WAYS["python generator"].build(task))
-    assert "plain Python" in plan["missing"]
 
 
 def test_an_iterator_that_has_given_nothing_yet_has_a_plan(task):

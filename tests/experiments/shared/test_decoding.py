@@ -1,9 +1,12 @@
+import itertools
+import mmap
 import subprocess
 import sys
 
 import pytest
 
-from perfkit.experiments.shared import probe
+from perfkit.experiments.shared import decoding, probe
+from perfkit.measure.tick import READY
 
 # In a process of its own: TensorFlow's threads in this one must not meet a fork.
 SCRIPT = """
@@ -51,11 +54,6 @@ def test_a_process_that_ends_early_is_said(tmp_path):
 
 
 def test_threads_do_the_same_where_there_is_no_fork(images, monkeypatch):
-    import itertools
-
-    from perfkit.experiments.shared import decoding
-    from perfkit.measure.tick import READY
-
     monkeypatch.setattr(sys, "platform", "darwin")
     limit = decoding.limit(images)
     taken = list(itertools.islice(limit, 4))
@@ -64,15 +62,7 @@ def test_threads_do_the_same_where_there_is_no_fork(images, monkeypatch):
     assert all(tick.examples > 0 for tick in taken[1:])
 
 
-def test_there_is_at_least_one_core():
-    assert probe.granted() >= 1
-
-
 def test_a_count_that_is_being_written_does_not_go_back():
-    import mmap
-
-    from perfkit.experiments.shared import decoding
-
     counts = mmap.mmap(-1, 16)
     counts[0:1] = b"\x07"
     assert decoding._read(counts, [5, 9]) == [7, 9]

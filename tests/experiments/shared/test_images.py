@@ -88,12 +88,6 @@ def test_every_file_that_is_left_out_is_counted_and_named_with_the_reason(run, f
     assert json.loads(json.dumps(told)) == told
 
 
-def test_what_they_are_is_said_in_a_line(run, folder):
-    text = str(look(run, folder))
-    assert text.startswith("9 images of about 90 by 80 px")
-    assert "1 empty" in text
-
-
 def test_a_name_that_is_no_text_is_not_in_the_way(run, tmp_path):
     try:
         (tmp_path / os.fsdecode(b"odd \xff.jpg")).write_bytes(GOOD["cats/plain.jpg"])
@@ -159,25 +153,19 @@ def test_the_key_changes_with_the_contents_of_a_file(run, folder):
     assert images.key != before
 
 
-def test_a_folder_without_images_is_said_in_a_sentence(run, tmp_path):
-    (tmp_path / "notes.txt").write_text("nothing")
-    with pytest.raises(
-        BadParameterError, match=r"There is no image \(.jpg, .jpeg, .png"
-    ):
-        look(run, tmp_path)
-
-
-def test_a_folder_of_broken_images_is_said_in_a_sentence(run, tmp_path):
-    (tmp_path / "a.jpg").write_bytes(b"")
-    with pytest.raises(
-        BadParameterError, match="can be used \\(1 empty\\); give another"
-    ):
-        look(run, tmp_path)
-
-
-def test_images_that_are_all_too_small_ask_for_a_smaller_side(run, tmp_path):
-    (tmp_path / "a.png").write_bytes(encoded("PNG"))
-    with pytest.raises(BadParameterError, match="choose a smaller image_side"):
+@pytest.mark.parametrize(
+    ("name", "contents", "why"),
+    [
+        ("notes.txt", b"nothing", r"There is no image \(.jpg, .jpeg, .png"),
+        ("a.jpg", b"", r"can be used \(1 empty\); give another"),
+        ("a.png", encoded("PNG"), "choose a smaller image_side"),
+    ],
+)
+def test_a_folder_of_nothing_to_use_is_said_in_a_sentence(
+    run, tmp_path, name, contents, why
+):
+    (tmp_path / name).write_bytes(contents)
+    with pytest.raises(BadParameterError, match=why):
         look(run, tmp_path, side=81)
 
 

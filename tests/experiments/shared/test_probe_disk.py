@@ -17,15 +17,15 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_the_largest_files_of_a_folder_are_read_whole(folder, run):
+@pytest.mark.parametrize(
+    ("most", "names"), [(2_000_000, ["large"]), (10**9, ["large", "small"])]
+)
+def test_the_largest_files_are_read_whole_until_the_speed_shows(
+    folder, monkeypatch, run, most, names
+):
+    monkeypatch.setattr(probe, "_OWN", most)
     _, found = run(probe.made(str(folder)))
-    assert [path.rpartition("/")[2] for path in found] == ["large", "small"]
-
-
-def test_no_more_is_read_than_shows_the_speed(folder, monkeypatch, run):
-    monkeypatch.setattr(probe, "_OWN", 2_000_000)
-    _, found = run(probe.made(str(folder)))
-    assert len(found) == 1
+    assert [path.rpartition("/")[2] for path in found] == names
 
 
 def test_each_pass_counts_every_byte_and_forgets_before(folder):
