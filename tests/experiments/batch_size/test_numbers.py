@@ -132,26 +132,26 @@ def test_a_size_is_read_from_a_name(said, size):
 
 
 def test_the_load_of_each_variant_is_told_apart_in_mixed_samples():
-    cores = {name(4): 0.5, name(64): 1.5}
-    begins = {name(4): range(0, 60, 2), name(64): range(1, 60, 2)}
+    cores = {4: 0.5, 64: 1.5}
+    begins = {4: range(0, 60, 2), 64: range(1, 60, 2)}
     turn = 0.15
     trials = [
         Trial(
-            variant=variant,
+            variant=name(size),
             round=1,
             outcome="completed",
             turns=tuple(turn * n for n in turns),
             ticks=tuple((turn * (n + part), 1) for n in turns for part in (0.01, 1)),
         )
-        for variant, turns in begins.items()
+        for size, turns in begins.items()
     ]
     ends = [0.2 * i for i in range(45)]
 
     def used(at):
         """Core seconds by then, a turn of each after the other."""
         pair, rest = divmod(at, 2 * turn)
-        first = min(rest, turn) * cores[name(4)]
-        second = max(0.0, rest - turn) * cores[name(64)]
+        first = min(rest, turn) * cores[4]
+        second = max(0.0, rest - turn) * cores[64]
         return pair * turn * sum(cores.values()) + first + second
 
     spans = itertools.pairwise(ends)
