@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         Callable,
         Generator,
         Iterable,
-        Iterator,
         Mapping,
         Sequence,
     )
@@ -281,66 +280,6 @@ def _curve(trial: Trial) -> Curve | None:
         return None
     done, spent, seen = (tuple(column) for column in zip(*looks, strict=True))
     return Curve(batch=batch, samples=done, seconds=spent, losses=seen)
-
-
-Span = tuple[float, float]
-
-# A sample counts where turns fill so much of its time.
-_FILLED = 0.9
-# Less of a variant than this shows nothing of it.
-_LEAST_S = 1.0
-
-
-def load(
-    trials: Sequence[Trial],
-    samples: Mapping[str, Sequence[float | None]],
-    reading: str,
-) -> dict[int, float]:
-    """The mean of a reading during the turns of each batch size, where it is known.
-
-    Args:
-        trials: All that ran.
-        samples: As ``Finding.samples`` holds them.
-        reading: One of their names, such as ``"cpu_trial"`` in cores.
-    """
-    worked = dict[str, list[Span]]()
-    for trial in trials:
-        if not trial.is_try and trial.outcome == "completed" and trial.ticks:
-            worked.setdefault(trial.variant, []).extend(_turns(trial))
-    # What share each variant has of a sample that turns fill, and what was read then.
-    shares, values = [], list[float]()
-    read = zip(samples.get("t", ()), samples.get(reading, ()), strict=False)
-    for (begin, _), (end, value) in itertools.pairwise(read):
-        if begin is None or end is None or value is None or end <= begin:
-            continue
-        filled = np.array([_overlap(spans, begin, end) for spans in worked.values()])
-        if filled.sum() / (end - begin) >= _FILLED:
-            shares.append(filled / filled.sum())
-            values.append(value)
-    if len(shares) < 2 * len(worked) or not worked:
-        return {}
-    # Not with the module, which listing experiments would load.
-    from scipy.optimize import nnls
-
-    found, _ = nnls(np.array(shares), np.array(values))
-    return {
-        size: float(value)
-        for (name, spans), value in zip(worked.items(), found, strict=True)
-        if (size := size_of(name)) and sum(e - s for s, e in spans) >= _LEAST_S
-    }
-
-
-def _turns(trial: Trial) -> Iterator[Span]:
-    """When it was at work, on the run's clock."""
-    times = np.array([at for at, _ in trial.ticks])
-    for start, after in itertools.pairwise([*(trial.turns or times[:1]), np.inf]):
-        inside = times[(times > start) & (times < after)]
-        if len(inside):
-            yield trial.started_s + start, trial.started_s + float(inside[-1])
-
-
-def _overlap(spans: Sequence[Span], begin: float, end: float) -> float:
-    return sum(max(0.0, min(end, e) - max(begin, s)) for s, e in spans)
 
 
 # Beyond this nobody trains.

@@ -70,7 +70,6 @@ def judge(measured: Measurement, memory: int) -> Verdict:
         *_step(measured),
         *_too_large(measured, memory),
         *_memory(measured),
-        *_busy(measured),
         *_usual_loop(measured),
         *_learning(measured),
         *failures(measured),
@@ -252,18 +251,6 @@ def _memory(measured: Measurement) -> Iterator[str]:
             f"Measured, an example takes {units.size(each)}, "
             f"{units.ratio(each / expected.activations)} what its activations would."
         )
-
-
-def _busy(measured: Measurement) -> Iterator[str]:
-    for reading, words, write in (
-        ("cpu_trial", "Cores at work", lambda v: f"{v:.1f}"),
-        ("gpu0_busy", "The GPU was busy", units.percent),
-    ):
-        found = numbers.load(measured.trials, measured.samples, reading)
-        if len(found) > 1:
-            ends = (min(found), max(found))
-            said = " and ".join(f"{write(found[size])} with {size:,}" for size in ends)
-            yield f"{words}: {said} examples a batch."
 
 
 def _usual_loop(measured: Measurement) -> Iterator[str]:

@@ -1,13 +1,10 @@
 """The knee and the line, on machines whose costs are known."""
 
-import itertools
-
 import pytest
 
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.batch_size.numbers import StepTime, load
-from perfkit.measure.trial import Trial
-from tests.experiments.batches import by_cost, measured, name, played
+from perfkit.experiments.batch_size.numbers import StepTime
+from tests.experiments.batches import by_cost, measured, played
 from tests.measure.scripted import Weather
 
 
@@ -126,41 +123,3 @@ def test_one_round_that_wavers_shows_no_knee():
 def test_a_size_is_read_from_a_name(said, size):
     assert numbers.size_of(said) == size
     assert numbers.size_of(numbers.name_of(7)) == 7
-
-
-# The load.
-
-
-def test_the_load_of_each_variant_is_told_apart_in_mixed_samples():
-    cores = {4: 0.5, 64: 1.5}
-    begins = {4: range(0, 60, 2), 64: range(1, 60, 2)}
-    turn = 0.15
-    trials = [
-        Trial(
-            variant=name(size),
-            round=1,
-            outcome="completed",
-            turns=tuple(turn * n for n in turns),
-            ticks=tuple((turn * (n + part), 1) for n in turns for part in (0.01, 1)),
-        )
-        for size, turns in begins.items()
-    ]
-    ends = [0.2 * i for i in range(45)]
-
-    def used(at):
-        """Core seconds by then, a turn of each after the other."""
-        pair, rest = divmod(at, 2 * turn)
-        first = min(rest, turn) * cores[4]
-        second = max(0.0, rest - turn) * cores[64]
-        return pair * turn * sum(cores.values()) + first + second
-
-    spans = itertools.pairwise(ends)
-    rates = [None, *((used(end) - used(begin)) / 0.2 for begin, end in spans)]
-    found = load(trials, {"t": ends, "cpu_trial": rates}, "cpu_trial")
-    assert found == pytest.approx(cores, abs=0.02)
-
-
-def test_few_samples_show_no_load():
-    trials = measured(by_cost(0.002, 1e-4)).trials
-    assert load(trials, {"t": (0.0, 1.0), "cpu_trial": (None, 1.0)}, "cpu_trial") == {}
-    assert load(trials, {}, "cpu_trial") == {}
