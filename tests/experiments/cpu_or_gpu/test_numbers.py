@@ -42,7 +42,7 @@ def timed(costs, sizes=SIZES, noise=0.0, seed=0):
 
 def crossing(first, second, pair=numbers.PAIRS[0], **more):
     run = measured(steps(first, second, pair=pair), **more)
-    return numbers.crossing(numbers.curve(run))
+    return numbers.crossing(numbers.result(run).curve)
 
 
 # The fit.
@@ -56,7 +56,7 @@ def test_injected_costs_are_found_within_five_percent(costs):
 
 
 def test_costs_are_found_from_ticks_too():
-    fits = numbers.fits(measured(steps(ONE, TWO), noise=0.0005))
+    fits = numbers.result(measured(steps(ONE, TWO), noise=0.0005)).fits
     for device, costs in (("one core", ONE), ("all cores", TWO)):
         fit = fits[device]
         for size in SIZES:
@@ -121,20 +121,18 @@ def test_the_interval_holds_the_crossover_of_a_noisy_run():
     assert found.high / found.low > 1.5 * quiet.high / quiet.low
 
 
-def test_devices_that_are_alike_never_cross():
-    assert crossing(ONE, ONE).kind == "never"
-
-
-def test_a_second_device_that_is_slower_never_pays():
-    assert crossing(ONE, tuple(2 * part for part in ONE)).kind == "never"
-
-
-def test_a_device_that_is_twice_as_fast_always_pays():
-    assert crossing(ONE, tuple(part / 2 for part in ONE)).kind == "always"
-
-
-def test_noise_leaves_it_open():
-    assert crossing(ONE, TWO, noise=0.8).kind == "open"
+@pytest.mark.parametrize(
+    ("times", "noise", "kind"),
+    [
+        (1, 0.002, "never"),
+        (2, 0.002, "never"),
+        (0.5, 0.002, "always"),
+        (1, 0.8, "open"),
+    ],
+)
+def test_devices_of_like_costs_never_cross_and_noise_hides_whether(times, noise, kind):
+    second = tuple(times * part for part in ONE)
+    assert crossing(ONE, second, noise=noise).kind == kind
 
 
 def test_one_round_leaves_a_small_gain_open():
@@ -147,12 +145,12 @@ def test_a_gain_that_is_lost_again_is_no_crossover():
     known = steps(ONE, TWO)
     name = numbers.name_of("all cores", "width 2,048", 64)
     known[name] = (64, 2 * known[name][1])
-    assert numbers.crossing(numbers.curve(measured(known))).kind == "mixed"
+    assert numbers.crossing(numbers.result(measured(known)).curve).kind == "mixed"
 
 
 def test_the_curve_goes_through_what_was_measured():
     run = measured(steps(ONE, TWO), noise=0.02)
-    drawn = numbers.curve(run)
+    drawn = numbers.result(run).curve
     for point in drawn.points:
         gain = point.gain
         expected = (gain.ratio, gain.low, gain.high)
@@ -161,28 +159,28 @@ def test_the_curve_goes_through_what_was_measured():
 
 
 def test_a_curve_without_a_fit_joins_what_was_measured():
-    run = measured(steps(ONE, TWO, SIZES[:3]))
-    assert numbers.fits(run) == {}
-    drawn = numbers.curve(run)
+    found = numbers.result(measured(steps(ONE, TWO, SIZES[:3])))
+    assert found.fits == {}
+    drawn = found.curve
     low, high = (p.gain.ratio for p in drawn.points[:2])
     assert drawn.at(64)[0] == pytest.approx(math.sqrt(low * high))
 
 
 def test_one_width_makes_no_curve():
-    assert numbers.curve(measured(steps(ONE, TWO, SIZES[:1]))) is None
+    assert numbers.result(measured(steps(ONE, TWO, SIZES[:1]))).curve is None
 
 
 @pytest.mark.parametrize("batch", [16, 64, 256])
 def test_the_boundary_at_other_batches_is_where_the_costs_say(batch):
-    run = measured(steps(ONE, TWO), noise=0.0005)
-    (edge,) = numbers.boundary(run, [batch], 2048)
+    found = numbers.result(measured(steps(ONE, TWO), noise=0.0005))
+    (edge,) = numbers.boundary(found, [batch], 2048)
     assert edge[0] == pytest.approx(true_crossing(ONE, TWO, batch), rel=0.06)
     assert edge[1] <= edge[0] <= edge[2]
 
 
 def test_there_is_no_boundary_where_the_second_device_never_pays():
-    run = measured(steps(ONE, ONE), noise=0.0005)
-    assert numbers.boundary(run, [64], 2048) == [None]
+    found = numbers.result(measured(steps(ONE, ONE), noise=0.0005))
+    assert numbers.boundary(found, [64], 2048) == [None]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +193,7 @@ def test_there_is_no_boundary_where_the_second_device_never_pays():
 def test_other_names_are_no_sizes(name):
     known = steps(ONE, TWO)
     odd = {name: (64, 0.01), name.replace("one core", "all cores"): (64, 0.01)}
-    found = numbers.points(measured(known | odd))
+    found = numbers.result(measured(known | odd)).points
     assert all(p.size in SIZES for p in found if p.size)
     assert len([p for p in found if p.size]) == len(SIZES)
 
