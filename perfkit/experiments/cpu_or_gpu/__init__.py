@@ -176,7 +176,8 @@ class CpuOrGpu(Experiment):
         why_not = ""
         if not self._uses_gpu:
             why_not = f"needs a GPU: {gpus_here()[1] or 'this machine has none'}"
-            yield Arm(_NO_GPU, list, "All widths on a GPU.", unavailable=why_not)
+            nothing = functools.partial(iter, ())
+            yield Arm(_NO_GPU, nothing, "All widths on a GPU.", unavailable=why_not)
         for name, (changes, feed) in _FEEDS.items():
             work = functools.partial(
                 trainings.train, trainings.A_GPU, model, self.batch, feed

@@ -45,13 +45,7 @@ def judge(measured: Measurement, found: Result) -> Verdict:
         measured: The run.
         found: What it shows in numbers.
     """
-    because = (
-        *_costs(found),
-        *_other_batches(found),
-        *_dots(found),
-        *_wire(measured),
-        *failures(measured),
-    )
+    because = (*_costs(found), *_wire(measured), *failures(measured))
     warnings = (_SWITCHED_OFF,) if measured.notes.get(HELD_BACK) else ()
     first, second = _in_words(measured, found)
     if found.curve is None:
@@ -73,7 +67,11 @@ def judge(measured: Measurement, found: Result) -> Verdict:
         interval=widest.gain.ends,
         edits=(Edit(old=_IMPORT, new=f"{_IMPORT}\n{_HIDE}"),) if hides else (),
         warnings=warnings,
-        because=(*_where(found.curve, crossing), *because),
+        because=(
+            *_where(found.curve, crossing),
+            *_placed(found, found.curve),
+            *because,
+        ),
         next=QUIETER if is_open else _next(found, crossing),
     )
 
@@ -166,10 +164,9 @@ def _overhead(curve: Curve, fit: Fit) -> str:
     )
 
 
-def _other_batches(found: Result) -> Iterator[str]:
-    if not found.curve:
-        return
-    along = {point.what: point for point in found.curve.points}
+def _placed(found: Result, curve: Curve) -> Iterator[str]:
+    """What lies beside the curve: another batch, and the reader's models."""
+    along = {point.what: point for point in curve.points}
     for point in found.others:
         if usual := along.get(point.what):
             yield (
@@ -177,23 +174,17 @@ def _other_batches(found: Result) -> Iterator[str]:
                 f"{point.what} gains {brief(point.gain)} instead of "
                 f"{units.ratio(usual.gain.ratio)}."
             )
-
-
-def _dots(found: Result) -> Iterator[str]:
-    for dot in found.dots if found.curve else ():
+    for dot in found.dots:
         gain = units.ratio_between(dot.gain, dot.low, dot.high)
         width = f"width {units.significant(dot.width)}"
-        if dot.measured:
-            yield (
-                f"A step of {quoted(dot.what)} has as much arithmetic as {width}; it "
-                f"gains {gain}, where the curve has "
-                f"{units.ratio(found.curve.at(dot.width)[0])}."
-            )
-        else:
-            yield (
-                f"A dense network with {dot.what} is like {width}: by the curve it "
-                f"gains {gain}. It was not measured itself."
-            )
+        on_curve, *_ = curve.at(dot.width)
+        yield (
+            f"A step of {quoted(dot.what)} has as much arithmetic as {width}; it "
+            f"gains {gain}, where the curve has {units.ratio(on_curve)}."
+            if dot.measured
+            else f"A dense network with {dot.what} is like {width}: by the curve it "
+            f"gains {gain}. It was not measured itself."
+        )
 
 
 def _wire(measured: Measurement) -> Iterator[str]:
@@ -204,8 +195,10 @@ def _wire(measured: Measurement) -> Iterator[str]:
     if resident.is_noise:
         yield f"Bringing each batch to the GPU as floats: {brief(resident)}."
     else:
-        ends = (resident.ratio, resident.high, resident.low)
-        share = units.between(*(max(0.0, 1 - r) for r in ends), units.percent)
+        middle, low, high = (
+            max(0.0, 1 - r) for r in (resident.ratio, resident.high, resident.low)
+        )
+        share = units.between(middle, low, high, units.percent)
         yield f"Of a step, bringing each batch to the GPU as floats takes {share}."
     for name, how in ((BYTES, "As bytes"), (AHEAD, "Ahead of the step")):
         if compared := measured.compare(name, FLOATS):
