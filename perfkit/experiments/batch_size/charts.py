@@ -42,16 +42,10 @@ def _title(finding: Finding, what: str) -> str:
     return f"{plain(finding.experiment, 40)}: {what}"
 
 
-def timed(finding: Finding) -> dict[int, Timing]:
-    """The batch sizes that have a rate above 0, in order."""
-    found = numbers.sized(finding.timings)
-    return {size: timing for size, timing in found.items() if timing.rate > 0}
-
-
 def batch_sizes(finding: Finding) -> Figure:
     """Draw the rate of every batch size, with the knee and the usual loop's answer."""
     title = _title(finding, "which batch is large enough")
-    known = timed(finding)
+    known = numbers.sized(finding.timings)
     knee = numbers.knee(measurement(finding)) if known else None
     if knee is None:
         return canvas.message(title, "No batch size has a rate.")
@@ -118,28 +112,28 @@ def _rates_in_words(
 def step_costs(finding: Finding) -> Figure:
     """Draw the time of a step at each batch size, and overhead and cost apart."""
     title = _title(finding, "what a step costs")
-    steps = numbers.step_times(tuple(timed(finding).values()))
+    steps = numbers.step_times(finding.timings)
     if not steps:
         return canvas.message(title, "No batch size has a rate.")
     line = numbers.line(steps, finding.noise_floor)
     off = dict(line.bends) if line else {}
 
     def fill(axes: Axes) -> None:
-        curves.sizes(axes, [step.size for step in steps])
-        ends = [end for step in steps for end in (step.low, step.high)]
-        curves.measure(axes, [s.seconds for s in steps], ends, units.seconds)
+        curves.sizes(axes, [*steps])
+        ends = [end for step in steps.values() for end in (step.low, step.high)]
+        curves.measure(axes, [s.value for s in steps.values()], ends, units.seconds)
         if line:
             _draw_line(axes, line)
-        for step in steps:
-            colour, mark = (RED, "s") if step.size in off else (BLUE, "o")
-            curves.between(axes, step.size, step.low, step.high, colour)
-            axes.plot(step.size, step.seconds, mark, color=colour, ms=7)
-            if step.size in off:
-                words = f"{units.ratio(off[step.size])} the line"
-                curves.label(axes, words, step.size, step.seconds)
+        for size, step in steps.items():
+            colour, mark = (RED, "s") if size in off else (BLUE, "o")
+            curves.between(axes, size, step.low, step.high, colour)
+            axes.plot(size, step.value, mark, color=colour, ms=7)
+            if size in off:
+                words = f"{units.ratio(off[size])} the line"
+                curves.label(axes, words, size, step.value)
 
     caption = ["bar: 95 % interval", "a line needs three sizes"]
-    said = [f"{s.size:,} examples: {units.seconds(s.seconds)}" for s in steps]
+    said = [f"{n:,} examples: {units.seconds(s.value)}" for n, s in steps.items()]
     if line:
         caption[1] = f"line: {_equation(line)}"
         said.append(f"Fitted: {_equation(line)}")
@@ -351,11 +345,13 @@ def _learning_in_words(curve: Curve) -> str:
     )
 
 
+def _has_sizes(finding: Finding) -> bool:
+    return bool(numbers.sized(finding.timings))
+
+
 KINDS: dict[str, Kind[Finding]] = {
-    "batches": Kind(
-        batch_sizes, "Which batch is large enough", lambda f: bool(timed(f)), leads=True
-    ),
-    "steps": Kind(step_costs, "What a step costs", lambda f: bool(timed(f))),
+    "batches": Kind(batch_sizes, "Which batch is large enough", _has_sizes, leads=True),
+    "steps": Kind(step_costs, "What a step costs", _has_sizes),
     "memory": Kind(memory, "The memory of a batch", lambda f: bool(measured(f))),
     "learning": Kind(learning, "Speed is not learning", lambda f: bool(trainings(f))),
 }

@@ -53,16 +53,6 @@ def size_of(name: str, word: str = "batch") -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepTime:
-    """The seconds of one step at a batch size, with their 95 % interval."""
-
-    size: int
-    seconds: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class Line:
     """A step's seconds as ``overhead + size * cost``.
 
@@ -76,10 +66,6 @@ class Line:
     overhead: Estimate
     cost: Estimate
     bends: tuple[tuple[int, float], ...]
-
-    def at(self, size: float) -> float:
-        """Seconds of a step by the line."""
-        return self.overhead.value + size * self.cost.value
 
     @property
     def shows_overhead(self) -> bool:
@@ -119,35 +105,33 @@ class Knee:
 
 def sized(timings: Sequence[Timing]) -> dict[int, Timing]:
     """The timings of batch sizes, by size and in its order."""
-    known = {size_of(timing.variant): timing for timing in timings}
+    known = {size_of(timing.variant): timing for timing in timings if timing.low > 0}
     return {size: known[size] for size in sorted(known) if size}
 
 
-def step_times(timings: Sequence[Timing]) -> tuple[StepTime, ...]:
+def step_times(timings: Sequence[Timing]) -> dict[int, Estimate]:
     """Seconds of a step at each size, in the order of sizes."""
-    return tuple(
-        StepTime(size=size, seconds=size / t.rate, low=size / t.high, high=size / t.low)
+    return {
+        size: Estimate(value=size / t.rate, low=size / t.high, high=size / t.low)
         for size, t in sized(timings).items()
-        if min(t.rate, t.low) > 0
-    )
+    }
 
 
-def line(steps: Sequence[StepTime], floor: float | None = None) -> Line | None:
+def line(steps: Mapping[int, Estimate], floor: float | None = None) -> Line | None:
     """Fit the line by weighted least squares; None with fewer than three sizes.
 
     The weights come from each size's own interval. Where the line misses by more than
     those allow, its own intervals get wider by as much.
 
     Args:
-        steps: What is known of each size.
+        steps: The seconds of a step at each size.
         floor: The noise floor, a ratio; a size that is off the line by less is not
             said to be off it.
     """
     if len(steps) < _FEWEST:
         return None
-    sizes = np.array([float(step.size) for step in steps])
-    seconds = np.array([step.seconds for step in steps])
-    half = np.array([(step.high / step.low) ** 0.5 - 1 for step in steps])
+    sizes, seconds = np.array([(float(n), step.value) for n, step in steps.items()]).T
+    half = np.array([(step.high / step.low) ** 0.5 - 1 for step in steps.values()])
     weights = 1 / (seconds * np.maximum(half / 2, _BEST_KNOWN))
     found, spread = np.polyfit(sizes, seconds, 1, w=weights, cov="unscaled")
     misses = weights * (seconds - np.polyval(found, sizes))
@@ -158,22 +142,22 @@ def line(steps: Sequence[StepTime], floor: float | None = None) -> Line | None:
         Estimate(value=float(v), low=float(v - r), high=float(v + r))
         for v, r in zip(found, reach, strict=True)
     )
-    straight = Line(overhead=overhead, cost=cost, bends=())
     least = max(_BENDS, (floor or 1.0) - 1)
+    expected = {size: overhead.value + size * cost.value for size in steps}
     bends = tuple(
-        (step.size, step.seconds / straight.at(step.size))
-        for step in steps
-        if _is_off(straight.at(step.size), step, least)
+        (size, step.value / expected[size])
+        for size, step in steps.items()
+        if _is_off(expected[size], step, least)
     )
     return Line(overhead=overhead, cost=cost, bends=bends)
 
 
-def _is_off(expected: float, step: StepTime, least: float) -> bool:
+def _is_off(expected: float, step: Estimate, least: float) -> bool:
     """Whether a step is off by more than its interval and than ``least``."""
     if expected <= 0:
         return True
     within = step.low <= expected <= step.high
-    return not within and abs(step.seconds / expected - 1) > least
+    return not within and abs(step.value / expected - 1) > least
 
 
 def knee(measured: Measurement) -> Knee | None:

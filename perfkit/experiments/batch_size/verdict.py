@@ -237,20 +237,19 @@ def _memory(measured: Measurement) -> Iterator[str]:
     if expected is None or not held or measured.notes.get("gpus"):
         return
     small, large = min(held), max(held)
-    yield (
-        f"From shapes a step of {large:,} holds {units.size(expected.of(large))}: "
-        f"{units.size(expected.weights)} of weights, as much again of gradients, "
-        f"{units.size(expected.slots)} for the optimizer and "
-        f"{units.size(expected.activations)} of activations for each example. "
-        f"Measured at its peak: {units.size(held[large])} above the start, and "
-        f"{units.size(held[small])} with {small:,}."
-    )
+    each = ""
     if held[large] - held[small] > _SHOWS_BYTES:
-        each = (held[large] - held[small]) / (large - small)
-        yield (
-            f"Measured, an example takes {units.size(each)}, "
-            f"{units.ratio(each / expected.activations)} what its activations would."
+        took = (held[large] - held[small]) / (large - small)
+        each = (
+            f" Measured, an example takes {units.size(took)}, "
+            f"{units.ratio(took / expected.activations)} what its activations would."
         )
+    yield (
+        f"From shapes a step of {large:,} holds {units.size(expected.of(large))}, "
+        f"{units.size(expected.activations)} of it for each example; measured at its "
+        f"peak it is {units.size(held[large])} above the start, and "
+        f"{units.size(held[small])} with {small:,}.{each}"
+    )
 
 
 def _usual_loop(measured: Measurement) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.batch_size.numbers import StepTime
+from perfkit.measure.statistics import Estimate
 from tests.experiments.batches import by_cost, measured, played
 from tests.measure.scripted import Weather
 
@@ -60,26 +60,25 @@ def test_two_sizes_make_no_line():
 
 
 def test_a_step_takes_its_examples_over_the_rate():
-    (step,) = numbers.step_times(measured({8: 0.02}).timings)
-    assert step.seconds == pytest.approx(0.02, rel=0.02)
-    assert step.low < step.seconds < step.high
+    step = numbers.step_times(measured({8: 0.02}).timings)[8]
+    assert step.value == pytest.approx(0.02, rel=0.02)
+    assert step.low < step.value < step.high
+
+
+def exactly(seconds):
+    return {
+        size: Estimate(value=step, low=step * 0.99, high=step * 1.01)
+        for size, step in seconds.items()
+    }
 
 
 def test_a_line_through_exact_points_is_exact():
-    steps = [
-        StepTime(size=s, seconds=t, low=t * 0.99, high=t * 1.01)
-        for s, t in by_cost(0.01, 0.001, (1, 10, 100)).items()
-    ]
-    line = numbers.line(steps)
-    assert line.at(50) == pytest.approx(0.06)
+    line = numbers.line(exactly(by_cost(0.01, 0.001, (1, 10, 100))))
+    assert (line.overhead.value, line.cost.value) == pytest.approx((0.01, 0.001))
 
 
 def test_a_size_is_off_the_line_only_beyond_the_noise_floor():
-    exact = by_cost(0.01, 0.001, (1, 10, 100, 1000))
-    steps = [
-        StepTime(size=s, seconds=t, low=t * 0.99, high=t * 1.01)
-        for s, t in (exact | {10: 0.024}).items()
-    ]
+    steps = exactly(by_cost(0.01, 0.001, (1, 10, 100, 1000)) | {10: 0.024})
     (bend,) = (b for b in numbers.line(steps).bends if b[0] == 10)
     assert 1.1 < bend[1] < 1.3
     assert numbers.line(steps, 2.0).bends == ()
