@@ -88,6 +88,11 @@ class Timing:
     drift: float
     cv: float
 
+    def seconds(self, examples: float) -> Estimate:
+        """What so many examples take."""
+        value, low, high = (examples / r for r in (self.rate, self.high, self.low))
+        return Estimate(value=value, low=low, high=high)
+
     def __str__(self) -> str:
         """One line that states its doubt."""
         return (

@@ -111,10 +111,7 @@ def sized(timings: Sequence[Timing]) -> dict[int, Timing]:
 
 def step_times(timings: Sequence[Timing]) -> dict[int, Estimate]:
     """Seconds of a step at each size, in the order of sizes."""
-    return {
-        size: Estimate(value=size / t.rate, low=size / t.high, high=size / t.low)
-        for size, t in sized(timings).items()
-    }
+    return {size: timing.seconds(size) for size, timing in sized(timings).items()}
 
 
 def line(steps: Mapping[int, Estimate], floor: float | None = None) -> Line | None:

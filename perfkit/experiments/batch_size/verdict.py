@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.batch_size import usual_loop as usual
 from perfkit.experiments.shared.race import QUIETER
 from perfkit.experiments.shared.words import failures
 from perfkit.findings.record import Edit, Verdict
@@ -70,7 +69,6 @@ def judge(measured: Measurement, memory: int) -> Verdict:
         *_step(measured),
         *_too_large(measured, memory),
         *_memory(measured),
-        *_usual_loop(measured),
         *_learning(measured),
         *failures(measured),
     )
@@ -252,45 +250,23 @@ def _memory(measured: Measurement) -> Iterator[str]:
     )
 
 
-def _usual_loop(measured: Measurement) -> Iterator[str]:
-    """What the loop in circulation makes of the same sizes."""
-    said = []
-    for name, how in ((usual.UPWARDS, "upwards"), (usual.DOWNWARDS, "backwards")):
-        rates = numbers.usual_loop(measured.trials, name)
-        if len(rates) > 1:
-            small, large = min(rates), max(rates)
-            said.append(f"{units.ratio(rates[large] / rates[small])} run {how}")
-    if not said:
-        return
-    fair = measured.compare(numbers.name_of(large), numbers.name_of(small))
-    measured_fairly = f"; measured fairly it is {fair.interval}" if fair else ""
-    yield (
-        f"The usual loop, one network through all sizes, says that {large:,} reaches "
-        f"{' and '.join(said)} the rate of {small:,}{measured_fairly}. The size that "
-        "comes first pays for tracing."
-    )
-
-
 def _learning(measured: Measurement) -> Iterator[str]:
     curves = numbers.curves(measured.trials)
     if len(curves) < 2:
         return
     samples = min(curve.samples[-1] for curve in curves)
     seconds = min(curve.seconds[-1] for curve in curves)
-    by_samples = {curve.batch: curve.loss(samples=samples) for curve in curves}
-    by_seconds = {curve.batch: curve.loss(seconds=seconds) for curve in curves}
+    by_samples = _losses({curve.batch: curve.loss(samples=samples) for curve in curves})
+    by_seconds = _losses({curve.batch: curve.loss(seconds=seconds) for curve in curves})
     yield (
-        f"Speed is not learning. After {samples:,} examples the loss was "
-        f"{_losses(by_samples)}; after {units.seconds(seconds)} of training "
-        f"{_losses(by_seconds)}. The batch size changes the training itself, here at "
-        "one learning rate and in one run each."
+        f"After {samples:,} examples the loss was {by_samples}; after "
+        f"{units.seconds(seconds)} of training {by_seconds}: in one run each, at one "
+        "learning rate."
     )
 
 
 def _losses(by_batch: dict[int, float | None]) -> str:
     return ", ".join(
-        f"not known with {size:,}, by then without a look"
-        if loss is None
-        else f"{units.significant(loss)} with {size:,}"
+        f"{units.UNKNOWN if loss is None else units.significant(loss)} with {size:,}"
         for size, loss in by_batch.items()
     )

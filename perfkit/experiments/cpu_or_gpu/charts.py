@@ -63,7 +63,10 @@ def crossover(finding: Finding) -> Figure:
         curves.sizes(axes, [p.size.width for p in curve.points if p.size])
         axes.set_xlabel(f"width of the network, batch {curve.batch:,} (logarithmic)")
         points = [*others, *curve.points]
-        seen = [*(p.gain.ratio for p in points), *(dot.gain for dot in shown.dots)]
+        seen = [
+            *(p.gain.ratio for p in points),
+            *(dot.gain.value for dot in shown.dots),
+        ]
         ends = [end for p in points for end in (p.gain.low, p.gain.high)]
         curves.measure(axes, [*seen, 1.0, numbers.PAYS], ends, units.ratio)
         _draw_curve(axes, curve, found)
@@ -116,10 +119,10 @@ def _draw_point(axes: Axes, point: Point, words: str = "") -> None:
 
 
 def _draw_dot(axes: Axes, dot: Dot) -> None:
-    curves.between(axes, dot.width, dot.low, dot.high, RED)
+    curves.between(axes, dot.width, dot.gain.low, dot.gain.high, RED)
     inside = RED if dot.measured else "none"
-    axes.plot(dot.width, dot.gain, "^", color=RED, mfc=inside, ms=9)
-    curves.label(axes, plain(dot.what, 30), dot.width, dot.gain)
+    axes.plot(dot.width, dot.gain.value, "^", color=RED, mfc=inside, ms=9)
+    curves.label(axes, plain(dot.what, 30), dot.width, dot.gain.value)
 
 
 def _crossover_caption(
@@ -152,7 +155,7 @@ def _crossover_in_words(shown: Result, found: Crossing) -> Iterator[str]:
         yield f"{point.what}, batch {point.batch:,}: {brief(point.gain)}"
     for dot in shown.dots:
         where = f"like width {units.significant(dot.width)}"
-        yield f"{plain(dot.what, 60)}, {where}: {units.ratio(dot.gain)}"
+        yield f"{plain(dot.what, 60)}, {where}: {units.ratio(dot.gain.value)}"
     yield {
         "from": f"It pays {words_of(found)}",
         "always": "It pays at every width",

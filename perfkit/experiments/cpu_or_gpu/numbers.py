@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from perfkit.experiments.cpu_or_gpu import work
-from perfkit.experiments.cpu_or_gpu.work import Size, cost
+from perfkit.experiments.cpu_or_gpu.work import Cost, Size, cost
 from perfkit.findings.reading import note_as
 from perfkit.measure.statistics import WORTH_KNOWING, Estimate, student
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from perfkit.experiments.cpu_or_gpu.work import Cost
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison, Timing
 
@@ -111,11 +110,11 @@ class Curve:
         """Examples of a step."""
         return self.points[0].batch
 
-    def at(self, width: float) -> Edge:
-        """Gain, low and high at a width within the curve."""
+    def at(self, width: float) -> Estimate:
+        """The gain at a width within the curve."""
         x, lines = np.log(self.widths), (self.gain, self.low, self.high)
-        gain, low, high = (float(np.interp(np.log(width), x, y)) for y in lines)
-        return gain, low, high
+        value, low, high = (float(np.interp(np.log(width), x, y)) for y in lines)
+        return Estimate(value=value, low=low, high=high)
 
     def width_of(self, known: Iterable[float], value: float) -> float | None:
         """The width at which what is ``known`` of all has a value; None beyond."""
@@ -133,16 +132,12 @@ class Dot:
         what: Its name.
         width: Of the dense network whose step has as much arithmetic.
         gain: What the second device gains, measured or read off the curve.
-        low: Lower end of the 95 % interval.
-        high: Upper end of it.
         measured: Whether it was measured.
     """
 
     what: str
     width: float
-    gain: float
-    low: float
-    high: float
+    gain: Estimate
     measured: bool
 
 
@@ -231,12 +226,11 @@ def _is_sound(*values: float) -> bool:
 
 def _fits(measured: Measurement, pair: tuple[str, str]) -> dict[str, Fit]:
     """What a step costs on each device, where enough sizes were timed."""
-    steps = dict[str, list[Step]]()
+    steps = dict[str, list[tuple[Cost, Estimate]]]()
     for t in measured.timings:
         device, _, batch, size = _read(t.variant)
         if size and device in pair and _is_sound(t.low, t.high):
-            step = Step(size.cost, *(batch / rate for rate in (t.rate, t.high, t.low)))
-            steps.setdefault(device, []).append(step)
+            steps.setdefault(device, []).append((size.cost, t.seconds(batch)))
     found = {device: fitted(each) for device, each in steps.items()}
     return {device: fit for device, fit in found.items() if fit}
 
@@ -279,11 +273,12 @@ def _dots(
     known = (cost(width, curve.batch).flops for width in curve.widths)
     point = next((point for point in points if point.what == yours), None)
     if point and (width := curve.width_of(known, flops)):
-        gain = point.gain.ratio, point.gain.low, point.gain.high
-        found.append(Dot(yours, width, *gain, measured=True))
+        of = point.gain
+        gain = Estimate(value=of.ratio, low=of.low, high=of.high)
+        found.append(Dot(yours, width, gain, measured=True))
     if width := curve.width_of(map(work.weights, curve.widths), weights):
         what = f"{weights:,} weights"
-        found.append(Dot(what, width, *curve.at(width), measured=False))
+        found.append(Dot(what, width, curve.at(width), measured=False))
     return tuple(found)
 
 
@@ -296,16 +291,6 @@ _DRAWS = 200
 _WIDEST = 3.0
 _ENDS = (2.5, 97.5)
 _NORMAL = 1.96
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step of known work, and its seconds with their 95 % interval."""
-
-    cost: Cost
-    seconds: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,18 +316,18 @@ class Fit:
         return float(self.draws[0] @ _row(cost))
 
 
-def fitted(steps: Sequence[Step], seed: int = 0) -> Fit | None:
-    """Fit by weighted least squares, no cost below zero; None with too few steps.
+def fitted(steps: Sequence[tuple[Cost, Estimate]], seed: int = 0) -> Fit | None:
+    """Fit the seconds of steps by weighted least squares, no cost below zero.
 
     The weights come from each step's own interval. How sure the three numbers are comes
     from fitting again to steps drawn around the fit, as wide as their intervals, or as
-    the fit misses them where that is more.
+    the fit misses them where that is more. None with too few steps.
     """
     if len(steps) < _FEWEST:
         return None
-    rows = np.stack([_row(step.cost) for step in steps])
-    seconds = np.array([step.seconds for step in steps])
-    half = np.log([step.high / step.low for step in steps]) / 2
+    rows = np.stack([_row(cost) for cost, _ in steps])
+    seconds = np.array([step.value for _, step in steps])
+    half = np.log([step.high / step.low for _, step in steps]) / 2
     spread = np.maximum(half / _NORMAL, _BEST_KNOWN)
     found = _solved(rows, seconds, spread)
     expected = rows @ found

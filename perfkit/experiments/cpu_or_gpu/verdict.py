@@ -175,12 +175,12 @@ def _placed(found: Result, curve: Curve) -> Iterator[str]:
                 f"{units.ratio(usual.gain.ratio)}."
             )
     for dot in found.dots:
-        gain = units.ratio_between(dot.gain, dot.low, dot.high)
+        gain = units.ratio_between(dot.gain.value, dot.gain.low, dot.gain.high)
         width = f"width {units.significant(dot.width)}"
-        on_curve, *_ = curve.at(dot.width)
+        on_curve = units.ratio(curve.at(dot.width).value)
         yield (
             f"A step of {quoted(dot.what)} has as much arithmetic as {width}; it "
-            f"gains {gain}, where the curve has {units.ratio(on_curve)}."
+            f"gains {gain}, where the curve has {on_curve}."
             if dot.measured
             else f"A dense network with {dot.what} is like {width}: by the curve it "
             f"gains {gain}. It was not measured itself."

@@ -246,25 +246,14 @@ def test_the_forecast_stands_beside_what_was_measured():
     assert "Measured, an example takes 32 KB, 8.00× what its activations would" in said
 
 
-def test_the_usual_loop_stands_beside_the_fair_answer():
-    loops = (
-        tried("the usual loop", told=[[4, 10.0], [1024, 1000.0]]),
-        tried("the usual loop, backwards", told=[[1024, 50.0], [4, 100.0]]),
-    )
-    said = because(measured(LEVEL, tried=loops))
-    assert "1,024 reaches 100× run upwards and 0.50× run backwards" in said
-    assert re.search(r"measured fairly it is 1[56]\.?\d?× \(1[56]\.?\d? to", said)
-
-
 def test_speed_is_not_learning():
     curves = (
         learnt(4, [2.3, 1.0, 0.5], step_s=1.0, samples=512),
         learnt(4096, [2.3, 2.0, 1.5, 1.2], step_s=0.1, samples=4096),
     )
     said = because(measured(LEVEL, tried=curves))
-    assert "After 1,024 examples the loss was 0.5 with 4, not known with 4,096" in said
-    assert "after 300 ms of training not known with 4" in said
-    assert "1.2 with 4,096" in said
+    assert "After 1,024 examples the loss was 0.5 with 4, ? with 4,096; after" in said
+    assert "300 ms of training ? with 4, 1.2 with 4,096" in said
 
 
 def test_failed_sizes_are_told_once():

@@ -1,13 +1,15 @@
 """The fitted costs and the crossover, on devices whose costs are known."""
 
 import math
+from dataclasses import astuple
 
 import numpy as np
 import pytest
 
 from perfkit.experiments.cpu_or_gpu import numbers
-from perfkit.experiments.cpu_or_gpu.numbers import Step, fitted
+from perfkit.experiments.cpu_or_gpu.numbers import fitted
 from perfkit.experiments.cpu_or_gpu.work import Size, cost
+from perfkit.measure.statistics import Estimate
 from tests.experiments.crossings import (
     CPU,
     GPU,
@@ -37,7 +39,7 @@ def timed(costs, sizes=SIZES, noise=0.0, seed=0):
     for size in sizes:
         step = seconds(costs, size.cost) * math.exp(noise * draw.standard_normal())
         ends = math.exp(max(2 * noise, 1e-3))
-        yield Step(cost=size.cost, seconds=step, low=step / ends, high=step * ends)
+        yield size.cost, Estimate(value=step, low=step / ends, high=step * ends)
 
 
 def crossing(first, second, pair=numbers.PAIRS[0], **more):
@@ -88,12 +90,9 @@ def test_three_sizes_fit_anything_and_are_not_fitted():
 
 def test_a_size_that_is_off_is_told():
     known = list(timed(ONE))
-    odd = Step(
-        cost=known[-2].cost,
-        seconds=2 * known[-2].seconds,
-        low=1.9 * known[-2].seconds,
-        high=2.1 * known[-2].seconds,
-    )
+    work, step = known[-2]
+    around = [part * step.value for part in (2, 1.9, 2.1)]
+    odd = work, Estimate(**dict(zip(("value", "low", "high"), around, strict=True)))
     assert fitted([*known[:3], odd, known[-1]]).misses > 0.1
     assert fitted(known).misses < 0.001
 
@@ -152,9 +151,9 @@ def test_the_curve_goes_through_what_was_measured():
     run = measured(steps(ONE, TWO), noise=0.02)
     drawn = numbers.result(run).curve
     for point in drawn.points:
-        gain = point.gain
+        gain, drawn_gain = point.gain, drawn.at(point.size.width)
         expected = (gain.ratio, gain.low, gain.high)
-        assert drawn.at(point.size.width) == pytest.approx(expected)
+        assert astuple(drawn_gain) == pytest.approx(expected)
     assert [p.size.width for p in drawn.points] == list(WIDTHS)
 
 
@@ -163,7 +162,7 @@ def test_a_curve_without_a_fit_joins_what_was_measured():
     assert found.fits == {}
     drawn = found.curve
     low, high = (p.gain.ratio for p in drawn.points[:2])
-    assert drawn.at(64)[0] == pytest.approx(math.sqrt(low * high))
+    assert drawn.at(64).value == pytest.approx(math.sqrt(low * high))
 
 
 def test_one_width_makes_no_curve():
