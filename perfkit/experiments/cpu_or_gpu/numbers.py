@@ -378,20 +378,23 @@ def crossing(curve: Curve) -> Crossing:
         return Crossing(kind="mixed")
     if "open" in after:
         return Crossing(kind="open")
-    # The last place where each of the three lines rises above what pays.
     width, low, high = (
-        _rises(curve.widths, line) for line in (curve.gain, curve.high, curve.low)
+        _rises(curve.widths, line) or 0.0
+        for line in (curve.gain, curve.high, curve.low)
     )
-    width = width or float(curve.widths[0])
-    return Crossing(kind="from", width=width, low=low, high=high or width)
+    is_lowest = bool((curve.high >= PAYS).all())
+    return Crossing(kind="from", width=width, low=0 if is_lowest else low, high=high)
 
 
-def _rises(widths: Floats, gain: Floats) -> float:
-    """The width from which on all gains pay; 0 where all of them do."""
+def _rises(widths: Floats, gain: Floats) -> float | None:
+    """The width from which on all gains pay; None where the last does not."""
     below = np.flatnonzero(gain < PAYS)
-    if not len(below) or below[-1] == len(gain) - 1:
-        return 0.0
-    return _where_between(widths, gain, int(below[-1]))
+    if not len(below):
+        return float(widths[0])
+    if below[-1] == len(gain) - 1:
+        return None
+    here = slice(below[-1], below[-1] + 2)
+    return float(np.exp(np.interp(PAYS, gain[here], np.log(widths[here]))))
 
 
 def boundary(
@@ -418,22 +421,9 @@ def boundary(
 def _edge(first: Fit, second: Fit, widths: Floats, batch: float) -> Edge | None:
     rows = np.stack([_row(cost(width, batch)) for width in widths])
     gains = (first.draws @ rows.T) / (second.draws @ rows.T)
-    middle, *drawn = (_first_pays(widths, gain) for gain in gains)
+    middle, *drawn = (_rises(widths, gain) for gain in gains)
     edges = [edge for edge in drawn if edge]
     if middle is None or len(drawn) - len(edges) > len(drawn) // 40:
         return None
     low, high = np.percentile(edges, _ENDS)
     return middle, float(min(low, middle)), float(max(high, middle))
-
-
-def _first_pays(widths: Floats, gain: Floats) -> float | None:
-    paying = np.flatnonzero(gain >= PAYS)
-    if not len(paying):
-        return None
-    return _where_between(widths, gain, max(0, int(paying[0]) - 1))
-
-
-def _where_between(widths: Floats, gain: Floats, number: int) -> float:
-    """Where a gain that rises reaches what pays, after a place in the list."""
-    here = slice(number, number + 2)
-    return float(np.exp(np.interp(PAYS, gain[here], np.log(widths[here]))))
