@@ -60,21 +60,18 @@ def test_injected_costs_are_found_within_five_percent(costs):
 def test_costs_are_found_from_ticks_too():
     fits = numbers.result(measured(steps(ONE, TWO), noise=0.0005)).fits
     for device, costs in (("one core", ONE), ("all cores", TWO)):
-        fit = fits[device]
-        for size in SIZES:
-            expected = seconds(costs, size.cost)
-            assert fit.at(size.cost) == pytest.approx(expected, rel=0.05)
-        assert fit.launch.value == pytest.approx(costs[0], rel=0.05)
+        expected = [seconds(costs, size.cost) for size in SIZES]
+        found = [fits[device].at(size.cost) for size in SIZES]
+        assert found == pytest.approx(expected, rel=0.05)
+        assert fits[device].launch.value == pytest.approx(costs[0], rel=0.05)
 
 
 def test_the_intervals_hold_the_truth():
     held = 0
     for seed in range(40):
         fit = fitted(list(timed(ONE, noise=0.05, seed=seed)), seed)
-        for part, truth in zip(
-            (fit.launch, fit.per_byte, fit.per_flop), ONE, strict=True
-        ):
-            held += part.low <= truth <= part.high
+        parts = zip((fit.launch, fit.per_byte, fit.per_flop), ONE, strict=True)
+        held += sum(part.low <= truth <= part.high for part, truth in parts)
     assert held >= 0.9 * 120
 
 

@@ -57,11 +57,10 @@ def test_without_a_gpu_each_size_pairs_one_core_with_all(no_gpu):
 
 def test_without_a_gpu_its_variants_say_why_they_are_not_run(no_gpu):
     missing = [a for a in experiment("cpu-or-gpu").variants().values() if a.unavailable]
-    assert [a.name for a in missing] == [
-        *("GPU", "GPU fed floats", "GPU fed bytes", "GPU fed ahead")
+    assert [(a.name, a.unavailable, a.against) for a in missing] == [
+        (name, "needs a GPU: No NVIDIA driver here.", "")
+        for name in ("GPU", "GPU fed floats", "GPU fed bytes", "GPU fed ahead")
     ]
-    assert {a.unavailable for a in missing} == {"needs a GPU: No NVIDIA driver here."}
-    assert {a.against for a in missing} == {""}
     only_cores = experiment("cpu-or-gpu", devices="cores").variants().values()
     assert not any(arm.unavailable for arm in only_cores)
 
@@ -69,11 +68,14 @@ def test_without_a_gpu_its_variants_say_why_they_are_not_run(no_gpu):
 def test_with_a_gpu_the_whole_cpu_is_held_against_it(with_gpu):
     asked = experiment("cpu-or-gpu")
     arms = asked.variants()
-    assert asked.baseline == "CPU, width 32, batch 64"
-    assert arms["GPU, width 32, batch 64"].against == asked.baseline
     assert not any(arm.unavailable for arm in arms.values())
-    assert arms["GPU fed floats"].against == "GPU, width 2,048, batch 64"
-    assert arms["GPU fed bytes"].against == "GPU fed floats"
+    assert asked.baseline == "CPU, width 32, batch 64"
+    against = {
+        "GPU, width 32, batch 64": asked.baseline,
+        "GPU fed floats": "GPU, width 2,048, batch 64",
+        "GPU fed bytes": "GPU fed floats",
+    }
+    assert {name: arms[name].against for name in against} == against
     cores = experiment("cpu-or-gpu", devices="cores").baseline
     assert cores == "one core, width 32, batch 64"
 
@@ -181,11 +183,20 @@ def test_a_gpu_that_never_pays_is_hidden_and_takes_longer():
     assert 'set_visible_devices([], "GPU")' in found.edits[0].new
 
 
-def test_a_fit_that_misses_says_nothing_of_where_the_time_goes():
+def altered(name, times):
     known = steps(ONE, TWO)
-    name = numbers.name_of("all cores", "width 128", 64)
-    known[name] = (64, 2.5 * known[name][1])
-    assert "the part before any work is" not in said(measured(known))
+    batch, step = known[name]
+    return measured(known | {name: (batch, times * step)})
+
+
+def test_a_fit_that_misses_says_nothing_of_where_the_time_goes():
+    facts = said(altered("all cores, width 128, batch 64", 2.5))
+    assert "the part before any work is" not in facts
+
+
+def test_a_gain_that_is_lost_again_is_told():
+    headline = verdict(altered("all cores, width 2,048, batch 64", 2)).headline
+    assert headline == "Train on both cores at width 128, width 512; not elsewhere."
 
 
 def test_noise_is_a_verdict():
@@ -193,14 +204,6 @@ def test_noise_is_a_verdict():
     assert found.headline == "Whether to train on both cores is not known yet."
     assert found.sure == "not known yet"
     assert "give the run more seconds" in found.next
-
-
-def test_a_gain_that_is_lost_again_is_told():
-    known = steps(ONE, TWO)
-    name = numbers.name_of("all cores", "width 2,048", 64)
-    known[name] = (64, 2 * known[name][1])
-    headline = verdict(measured(known)).headline
-    assert headline == "Train on both cores at width 128, width 512; not elsewhere."
 
 
 @pytest.mark.parametrize("few", [1, 2])
