@@ -65,13 +65,12 @@ _SLOW_DOWNS = {
     ),
     SLEEPING: SlowDown(
         "A pipeline that waits slows",
-        "ask `perfkit run data-pipeline`. The cores are left alone, so the pipeline "
-        "waits for something: a disk, a network, a lock.",
+        "ask `perfkit run data-pipeline`: the pipeline leaves the cores alone and waits "
+        "for something, a disk, a network or a lock.",
     ),
     DECODING: SlowDown(
         "A pipeline that decodes on all cores slows",
-        "ask `perfkit run data-pipeline`. The CPU time of a step grew with it, so the "
-        "pipeline computes, as decoding does.",
+        "ask `perfkit run data-pipeline`: the pipeline computes, as decoding does.",
     ),
 }
 _WHO = {
@@ -105,7 +104,7 @@ def judge(measured: Measurement) -> Verdict:
         interval=_ends(worst),
         warnings=(*as_much, *warnings),
         because=because,
-        next=f"Where a training shows its signs, {known.remedy}",
+        next=f"{_sign(measured, worst)}{known.remedy}",
     )
 
 
@@ -185,15 +184,26 @@ def _not_quiet(measured: Measurement) -> Iterator[str]:
         )
 
 
+def _sign(measured: Measurement, worst: Comparison) -> str:
+    """What a training shows that is slowed so, before what to do about it."""
+    shown = _moved(measured, worst.variant)
+    said = f"Its sign here: {shown[0]}. " if shown else ""
+    return f"{said}Where yours shows the same, "
+
+
+def _moved(measured: Measurement, variant: str) -> list[signs.Change]:
+    """The signs of a variant, the one that points to something first."""
+    shown = signs.moved(signs.changes(measured, variant))
+    # Others' cores may grow beside a training that waits, and waiting beside others.
+    first = (signs.WAITING, signs.CPU_TIME) if variant in PIPELINES else _OF_LOADS
+    order = dict.fromkeys(sign for sign in (*first, *signs.SIGNS) if sign in shown)
+    return [shown[sign] for sign in order]
+
+
 def _each(measured: Measurement, compared: list[Comparison]) -> Iterator[str]:
     """What each shows, the one that costs most first; how a pipeline is told apart."""
     for name in [one.variant for one in compared]:
-        shown = signs.moved(signs.changes(measured, name))
-        # Others' cores may grow beside a training that waits, and waiting beside
-        # others: what points to something comes first.
-        first = (signs.WAITING, signs.CPU_TIME) if name in PIPELINES else _OF_LOADS
-        order = dict.fromkeys(sign for sign in (*first, *signs.SIGNS) if sign in shown)
-        said = "; ".join(str(shown[sign]) for sign in order)
+        said = "; ".join(map(str, _moved(measured, name)))
         yield f"{quoted(name)}: {said or 'no counter moved with it in every round'}."
     slower = {one.variant for one in compared if one.verdict == "slower"}
     for name, who in _WHO.items():
