@@ -67,25 +67,31 @@ class Sign:
         return (after - before) / least if least > 0 else 0.0
 
 
-def _others(seen: Seen, machine: str, trial: str) -> float | None:
-    """What the machine did and the trial did not."""
-    whole = seen.mean(machine)
-    return None if whole is None else max(0.0, whole - (seen.mean(trial) or 0.0))
+def _read_by_others(seen: Seen) -> float | None:
+    """What the machine read and the trial did not."""
+    whole, own = seen.mean("disk_read"), seen.mean("disk_read_trial")
+    return None if whole is None else max(0.0, whole - (own or 0.0))
 
 
-def _memory(seen: Seen) -> float | None:
+def _held_by_others(seen: Seen) -> float | None:
     whole, own = seen.last("memory_used"), seen.last("memory_trial")
     return None if whole is None or own is None else max(0.0, whole - own)
 
 
 def _cpu_of_a_step(seen: Seen) -> float | None:
     cores = seen.mean("cpu_trial")
-    return None if cores is None else cores * statistics.fmean(seen.steps)
+    return None if cores is None else cores * seen.step
 
 
 def _gpu(seen: Seen) -> float | None:
     busy = (seen.mean(f"gpu{number}_busy") for number in range(_GPUS))
     return max((share for share in busy if share is not None), default=None)
+
+
+def _tail(seen: Seen) -> float:
+    """The longest steps, as a multiple of the usual one."""
+    ordered = sorted(seen.steps)
+    return ordered[int(0.95 * (len(ordered) - 1))] / statistics.median(ordered)
 
 
 def _cores(value: float) -> str:
@@ -97,12 +103,7 @@ def _per_second(value: float) -> str:
 
 
 STEP = Sign(
-    "a step",
-    "a step took {}",
-    lambda seen: statistics.fmean(seen.steps),
-    units.seconds,
-    0.1,
-    share=True,
+    "a step", "a step took {}", lambda s: s.step, units.seconds, 0.1, share=True
 )
 WAITING = Sign(
     "waiting for input",
@@ -114,7 +115,7 @@ WAITING = Sign(
 REST = Sign(
     "rest of a step",
     "a step took {} besides waiting",
-    lambda seen: (sum(seen.steps) - seen.waited) / len(seen.steps),
+    lambda seen: seen.step - seen.waited / len(seen.steps),
     units.seconds,
     0.3,
     share=True,
@@ -134,29 +135,13 @@ CPU_TIME = Sign(
     0.2,
     share=True,
 )
-HELD = Sign(
-    "memory of others",
-    "all but the training held {} of memory",
-    _memory,
-    units.size,
-    300e6,
-)
-READ = Sign(
-    "others read",
-    "other programs read {} from the disk",
-    lambda seen: _others(seen, "disk_read", "disk_read_trial"),
-    _per_second,
-    20e6,
-)
+_HOLDS = "all but the training held {} of memory"
+HELD = Sign("memory of others", _HOLDS, _held_by_others, units.size, 300e6)
+_READS = "other programs read {} from the disk"
+READ = Sign("others read", _READS, _read_by_others, _per_second, 20e6)
 BUSY = Sign("GPU busy", "the GPU was busy for {}", _gpu, units.percent, 0.15)
-# The longest steps, as a multiple of the usual one.
-TAIL = Sign(
-    "slowest steps",
-    "one step in twenty took {} the usual time",
-    lambda seen: _tail(seen.steps),
-    units.ratio,
-    0.5,
-)
+_SLOWEST = "one step in twenty took {} the usual time"
+TAIL = Sign("slowest steps", _SLOWEST, _tail, units.ratio, 0.5)
 SIGNS = (STEP, WAITING, REST, OTHERS, CPU_TIME, HELD, READ, TAIL, BUSY)
 
 
@@ -230,11 +215,6 @@ def moved(changes: Changes) -> Changes:
     }
 
 
-def _tail(steps: Sequence[float]) -> float:
-    ordered = sorted(steps)
-    return ordered[int(0.95 * (len(ordered) - 1))] / statistics.median(ordered)
-
-
 @dataclass(frozen=True)
 class Seen:
     """One trial's steady work: its steps and the samples taken meanwhile.
@@ -250,6 +230,11 @@ class Seen:
     waited: float
     samples: Mapping[str, Sequence[float | None]]
     inside: list[int]
+
+    @property
+    def step(self) -> float:
+        """Seconds of a step, the mean."""
+        return statistics.fmean(self.steps)
 
     def mean(self, name: str) -> float | None:
         """The mean of a reading; None where there is none."""

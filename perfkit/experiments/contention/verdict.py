@@ -65,8 +65,8 @@ _SLOW_DOWNS = {
     ),
     SLEEPING: SlowDown(
         "A pipeline that waits slows",
-        "ask `perfkit run data-pipeline`: the pipeline leaves the cores alone and waits "
-        "for something, a disk, a network or a lock.",
+        "ask `perfkit run data-pipeline`: the pipeline leaves the cores alone, so it "
+        "waits for a disk, a network or a lock.",
     ),
     DECODING: SlowDown(
         "A pipeline that decodes on all cores slows",

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     import keras
     import numpy as np
-    import tensorflow as tf
     from numpy.typing import NDArray
 
     from perfkit.measure.tick import Yielded
@@ -200,24 +199,30 @@ def stays(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
 
 def as_floats(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
     """Four bytes of each number cross, when the step wants them."""
-    import tensorflow as tf
-
-    there = [_held(_scaled(pixels), labels) for pixels, labels in pairs]
-    for features, labels in itertools.cycle(there):
-        with tf.device(device.place):
-            here = tf.identity(features), tf.identity(labels)
-        yield here
+    there = [(_scaled(pixels), labels) for pixels, labels in pairs]
+    return _brought(device, there, lambda features: features)
 
 
 def as_bytes(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
     """One byte of each number crosses; the device makes floats of them."""
     import tensorflow as tf
 
-    there = [_held(pixels, labels) for pixels, labels in pairs]
-    for pixels, labels in itertools.cycle(there):
+    return _brought(
+        device, pairs, lambda pixels: tf.cast(pixels, tf.float32) / _LARGEST_BYTE
+    )
+
+
+def _brought(
+    device: Device, pairs: list[Pair], unpacked: Callable[[Any], Any]
+) -> Iterator[Pair]:
+    """Copy one batch after another from the computer's own memory, round and round."""
+    import tensorflow as tf
+
+    with tf.device(CPU):
+        there = [(tf.constant(one), tf.constant(other)) for one, other in pairs]
+    for features, labels in itertools.cycle(there):
         with tf.device(device.place):
-            features = tf.cast(tf.identity(pixels), tf.float32) / _LARGEST_BYTE
-            here = features, tf.identity(labels)
+            here = unpacked(tf.identity(features)), tf.identity(labels)
         yield here
 
 
@@ -249,14 +254,6 @@ def _scaled(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
     import numpy as np
 
     return np.divide(pixels, _LARGEST_BYTE, dtype=np.float32)
-
-
-def _held(features: Any, labels: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    """Tensors in the computer's own memory."""
-    import tensorflow as tf
-
-    with tf.device("CPU:0"):
-        return tf.constant(features), tf.constant(labels)
 
 
 def built(device: Device, model: Model) -> keras.Model:
