@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
+    from perfkit.charts.figure import Figure
+
 
 _MOST = 8
 # Beyond this ratio of the largest to the smallest, differences show on a log axis only.
@@ -116,6 +118,32 @@ def axes(
     made.tick_params(axis="y", labelsize=SMALL)
     canvas.note(made, what, (0, 1), (-left + 12, 12), fontsize=SMALL)
     return made
+
+
+def picture(
+    title: str,
+    what: str,
+    caption: Iterable[str],
+    words: Iterable[str],
+    fill: Callable[[Axes], None],
+) -> Figure:
+    """A picture of one such pair of axes.
+
+    Args:
+        title: What it shows.
+        what: What is measured, with its unit.
+        caption: What the marks mean, in pieces.
+        words: What it shows, for who cannot see it: sentences without full stops.
+        fill: Draws what is in the axes.
+    """
+    lines = canvas.caption_lines(list(caption))
+
+    def draw(drawing: Drawing) -> None:
+        fill(axes(drawing, what))
+        canvas.heading(drawing, title)
+        canvas.caption(drawing, lines)
+
+    return canvas.drawn(height(lines), f"{'. '.join([title, *words])}.", draw)
 
 
 def height(lines: Sequence[str]) -> float:

@@ -88,6 +88,11 @@ class Timing:
     drift: float
     cv: float
 
+    def seconds(self, examples: float) -> Estimate:
+        """What so many examples take."""
+        value, low, high = (examples / r for r in (self.rate, self.high, self.low))
+        return Estimate(value=value, low=low, high=high)
+
     def __str__(self) -> str:
         """One line that states its doubt."""
         return (
@@ -188,7 +193,7 @@ def timing(
     mixed = (own * seen + (freedom - own) * usual) / freedom if freedom else 0.0
     within = float(np.mean([_variance(_shares(steady)) for steady in steadies]))
     # No spread is believed that is smaller than what the trials show within them.
-    half = float(np.sqrt(max(mixed, within) / len(logs))) * _student(max(1.0, freedom))
+    half = float(np.sqrt(max(mixed, within) / len(logs))) * student(max(1.0, freedom))
     middle = float(logs.mean())
     return Timing(
         variant=variant,
@@ -305,7 +310,7 @@ def comparison(of: Rounds, usual: Spread, floor: float | None) -> Comparison:
         floor: The noise floor, a ratio of at least 1; None while it is unknown.
     """
     middle, error, freedom = _moderated(of, usual)
-    half = _student(freedom) * error
+    half = student(freedom) * error
     low, high = middle - half, middle + half
     return Comparison(
         variant=of.variant,
@@ -387,7 +392,7 @@ def _variance(shares: _Floats) -> float:
     return float((shares**2).sum() * count / (count - 1)) if count > 1 else 0.0
 
 
-def _student(freedom: float) -> float:
+def student(freedom: float) -> float:
     """How many standard errors an interval reaches."""
     from scipy import special
 

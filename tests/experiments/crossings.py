@@ -24,7 +24,7 @@ def seconds(costs, cost):
 def steps(first, second, sizes=SIZES, pair=("one core", "all cores")):
     """Seconds of a step by variant, on devices of these costs."""
     return {
-        numbers.name_of(device, numbers.wide(size.width), size.batch): (
+        numbers.name_of(device, f"width {size.width:,}", size.batch): (
             size.batch,
             seconds(costs, size.cost),
         )

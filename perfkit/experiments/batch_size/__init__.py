@@ -17,7 +17,7 @@ from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size import usual_loop as usual
-from perfkit.experiments.batch_size.verdict import Asked, judge
+from perfkit.experiments.batch_size.verdict import judge
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import batches as shared_batches
 from perfkit.experiments.shared.models import MODELS
@@ -111,7 +111,7 @@ class BatchSize(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which batch is large enough, and what else the run has shown."""
-        return judge(measured, Asked(model=self.model, memory=self.memory * _MB))
+        return judge(measured, self.memory * _MB)
 
     def _arm(self, size: int) -> Arm:
         trained = functools.partial(shared_batches.training, self.model, size)

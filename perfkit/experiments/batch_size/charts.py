@@ -27,12 +27,10 @@ if TYPE_CHECKING:
         Found,
         Knee,
         Line,
-        StepTime,
     )
     from perfkit.experiments.shared.batches import Forecast
     from perfkit.findings.record import Finding
-    from perfkit.measure.statistics import Estimate, Timing
-
+    from perfkit.measure.statistics import Timing
 
 _LOOPS = (
     (usual.UPWARDS, "x", "upwards"),
@@ -40,59 +38,49 @@ _LOOPS = (
 )
 
 
+def _title(finding: Finding, what: str) -> str:
+    return f"{plain(finding.experiment, 40)}: {what}"
+
+
 def batch_sizes(finding: Finding) -> Figure:
     """Draw the rate of every batch size, with the knee and the usual loop's answer."""
-    title = f"{plain(finding.experiment, 40)}: which batch is large enough"
-    known = timed(finding)
+    title = _title(finding, "which batch is large enough")
+    known = numbers.sized(finding.timings)
     knee = numbers.knee(measurement(finding)) if known else None
     if knee is None:
         return canvas.message(title, "No batch size has a rate.")
-    loops = _loops(finding)
-    lines = canvas.caption_lines(list(_rates_caption(knee, loops)))
+    loops = {
+        name: dict(sorted(rates.items()))
+        for name, *_ in _LOOPS
+        if (rates := numbers.usual_loop(finding.trials, name))
+    }
 
-    def draw(drawing: Drawing) -> None:
-        axes = curves.axes(drawing, "examples per second (logarithmic)")
-        rates = [rate for of in loops.values() for rate in of.values()]
+    def fill(axes: Axes) -> None:
+        pairs = [pair for of in loops.values() for pair in of.items()]
+        rates = [*(rate for _, rate in pairs), *(t.rate for t in known.values())]
         ends = [end for t in known.values() for end in (t.low, t.high)]
-        everything = [*rates, *(t.rate for t in known.values())]
-        curves.sizes(axes, [*known, *(s for of in loops.values() for s in of)])
-        curves.measure(axes, everything, ends, units.significant)
-        _draw_loops(axes, loops)
+        curves.sizes(axes, [*known, *(size for size, _ in pairs)])
+        curves.measure(axes, rates, ends, units.significant)
+        for name, mark, how in _LOOPS:
+            if of := loops.get(name):
+                x, y = list(of), list(of.values())
+                axes.plot(x, y, mark, ls=":", lw=1.4, color=GREY, ms=8, mew=1.8)
+                curves.label(axes, f"usual loop, {how}", x[-1], y[-1])
         _draw_sizes(axes, known, knee)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
 
+    caption = ["bar: 95 % interval", "too noisy to say which size is large enough"]
+    if knee.firm:
+        caption[1] = "◆ the smallest size that is not shown to be slower than the best"
+    if loops:
+        caption.append("dotted: the loop in circulation, one network through all sizes")
     words = _rates_in_words(known, knee, loops)
-    return canvas.drawn(curves.height(lines), f"{title}. {words}", draw)
-
-
-def timed(finding: Finding) -> dict[int, Timing]:
-    """The batch sizes that have a rate above 0, in order."""
-    found = numbers.sized(finding.timings)
-    return {size: timing for size, timing in found.items() if timing.rate > 0}
-
-
-def has_sizes(finding: Finding) -> bool:
-    """Whether a finding is about batch sizes."""
-    return bool(timed(finding))
-
-
-def _loops(finding: Finding) -> dict[str, dict[int, float]]:
-    found = {name: numbers.usual_loop(finding.trials, name) for name, *_ in _LOOPS}
-    return {name: dict(sorted(of.items())) for name, of in found.items() if of}
-
-
-def _draw_loops(axes: Axes, loops: dict[str, dict[int, float]]) -> None:
-    for name, mark, how in _LOOPS:
-        if rates := loops.get(name):
-            x, y = list(rates), list(rates.values())
-            axes.plot(x, y, mark, ls=":", lw=1.4, color=GREY, ms=8, mew=1.8)
-            curves.label(axes, f"usual loop, {how}", x[-1], y[-1])
+    what = "examples per second (logarithmic)"
+    return curves.picture(title, what, caption, words, fill)
 
 
 def _draw_sizes(axes: Axes, known: dict[int, Timing], knee: Knee) -> None:
-    sizes = list(known)
-    axes.plot(sizes, [t.rate for t in known.values()], color=BLUE, lw=1.2, alpha=0.5)
+    rates = [timing.rate for timing in known.values()]
+    axes.plot(list(known), rates, color=BLUE, lw=1.2, alpha=0.5)
     for size, timing in known.items():
         chosen = size == knee.size and knee.firm
         colour, mark = (GREEN, "D") if chosen else (BLUE, "o")
@@ -100,77 +88,59 @@ def _draw_sizes(axes: Axes, known: dict[int, Timing], knee: Knee) -> None:
         axes.plot(size, timing.rate, mark, color=colour, ms=9 if chosen else 7)
     if knee.firm:
         axes.axvline(knee.size, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.6)
-        where = (knee.size, axes.get_ylim()[0] * 1.2)
-        curves.label(axes, _place(knee), *where)
+        curves.label(axes, _place(knee), knee.size, axes.get_ylim()[0] * 1.2)
 
 
 def _place(knee: Knee) -> str:
-    rising = knee.size == knee.sizes[-1] != knee.sizes[0]
-    return f"{'still rising' if rising else 'enough'}: {knee.size:,}"
-
-
-def _rates_caption(knee: Knee, loops: dict[str, dict[int, float]]) -> Iterator[str]:
-    yield "bar: 95 % interval"
-    if knee.firm:
-        yield "◆ the smallest size that is not shown to be slower than the fastest"
-    else:
-        yield "too noisy to say which size is large enough"
-    if loops:
-        yield "dotted: the loop in circulation, one network through all sizes"
+    return f"{'still rising' if knee.rising else 'enough'}: {knee.size:,}"
 
 
 def _rates_in_words(
     known: dict[int, Timing], knee: Knee, loops: dict[str, dict[int, float]]
-) -> str:
-    said = [
-        f"{size:,} examples a batch: {units.rate_between(t.rate, t.low, t.high)}"
-        for size, t in known.items()
-    ]
+) -> Iterator[str]:
+    for size, t in known.items():
+        yield f"{size:,} examples a batch: {units.rate_between(t.rate, t.low, t.high)}"
     if knee.firm:
-        words = _place(knee)
-        said.append(f"{words[:1].upper()}{words[1:]}")
+        yield _place(knee).capitalize()
     else:
-        said.append("Too noisy to say which size is large enough")
+        yield "Too noisy to say which size is large enough"
     for name, rates in loops.items():
         listed = ", ".join(f"{s:,} {units.significant(r)}" for s, r in rates.items())
-        said.append(f"{name[:1].upper()}{name[1:]} says: {listed}")
-    return ". ".join(said) + "."
+        yield f"{name[:1].upper()}{name[1:]} says: {listed}"
 
 
 def step_costs(finding: Finding) -> Figure:
     """Draw the time of a step at each batch size, and overhead and cost apart."""
-    title = f"{plain(finding.experiment, 40)}: what a step costs"
-    steps = numbers.step_times(tuple(timed(finding).values()))
+    title = _title(finding, "what a step costs")
+    steps = numbers.step_times(finding.timings)
     if not steps:
         return canvas.message(title, "No batch size has a rate.")
     line = numbers.line(steps, finding.noise_floor)
-    lines = canvas.caption_lines(list(_steps_caption(line)))
+    off = dict(line.bends) if line else {}
 
-    def draw(drawing: Drawing) -> None:
-        axes = curves.axes(drawing, "seconds of a step (logarithmic)")
-        curves.sizes(axes, [step.size for step in steps])
-        ends = [end for step in steps for end in (step.low, step.high)]
-        curves.measure(axes, [s.seconds for s in steps], ends, units.seconds)
+    def fill(axes: Axes) -> None:
+        curves.sizes(axes, [*steps])
+        ends = [end for step in steps.values() for end in (step.low, step.high)]
+        curves.measure(axes, [s.value for s in steps.values()], ends, units.seconds)
         if line:
             _draw_line(axes, line)
-        _draw_steps(axes, steps, line)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
+        for size, step in steps.items():
+            colour, mark = (RED, "s") if size in off else (BLUE, "o")
+            curves.between(axes, size, step.low, step.high, colour)
+            axes.plot(size, step.value, mark, color=colour, ms=7)
+            if size in off:
+                words = f"{units.ratio(off[size])} the line"
+                curves.label(axes, words, size, step.value)
 
-    words = _steps_in_words(steps, line)
-    return canvas.drawn(curves.height(lines), f"{title}. {words}", draw)
-
-
-def _draw_steps(axes: Axes, steps: Sequence[StepTime], line: Line | None) -> None:
-    off = dict(line.bends) if line else {}
-    for step in steps:
-        colour = RED if step.size in off else BLUE
-        curves.between(axes, step.size, step.low, step.high, colour)
-        mark = "s" if step.size in off else "o"
-        axes.plot(step.size, step.seconds, mark, color=colour, ms=7)
-        if step.size in off:
-            words = f"{units.ratio(off[step.size])} the line"
-            curves.label(axes, words, step.size, step.seconds)
+    caption = ["bar: 95 % interval", "a line needs three sizes"]
+    said = [f"{n:,} examples: {units.seconds(s.value)}" for n, s in steps.items()]
+    if line:
+        caption[1] = f"line: {_equation(line)}"
+        said.append(f"Fitted: {_equation(line)}")
+        said += [f"Off the line: {n:,}, {units.ratio(x)} of it" for n, x in off.items()]
+    if off:
+        caption.append("■ off the line by more than the interval allows")
+    return curves.picture(title, "seconds of a step (logarithmic)", caption, said, fill)
 
 
 def _draw_line(axes: Axes, line: Line) -> None:
@@ -189,69 +159,69 @@ def _draw_line(axes: Axes, line: Line) -> None:
         curves.label(axes, f"+ {units.seconds(line.cost.value)} each", *end)
 
 
-def _steps_caption(line: Line | None) -> Iterator[str]:
-    yield "bar: 95 % interval"
-    if line is None:
-        yield "a line needs three sizes"
-        return
-    yield f"line: {_equation(line)}"
-    if line.bends:
-        yield "■ off the line by more than the interval allows"
-
-
 def _equation(line: Line) -> str:
-    overhead, cost = _written(line.overhead), _written(line.cost)
+    overhead, cost = (
+        units.between(part.value, part.low, part.high, units.seconds)
+        for part in (line.overhead, line.cost)
+    )
     if not line.shows_overhead:
         return f"no overhead shown ({overhead}), and {cost} for each example"
     return f"an overhead of {overhead}, and {cost} for each example"
 
 
-def _written(part: Estimate) -> str:
-    return units.between(part.value, part.low, part.high, units.seconds)
-
-
-def _steps_in_words(steps: Sequence[StepTime], line: Line | None) -> str:
-    said = [f"{s.size:,} examples: {units.seconds(s.seconds)}" for s in steps]
-    if line:
-        said.append(f"Fitted: {_equation(line)}")
-        said += [
-            f"Off the line: {size:,}, {units.ratio(times)} of it"
-            for size, times in line.bends
-        ]
-    return ". ".join(said) + "."
-
-
 _MB, _MOST_MB = 10**6, 10**9
+_NOT_TRIED = numbers.Found(fits=0, fails=None, how="", asked=0, by_limit=False)
 
 
 def memory(finding: Finding) -> Figure:
     """Draw the peak of memory at each batch size, and which batch was too large."""
-    title = f"{plain(finding.experiment, 40)}: the memory of a batch"
+    title = _title(finding, "the memory of a batch")
     held = measured(finding)
     if not held:
         return canvas.message(title, "No trial told how much memory it took.")
-    expected, found = numbers.forecast(finding.notes), numbers.found(finding.trials)
-    asked = numbers.asked_for(finding.trials, _fits(found)) or 0
-    lines = canvas.caption_lines(list(_memory_caption(finding, expected, found, asked)))
+    expected = numbers.forecast(finding.notes)
+    found = numbers.found(finding.trials) or _NOT_TRIED
+    asked, limit = numbers.asked_for(finding.trials, found.fits), _limit(finding)
 
-    def draw(drawing: Drawing) -> None:
-        axes = curves.axes(drawing, "bytes above the start, at the peak (logarithmic)")
-        sizes = [*held, *(s for s in (_fits(found), _fails(found)) if s)]
-        curves.sizes(axes, sorted(set(sizes)))
+    def fill(axes: Axes) -> None:
+        sizes = sorted({*held, *filter(None, (found.fits, found.fails))})
+        curves.sizes(axes, sizes)
         forecast = [float(expected.of(size)) for size in sizes] if expected else []
-        others = (*forecast, asked, _limit(finding))
-        seen = [*held.values(), *(value for value in others if value > 0)]
+        seen = [*held.values(), *filter(None, (*forecast, asked, limit))]
         curves.measure(axes, seen, [], units.size)
         if expected:
-            _draw_forecast(axes, expected, sizes)
+            x = np.geomspace(sizes[0], sizes[-1], 60)
+            y = expected.fixed + x * expected.activations
+            if (y > 0).all():
+                axes.plot(x, y, color=INK, lw=1.4, alpha=0.8)
+                words = "forecast from shapes"
+                curves.label(axes, words, float(x[-1]), float(y[-1]))
         axes.plot(list(held), list(held.values()), "o", color=BLUE, ms=7)
-        _draw_limit(axes, _limit(finding))
-        _draw_found(axes, found, asked)
-        canvas.heading(drawing, title)
-        canvas.caption(drawing, lines)
+        if limit:
+            axes.axhline(limit, color=INK, lw=1.2, ls=(0, (6, 3)), alpha=0.8)
+            words = f"perfkit's limit {units.size(limit)}"
+            curves.label(axes, words, axes.get_xlim()[1], limit)
+        top = axes.get_ylim()[1] / 1.1
+        if found.fits:
+            axes.axvline(found.fits, color=GREEN, lw=1.4, ls=(0, (4, 3)))
+            axes.plot(found.fits, asked or top, "^", color=GREEN, ms=8)
+        if found.fails:
+            axes.axvline(found.fails, color=RED, lw=1.4, ls=(0, (1, 2)))
+            axes.plot(found.fails, top, "x", color=RED, ms=8, mew=2)
 
+    caption = ["dot: measured at the peak, the median over trials"]
+    if expected:
+        parts = "weights, gradients, optimizer and activations"
+        caption.append(f"line: {parts}, from shapes")
+    if found.fits:
+        into = f" into the {units.size(limit)} that perfkit allows" if limit else ""
+        size = f", it had asked for {units.size(asked)}" if asked else ""
+        caption.append(f"▲ dashed: {found.fits:,} fit{into}{size}")
+    if found.fails:
+        caption.append(f"✕ dotted: {found.fails:,} do not")
+    what = "bytes above the start, at the peak (logarithmic)"
     words = _memory_in_words(held, expected, found)
-    return canvas.drawn(curves.height(lines), f"{title}. {words}", draw)
+    return curves.picture(title, what, caption, words, fill)
 
 
 def measured(finding: Finding) -> dict[int, float]:
@@ -263,54 +233,6 @@ def measured(finding: Finding) -> dict[int, float]:
     return {}
 
 
-def _draw_forecast(axes: Axes, expected: Forecast, sizes: list[int]) -> None:
-    x = np.geomspace(min(sizes), max(sizes), 60)
-    y = expected.fixed + x * expected.activations
-    if (y > 0).all():
-        axes.plot(x, y, color=INK, lw=1.4, alpha=0.8)
-        curves.label(axes, "forecast from shapes", float(x[-1]), float(y[-1]))
-
-
-def _draw_limit(axes: Axes, limit: int) -> None:
-    if limit:
-        axes.axhline(limit, color=INK, lw=1.2, ls=(0, (6, 3)), alpha=0.8)
-        right = axes.get_xlim()[1]
-        curves.label(axes, f"perfkit's limit {units.size(limit)}", right, limit)
-
-
-def _draw_found(axes: Axes, found: Found | None, asked: int) -> None:
-    top = axes.get_ylim()[1] / 1.1
-    if fits := _fits(found):
-        axes.axvline(fits, color=GREEN, lw=1.4, ls=(0, (4, 3)))
-        axes.plot(fits, asked or top, "^", color=GREEN, ms=8)
-    if fails := _fails(found):
-        axes.axvline(fails, color=RED, lw=1.4, ls=(0, (1, 2)))
-        axes.plot(fails, top, "x", color=RED, ms=8, mew=2)
-
-
-def _fits(found: Found | None) -> int:
-    return found.fits if found else 0
-
-
-def _fails(found: Found | None) -> int:
-    return found.fails or 0 if found else 0
-
-
-def _memory_caption(
-    finding: Finding, expected: Forecast | None, found: Found | None, asked: int
-) -> Iterator[str]:
-    yield "dot: measured at the peak, the median over trials"
-    if expected:
-        yield "line: weights, gradients, optimizer and activations, from shapes"
-    if fits := _fits(found):
-        limit = _limit(finding)
-        into = f" into the {units.size(limit)} that perfkit allows" if limit else ""
-        size = f", it had asked for {units.size(asked)}" if asked else ""
-        yield f"▲ dashed: {fits:,} fit{into}{size}"
-    if fails := _fails(found):
-        yield f"✕ dotted: {fails:,} do not"
-
-
 def _limit(finding: Finding) -> int:
     """Bytes above the start that a try may ask for; 0 where the device decides."""
     limit = finding.parameters.get("memory")
@@ -320,17 +242,15 @@ def _limit(finding: Finding) -> int:
 
 
 def _memory_in_words(
-    held: dict[int, float], expected: Forecast | None, found: Found | None
-) -> str:
-    said = []
+    held: dict[int, float], expected: Forecast | None, found: Found
+) -> Iterator[str]:
     for size, bytes_ in held.items():
         forecast = f", forecast {units.size(expected.of(size))}" if expected else ""
-        said.append(f"{size:,} examples a batch: {units.size(bytes_)}{forecast}")
-    if fits := _fits(found):
-        said.append(f"{fits:,} fit")
-    if fails := _fails(found):
-        said.append(f"{fails:,} do not fit")
-    return ". ".join(said) + "."
+        yield f"{size:,} examples a batch: {units.size(bytes_)}{forecast}"
+    if found.fits:
+        yield f"{found.fits:,} fit"
+    if found.fails:
+        yield f"{found.fails:,} do not fit"
 
 
 # Told apart by their dashes as well.
@@ -341,7 +261,7 @@ _LARGEST_LOSS = 1e6
 
 def learning(finding: Finding) -> Figure:
     """Draw how the loss fell at several batch sizes, by examples and by seconds."""
-    title = f"{plain(finding.experiment, 40)}: speed is not learning"
+    title = _title(finding, "speed is not learning")
     found = trainings(finding)
     if not found:
         return canvas.message(title, "No training was run to learn.")
@@ -425,9 +345,13 @@ def _learning_in_words(curve: Curve) -> str:
     )
 
 
+def _has_sizes(finding: Finding) -> bool:
+    return bool(numbers.sized(finding.timings))
+
+
 KINDS: dict[str, Kind[Finding]] = {
-    "batches": Kind(batch_sizes, "Which batch is large enough", has_sizes, leads=True),
-    "steps": Kind(step_costs, "What a step costs", has_sizes),
+    "batches": Kind(batch_sizes, "Which batch is large enough", _has_sizes, leads=True),
+    "steps": Kind(step_costs, "What a step costs", _has_sizes),
     "memory": Kind(memory, "The memory of a batch", lambda f: bool(measured(f))),
     "learning": Kind(learning, "Speed is not learning", lambda f: bool(trainings(f))),
 }

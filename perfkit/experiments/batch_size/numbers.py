@@ -7,44 +7,49 @@ import itertools
 import math
 import re
 import statistics
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perfkit.experiments.shared import batches
 from perfkit.experiments.shared.batches import Forecast
+from perfkit.findings.reading import note_as
 from perfkit.measure.plan import Try
-from perfkit.measure.statistics import Estimate
+from perfkit.measure.statistics import Estimate, student
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import (
+        Callable,
+        Generator,
+        Iterable,
+        Mapping,
+        Sequence,
+    )
 
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.plan import Tries
     from perfkit.measure.statistics import Comparison, Timing
     from perfkit.measure.trial import Trial
 
-
-_NAME = re.compile(r"batch ([\d,]{1,12})")
+# A finding's file holds the names of its variants and of its tries, and no sizes.
+_NAMES = re.compile(r"(batch|fits) ([1-9][\d,]{0,11})\??")
 # Two sizes always lie on a line.
 _FEWEST = 3
 # No step time is known better than this share of it.
 _BEST_KNOWN = 1e-3
 _BENDS = 0.10
-_LEVEL = 0.975
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepTime:
-    """The seconds of one step at a batch size, with their 95 % interval."""
+def name_of(size: int) -> str:
+    """What the arm of a batch size is called."""
+    return f"batch {size:,}"
 
-    size: int
-    seconds: float
-    low: float
-    high: float
+
+def size_of(name: str, word: str = "batch") -> int:
+    """The batch size in the name of an arm, or of a try; 0 where there is none."""
+    said = _NAMES.fullmatch(name)
+    return int(said[2].replace(",", "")) if said and said[1] == word else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +66,6 @@ class Line:
     overhead: Estimate
     cost: Estimate
     bends: tuple[tuple[int, float], ...]
-
-    def at(self, size: float) -> float:
-        """Seconds of a step by the line."""
-        return self.overhead.value + size * self.cost.value
 
     @property
     def shows_overhead(self) -> bool:
@@ -96,79 +97,64 @@ class Knee:
         compared = self.against_best
         return compared is None or compared.verdict == "no difference shown"
 
-
-def name_of(size: int) -> str:
-    """What the arm of a batch size is called."""
-    return f"batch {size:,}"
-
-
-def size_of(name: str) -> int:
-    """The batch size of an arm; 0 where the name is none of theirs."""
-    said = _NAME.fullmatch(name)
-    return int(said[1].replace(",", "") or 0) if said else 0
+    @property
+    def rising(self) -> bool:
+        """Whether it is the largest size, so that a larger one may be faster."""
+        return self.size == self.sizes[-1] != self.sizes[0]
 
 
 def sized(timings: Sequence[Timing]) -> dict[int, Timing]:
     """The timings of batch sizes, by size and in its order."""
-    known = {size_of(timing.variant): timing for timing in timings}
+    known = {size_of(timing.variant): timing for timing in timings if timing.low > 0}
     return {size: known[size] for size in sorted(known) if size}
 
 
-def step_times(timings: Sequence[Timing]) -> tuple[StepTime, ...]:
+def step_times(timings: Sequence[Timing]) -> dict[int, Estimate]:
     """Seconds of a step at each size, in the order of sizes."""
-    return tuple(
-        StepTime(size=size, seconds=size / t.rate, low=size / t.high, high=size / t.low)
-        for size, t in sized(timings).items()
-        if min(t.rate, t.low) > 0
-    )
+    return {size: timing.seconds(size) for size, timing in sized(timings).items()}
 
 
-def line(steps: Sequence[StepTime], floor: float | None = None) -> Line | None:
+def line(steps: Mapping[int, Estimate], floor: float | None = None) -> Line | None:
     """Fit the line by weighted least squares; None with fewer than three sizes.
 
     The weights come from each size's own interval. Where the line misses by more than
     those allow, its own intervals get wider by as much.
 
     Args:
-        steps: What is known of each size.
+        steps: The seconds of a step at each size.
         floor: The noise floor, a ratio; a size that is off the line by less is not
             said to be off it.
     """
     if len(steps) < _FEWEST:
         return None
-    sizes = np.array([s.size for s in steps], np.float64)
-    seconds = np.array([s.seconds for s in steps])
-    half = np.array([(s.high / s.low) ** 0.5 - 1 for s in steps])
-    spread = seconds * np.maximum(half / 2, _BEST_KNOWN)
-    design = np.stack([np.ones_like(sizes), sizes], axis=1) / spread[:, None]
-    found, *_ = np.linalg.lstsq(design, seconds / spread, rcond=None)
-    misses = seconds / spread - design @ found
+    sizes, seconds = np.array([(float(n), step.value) for n, step in steps.items()]).T
+    half = np.array([(step.high / step.low) ** 0.5 - 1 for step in steps.values()])
+    weights = 1 / (seconds * np.maximum(half / 2, _BEST_KNOWN))
+    found, spread = np.polyfit(sizes, seconds, 1, w=weights, cov="unscaled")
+    misses = weights * (seconds - np.polyval(found, sizes))
     freedom = len(steps) - 2
     scale = max(1.0, float(misses @ misses) / freedom)
-    errors = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * scale)
-    reach = _student(freedom) * errors
-    overhead, cost = (
+    reach = student(freedom) * np.sqrt(np.diag(spread) * scale)
+    cost, overhead = (
         Estimate(value=float(v), low=float(v - r), high=float(v + r))
         for v, r in zip(found, reach, strict=True)
     )
-    straight = Line(overhead=overhead, cost=cost, bends=())
-    bends = tuple((s.size, s.seconds / straight.at(s.size)) for s in steps)
     least = max(_BENDS, (floor or 1.0) - 1)
-    off = tuple(
-        bend
-        for step, bend in zip(steps, bends, strict=True)
-        if _misses(straight, step, least)
+    expected = {size: overhead.value + size * cost.value for size in steps}
+    bends = tuple(
+        (size, step.value / expected[size])
+        for size, step in steps.items()
+        if _is_off(expected[size], step, least)
     )
-    return Line(overhead=overhead, cost=cost, bends=off)
+    return Line(overhead=overhead, cost=cost, bends=bends)
 
 
-def _misses(straight: Line, step: StepTime, least: float) -> bool:
-    """Whether a step is off the line by more than its interval and than ``least``."""
-    expected = straight.at(step.size)
+def _is_off(expected: float, step: Estimate, least: float) -> bool:
+    """Whether a step is off by more than its interval and than ``least``."""
     if expected <= 0:
         return True
     within = step.low <= expected <= step.high
-    return not within and abs(step.seconds / expected - 1) > least
+    return not within and abs(step.value / expected - 1) > least
 
 
 def knee(measured: Measurement) -> Knee | None:
@@ -189,18 +175,6 @@ def knee(measured: Measurement) -> Knee | None:
     )
 
 
-def _student(freedom: int) -> float:
-    """How many standard errors an interval reaches."""
-    # Not with the module, which listing experiments would load.
-    from scipy import stats
-
-    return float(stats.t.ppf(_LEVEL, freedom))
-
-
-_PARTS = ("weights", "gradients", "slots", "activations")
-_NUMBERS_MOST = 1000
-
-
 @dataclass(frozen=True, kw_only=True)
 class Curve:
     """How the loss of held-out examples fell in one training.
@@ -217,62 +191,48 @@ class Curve:
     seconds: tuple[float, ...]
     losses: tuple[float, ...]
 
-    def after_samples(self, count: float) -> float | None:
-        """The loss once so many examples were learnt from; None if none was by then."""
-        return _at(self.samples, self.losses, count)
-
-    def after_seconds(self, seconds: float) -> float | None:
-        """The loss once so many seconds had passed; None if no step was done yet."""
-        return _at(self.seconds, self.losses, seconds)
+    def loss(
+        self, *, samples: float = math.inf, seconds: float = math.inf
+    ) -> float | None:
+        """The last loss by then; None if no step was done yet."""
+        looks = zip(self.samples[1:], self.seconds[1:], self.losses[1:], strict=True)
+        known = [loss for n, s, loss in looks if n <= samples and s <= seconds]
+        return known[-1] if known else None
 
 
 def forecast(notes: Mapping[str, Any]) -> Forecast | None:
     """What was forecast from shapes."""
-    note = notes.get("forecast")
-    if not isinstance(note, dict):
-        return None
-    parts = {name: _count(note.get(name)) for name in _PARTS}
-    if any(part is None for part in parts.values()):
-        return None
-    return Forecast(**{name: part or 0 for name, part in parts.items()})
+    found = note_as(Forecast, notes.get("forecast"))
+    return found if found and min(astuple(found)) >= 0 else None
 
 
 def memory(trials: Iterable[Trial], what: str = "resident") -> dict[int, float]:
     """Bytes above the start at each batch size, the median over its trials."""
     told = dict[int, list[int]]()
     for trial in trials:
-        note, size = trial.notes.get("memory"), size_of(trial.variant)
-        value = _count(note.get(what)) if isinstance(note, dict) else None
-        if size and value is not None:
-            told.setdefault(size, []).append(value)
+        size, held = size_of(trial.variant), _held(trial)
+        if size and held.get(what, -1) >= 0:
+            told.setdefault(size, []).append(held[what])
     return {size: statistics.median(told[size]) for size in sorted(told)}
 
 
-def asked_for(trials: Iterable[Trial], size: int) -> int | None:
-    """Bytes that a try with a batch of ``size`` had asked for; None if none told."""
-    for trial in trials:
-        note = trial.notes.get("memory")
-        if trial.is_try and trial.notes.get("batch") == size and isinstance(note, dict):
-            held = _count(note.get("gpu_peak", note.get("data")))
-            if held is not None:
-                return held
-    return None
+def asked_for(trials: Iterable[Trial], size: int) -> int:
+    """Bytes that a try with a batch of ``size`` had asked for; 0 if none told."""
+    tries = (trial for trial in trials if trial.is_try)
+    told = (_held(t) for t in tries if t.notes.get("batch") == size)
+    asked = (held.get("gpu_peak", held.get("data", 0)) for held in told)
+    return next((held for held in asked if held > 0), 0)
+
+
+def _held(trial: Trial) -> dict[str, int]:
+    return note_as(dict[str, int], trial.notes.get("memory")) or {}
 
 
 def usual_loop(trials: Iterable[Trial], name: str) -> dict[int, float]:
     """Examples per second by batch size, as the loop in circulation has them."""
-    notes = [t.notes.get("told") for t in trials if t.variant == name]
-    listed = next((note for note in notes if isinstance(note, list | tuple)), ())
-    return dict(itertools.islice(_pairs(listed), _NUMBERS_MOST))
-
-
-def _pairs(listed: Iterable[Any]) -> Iterator[tuple[int, float]]:
-    for pair in listed:
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            continue
-        size, rate = _count(pair[0]), pair[1]
-        if size and isinstance(rate, int | float) and rate > 0:
-            yield size, float(rate)
+    told = (trial.notes.get("told") for trial in trials if trial.variant == name)
+    rates = note_as(list[tuple[int, float]], next(told, ())) or ()
+    return {size: rate for size, rate in rates if size > 0 and rate > 0}
 
 
 def curves(trials: Iterable[Trial]) -> tuple[Curve, ...]:
@@ -282,9 +242,8 @@ def curves(trials: Iterable[Trial]) -> tuple[Curve, ...]:
 
 
 def _curve(trial: Trial) -> Curve | None:
-    losses, batch = trial.notes.get("losses"), _count(trial.notes.get("batch"))
-    if not batch or not isinstance(losses, list | tuple):
-        return None
+    batch = note_as(int, trial.notes.get("batch")) or 0
+    losses = note_as(list[float | None], trial.notes.get("losses")) or ()
     worked = [
         (now - before, examples)
         for (before, _), (now, examples) in itertools.pairwise(trial.ticks)
@@ -294,104 +253,18 @@ def _curve(trial: Trial) -> Curve | None:
     samples = itertools.accumulate((count for _, count in worked), initial=0)
     # A training may be ended between a tick and the look that belongs to it.
     looks = [
-        look
-        for look in zip(samples, seconds, losses, strict=False)
-        if isinstance(look[2], int | float) and math.isfinite(look[2])
-    ][:_NUMBERS_MOST]
-    if len(looks) < 2:
+        (done, spent, loss)
+        for done, spent, loss in zip(samples, seconds, losses, strict=False)
+        if loss is not None and math.isfinite(loss)
+    ]
+    if batch < 1 or len(looks) < 2:
         return None
-    told = zip(*looks, strict=True)
-    samples_, seconds_, losses_ = (tuple(column) for column in told)
-    return Curve(batch=batch, samples=samples_, seconds=seconds_, losses=losses_)
-
-
-def _at(places: Sequence[float], losses: Sequence[float], end: float) -> float | None:
-    """The last loss up to there; the first look came before any step."""
-    looks = list(zip(places, losses, strict=True))[1:]
-    known = [loss for place, loss in looks if place <= end]
-    return known[-1] if known else None
-
-
-def _count(value: Any) -> int | None:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and value >= 0 else None
-
-
-Span = tuple[float, float]
-
-# A sample counts where turns fill so much of its time.
-_FILLED = 0.9
-# Less of a variant than this shows nothing of it.
-_LEAST_S = 1.0
-
-
-def load(
-    trials: Sequence[Trial],
-    samples: Mapping[str, Sequence[float | None]],
-    reading: str,
-) -> dict[str, float]:
-    """The mean of a reading during the turns of each variant, where it is known.
-
-    Args:
-        trials: All that ran.
-        samples: As ``Finding.samples`` holds them.
-        reading: One of their names, such as ``"cpu_trial"`` in cores.
-    """
-    worked = _worked(trials)
-    rows, values = _mixtures(worked, samples, reading)
-    if len(rows) < 2 * len(worked) or not worked:
-        return {}
-    from scipy.optimize import nnls
-
-    found, _ = nnls(rows, values)
-    lasted = {name: sum(e - s for s, e in spans) for name, spans in worked.items()}
-    known = zip(worked, found, strict=True)
-    return {name: float(v) for name, v in known if lasted[name] >= _LEAST_S}
-
-
-def _worked(trials: Sequence[Trial]) -> dict[str, list[Span]]:
-    """When each variant was at work, on the run's clock."""
-    spans = dict[str, list[Span]]()
-    for trial in trials:
-        if not trial.is_try and trial.outcome == "completed":
-            spans.setdefault(trial.variant, []).extend(_turns(trial))
-    return {name: found for name, found in spans.items() if found}
-
-
-def _turns(trial: Trial) -> Iterator[Span]:
-    times = np.array([at for at, _ in trial.ticks])
-    begins = trial.turns or (times[:1].tolist())
-    for start, after in itertools.pairwise([*begins, np.inf]):
-        inside = times[(times > start) & (times < after)]
-        if len(inside):
-            yield trial.started_s + start, trial.started_s + float(inside[-1])
-
-
-def _mixtures(
-    worked: Mapping[str, list[Span]],
-    samples: Mapping[str, Sequence[float | None]],
-    reading: str,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For each sample that turns fill: the share of each variant, and the reading."""
-    rows, values = [], list[float]()
-    read = zip(samples.get("t", ()), samples.get(reading, ()), strict=False)
-    for (begin, _), (end, value) in itertools.pairwise(read):
-        if begin is None or end is None or value is None or end <= begin:
-            continue
-        shares = np.array([_overlap(s, begin, end) for s in worked.values()])
-        if shares.sum() / (end - begin) >= _FILLED:
-            rows.append(shares / shares.sum())
-            values.append(value)
-    return np.array(rows).reshape(len(rows), len(worked)), np.array(values)
-
-
-def _overlap(spans: Sequence[Span], begin: float, end: float) -> float:
-    return sum(max(0.0, min(end, e) - max(begin, s)) for s, e in spans)
+    done, spent, seen = (tuple(column) for column in zip(*looks, strict=True))
+    return Curve(batch=batch, samples=done, seconds=spent, losses=seen)
 
 
 # Beyond this nobody trains.
 _SEARCH_MOST = 2**24
-_ASKED = re.compile(r"fits ([\d,]{1,12})\?")
 _WITHOUT_LIMIT = "{:,} without the limit"
 
 
@@ -425,23 +298,29 @@ def step(size: int) -> int:
     return 1 << max(0, size.bit_length() - 5)
 
 
-def search(first: int, ask: Callable[[int], Try]) -> Tries:
+def search(first: int, ask: Callable[[int], Try]) -> Generator[Try, Trial, list[Trial]]:
     """Try sizes until the largest that fits is known to a step.
 
     Args:
         first: The size to begin with; the nearer, the fewer tries.
         ask: Makes the try of a size; one that completes fits.
+
+    Returns:
+        The trials, those that were stopped left out.
     """
     size, low, high = max(1, first - first % step(first)), 0, _SEARCH_MOST + 1
+    ended: list[Trial] = []
     while low < size < high:
         trial = yield ask(size)
         if trial.outcome == "stopped":
-            return
+            break
+        ended.append(trial)
         if trial.outcome == "completed":
             low = size
         else:
             high = size
         size = _next(low, high)
+    return ended
 
 
 def _next(low: int, high: int) -> int:
@@ -469,17 +348,7 @@ def tries(name: str, first: int, memory: int | None) -> Tries:
         trained = functools.partial(batches.fitting, name, size)
         return Try(name=f"fits {size:,}?", work=trained, memory=memory)
 
-    ended: list[Trial] = []
-    asking = search(first, ask)
-    wanted = next(asking)
-    while True:
-        trial = yield wanted
-        ended.append(trial)
-        try:
-            wanted = asking.send(trial)
-        except StopIteration:
-            break
-    failed = found(ended)
+    failed = found((yield from search(first, ask)))
     if failed and failed.fails and not failed.by_limit and memory is not None:
         # Some libraries crash where they are given no memory: swap the limit alone.
         again = functools.partial(batches.fitting, name, failed.fails)
@@ -489,28 +358,18 @@ def tries(name: str, first: int, memory: int | None) -> Tries:
 def found(trials: Iterable[Trial]) -> Found | None:
     """Read what a search has shown; None where there was none."""
     kept = [trial for trial in trials if trial.is_try and trial.outcome != "stopped"]
-    asked = {size: trial for trial in kept if (size := _size(trial.variant))}
+    asked = {size: trial for trial in kept if (size := size_of(trial.variant, "fits"))}
     if not asked:
         return None
     fits = [size for size, trial in asked.items() if trial.outcome == "completed"]
     fails = min((size for size in asked if size not in fits), default=None)
     ended = asked[fails] if fails else None
+    free = [t.variant for t in kept if t.outcome == "completed"]
     return Found(
         fits=max(fits, default=0),
         fails=fails,
         how=(ended.message or ended.outcome) if ended else "",
         asked=len(asked),
-        by_limit=ended is not None and _by_limit(ended, fails or 0, kept),
+        by_limit=ended is not None
+        and (ended.outcome == "out-of-memory" or _WITHOUT_LIMIT.format(fails) in free),
     )
-
-
-def _size(name: str) -> int:
-    said = _ASKED.fullmatch(name)
-    return int(said[1].replace(",", "") or 0) if said else 0
-
-
-def _by_limit(ended: Trial, size: int, trials: Iterable[Trial]) -> bool:
-    if ended.outcome == "out-of-memory":
-        return True
-    free = _WITHOUT_LIMIT.format(size)
-    return any(t.variant == free and t.outcome == "completed" for t in trials)

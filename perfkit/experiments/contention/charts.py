@@ -71,10 +71,7 @@ def _read(finding: Finding) -> Read:
     """What was read of each variant, the quiet training first."""
     names = [standing.variant for standing in standings(finding)]
     names.sort(key=lambda name: name != QUIET)
-    found = {
-        name: values(finding.trials, finding.samples, name)
-        for name in dict.fromkeys(names)
-    }
+    found = {name: values(finding, name) for name in dict.fromkeys(names)}
     return {name: known for name, known in found.items() if known}
 
 

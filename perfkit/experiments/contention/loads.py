@@ -15,6 +15,7 @@ import psutil
 
 from perfkit import units
 from perfkit.errors import RunError
+from perfkit.experiments.contention import disturbing
 from perfkit.experiments.shared import cache, probe
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.probe import array_bytes
@@ -39,6 +40,9 @@ _HELD_BYTES, _HELD_SHARE = 2 << 30, 4
 _ENDED = "what was to disturb this training ended before it did, so nothing is said"
 
 
+CPU, MEMORY, DISK, GPU = "cpu burners", "memory bandwidth", "disk reader", "gpu product"
+
+
 @dataclass(frozen=True)
 class Load:
     """One kind of load.
@@ -47,42 +51,34 @@ class Load:
         name: As arms and charts have it.
         work: Which work of ``disturbing`` it does.
         what: What it does, in a line.
-        many: Whether it runs in several processes; else in one.
     """
 
     name: str
     work: str
     what: str
-    many: bool = False
+
+    @property
+    def many(self) -> bool:
+        """Whether it runs in several processes; else in one."""
+        return self.name in (CPU, MEMORY)
 
 
-CPU, MEMORY, DISK, GPU = "cpu burners", "memory bandwidth", "disk reader", "gpu product"
 LOADS = {
     load.name: load
     for load in (
-        Load(CPU, "cpu", "Other processes compute, each on a core.", many=True),
-        Load(
-            MEMORY,
-            "memory",
-            "Other processes copy arrays that no cache holds.",
-            many=True,
-        ),
+        Load(CPU, "cpu", "Other processes compute, each on a core."),
+        Load(MEMORY, "memory", "Other processes copy arrays that no cache holds."),
         Load(DISK, "disk", "Another process reads a file from the disk."),
         Load(GPU, "gpu", "Another process multiplies matrices on the GPU."),
     )
 }
 
 
+@dataclass(frozen=True)
 class AtWork:
     """The processes of one load."""
 
-    def __init__(self, processes: list[subprocess.Popen[bytes]]) -> None:
-        self._processes = processes
-
-    @property
-    def pids(self) -> tuple[int, ...]:
-        """The numbers of the processes."""
-        return tuple(process.pid for process in self._processes)
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def check(self) -> None:
         """Make sure that the load still disturbs.
@@ -90,19 +86,8 @@ class AtWork:
         Raises:
             RunError: A process of it has ended: the time was over, or it was killed.
         """
-        if any(process.poll() is not None for process in self._processes):
+        if any(process.poll() is not None for process in self.processes):
             raise RunError(_ENDED)
-
-    def wait(self) -> None:
-        """Return once every process has done its first step.
-
-        Raises:
-            RunError: One ended before that.
-        """
-        for process in self._processes:
-            assert process.stdout is not None
-            if not process.stdout.read(1):
-                raise RunError(_ENDED)
 
 
 @contextlib.contextmanager
@@ -120,42 +105,24 @@ def at_work(
         RunError: It could not start.
     """
     count = (processes or probe.granted()) if load.many else 1
-    running: list[subprocess.Popen[bytes]] = []
-    try:
+    # -P keeps a file of the reader's from standing in for a module.
+    command = [sys.executable, "-P", "-m", disturbing.__name__, load.work, str(limit)]
+    command += [str(os.getpid()), _needs(load, count)]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    environment = {**os.environ, OTHERS_VARIABLE: "1"}
+    working = AtWork()
+    with contextlib.ExitStack() as stack:
         for _ in range(count):
-            running.append(_started(load, count, limit))
-        working = AtWork(running)
-        working.wait()
+            process = subprocess.Popen(command, env=environment, **pipes)
+            # It waits for the process and closes its pipes, once that was killed.
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            working.processes.append(process)
+        for process in working.processes:
+            # One byte tells that it has done its first step.
+            if not process.stdout or not process.stdout.read(1):
+                raise RunError(_ENDED)
         yield working
-    finally:
-        _end(running)
-
-
-def _started(load: Load, count: int, limit: float) -> subprocess.Popen[bytes]:
-    words = (load.work, str(limit), str(os.getpid()), _needs(load, count))
-    return subprocess.Popen(
-        # -P keeps a file of the reader's from standing in for a module.
-        [
-            sys.executable,
-            "-P",
-            "-m",
-            "perfkit.experiments.contention.disturbing",
-            *words,
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, OTHERS_VARIABLE: "1"},
-    )
-
-
-def _end(running: list[subprocess.Popen[bytes]]) -> None:
-    for process in running:
-        process.kill()
-    for process in running:
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
 
 
 def _needs(load: Load, count: int) -> str:

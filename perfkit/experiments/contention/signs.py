@@ -1,7 +1,8 @@
-"""What counters and steps show beside a load."""
+"""What counters and steps show beside a load, and what may have caused it."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import statistics
@@ -9,14 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.experiments.contention.loads import CPU, DISK, MEMORY
+from perfkit.experiments.contention.loads import CPU, DISK, GPU, MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from perfkit.findings.record import Finding
+    from perfkit.measure.measurement import Measurement
     from perfkit.measure.trial import Trial
 
-    Samples = Mapping[str, Sequence[float | None]]
+    Run = Measurement | Finding
 
 QUIET, MYSTERY = "quiet", "mystery"
 SLEEPING, DECODING = "sleeping pipeline", "decoding pipeline"
@@ -64,25 +67,31 @@ class Sign:
         return (after - before) / least if least > 0 else 0.0
 
 
-def _others(seen: Seen, machine: str, trial: str) -> float | None:
-    """What the machine did and the trial did not."""
-    whole = seen.mean(machine)
-    return None if whole is None else max(0.0, whole - (seen.mean(trial) or 0.0))
+def _read_by_others(seen: Seen) -> float | None:
+    """What the machine read and the trial did not."""
+    whole, own = seen.mean("disk_read"), seen.mean("disk_read_trial")
+    return None if whole is None else max(0.0, whole - (own or 0.0))
 
 
-def _memory(seen: Seen) -> float | None:
+def _held_by_others(seen: Seen) -> float | None:
     whole, own = seen.last("memory_used"), seen.last("memory_trial")
     return None if whole is None or own is None else max(0.0, whole - own)
 
 
 def _cpu_of_a_step(seen: Seen) -> float | None:
     cores = seen.mean("cpu_trial")
-    return None if cores is None else cores * statistics.fmean(seen.steps)
+    return None if cores is None else cores * seen.step
 
 
 def _gpu(seen: Seen) -> float | None:
     busy = (seen.mean(f"gpu{number}_busy") for number in range(_GPUS))
     return max((share for share in busy if share is not None), default=None)
+
+
+def _tail(seen: Seen) -> float:
+    """The longest steps, as a multiple of the usual one."""
+    ordered = sorted(seen.steps)
+    return ordered[int(0.95 * (len(ordered) - 1))] / statistics.median(ordered)
 
 
 def _cores(value: float) -> str:
@@ -94,12 +103,7 @@ def _per_second(value: float) -> str:
 
 
 STEP = Sign(
-    "a step",
-    "a step took {}",
-    lambda seen: statistics.fmean(seen.steps),
-    units.seconds,
-    0.1,
-    share=True,
+    "a step", "a step took {}", lambda s: s.step, units.seconds, 0.1, share=True
 )
 WAITING = Sign(
     "waiting for input",
@@ -111,7 +115,7 @@ WAITING = Sign(
 REST = Sign(
     "rest of a step",
     "a step took {} besides waiting",
-    lambda seen: (sum(seen.steps) - seen.waited) / len(seen.steps),
+    lambda seen: seen.step - seen.waited / len(seen.steps),
     units.seconds,
     0.3,
     share=True,
@@ -131,55 +135,44 @@ CPU_TIME = Sign(
     0.2,
     share=True,
 )
-HELD = Sign(
-    "memory of others",
-    "all but the training held {} of memory",
-    _memory,
-    units.size,
-    300e6,
-)
-READ = Sign(
-    "others read",
-    "other programs read {} from the disk",
-    lambda seen: _others(seen, "disk_read", "disk_read_trial"),
-    _per_second,
-    20e6,
-)
+_HOLDS = "all but the training held {} of memory"
+HELD = Sign("memory of others", _HOLDS, _held_by_others, units.size, 300e6)
+_READS = "other programs read {} from the disk"
+READ = Sign("others read", _READS, _read_by_others, _per_second, 20e6)
 BUSY = Sign("GPU busy", "the GPU was busy for {}", _gpu, units.percent, 0.15)
-# The longest steps, as a multiple of the usual one.
-TAIL = Sign(
-    "slowest steps",
-    "one step in twenty took {} the usual time",
-    lambda seen: _tail(seen.steps),
-    units.ratio,
-    0.5,
-)
+_SLOWEST = "one step in twenty took {} the usual time"
+TAIL = Sign("slowest steps", _SLOWEST, _tail, units.ratio, 0.5)
 SIGNS = (STEP, WAITING, REST, OTHERS, CPU_TIME, HELD, READ, TAIL, BUSY)
-
-
-def values(
-    trials: Iterable[Trial], samples: Samples, variant: str
-) -> dict[Sign, dict[int, float]]:
-    """Read every sign from every completed trial of a variant, by round."""
-    found: dict[Sign, dict[int, float]] = {}
-    for trial in trials:
-        if trial.variant != variant or trial.outcome != "completed" or trial.is_try:
-            continue
-        if (seen := seen_in(trial, samples)) is None:
-            continue
-        for sign in SIGNS:
-            if (value := sign.read(seen)) is not None:
-                found.setdefault(sign, {})[trial.round] = value
-    return found
 
 
 @dataclass(frozen=True)
 class Change:
-    """A sign beside something, against quiet: the means over the rounds of both."""
+    """A sign beside something, against quiet.
+
+    Attributes:
+        sign: Which.
+        rounds: What it was when quiet and beside it, in each round that has both.
+    """
 
     sign: Sign
-    before: float
-    after: float
+    rounds: tuple[tuple[float, float], ...]
+
+    @functools.cached_property
+    def before(self) -> float:
+        """What it was when quiet, the mean over the rounds."""
+        return statistics.fmean(before for before, _ in self.rounds)
+
+    @functools.cached_property
+    def after(self) -> float:
+        """What it was beside it."""
+        return statistics.fmean(after for _, after in self.rounds)
+
+    @property
+    def moved(self) -> bool:
+        """Whether it grew in every round, and far enough on average."""
+        grew = [self.sign.grew(before, after) for before, after in self.rounds]
+        # Half as far in each round: what came by once is no sign.
+        return min(grew) > 0.5 and statistics.fmean(grew) > 1
 
     def __str__(self) -> str:
         """Half a sentence."""
@@ -187,48 +180,39 @@ class Change:
         return f"{said}, against {self.sign.write(self.before)} when quiet"
 
 
-def changes(
-    trials: Sequence[Trial], samples: Samples, variant: str
-) -> dict[Sign, Change]:
-    """Every sign that was read of a variant and of quiet in the same rounds."""
-    pairs = _pairs(trials, samples, variant)
-    return {
-        sign: Change(sign, *map(statistics.fmean, zip(*both, strict=True)))
-        for sign, both in pairs.items()
-    }
+Changes = dict[Sign, Change]
 
 
-def moved(
-    trials: Sequence[Trial], samples: Samples, variant: str
-) -> dict[Sign, Change]:
-    """The signs that grew, apart from the length of a step.
-
-    They grew in every round, and far enough on average.
-    """
-    found = changes(trials, samples, variant)
-    for sign, both in _pairs(trials, samples, variant).items():
-        grew = [sign.grew(before, after) for before, after in both]
-        # Half as far in each round: what came by once is no sign.
-        if sign is STEP or min(grew) <= 0.5 or statistics.fmean(grew) <= 1:
-            del found[sign]
+def values(run: Run, variant: str) -> dict[Sign, dict[int, float]]:
+    """Read every sign from every completed trial of a variant, by round."""
+    found: dict[Sign, dict[int, float]] = {}
+    for trial in run.trials:
+        if trial.variant != variant or trial.outcome != "completed" or trial.is_try:
+            continue
+        if (seen := seen_in(trial, run.samples)) is None:
+            continue
+        for sign in SIGNS:
+            if (value := sign.read(seen)) is not None:
+                found.setdefault(sign, {})[trial.round] = value
     return found
 
 
-def _pairs(
-    trials: Sequence[Trial], samples: Samples, variant: str
-) -> dict[Sign, list[tuple[float, float]]]:
-    quiet, other = (values(trials, samples, name) for name in (QUIET, variant))
+def changes(run: Run, variant: str) -> Changes:
+    """Every sign that was read of a variant and of quiet in the same rounds."""
+    quiet, other = values(run, QUIET), values(run, variant)
     found = {}
     for sign in SIGNS:
         before, after = quiet.get(sign, {}), other.get(sign, {})
         if rounds := sorted(before.keys() & after.keys()):
-            found[sign] = [(before[r], after[r]) for r in rounds]
+            found[sign] = Change(sign, tuple((before[r], after[r]) for r in rounds))
     return found
 
 
-def _tail(steps: Sequence[float]) -> float:
-    ordered = sorted(steps)
-    return ordered[int(0.95 * (len(ordered) - 1))] / statistics.median(ordered)
+def moved(changes: Changes) -> Changes:
+    """The signs that grew, apart from the length of a step."""
+    return {
+        s: change for s, change in changes.items() if s is not STEP and change.moved
+    }
 
 
 @dataclass(frozen=True)
@@ -238,25 +222,36 @@ class Seen:
     Attributes:
         steps: Seconds of each step.
         waited: Seconds of them that it waited for input.
-        samples: What was sampled, by name.
+        samples: Of the whole run, by name.
+        inside: Which of them were taken meanwhile.
     """
 
     steps: tuple[float, ...]
     waited: float
-    samples: dict[str, list[float]]
+    samples: Mapping[str, Sequence[float | None]]
+    inside: list[int]
+
+    @property
+    def step(self) -> float:
+        """Seconds of a step, the mean."""
+        return statistics.fmean(self.steps)
 
     def mean(self, name: str) -> float | None:
         """The mean of a reading; None where there is none."""
-        values = self.samples.get(name)
+        values = self._values(name)
         return statistics.fmean(values) if values else None
 
     def last(self, name: str) -> float | None:
         """The last value of a reading that is taken once in a while."""
-        values = self.samples.get(name)
-        return values[-1] if values else None
+        return next(reversed(self._values(name)), None)
+
+    def _values(self, name: str) -> list[float]:
+        column = self.samples.get(name, ())
+        read = (column[at] for at in self.inside if at < len(column))
+        return [value for value in read if value is not None]
 
 
-def seen_in(trial: Trial, samples: Samples) -> Seen | None:
+def seen_in(trial: Trial, samples: Mapping[str, Sequence[float | None]]) -> Seen | None:
     """Read a trial without its first call; None where nothing is left."""
     lengths = [
         (now - before, now)
@@ -265,31 +260,93 @@ def seen_in(trial: Trial, samples: Samples) -> Seen | None:
     ]
     if len(lengths) < 3:
         return None
-    began = trial.started_s + lengths[0][1]
-    ended = trial.started_s + lengths[-1][1]
+    began, ended = (trial.started_s + lengths[n][1] for n in (0, -1))
+    # The whole time of a sample, back to the one before, lies within the work.
+    pairs = enumerate(itertools.pairwise(samples.get("t", ())), start=1)
     return Seen(
         steps=tuple(length for length, _ in lengths[1:]),
         waited=sum(trial.parts.get("input", ())[1:]),
-        samples=_within(samples, began, ended),
+        samples=samples,
+        inside=[
+            at
+            for at, (before, now) in pairs
+            if before is not None
+            and now is not None
+            and began <= before
+            and now <= ended
+        ],
     )
 
 
-def _within(samples: Samples, began: float, ended: float) -> dict[str, list[float]]:
-    """The samples whose whole time, back to the one before, lies in the span."""
-    times = samples.get("t", ())
-    inside = [
-        at
-        for at, (before, now) in enumerate(itertools.pairwise(times), start=1)
-        if before is not None and now is not None and began <= before and now <= ended
-    ]
-    return {
-        name: found
-        for name, column in samples.items()
-        if (
-            found := [
-                value
-                for at in inside
-                if at < len(column) and (value := column[at]) is not None
-            ]
-        )
-    }
+# In the added time a training that sleeps uses less than this share of the cores that
+# it uses when quiet, one that computes more than the other.
+_ASLEEP, _AT_WORK = 0.3, 0.5
+# Cores, and the share of those in question, that no sample tells for sure.
+_LITTLE, _UNSURE = 0.25, 0.15
+# A process that computes and holds nothing else holds less for each core it gets.
+_HELD_PER_CORE = 20e6
+
+
+def suspects(run: Run, variant: str, fed: str = "memory") -> tuple[str, ...]:
+    """Name the slow-downs that fit: one, several that cannot be told apart, or none.
+
+    Args:
+        run: What was measured.
+        variant: Which of its variants is slowed.
+        fed: Where the training gets its batches.
+    """
+    compared = changes(run, variant)
+    found = moved(compared)
+    if BUSY in found:
+        return (GPU,)
+    if READ in found:
+        return (DISK,)
+    fits = _of_the_cores(found, compared)
+    untold = fed == "disk" and READ not in compared
+    return (*fits, DISK) if fits and untold else fits
+
+
+def _of_the_cores(found: Changes, compared: Changes) -> tuple[str, ...]:
+    """By who used the cores in the time by which a step is longer than when quiet."""
+    busy = _busy(found, compared)
+    if WAITING not in found:
+        return busy if OTHERS in found else ()
+    step, cpu, others = (compared.get(sign) for sign in (STEP, CPU_TIME, OTHERS))
+    if not step or not cpu or not others or cpu.before <= 0:
+        return (*busy, *PIPELINES)
+    if STEP.grew(step.before, step.after) < 1:
+        return (*busy, *PIPELINES)
+    # Cores that the training uses when quiet; as a share of those, what it used in the
+    # added time; and what others took then, beyond what they take anyway.
+    quiet = cpu.before / step.before
+    own = (cpu.after / cpu.before - 1) / (step.after / step.before - 1)
+    taken = (others.after - others.before) * step.after / (step.after - step.before)
+    # What it uses when quiet and left to whoever wants it.
+    left = quiet * (1 - own)
+    doubt = max(_LITTLE, _UNSURE * left)
+    came = own <= 1 and taken > left + doubt
+    # A pipeline that sleeps leaves the rest of a step as it was.
+    starved = own < _AT_WORK and taken > left - doubt and REST in found
+    if OTHERS in found and (came or starved):
+        return busy
+    pipelines = (SLEEPING,) if own <= _ASLEEP else PIPELINES
+    if own >= _AT_WORK:
+        pipelines = (DECODING,)
+    if taken <= max(_LITTLE, quiet * own / 2):
+        return pipelines
+    return (*busy, *pipelines)
+
+
+def _busy(found: Changes, compared: Changes) -> tuple[str, ...]:
+    """What others do if they took cores: their memory tells copies from burners.
+
+    The training's own CPU time does not: it grows beside copies, and also beside
+    burners where two hardware threads share a core.
+    """
+    if HELD not in found:
+        untold = HELD not in compared
+        return (CPU, MEMORY) if untold or CPU_TIME in found else (CPU,)
+    others = compared.get(OTHERS)
+    cores = others.after - others.before if others else 0.0
+    held = found[HELD].after - found[HELD].before
+    return (MEMORY,) if held > _HELD_PER_CORE * cores else (CPU, MEMORY)

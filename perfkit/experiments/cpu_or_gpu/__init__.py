@@ -21,7 +21,7 @@ from perfkit.experiments.base import Experiment
 from perfkit.experiments.cpu_or_gpu import numbers
 from perfkit.experiments.cpu_or_gpu import verdict as meaning
 from perfkit.experiments.cpu_or_gpu import work as trainings
-from perfkit.experiments.cpu_or_gpu.verdict import AHEAD, BYTES, FLOATS, Asked, judge
+from perfkit.experiments.cpu_or_gpu.verdict import AHEAD, BYTES, FLOATS, judge
 from perfkit.experiments.cpu_or_gpu.work import Size
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import probe
@@ -99,23 +99,25 @@ class CpuOrGpu(Experiment):
     @property
     def baseline(self) -> str:  # type: ignore[override]
         """The first device at the narrowest width."""
-        first, _ = self._pair
-        return numbers.name_of(first.name, numbers.wide(self.narrowest), self.batch)
+        narrowest = trainings.dense(self.narrowest).name
+        return numbers.name_of(self._pair[0].name, narrowest, self.batch)
 
     @property
     def sizes(self) -> tuple[Size, ...]:
         """Every width at the usual batch, then one of them at a larger one."""
         inner = np.geomspace(self.narrowest, self.widest, self.widths)[1:-1]
-        widths = (self.narrowest, *map(_even, inner), self.widest)
+        # Processors like a multiple of four as much as the next.
+        widths = (self.narrowest, *(4 * round(w / 4) for w in inner), self.widest)
         along = [Size(width, self.batch) for width in sorted(set(widths))]
         more = min(self.batch * _LARGER, _LARGEST_BATCH)
         return (*along, Size(along[-2].width, more))
 
     def variants(self) -> Mapping[str, Arm]:
         """Both devices at each size, then what only a GPU can show."""
-        arms = [arm for size in self.sizes for arm in self._both(size)]
+        trained = [(trainings.dense(size.width), size.batch) for size in self.sizes]
         if self.yours != _NONE:
-            arms += self._pair_of(MODELS[self.yours], self.yours, self.batch)
+            trained.append((MODELS[self.yours], self.batch))
+        arms = [arm for each in trained for arm in self._both(*each)]
         if self.devices == "here":
             arms += self._on_the_wire()
         return {arm.name: arm for arm in arms}
@@ -137,14 +139,13 @@ class CpuOrGpu(Experiment):
         yield Note(meaning.HELD_BACK, os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0")
         if self.yours != _NONE:
             yield Note(
-                meaning.YOURS,
+                numbers.YOURS,
                 asdict(trainings.named(self.yours, self.batch)),
             )
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say from which width on the second device pays, why, and what to change."""
-        yours = "" if self.yours == _NONE else self.yours
-        return judge(measured, Asked(yours=yours, weights=self.weights))
+        return judge(measured, numbers.result(measured, self.yours, self.weights))
 
     @property
     def _uses_gpu(self) -> bool:
@@ -156,56 +157,38 @@ class CpuOrGpu(Experiment):
             return trainings.WHOLE_CPU, trainings.A_GPU
         return trainings.ONE_CORE, trainings.ALL_CORES
 
-    def _both(self, size: Size) -> list[Arm]:
-        model = trainings.dense(size.width)
-        return self._pair_of(model, numbers.wide(size.width), size.batch)
-
-    def _pair_of(self, model: Model, what: str, batch: int) -> list[Arm]:
-        first, second = self._pair
-        before = numbers.name_of(first.name, what, batch)
-        return [
-            self._arm(first, model, before, batch, ""),
-            self._arm(
-                second, model, numbers.name_of(second.name, what, batch), batch, before
-            ),
-        ]
-
-    def _arm(
-        self, device: Device, model: Model, name: str, batch: int, against: str
-    ) -> Arm:
-        work = functools.partial(trainings.resident, device, model, batch)
-        changes = f"{model.what.capitalize()} on {device.name}."
-        why_not = _why_not(device)
-        return Arm(name, work, changes, "" if why_not else against, why_not)
+    def _both(self, model: Model, batch: int) -> Iterator[Arm]:
+        before = ""
+        for device in self._pair:
+            name = numbers.name_of(device.name, model.name, batch)
+            work = functools.partial(
+                trainings.train, device, model, batch, trainings.stays
+            )
+            changes = f"{model.what.capitalize()} on {device.name}."
+            why_not = _why_not(device)
+            yield Arm(name, work, changes, "" if why_not else before, why_not)
+            before = name
 
     def _on_the_wire(self) -> Iterator[Arm]:
         """How batches come to a GPU, at the widest; a sentence where there is none."""
         model = trainings.dense(self.widest)
-        stays = numbers.name_of("GPU", numbers.wide(self.widest), self.batch)
-        why_not = "" if self._uses_gpu else gpus_here()[1] or "this machine has no GPU"
-        if why_not:
-            yield Arm(_NO_GPU, _nothing, "All widths on a GPU.", unavailable=why_not)
+        stays = numbers.name_of("GPU", model.name, self.batch)
+        why_not = ""
+        if not self._uses_gpu:
+            why_not = f"needs a GPU: {gpus_here()[1] or 'this machine has none'}"
+            nothing = functools.partial(iter, ())
+            yield Arm(_NO_GPU, nothing, "All widths on a GPU.", unavailable=why_not)
         for name, (changes, feed) in _FEEDS.items():
             work = functools.partial(
-                trainings.fed, trainings.A_GPU, model, self.batch, feed
+                trainings.train, trainings.A_GPU, model, self.batch, feed
             )
             against = "" if why_not else stays if name == FLOATS else FLOATS
             yield Arm(name, work, changes, against, why_not)
 
 
-def _even(width: float) -> int:
-    """A width that processors like as much as the next: a multiple of four."""
-    return 4 * round(width / 4)
-
-
 def _why_not(device: Device) -> str:
     if device is trainings.ONE_CORE and not can_keep_to_one_core():
-        return "this system does not let a process keep to one core"
+        return "needs a system that lets a process keep to one core"
     if device is trainings.ALL_CORES and probe.granted() < 2:
-        return "this process may use one core only"
+        return "needs more than the one core that this process may use"
     return ""
-
-
-def _nothing() -> Iterator[Yielded]:
-    """The work of a variant that is never run."""
-    yield from ()

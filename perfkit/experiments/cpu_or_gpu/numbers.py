@@ -5,33 +5,58 @@ from __future__ import annotations
 import collections
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from perfkit.experiments.cpu_or_gpu.work import Size, cost
-from perfkit.measure.statistics import WORTH_KNOWING, Estimate
+from perfkit.experiments.cpu_or_gpu import work
+from perfkit.experiments.cpu_or_gpu.work import Cost, Size, cost
+from perfkit.findings.reading import note_as
+from perfkit.measure.statistics import WORTH_KNOWING, Estimate, student
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from perfkit.experiments.cpu_or_gpu.work import Cost
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison, Timing
 
+    Floats = NDArray[np.float64]
+    Edge = tuple[float, float, float]
 
 # The first of each pair is the one to beat.
 PAIRS = (("one core", "all cores"), ("CPU", "GPU"))
+# What preparing told of the reader's model.
+YOURS = "yours"
+PAYS = WORTH_KNOWING
+# A finding's file holds the names of its variants, and no sizes.
 _NAME = re.compile(
-    r"([\w ]{1,20}), (width ([\d,]{1,9})|[\w-]{1,40}), batch ([\d,]{1,9})"
+    r"([\w ]{1,20}), (width ([1-9][\d,]{0,8})|[\w-]{1,40}), batch ([1-9][\d,]{0,8})"
 )
 _MOST, _SOUND = 1_000_000, 1e12
 _POINTS = 240
 
 
-@dataclass(frozen=True, kw_only=True)
+def name_of(device: str, what: str, batch: int) -> str:
+    """What the arm of a device, a network and a batch size is called."""
+    return f"{device}, {what}, batch {batch:,}"
+
+
+def _read(name: str) -> tuple[str, str, int, Size | None]:
+    """Device, network, batch and size of an arm; empty where it is none of them."""
+    said = _NAME.fullmatch(name)
+    width, batch = (_number(said, group) for group in (3, 4))
+    if said is None or not 0 < batch <= _MOST or width > _MOST:
+        return "", "", 0, None
+    return said[1], said[2], batch, Size(width, batch) if width else None
+
+
+def _number(said: re.Match[str] | None, group: int) -> int:
+    return int(said[group].replace(",", "")) if said and said[group] else 0
+
+
+@dataclass(frozen=True)
 class Point:
     """Both devices at one size.
 
@@ -51,6 +76,13 @@ class Point:
     second: Timing
     gain: Comparison
 
+    @property
+    def says(self) -> Literal["pays", "does not", "open"]:
+        """Whether the second device pays here."""
+        if self.gain.verdict == "faster" and self.gain.low >= PAYS:
+            return "pays"
+        return "does not" if self.gain.high < PAYS else "open"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
@@ -68,273 +100,45 @@ class Curve:
     """
 
     points: tuple[Point, ...]
-    widths: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    widths: Floats
+    gain: Floats
+    low: Floats
+    high: Floats
 
     @property
     def batch(self) -> int:
         """Examples of a step."""
         return self.points[0].batch
 
-    def at(self, width: float) -> tuple[float, float, float]:
-        """Gain, low and high at a width within the curve."""
-        x = np.log(self.widths)
-        gain, low, high = (
-            float(np.interp(np.log(width), x, y))
-            for y in (self.gain, self.low, self.high)
-        )
-        return gain, low, high
+    def at(self, width: float) -> Estimate:
+        """The gain at a width within the curve."""
+        x, lines = np.log(self.widths), (self.gain, self.low, self.high)
+        value, low, high = (float(np.interp(np.log(width), x, y)) for y in lines)
+        return Estimate(value=value, low=low, high=high)
+
+    def width_of(self, known: Iterable[float], value: float) -> float | None:
+        """The width at which what is ``known`` of all has a value; None beyond."""
+        x = np.array([*known])
+        if not x[0] <= value <= x[-1]:
+            return None
+        return float(np.exp(np.interp(np.log(value), np.log(x), np.log(self.widths))))
 
 
-def name_of(device: str, what: str, batch: int) -> str:
-    """What the arm of a device, a network and a batch size is called."""
-    return f"{device}, {what}, batch {batch:,}"
-
-
-def wide(width: int) -> str:
-    """What a dense network is called."""
-    return f"width {width:,}"
-
-
-def devices(measured: Measurement) -> tuple[str, str]:
-    """The two devices of a run; the first pair where it names none."""
-    named = {m[1] for t in measured.timings if (m := _NAME.fullmatch(t.variant))}
-    found = (pair for pair in PAIRS if set(pair) & named)
-    return next(found, PAIRS[0])
-
-
-def points(measured: Measurement) -> tuple[Point, ...]:
-    """Every size and model that both devices were timed with, in order."""
-    first, second = devices(measured)
-    found = [
-        point
-        for timing in measured.timings
-        if (point := _point(measured, timing, first, second))
-    ]
-    return tuple(sorted(found, key=lambda p: (p.size is None, p.size or Size(0, 0))))
-
-
-def fits(measured: Measurement) -> dict[str, Fit]:
-    """What a step costs on each device, where enough sizes were timed."""
-    steps = collections.defaultdict[str, list[Step]](list)
-    known = devices(measured)
-    for timing in measured.timings:
-        device, _, size, _ = _read(timing.variant)
-        if size and device in known and _is_sound(timing.low, timing.high):
-            steps[device].append(
-                Step(
-                    cost=size.cost,
-                    seconds=size.batch / timing.rate,
-                    low=size.batch / timing.high,
-                    high=size.batch / timing.low,
-                )
-            )
-    found = {device: fitted(of) for device, of in steps.items()}
-    return {device: fit for device, fit in found.items() if fit}
-
-
-def curve(measured: Measurement) -> Curve | None:
-    """The curve over widths, at the batch size that most widths have.
-
-    None with fewer than three widths: through two there is a line, and no shape.
-    """
-    along = _along_width(points(measured))
-    if len(along) < 3:
-        return None
-    batch, known = along[0].batch, np.log([p.size.width for p in along if p.size])
-    x = np.linspace(known[0], known[-1], _POINTS)
-    # What is measured is seen to lie on the curve.
-    x = np.union1d(x, known)
-    costs = [cost(width, batch) for width in np.exp(x)]
-    shape = np.log(_ratio(fits(measured), devices(measured), costs))
-    at = np.interp(known, x, shape)
-    ends = [
-        np.log([getattr(p.gain, end) for p in along])
-        for end in ("ratio", "low", "high")
-    ]
-    gain, low, high = (np.exp(shape + np.interp(x, known, end - at)) for end in ends)
-    return Curve(points=along, widths=np.exp(x), gain=gain, low=low, high=high)
-
-
-def _point(
-    measured: Measurement, timing: Timing, first: str, second: str
-) -> Point | None:
-    device, what, size, batch = _read(timing.variant)
-    other = measured.timing(name_of(second, what, batch))
-    if device != first or other is None:
-        return None
-    gain = measured.compare(other.variant, timing.variant)
-    if gain is None or not _is_sound(timing.rate, other.rate, gain.low, gain.high):
-        return None
-    return Point(
-        what=what, batch=batch, size=size, first=timing, second=other, gain=gain
-    )
-
-
-def _read(name: str) -> tuple[str, str, Size | None, int]:
-    """Device, network, size and batch of an arm; empty where it is none of them."""
-    said = _NAME.fullmatch(name)
-    batch = _number(said[4]) if said else 0
-    if said is None or not batch:
-        return "", "", None, 0
-    width = _number(said[3] or "")
-    return said[1], said[2], Size(width, batch) if width else None, batch
-
-
-def _is_sound(*values: float) -> bool:
-    """Whether a machine may do so much; a file may hold anything."""
-    return all(1 / _SOUND < value < _SOUND for value in values)
-
-
-def _number(text: str) -> int:
-    value = int(text.replace(",", "") or 0)
-    return value if value <= _MOST else 0
-
-
-def _along_width(known: Sequence[Point]) -> tuple[Point, ...]:
-    sized = [point for point in known if point.size]
-    counts = collections.Counter(point.batch for point in sized)
-    usual = max(counts, key=lambda b: counts[b], default=0)
-    return tuple(point for point in sized if point.batch == usual)
-
-
-def _ratio(
-    known: dict[str, Fit], pair: tuple[str, str], costs: Sequence[Cost]
-) -> NDArray[np.float64]:
-    """The gain by the fitted costs alone; 1 where they are not known."""
-    if not set(pair) <= set(known):
-        return np.ones(len(costs))
-    first, second = (known[device] for device in pair)
-    return np.array([first.at(cost) / second.at(cost) for cost in costs])
-
-
-# Three numbers go through any three points.
-_FEWEST = 4
-# No step time is known better than this share of it.
-_BEST_KNOWN = 1e-3
-_DRAWS = 200
-# Beyond this, in logarithms, a step's time is not known at all.
-_WIDEST = 3.0
-_ENDS = (2.5, 97.5)
-_LEVEL, _NORMAL = 0.975, 1.96
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """A step of known work, and its seconds with their 95 % interval."""
-
-    cost: Cost
-    seconds: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fit:
-    """What a device costs.
+@dataclass(frozen=True)
+class Dot:
+    """A network of the reader's, placed on the curve by its arithmetic.
 
     Attributes:
-        launch: Seconds of a step before any work.
-        per_byte: Seconds of each byte.
-        per_flop: Seconds of each multiplication or addition.
-        misses: By how much it misses the worst step it was fitted to, as a share.
-        draws: The three numbers again, refitted to steps drawn anew, shape (draws, 3).
+        what: Its name.
+        width: Of the dense network whose step has as much arithmetic.
+        gain: What the second device gains, measured or read off the curve.
+        measured: Whether it was measured.
     """
 
-    launch: Estimate
-    per_byte: Estimate
-    per_flop: Estimate
-    misses: float
-    draws: NDArray[np.float64]
-
-    def at(self, cost: Cost) -> float:
-        """Seconds of a step of that work."""
-        parts = (self.launch.value, self.per_byte.value, self.per_flop.value)
-        return float(_row(cost) @ np.array(parts))
-
-    def drawn(self, cost: Cost) -> NDArray[np.float64]:
-        """The same by each of the draws, shape (draws,)."""
-        return np.asarray(self.draws @ _row(cost))
-
-    def launch_share(self, cost: Cost) -> float:
-        """How much of a step of that work is launch."""
-        return self.launch.value / self.at(cost)
-
-
-def fitted(steps: Sequence[Step], seed: int = 0) -> Fit | None:
-    """Fit by weighted least squares, no cost below zero; None with too few steps.
-
-    The weights come from each step's own interval. How sure the three numbers are comes
-    from fitting again to steps drawn around the fit, as wide as their intervals, or as
-    the fit misses them where that is more.
-    """
-    if len(steps) < _FEWEST:
-        return None
-    rows = np.stack([_row(step.cost) for step in steps])
-    seconds = np.array([step.seconds for step in steps])
-    half = np.log([step.high / step.low for step in steps]) / 2
-    spread = np.maximum(half / _NORMAL, _BEST_KNOWN)
-    found = _solved(rows, seconds, spread)
-    expected = rows @ found
-    if not np.all(expected > 0):
-        return None
-    misses = seconds / expected - 1
-    freedom = len(steps) - rows.shape[1]
-    scale = max(1.0, float(((misses / spread) ** 2).sum() / freedom) ** 0.5)
-    wide = np.minimum(spread * scale * _student(freedom) / _NORMAL, _WIDEST)
-    noise = np.random.default_rng(seed).standard_normal((_DRAWS, len(steps)))
-    anew = expected * np.exp(wide * noise)
-    draws = np.stack([_solved(rows, drawn, spread) for drawn in anew])
-    launch, per_byte, per_flop = _fit_between(found, draws)
-    return Fit(
-        launch=launch,
-        per_byte=per_byte,
-        per_flop=per_flop,
-        misses=float(np.abs(misses).max()),
-        draws=draws,
-    )
-
-
-def _fit_between(
-    found: NDArray[np.float64], draws: NDArray[np.float64]
-) -> list[Estimate]:
-    """Each fitted number between the ends of its draws."""
-    ends = np.percentile(draws, _ENDS, axis=0)
-    return [
-        Estimate(value=float(v), low=float(min(low, v)), high=float(max(high, v)))
-        for v, low, high in zip(found, *ends, strict=True)
-    ]
-
-
-def _row(cost: Cost) -> NDArray[np.float64]:
-    return np.array([1.0, cost.traffic, cost.flops])
-
-
-def _solved(
-    rows: NDArray[np.float64], seconds: NDArray[np.float64], spread: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    # Not with the module, which listing experiments would load.
-    from scipy.optimize import nnls
-
-    weighted = rows / (seconds * spread)[:, None]
-    # Counts of work are huge and their costs tiny: bring them to one size.
-    sizes = np.linalg.norm(weighted, axis=0)
-    found, _ = nnls(weighted / sizes, 1 / spread)
-    return np.asarray(found / sizes)
-
-
-def _student(freedom: int) -> float:
-    """How many standard errors an interval reaches."""
-    from scipy import stats
-
-    return float(stats.t.ppf(_LEVEL, freedom))
-
-
-PAYS = WORTH_KNOWING
-Kind = Literal["from", "always", "never", "mixed", "open"]
-Says = Literal["pays", "does not", "open"]
+    what: str
+    width: float
+    gain: Estimate
+    measured: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -346,62 +150,260 @@ class Crossing:
             ``"mixed"`` where it pays at some width and not at a larger one, ``"open"``
             where noise hides it.
         width: From where on, for ``"from"``.
-        low: Lower end of its 95 % interval; None where it may be below all widths.
+        low: Lower end of its 95 % interval; 0 where it may be below all widths.
         high: Upper end of it.
     """
 
-    kind: Kind
-    width: float | None = None
-    low: float | None = None
-    high: float | None = None
+    kind: Literal["from", "always", "never", "mixed", "open"]
+    width: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
 
 
-def says(point: Point) -> Says:
-    """Whether the second device pays at a size that was measured."""
-    gain = point.gain
-    if gain.verdict == "faster" and gain.low >= PAYS:
-        return "pays"
-    return "does not" if gain.high < PAYS else "open"
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a run shows.
+
+    Attributes:
+        devices: The two that were held against each other.
+        points: Every size and model that both were timed with, in order.
+        fits: What a step costs on each, where enough sizes were timed.
+        curve: What the second gains over the width, at the batch size that most widths
+            have; None with fewer than three widths: through two there is a line, and
+            no shape.
+        dots: The reader's models, where the curve reaches them.
+    """
+
+    devices: tuple[str, str]
+    points: tuple[Point, ...]
+    fits: dict[str, Fit]
+    curve: Curve | None
+    dots: tuple[Dot, ...]
+
+    @property
+    def others(self) -> tuple[Point, ...]:
+        """The sizes beside the curve, at other batch sizes."""
+        batch = self.curve.batch if self.curve else 0
+        return tuple(p for p in self.points if p.size and p.batch != batch)
+
+
+def result(measured: Measurement, yours: str = "", weights: int = 0) -> Result:
+    """Work it out.
+
+    Args:
+        measured: The run.
+        yours: The model to place on the curve; "" for none.
+        weights: Of a dense network to place on it; 0 for none.
+    """
+    named = {_read(timing.variant)[0] for timing in measured.timings}
+    pair = next((pair for pair in PAIRS if set(pair) & named), PAIRS[0])
+    points = tuple(sorted(_points(measured, *pair), key=_by_size))
+    fits = _fits(measured, pair)
+    curve = _curve(points, fits, pair)
+    dots = _dots(measured, points, curve, yours, weights) if curve else ()
+    return Result(devices=pair, points=points, fits=fits, curve=curve, dots=dots)
+
+
+def _by_size(point: Point) -> tuple[bool, Size]:
+    return point.size is None, point.size or Size(0, 0)
+
+
+def _points(measured: Measurement, first: str, second: str) -> Iterator[Point]:
+    for one in measured.timings:
+        device, what, batch, size = _read(one.variant)
+        other = measured.timing(name_of(second, what, batch))
+        if device != first or other is None:
+            continue
+        gain = measured.compare(other.variant, one.variant)
+        if gain and _is_sound(one.rate, other.rate, gain.low, gain.high):
+            yield Point(what, batch, size, one, other, gain)
+
+
+def _is_sound(*values: float) -> bool:
+    """Whether a machine may do so much; a file may hold anything."""
+    return all(1 / _SOUND < value < _SOUND for value in values)
+
+
+def _fits(measured: Measurement, pair: tuple[str, str]) -> dict[str, Fit]:
+    """What a step costs on each device, where enough sizes were timed."""
+    steps = dict[str, list[tuple[Cost, Estimate]]]()
+    for t in measured.timings:
+        device, _, batch, size = _read(t.variant)
+        if size and device in pair and _is_sound(t.low, t.high):
+            steps.setdefault(device, []).append((size.cost, t.seconds(batch)))
+    found = {device: fitted(each) for device, each in steps.items()}
+    return {device: fit for device, fit in found.items() if fit}
+
+
+def _curve(
+    points: tuple[Point, ...], fits: dict[str, Fit], pair: tuple[str, str]
+) -> Curve | None:
+    counts = collections.Counter(point.batch for point in points if point.size)
+    batch = max(counts, key=lambda b: counts[b], default=0)
+    along = tuple(point for point in points if point.size and point.batch == batch)
+    if len(along) < 3:
+        return None
+    known = np.log([p.size.width for p in along if p.size])
+    # What is measured is seen to lie on the curve.
+    x = np.union1d(np.linspace(known[0], known[-1], _POINTS), known)
+    shape = np.zeros(len(x))
+    if set(pair) <= set(fits):
+        first, second = (fits[device] for device in pair)
+        costs = [cost(width, batch) for width in np.exp(x)]
+        shape = np.log([first.at(each) / second.at(each) for each in costs])
+    at = np.interp(known, x, shape)
+    ends = [
+        np.log([getattr(p.gain, end) for p in along])
+        for end in ("ratio", "low", "high")
+    ]
+    gain, low, high = (np.exp(shape + np.interp(x, known, end - at)) for end in ends)
+    return Curve(points=along, widths=np.exp(x), gain=gain, low=low, high=high)
+
+
+def _dots(
+    measured: Measurement,
+    points: tuple[Point, ...],
+    curve: Curve,
+    yours: str,
+    weights: int,
+) -> tuple[Dot, ...]:
+    found = []
+    told = note_as(dict[str, Any], measured.notes.get(YOURS)) or {}
+    flops = note_as(float, told.get("flops")) or 0.0
+    known = (cost(width, curve.batch).flops for width in curve.widths)
+    point = next((point for point in points if point.what == yours), None)
+    if point and (width := curve.width_of(known, flops)):
+        of = point.gain
+        gain = Estimate(value=of.ratio, low=of.low, high=of.high)
+        found.append(Dot(yours, width, gain, measured=True))
+    if width := curve.width_of(map(work.weights, curve.widths), weights):
+        what = f"{weights:,} weights"
+        found.append(Dot(what, width, curve.at(width), measured=False))
+    return tuple(found)
+
+
+# Three numbers go through any three points.
+_FEWEST = 4
+# No step time is known better than this share of it.
+_BEST_KNOWN = 1e-3
+_DRAWS = 200
+# Beyond this, in logarithms, a step's time is not known at all.
+_WIDEST = 3.0
+_ENDS = (2.5, 97.5)
+_NORMAL = 1.96
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """What a device costs.
+
+    Attributes:
+        launch: Seconds of a step before any work.
+        per_byte: Seconds of each byte.
+        per_flop: Seconds of each multiplication or addition.
+        misses: By how much it misses the worst step it was fitted to, as a share.
+        draws: The three numbers, then those of steps drawn anew, shape (1 + draws, 3).
+    """
+
+    launch: Estimate
+    per_byte: Estimate
+    per_flop: Estimate
+    misses: float
+    draws: Floats
+
+    def at(self, cost: Cost) -> float:
+        """Seconds of a step of that work."""
+        return float(self.draws[0] @ _row(cost))
+
+
+def fitted(steps: Sequence[tuple[Cost, Estimate]], seed: int = 0) -> Fit | None:
+    """Fit the seconds of steps by weighted least squares, no cost below zero.
+
+    The weights come from each step's own interval. How sure the three numbers are comes
+    from fitting again to steps drawn around the fit, as wide as their intervals, or as
+    the fit misses them where that is more. None with too few steps.
+    """
+    if len(steps) < _FEWEST:
+        return None
+    rows = np.stack([_row(cost) for cost, _ in steps])
+    seconds = np.array([step.value for _, step in steps])
+    half = np.log([step.high / step.low for _, step in steps]) / 2
+    spread = np.maximum(half / _NORMAL, _BEST_KNOWN)
+    found = _solved(rows, seconds, spread)
+    expected = rows @ found
+    if not np.all(expected > 0):
+        return None
+    misses = seconds / expected - 1
+    freedom = len(steps) - rows.shape[1]
+    scale = max(1.0, float(((misses / spread) ** 2).sum() / freedom) ** 0.5)
+    wide = np.minimum(spread * scale * student(freedom) / _NORMAL, _WIDEST)
+    noise = np.random.default_rng(seed).standard_normal((_DRAWS, len(steps)))
+    anew = expected * np.exp(wide * noise)
+    draws = np.stack([found, *(_solved(rows, drawn, spread) for drawn in anew)])
+    launch, per_byte, per_flop = (
+        Estimate(value=float(v), low=float(min(low, v)), high=float(max(high, v)))
+        for v, low, high in zip(found, *np.percentile(draws[1:], _ENDS, 0), strict=True)
+    )
+    return Fit(
+        launch=launch,
+        per_byte=per_byte,
+        per_flop=per_flop,
+        misses=float(np.abs(misses).max()),
+        draws=draws,
+    )
+
+
+def _row(cost: Cost) -> Floats:
+    return np.array([1.0, cost.traffic, cost.flops])
+
+
+def _solved(rows: Floats, seconds: Floats, spread: Floats) -> Floats:
+    # Not with the module, which listing experiments would load.
+    from scipy.optimize import nnls
+
+    weighted = rows / (seconds * spread)[:, None]
+    # Counts of work are huge and their costs tiny: bring them to one size.
+    sizes = np.linalg.norm(weighted, axis=0)
+    found, _ = nnls(weighted / sizes, 1 / spread)
+    return np.asarray(found / sizes)
 
 
 def crossing(curve: Curve) -> Crossing:
     """Find where the curve begins to pay, within the widths that were measured."""
-    said = [says(point) for point in curve.points]
+    said = [point.says for point in curve.points]
     if len(set(said)) == 1 and said[0] != "open":
         return Crossing(kind="always" if said[0] == "pays" else "never")
-    if "pays" not in said:
-        return Crossing(kind="open")
-    after = said[said.index("pays") :]
+    after = said[said.index("pays") :] if "pays" in said else ["open"]
     if "does not" in after:
         return Crossing(kind="mixed")
     if "open" in after:
         return Crossing(kind="open")
-    return _from(curve)
+    width, low, high = (
+        _rises(curve.widths, line) or 0.0
+        for line in (curve.gain, curve.high, curve.low)
+    )
+    is_lowest = bool((curve.high >= PAYS).all())
+    return Crossing(kind="from", width=width, low=0 if is_lowest else low, high=high)
 
 
-def _from(curve: Curve) -> Crossing:
-    """The last place where each of the three lines rises above what pays."""
-    middle = _rises(curve.widths, curve.gain)
-    low, high = _rises(curve.widths, curve.high), _rises(curve.widths, curve.low)
-    width = middle or float(curve.widths[0])
-    return Crossing(kind="from", width=width, low=low, high=high or width)
-
-
-def _rises(widths: NDArray[np.float64], gain: NDArray[np.float64]) -> float | None:
-    """The width from which on all gains pay; None where all of them do."""
+def _rises(widths: Floats, gain: Floats) -> float | None:
+    """The width from which on all gains pay; None where the last does not."""
     below = np.flatnonzero(gain < PAYS)
-    if not len(below) or below[-1] == len(gain) - 1:
+    if not len(below):
+        return float(widths[0])
+    if below[-1] == len(gain) - 1:
         return None
-    return _where_between(widths, gain, int(below[-1]))
+    here = slice(below[-1], below[-1] + 2)
+    return float(np.exp(np.interp(PAYS, gain[here], np.log(widths[here]))))
 
 
 def boundary(
-    measured: Measurement, batches: Sequence[float], widest: float
-) -> list[tuple[float, float, float] | None]:
+    found: Result, batches: Sequence[float], widest: float
+) -> list[Edge | None]:
     """Where the second device begins to pay at each batch size, by the fits alone.
 
     Args:
-        measured: The run.
+        found: Of the run.
         batches: Examples of a step.
         widest: The largest width to look at.
 
@@ -409,37 +411,19 @@ def boundary(
         Width, low and high for each batch; None where it never pays up to there, or
         where not even that is sure.
     """
-    known, pair = fits(measured), devices(measured)
-    if not set(pair) <= set(known):
+    if not set(found.devices) <= set(found.fits):
         return [None for _ in batches]
     widths = np.geomspace(1, widest, 160)
-    first, second = (known[device] for device in pair)
+    first, second = (found.fits[device] for device in found.devices)
     return [_edge(first, second, widths, batch) for batch in batches]
 
 
-def _edge(
-    first: Fit, second: Fit, widths: NDArray[np.float64], batch: float
-) -> tuple[float, float, float] | None:
-    costs = [cost(width, batch) for width in widths]
-    middle = _first_pays(widths, np.array([first.at(c) / second.at(c) for c in costs]))
-    drawn = np.array([first.drawn(c) / second.drawn(c) for c in costs]).T
-    edges = [_first_pays(widths, gains) for gains in drawn]
-    if middle is None or sum(edge is None for edge in edges) > len(edges) // 40:
+def _edge(first: Fit, second: Fit, widths: Floats, batch: float) -> Edge | None:
+    rows = np.stack([_row(cost(width, batch)) for width in widths])
+    gains = (first.draws @ rows.T) / (second.draws @ rows.T)
+    middle, *drawn = (_rises(widths, gain) for gain in gains)
+    edges = [edge for edge in drawn if edge]
+    if middle is None or len(drawn) - len(edges) > len(drawn) // 40:
         return None
-    low, high = np.percentile([edge for edge in edges if edge], (2.5, 97.5))
+    low, high = np.percentile(edges, _ENDS)
     return middle, float(min(low, middle)), float(max(high, middle))
-
-
-def _first_pays(widths: NDArray[np.float64], gain: NDArray[np.float64]) -> float | None:
-    paying = np.flatnonzero(gain >= PAYS)
-    if not len(paying):
-        return None
-    return _where_between(widths, gain, max(0, int(paying[0]) - 1))
-
-
-def _where_between(
-    widths: NDArray[np.float64], gain: NDArray[np.float64], number: int
-) -> float:
-    """Where a gain that rises reaches what pays, after a place in the list."""
-    here = slice(number, number + 2)
-    return float(np.exp(np.interp(PAYS, gain[here], np.log(widths[here]))))

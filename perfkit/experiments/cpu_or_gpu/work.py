@@ -21,14 +21,11 @@ if TYPE_CHECKING:
 
     import keras
     import numpy as np
-    import tensorflow as tf
     from numpy.typing import NDArray
 
     from perfkit.measure.tick import Yielded
 
     Pair = tuple[Any, Any]
-    Batch = tuple[tf.Tensor, tf.Tensor]
-    Step = Callable[[Any, Any], tf.Tensor]
 
 CPU, GPU = "CPU:0", "GPU:0"
 # What an environment may have set to keep TensorFlow from the cores that there are.
@@ -164,22 +161,25 @@ _BATCHES = 4
 _LARGEST_BYTE = 255
 
 
-def fed(
+def train(
     device: Device,
     model: Model,
     batch: int,
     feed: Callable[[Device, list[Pair]], Iterable[Pair]],
 ) -> Iterator[Yielded]:
-    """Train a fresh network, each step on a batch that comes from memory.
+    """Train a fresh network, step after step, without an end.
 
     Args:
-        device: Where the network is.
+        device: Where; this process uses nothing else from now on.
         model: What is trained, with data that fit it.
         batch: Examples of a step.
-        feed: How batches come to the device.
+        feed: How batches come to the device from memory.
     """
+    import tensorflow as tf
+
     device.take()
-    step = compiled(built(device, model))
+    # As a graph; a step does not wait for the device.
+    step = tf.function(step_of(built(device, model)), autograph=False)
     pairs = [_in_memory(model, batch, seed) for seed in range(_BATCHES)]
     batches = feed(device, pairs)
     yield READY
@@ -192,26 +192,37 @@ def fed(
     yield from every(steps(), sync=wait)
 
 
+def stays(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
+    """One batch crosses, before the first step."""
+    return itertools.repeat(next(as_floats(device, pairs)))
+
+
 def as_floats(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
     """Four bytes of each number cross, when the step wants them."""
-    import tensorflow as tf
-
-    there = [_held(_scaled(pixels), labels) for pixels, labels in pairs]
-    for features, labels in itertools.cycle(there):
-        with tf.device(device.place):
-            here = tf.identity(features), tf.identity(labels)
-        yield here
+    there = [(_scaled(pixels), labels) for pixels, labels in pairs]
+    return _brought(device, there, lambda features: features)
 
 
 def as_bytes(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
     """One byte of each number crosses; the device makes floats of them."""
     import tensorflow as tf
 
-    there = [_held(pixels, labels) for pixels, labels in pairs]
-    for pixels, labels in itertools.cycle(there):
+    return _brought(
+        device, pairs, lambda pixels: tf.cast(pixels, tf.float32) / _LARGEST_BYTE
+    )
+
+
+def _brought(
+    device: Device, pairs: list[Pair], unpacked: Callable[[Any], Any]
+) -> Iterator[Pair]:
+    """Copy one batch after another from the computer's own memory, round and round."""
+    import tensorflow as tf
+
+    with tf.device(CPU):
+        there = [(tf.constant(one), tf.constant(other)) for one, other in pairs]
+    for features, labels in itertools.cycle(there):
         with tf.device(device.place):
-            features = tf.cast(tf.identity(pixels), tf.float32) / _LARGEST_BYTE
-            here = features, tf.identity(labels)
+            here = unpacked(tf.identity(features)), tf.identity(labels)
         yield here
 
 
@@ -245,35 +256,6 @@ def _scaled(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
     return np.divide(pixels, _LARGEST_BYTE, dtype=np.float32)
 
 
-def _held(features: Any, labels: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    """Tensors in the computer's own memory."""
-    import tensorflow as tf
-
-    with tf.device("CPU:0"):
-        return tf.constant(features), tf.constant(labels)
-
-
-def resident(device: Device, model: Model, batch: int) -> Iterator[Yielded]:
-    """Train a fresh network, step after step, without an end.
-
-    Args:
-        device: Where; this process uses nothing else from now on.
-        model: What is trained, with data that fit it.
-        batch: Examples of a step.
-    """
-    device.take()
-    step = compiled(built(device, model))
-    features, labels = on(device, model.batch(batch))
-    yield READY
-
-    def steps() -> Iterator[int]:
-        for _ in itertools.count():
-            step(features, labels)
-            yield batch
-
-    yield from every(steps(), sync=wait)
-
-
 def built(device: Device, model: Model) -> keras.Model:
     """Make the network on its device.
 
@@ -288,20 +270,3 @@ def built(device: Device, model: Model) -> keras.Model:
     if device.place not in place:
         raise RunError(f"The network lies on {place or 'no device'} and was not timed.")
     return network
-
-
-def compiled(network: keras.Model) -> Step:
-    """Give a training step as a graph; it does not wait for the device."""
-    import tensorflow as tf
-
-    step: Step = tf.function(step_of(network), autograph=False)
-    return step
-
-
-def on(device: Device, batch: tuple[Any, Any]) -> Batch:
-    """Copy a batch to the device."""
-    import tensorflow as tf
-
-    with tf.device(device.place):
-        features, labels = (tf.identity(tf.constant(part)) for part in batch)
-    return features, labels

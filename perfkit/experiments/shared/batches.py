@@ -31,43 +31,27 @@ _STATUS = Path("/proc/self/status")
 _FIELD = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Start:
-    """What a process held when it started.
+def start() -> dict[str, int]:
+    """What this process holds now: private bytes, and those it has asked for.
 
-    Attributes:
-        resident: Bytes of private memory.
-        data: Bytes that it had asked for: what a memory limit counts.
+    The second is what a memory limit counts; where the system does not tell, it is not
+    there.
     """
-
-    resident: int
-    data: int
-
-
-def start() -> Start:
-    """Look at this process now."""
     if not (status := _status()):
-        return Start(psutil.Process().memory_info().rss, 0)
-    return Start(status["RssAnon"], status["VmData"])
+        return {"resident": psutil.Process().memory_info().rss}
+    return {"resident": status["RssAnon"], "data": status["VmData"]}
 
 
-def above(at_start: Start) -> dict[str, int]:
-    """Bytes above the start: ``resident`` at its peak and, if known, ``data`` now."""
-    if not (status := _status()):
-        return {"resident": max(0, _peak() - at_start.resident)}
-    # The peak holds pages of files as well, which are the libraries' code.
-    of_files = status["RssFile"] + status["RssShmem"]
-    return {
-        "resident": max(0, status["VmHWM"] - of_files - at_start.resident),
-        "data": max(0, status["VmData"] - at_start.data),
-    }
-
-
-def with_gpu(at_start: Start) -> dict[str, int]:
-    """What is above the start here and, as ``gpu_peak``, on the first GPU if any."""
+def above(at_start: dict[str, int]) -> dict[str, int]:
+    """The same above the start, at its peak; ``gpu_peak`` of the first GPU if any."""
     import tensorflow as tf
 
-    told = above(at_start)
+    held = {"resident": _peak()}
+    if status := _status():
+        # The peak holds pages of files as well, which are the libraries' code.
+        of_files = status["RssFile"] + status["RssShmem"]
+        held = {"resident": status["VmHWM"] - of_files, "data": status["VmData"]}
+    told = {name: max(0, value - at_start[name]) for name, value in held.items()}
     for device in tf.config.list_logical_devices("GPU")[:1]:
         name = device.name.partition("device:")[2]
         told["gpu_peak"] = int(tf.config.experimental.get_memory_info(name)["peak"])
@@ -118,10 +102,6 @@ class Forecast:
     def of(self, batch: int) -> int:
         """All of it for a batch of so many examples."""
         return self.fixed + batch * self.activations
-
-    def described(self) -> dict[str, int]:
-        """The same as a note that a finding can keep."""
-        return asdict(self)
 
 
 def forecast(network: keras.Model, optimizer: keras.Optimizer) -> Forecast:
@@ -178,7 +158,7 @@ def fitted(
     network: keras.Model,
     optimizer: keras.Optimizer,
     batch: tuple[tf.Tensor, tf.Tensor],
-    at_start: Start,
+    at_start: dict[str, int],
     steps: int = _ENDLESS,
 ) -> Iterator[Yielded]:
     """Train with ``fit``, as ``compile`` leaves it, on one batch again and again.
@@ -192,7 +172,7 @@ def fitted(
     """
     import tensorflow as tf
 
-    network.compile(optimizer, _loss())
+    network.compile(optimizer, loops.loss_function())
     again, size = tf.data.Dataset.from_tensors(batch).repeat(), len(batch[1])
     fit = functools.partial(
         network.fit, again, steps_per_epoch=steps, verbose=0, shuffle=False
@@ -208,7 +188,7 @@ def fitted(
         if left > 0 and isinstance(told, Tick):
             left -= told.examples
             if left <= 0:
-                yield Note("memory", with_gpu(at_start))
+                yield Note("memory", above(at_start))
 
 
 def fitting(name: str, batch: int) -> Iterator[Yielded]:
@@ -226,12 +206,17 @@ def learning(name: str, batch: int) -> Iterator[Yielded]:
 
     model = MODELS[name]
     network, optimizer = _built(model)
-    step, loss_of = _step(network, optimizer), _loss()
+    step, loss_of = _step(network, optimizer), loops.loss_function()
     made = learnable(model, max(_LEARNT, batch) + _HELD_OUT, seed=0)
     examples, labels = (tf.constant(part) for part in made)
     seen, answers = examples[-_HELD_OUT:], labels[-_HELD_OUT:]
     count = len(labels) - _HELD_OUT
-    _call_first(step, network, optimizer, (examples[:batch], labels[:batch]))
+    # It is traced without having learnt anything from it.
+    variables = [*network.variables, *optimizer.variables]
+    before = [variable.numpy() for variable in variables]
+    step(examples[:batch], labels[:batch])
+    for variable, value in zip(variables, before, strict=True):
+        variable.assign(value)
     losses = [float(loss_of(answers, network(seen, training=False)))]
     yield Note("batch", batch)
     yield Note("losses", losses)
@@ -258,7 +243,7 @@ def prepare(name: str) -> Iterator[Yielded]:
     tf.config.set_visible_devices([], "GPU")
     network, optimizer = _built(MODELS[name])
     yield Note("gpus", gpus)
-    yield Note("forecast", forecast(network, optimizer).described())
+    yield Note("forecast", asdict(forecast(network, optimizer)))
 
 
 def _built(model: Model) -> tuple[keras.Model, keras.Optimizer]:
@@ -269,17 +254,11 @@ def _built(model: Model) -> tuple[keras.Model, keras.Optimizer]:
     return network, optimizer
 
 
-def _loss() -> Any:
-    import keras
-
-    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-
 def _step(network: keras.Model, optimizer: keras.Optimizer) -> Step:
     """Give a function that trains on one batch; it does not wait for the device."""
     import tensorflow as tf
 
-    loss_of, weights = _loss(), network.trainable_variables
+    loss_of, weights = loops.loss_function(), network.trainable_variables
 
     def step(examples: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
@@ -297,14 +276,3 @@ def _filled(model: Model, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
     examples, labels = model.batch(min(batch, _DIFFERENT))
     chosen = tf.range(batch) % len(labels)
     return tf.gather(examples, chosen), tf.gather(labels, chosen)
-
-
-def _call_first(
-    step: Step, network: keras.Model, optimizer: keras.Optimizer, batch: tuple[Any, Any]
-) -> None:
-    """Trace the step without having learnt anything from it."""
-    variables = [*network.variables, *optimizer.variables]
-    before = [variable.numpy() for variable in variables]
-    step(*batch)
-    for variable, value in zip(variables, before, strict=True):
-        variable.assign(value)

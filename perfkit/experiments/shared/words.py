@@ -87,6 +87,5 @@ def failures(measured: Measurement) -> tuple[str, ...]:
     unavailable = {
         arm.name: arm.unavailable for arm in measured.arms if arm.unavailable
     }
-    return tuple(
-        f"{quoted(name)} {how}." for name, how in (ended | unavailable).items()
-    )
+    told = ended | unavailable
+    return tuple(f"{quoted(name)} {how.rstrip('.')}." for name, how in told.items())

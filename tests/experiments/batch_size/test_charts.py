@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit import gallery
+from perfkit.charts.canvas import GREEN
 from perfkit.experiments.batch_size import charts as own_charts
 from tests.charts.test_any_finding import ATTACK, check
 from tests.charts.test_kinds import marks, texts, words
@@ -23,17 +24,19 @@ TRIED = (
 )
 
 
+TOLD = tuple(
+    trial(name, 10.0, 9, notes={"memory": {"resident": held}})
+    for name, held in HELD.items()
+)
+
+
 def sized(**more):
     """A finding over batch sizes whose rates are known."""
-    told = [
-        trial(name, 10.0, 9, notes={"memory": {"resident": held}})
-        for name, held in HELD.items()
-    ]
     defaults = {
         "experiment": "batch-size",
         "parameters": {"memory": 256},
         "notes": {"forecast": FORECAST, "gpus": 0},
-        "extra": (*told, *TRIED),
+        "extra": (*TOLD, *TRIED),
     }
     return finding(RATES, against="batch 4", **(defaults | more))
 
@@ -79,26 +82,15 @@ def test_no_note_breaks_a_chart(kind, note):
     assert "<script" not in figure.svg
 
 
-def test_rates_stand_where_the_axes_say():
+def test_rates_stand_where_the_axes_say_and_the_knee_is_named():
     figure = own_charts.batch_sizes(sized())
     assert "examples per second (logarithmic)" in words(figure)
     at = {text: (x, y) for text, x, y in texts(figure)}
     # Equal ratios are equal distances.
     assert at["16"][0] - at["4"][0] == pytest.approx(at["64"][0] - at["16"][0], abs=0.5)
-    (knee,) = {x for x, _ in marks(figure, canvas_green())}
+    (knee,) = {x for x, _ in marks(figure, GREEN)}
     assert knee == pytest.approx(at["64"][0], abs=0.5)
-
-
-def canvas_green():
-    from perfkit.charts.canvas import GREEN
-
-    return GREEN
-
-
-def test_the_knee_and_the_usual_loop_are_named():
-    figure = own_charts.batch_sizes(sized())
-    assert "enough: 64" in words(figure)
-    assert "usual loop, upwards" in words(figure)
+    assert {"enough: 64", "usual loop, upwards"} <= set(words(figure))
     assert "The usual loop says: 4 100, 16 2,000, 256 9,000" in figure.alt
 
 
@@ -121,22 +113,17 @@ def test_memory_shows_forecast_limit_and_what_does_not_fit():
     assert "forecast from shapes" in words(figure)
     assert "256 examples a batch: 40 MB, forecast 2.62 MB" in figure.alt
     assert "512 fit. 544 do not fit." in figure.alt
-    assert {"perfkit's limit 256 MB"} <= set(words(figure))
+    assert "perfkit's limit 256 MB" in words(figure)
     assert "512 fit into the 256 MB that perfkit allows" in " ".join(words(figure))
     assert "it had asked for" not in " ".join(words(figure))
 
 
 def test_memory_shows_what_the_largest_batch_asked_for():
     held = {"resident": 60_000_000, "data": 190_000_000}
-    fits = tried("fits 512?", batch=512, memory=held)
-    told = [
-        trial(name, 10.0, 9, notes={"memory": {"resident": held}})
-        for name, held in HELD.items()
-    ]
-    figure = own_charts.memory(sized(extra=(*told, fits, TRIED[1])))
-    said = " ".join(words(figure))
+    extra = (*TOLD, tried("fits 512?", batch=512, memory=held), TRIED[1])
+    said = " ".join(words(own_charts.memory(sized(extra=extra))))
     assert "512 fit into the 256 MB that perfkit allows, it had asked for" in said
-    gpu = sized(extra=(*told, fits, TRIED[1]), notes={"forecast": FORECAST, "gpus": 1})
+    gpu = sized(extra=extra, notes={"forecast": FORECAST, "gpus": 1})
     assert "limit" not in " ".join(words(own_charts.memory(gpu)))
 
 

@@ -1,13 +1,10 @@
 """The knee and the line, on machines whose costs are known."""
 
-import itertools
-
 import pytest
 
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.batch_size.numbers import StepTime, load
-from perfkit.measure.trial import Trial
-from tests.experiments.batches import by_cost, measured, name, played
+from perfkit.measure.statistics import Estimate
+from tests.experiments.batches import by_cost, measured, played
 from tests.measure.scripted import Weather
 
 
@@ -63,26 +60,25 @@ def test_two_sizes_make_no_line():
 
 
 def test_a_step_takes_its_examples_over_the_rate():
-    (step,) = numbers.step_times(measured({8: 0.02}).timings)
-    assert step.seconds == pytest.approx(0.02, rel=0.02)
-    assert step.low < step.seconds < step.high
+    step = numbers.step_times(measured({8: 0.02}).timings)[8]
+    assert step.value == pytest.approx(0.02, rel=0.02)
+    assert step.low < step.value < step.high
+
+
+def exactly(seconds):
+    return {
+        size: Estimate(value=step, low=step * 0.99, high=step * 1.01)
+        for size, step in seconds.items()
+    }
 
 
 def test_a_line_through_exact_points_is_exact():
-    steps = [
-        StepTime(size=s, seconds=t, low=t * 0.99, high=t * 1.01)
-        for s, t in by_cost(0.01, 0.001, (1, 10, 100)).items()
-    ]
-    line = numbers.line(steps)
-    assert line.at(50) == pytest.approx(0.06)
+    line = numbers.line(exactly(by_cost(0.01, 0.001, (1, 10, 100))))
+    assert (line.overhead.value, line.cost.value) == pytest.approx((0.01, 0.001))
 
 
 def test_a_size_is_off_the_line_only_beyond_the_noise_floor():
-    exact = by_cost(0.01, 0.001, (1, 10, 100, 1000))
-    steps = [
-        StepTime(size=s, seconds=t, low=t * 0.99, high=t * 1.01)
-        for s, t in (exact | {10: 0.024}).items()
-    ]
+    steps = exactly(by_cost(0.01, 0.001, (1, 10, 100, 1000)) | {10: 0.024})
     (bend,) = (b for b in numbers.line(steps).bends if b[0] == 10)
     assert 1.1 < bend[1] < 1.3
     assert numbers.line(steps, 2.0).bends == ()
@@ -91,27 +87,27 @@ def test_a_size_is_off_the_line_only_beyond_the_noise_floor():
 # The knee.
 
 
-def test_the_knee_is_the_smallest_size_that_is_as_fast_as_the_best():
-    # From 64 on the rate is 10,000 examples per second; below, the step costs 6.4 ms.
-    steps = {size: max(size, 64) / 10_000 for size in (4, 16, 64, 256, 1024)}
-    knee = numbers.knee(measured(steps))
-    assert knee.size == 64
-    assert knee.firm
-
-
-def test_a_rate_that_still_rises_has_its_knee_at_the_end():
-    knee = numbers.knee(measured(by_cost(1.0, 1e-6)))
-    assert (knee.size, knee.best, knee.firm) == (1024, 1024, True)
-
-
-def test_a_rate_that_never_rises_has_its_knee_at_the_start():
-    knee = numbers.knee(measured(by_cost(0.0, 1e-3)))
-    assert knee.size == 4
-
-
-def test_noise_leaves_the_knee_open():
-    knee = numbers.knee(measured(by_cost(0.002, 1e-3), noise=0.4))
-    assert not knee.firm
+@pytest.mark.parametrize(
+    ("steps", "noise", "size", "firm"),
+    [
+        # From 64 on the rate is 10,000 a second; below, the step costs 6.4 ms.
+        (
+            {size: max(size, 64) / 10_000 for size in (4, 16, 64, 256, 1024)},
+            0.01,
+            64,
+            1,
+        ),
+        (by_cost(1.0, 1e-6), 0.01, 1024, 1),
+        (by_cost(0.0, 1e-3), 0.01, 4, 1),
+        (by_cost(0.002, 1e-3), 0.4, None, 0),
+    ],
+)
+def test_the_knee_is_the_smallest_size_that_is_as_fast_as_the_best(
+    steps, noise, size, firm
+):
+    knee = numbers.knee(measured(steps, noise=noise))
+    assert size in (knee.size, None)
+    assert knee.firm == firm
 
 
 def test_one_round_that_wavers_shows_no_knee():
@@ -126,41 +122,3 @@ def test_one_round_that_wavers_shows_no_knee():
 def test_a_size_is_read_from_a_name(said, size):
     assert numbers.size_of(said) == size
     assert numbers.size_of(numbers.name_of(7)) == 7
-
-
-# The load.
-
-
-def test_the_load_of_each_variant_is_told_apart_in_mixed_samples():
-    cores = {name(4): 0.5, name(64): 1.5}
-    begins = {name(4): range(0, 60, 2), name(64): range(1, 60, 2)}
-    turn = 0.15
-    trials = [
-        Trial(
-            variant=variant,
-            round=1,
-            outcome="completed",
-            turns=tuple(turn * n for n in turns),
-            ticks=tuple((turn * (n + part), 1) for n in turns for part in (0.01, 1)),
-        )
-        for variant, turns in begins.items()
-    ]
-    ends = [0.2 * i for i in range(45)]
-
-    def used(at):
-        """Core seconds by then, a turn of each after the other."""
-        pair, rest = divmod(at, 2 * turn)
-        first = min(rest, turn) * cores[name(4)]
-        second = max(0.0, rest - turn) * cores[name(64)]
-        return pair * turn * sum(cores.values()) + first + second
-
-    spans = itertools.pairwise(ends)
-    rates = [None, *((used(end) - used(begin)) / 0.2 for begin, end in spans)]
-    found = load(trials, {"t": ends, "cpu_trial": rates}, "cpu_trial")
-    assert found == pytest.approx(cores, abs=0.02)
-
-
-def test_few_samples_show_no_load():
-    trials = measured(by_cost(0.002, 1e-4)).trials
-    assert load(trials, {"t": (0.0, 1.0), "cpu_trial": (None, 1.0)}, "cpu_trial") == {}
-    assert load(trials, {}, "cpu_trial") == {}

@@ -25,7 +25,7 @@ def gone(processes):
 
 
 def processes_of(working):
-    return [psutil.Process(pid) for pid in working.pids]
+    return [psutil.Process(each.pid) for each in working.processes]
 
 
 @pytest.fixture
@@ -47,9 +47,9 @@ def test_a_load_works_while_the_block_runs_and_not_after_it(name, file_to_read):
 
 def test_a_cpu_load_has_the_processes_asked_for_and_a_disk_load_one(file_to_read):
     with loads.at_work(LOADS[CPU], 3) as working:
-        assert len(set(working.pids)) == 3
+        assert len({each.pid for each in working.processes}) == 3
     with loads.at_work(LOADS[DISK], 3) as working:
-        assert len(working.pids) == 1
+        assert len(working.processes) == 1
 
 
 def test_a_load_ends_when_the_block_raises():
@@ -96,7 +96,7 @@ _TRIAL = """
     import sys, time
     from perfkit.experiments.contention import loads
     with loads.at_work(loads.LOADS[loads.CPU], 2) as working:
-        print(*working.pids, flush=True)
+        print(*(each.pid for each in working.processes), flush=True)
         time.sleep(3600)
 """
 

@@ -24,7 +24,7 @@ def trained(device):
     """Train a little in a new process; give its cores and TensorFlow's threads."""
 
     def look(_):
-        work = trainings.resident(device, trainings.dense(64), 16)
+        work = trainings.train(device, trainings.dense(64), 16, trainings.stays)
         items = [next(work) for _ in range(3)]
         names = [
             task.joinpath("comm").read_text().strip()
@@ -80,24 +80,24 @@ def test_a_gpu_that_is_not_there_is_a_sentence():
     assert perfkit.fresh(look) == "TensorFlow can use no GPU here."
 
 
-@pytest.mark.parametrize(
-    "feed", [trainings.as_floats, trainings.as_bytes, trainings.ahead]
-)
+FEEDS = (trainings.stays, trainings.as_floats, trainings.as_bytes, trainings.ahead)
+
+
+@pytest.mark.parametrize("feed", FEEDS)
 def test_every_way_to_feed_trains_on_the_same_numbers(feed):
     def look(_):
         device, model = Device("CPU", CPU, lambda: None), trainings.dense(8)
         pairs = [trainings._in_memory(model, 4, seed) for seed in range(2)]
         batches = iter(feed(device, pairs))
         seen = [next(batches) for _ in range(3)]
-        work = trainings.fed(device, model, 4, feed)
+        given = [pairs[0]] * 3 if feed is trainings.stays else [*pairs, pairs[0]]
+        work = trainings.train(device, model, 4, feed)
         items = [next(work) for _ in range(3)]
         right = [
             abs(features.numpy() - pixels / 255).max() < 1e-6
             and (labels.numpy() == known).all()
             and features.dtype == "float32"
-            for (features, labels), (pixels, known) in zip(
-                seen, [*pairs, pairs[0]], strict=True
-            )
+            for (features, labels), (pixels, known) in zip(seen, given, strict=True)
         ]
         ticks = [isinstance(item, Tick) and item.examples % 4 == 0 for item in items]
         return [bool(one) for one in right], ticks

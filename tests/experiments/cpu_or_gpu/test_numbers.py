@@ -1,13 +1,15 @@
 """The fitted costs and the crossover, on devices whose costs are known."""
 
 import math
+from dataclasses import astuple
 
 import numpy as np
 import pytest
 
 from perfkit.experiments.cpu_or_gpu import numbers
-from perfkit.experiments.cpu_or_gpu.numbers import Step, fitted
+from perfkit.experiments.cpu_or_gpu.numbers import fitted
 from perfkit.experiments.cpu_or_gpu.work import Size, cost
+from perfkit.measure.statistics import Estimate
 from tests.experiments.crossings import (
     CPU,
     GPU,
@@ -37,12 +39,12 @@ def timed(costs, sizes=SIZES, noise=0.0, seed=0):
     for size in sizes:
         step = seconds(costs, size.cost) * math.exp(noise * draw.standard_normal())
         ends = math.exp(max(2 * noise, 1e-3))
-        yield Step(cost=size.cost, seconds=step, low=step / ends, high=step * ends)
+        yield size.cost, Estimate(value=step, low=step / ends, high=step * ends)
 
 
 def crossing(first, second, pair=numbers.PAIRS[0], **more):
     run = measured(steps(first, second, pair=pair), **more)
-    return numbers.crossing(numbers.curve(run))
+    return numbers.crossing(numbers.result(run).curve)
 
 
 # The fit.
@@ -56,23 +58,20 @@ def test_injected_costs_are_found_within_five_percent(costs):
 
 
 def test_costs_are_found_from_ticks_too():
-    fits = numbers.fits(measured(steps(ONE, TWO), noise=0.0005))
+    fits = numbers.result(measured(steps(ONE, TWO), noise=0.0005)).fits
     for device, costs in (("one core", ONE), ("all cores", TWO)):
-        fit = fits[device]
-        for size in SIZES:
-            expected = seconds(costs, size.cost)
-            assert fit.at(size.cost) == pytest.approx(expected, rel=0.05)
-        assert fit.launch.value == pytest.approx(costs[0], rel=0.05)
+        expected = [seconds(costs, size.cost) for size in SIZES]
+        found = [fits[device].at(size.cost) for size in SIZES]
+        assert found == pytest.approx(expected, rel=0.05)
+        assert fits[device].launch.value == pytest.approx(costs[0], rel=0.05)
 
 
 def test_the_intervals_hold_the_truth():
     held = 0
     for seed in range(40):
         fit = fitted(list(timed(ONE, noise=0.05, seed=seed)), seed)
-        for part, truth in zip(
-            (fit.launch, fit.per_byte, fit.per_flop), ONE, strict=True
-        ):
-            held += part.low <= truth <= part.high
+        parts = zip((fit.launch, fit.per_byte, fit.per_flop), ONE, strict=True)
+        held += sum(part.low <= truth <= part.high for part, truth in parts)
     assert held >= 0.9 * 120
 
 
@@ -88,12 +87,9 @@ def test_three_sizes_fit_anything_and_are_not_fitted():
 
 def test_a_size_that_is_off_is_told():
     known = list(timed(ONE))
-    odd = Step(
-        cost=known[-2].cost,
-        seconds=2 * known[-2].seconds,
-        low=1.9 * known[-2].seconds,
-        high=2.1 * known[-2].seconds,
-    )
+    work, step = known[-2]
+    around = [part * step.value for part in (2, 1.9, 2.1)]
+    odd = work, Estimate(**dict(zip(("value", "low", "high"), around, strict=True)))
     assert fitted([*known[:3], odd, known[-1]]).misses > 0.1
     assert fitted(known).misses < 0.001
 
@@ -121,20 +117,18 @@ def test_the_interval_holds_the_crossover_of_a_noisy_run():
     assert found.high / found.low > 1.5 * quiet.high / quiet.low
 
 
-def test_devices_that_are_alike_never_cross():
-    assert crossing(ONE, ONE).kind == "never"
-
-
-def test_a_second_device_that_is_slower_never_pays():
-    assert crossing(ONE, tuple(2 * part for part in ONE)).kind == "never"
-
-
-def test_a_device_that_is_twice_as_fast_always_pays():
-    assert crossing(ONE, tuple(part / 2 for part in ONE)).kind == "always"
-
-
-def test_noise_leaves_it_open():
-    assert crossing(ONE, TWO, noise=0.8).kind == "open"
+@pytest.mark.parametrize(
+    ("times", "noise", "kind"),
+    [
+        (1, 0.002, "never"),
+        (2, 0.002, "never"),
+        (0.5, 0.002, "always"),
+        (1, 0.8, "open"),
+    ],
+)
+def test_devices_of_like_costs_never_cross_and_noise_hides_whether(times, noise, kind):
+    second = tuple(times * part for part in ONE)
+    assert crossing(ONE, second, noise=noise).kind == kind
 
 
 def test_one_round_leaves_a_small_gain_open():
@@ -147,42 +141,42 @@ def test_a_gain_that_is_lost_again_is_no_crossover():
     known = steps(ONE, TWO)
     name = numbers.name_of("all cores", "width 2,048", 64)
     known[name] = (64, 2 * known[name][1])
-    assert numbers.crossing(numbers.curve(measured(known))).kind == "mixed"
+    assert numbers.crossing(numbers.result(measured(known)).curve).kind == "mixed"
 
 
 def test_the_curve_goes_through_what_was_measured():
     run = measured(steps(ONE, TWO), noise=0.02)
-    drawn = numbers.curve(run)
+    drawn = numbers.result(run).curve
     for point in drawn.points:
-        gain = point.gain
+        gain, drawn_gain = point.gain, drawn.at(point.size.width)
         expected = (gain.ratio, gain.low, gain.high)
-        assert drawn.at(point.size.width) == pytest.approx(expected)
+        assert astuple(drawn_gain) == pytest.approx(expected)
     assert [p.size.width for p in drawn.points] == list(WIDTHS)
 
 
 def test_a_curve_without_a_fit_joins_what_was_measured():
-    run = measured(steps(ONE, TWO, SIZES[:3]))
-    assert numbers.fits(run) == {}
-    drawn = numbers.curve(run)
+    found = numbers.result(measured(steps(ONE, TWO, SIZES[:3])))
+    assert found.fits == {}
+    drawn = found.curve
     low, high = (p.gain.ratio for p in drawn.points[:2])
-    assert drawn.at(64)[0] == pytest.approx(math.sqrt(low * high))
+    assert drawn.at(64).value == pytest.approx(math.sqrt(low * high))
 
 
 def test_one_width_makes_no_curve():
-    assert numbers.curve(measured(steps(ONE, TWO, SIZES[:1]))) is None
+    assert numbers.result(measured(steps(ONE, TWO, SIZES[:1]))).curve is None
 
 
 @pytest.mark.parametrize("batch", [16, 64, 256])
 def test_the_boundary_at_other_batches_is_where_the_costs_say(batch):
-    run = measured(steps(ONE, TWO), noise=0.0005)
-    (edge,) = numbers.boundary(run, [batch], 2048)
+    found = numbers.result(measured(steps(ONE, TWO), noise=0.0005))
+    (edge,) = numbers.boundary(found, [batch], 2048)
     assert edge[0] == pytest.approx(true_crossing(ONE, TWO, batch), rel=0.06)
     assert edge[1] <= edge[0] <= edge[2]
 
 
 def test_there_is_no_boundary_where_the_second_device_never_pays():
-    run = measured(steps(ONE, ONE), noise=0.0005)
-    assert numbers.boundary(run, [64], 2048) == [None]
+    found = numbers.result(measured(steps(ONE, ONE), noise=0.0005))
+    assert numbers.boundary(found, [64], 2048) == [None]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +189,7 @@ def test_there_is_no_boundary_where_the_second_device_never_pays():
 def test_other_names_are_no_sizes(name):
     known = steps(ONE, TWO)
     odd = {name: (64, 0.01), name.replace("one core", "all cores"): (64, 0.01)}
-    found = numbers.points(measured(known | odd))
+    found = numbers.result(measured(known | odd)).points
     assert all(p.size in SIZES for p in found if p.size)
     assert len([p for p in found if p.size]) == len(SIZES)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfkit.experiments.shared.batches import Forecast, forecast
+from perfkit.experiments.shared.batches import forecast
 
 
 class Variable:
@@ -63,8 +63,3 @@ def test_activations_are_every_layers_output_and_the_example_itself():
 def test_a_layer_counts_in_the_precision_that_it_computes_in(dtype, width):
     found = forecast(Network(Dense(10, dtype=dtype)), Adam())
     assert found.activations == 4 * 28 * 28 + width * 10
-
-
-def test_a_forecast_can_be_kept_as_a_note():
-    made = Forecast(weights=1, gradients=2, slots=3, activations=4)
-    assert Forecast(**made.described()) == made
