@@ -72,7 +72,7 @@ def learnt(finding: Finding) -> tuple[Pairs, ...]:
     """The precisions that can be held against float32, as many as can be told apart."""
     sound = (
         one
-        for one in numbers.pairs(numbers.curves(finding.trials))
+        for one in numbers.pairs(finding.trials)
         if max(np.abs(one.losses).max(), one.usual.max()) < _LARGEST_LOSS
     )
     return tuple(sound)[: len(_LOOKS) + 1]

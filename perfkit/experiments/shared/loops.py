@@ -147,17 +147,24 @@ def steps(batches: tf.data.Dataset, step: Step, traces: Traces) -> Iterator[int]
         yield int(labels.shape[0])
 
 
-def step_of(network: keras.Model) -> Step:
-    """Give the plain Python function that trains on one batch."""
+def step_of(network: keras.Model, optimizer: Any = None) -> Step:
+    """Give the plain Python function that trains on one batch.
+
+    Args:
+        network: What to train.
+        optimizer: A built one; None for plain gradient descent.
+    """
     import tensorflow as tf
 
-    optimizer, loss_of = optimizer_for(network), loss_function()
+    optimizer, loss_of = optimizer or optimizer_for(network), loss_function()
 
     def step(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             loss = loss_of(labels, network(features, training=True))
+            # ``fit`` does this by itself; what divides by the scale always does.
+            scaled = optimizer.scale_loss(loss)
         weights = network.trainable_variables
-        optimizer.apply(tape.gradient(loss, weights), weights)
+        optimizer.apply(tape.gradient(scaled, weights), weights)
         return loss
 
     return step
