@@ -11,6 +11,7 @@ from perfkit import units
 from perfkit.charts import canvas, curves
 from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL, WIDTH
 from perfkit.charts.figure import INK, Kind
+from perfkit.experiments.execution_mode.verdict import paying
 from perfkit.experiments.execution_mode.ways import EAGER, FIT
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
@@ -34,11 +35,6 @@ _LEAST, _MOST = 1_000.0, 1e7
 _POINTS = 60
 # A file may hold any number; what no machine does is not drawn.
 _LONGEST_S, _LARGEST_BATCH = 1e6, 1e6
-_NOT_PAID = {
-    "at once": "ahead from its first call on",
-    "never": "never pays back",
-    "not shown": "not shown to pay back",
-}
 
 
 @dataclass(frozen=True)
@@ -200,11 +196,7 @@ def _in_words(course: _Course, finding: Finding, batch: float) -> str:
     words = f"{name}: first call {first}, then {step} a step"
     if course.variant == finding.baseline:
         return f"{words}, the baseline"
-    if course.paid is None:
-        return words
-    if course.paid.paying == "pays back":
-        return f"{words}, has paid back after {course.paid.steps(batch)}"
-    return f"{words}, {_NOT_PAID[course.paid.paying]}"
+    return f"{words}, {paying(course.paid, batch)}" if course.paid else words
 
 
 KINDS: dict[str, Kind[Finding]] = {
