@@ -114,6 +114,16 @@ def kind_of(data: bytes, name: str) -> str:
     return plain(kind, 40)
 
 
+def note_as(of: type[Document], note: object) -> Document | None:
+    """What a trial noted, as what it should be; None where it is anything else."""
+    import msgspec
+
+    try:
+        return msgspec.convert(note, of)
+    except msgspec.ValidationError:
+        return None
+
+
 def _default(of: type[Any], field: str) -> Any:
     return of.__dataclass_fields__[field].default
 

@@ -9,7 +9,7 @@ import itertools
 import math
 import statistics
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from perfkit.experiments.shared.precision import (
     NO_TF32,
     Expectation,
 )
+from perfkit.findings.reading import note_as
 from perfkit.measure.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ _HALVES = ("float16", "bfloat16")
 # Half the distance between 1 and the next number: what one rounding changes at most.
 _ROUNDING = {BFLOAT16: 2.0**-8, FLOAT16: 2.0**-11, NO_TF32: 2.0**-11}
 _LEVEL = 0.975
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,25 +129,15 @@ class Layer:
         return f"has {' and '.join(odd)}, no multiple of {BLOCK}" if odd else ""
 
 
-def noted(of: type[_T], note: Any) -> _T | None:
-    """A note as what it should be; None where it is something else."""
-    import msgspec
-
-    try:
-        return msgspec.convert(note, of)
-    except msgspec.ValidationError:
-        return None
-
-
 def curves(trials: Iterable[Trial]) -> tuple[Curve, ...]:
     """Each training that was run to learn, in the order they ran."""
-    found = (noted(Curve, t.notes.get(CURVE)) for t in trials if t.is_try)
+    found = (note_as(Curve, t.notes.get(CURVE)) for t in trials if t.is_try)
     return tuple(filter(None, found))
 
 
 def scale(trials: Iterable[Trial]) -> Scale | None:
     """The training that showed its loss scale, if one did."""
-    found = (noted(Scale, t.notes.get(SCALE)) for t in trials if t.is_try)
+    found = (note_as(Scale, t.notes.get(SCALE)) for t in trials if t.is_try)
     return next(filter(None, found), None)
 
 
@@ -158,7 +148,7 @@ def memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
     """
     found = dict[str, list[float]]()
     for trial in trials:
-        note = noted(dict[str, float], trial.notes.get("memory")) or {}
+        note = note_as(dict[str, float], trial.notes.get("memory")) or {}
         held = note.get("gpu_peak", note.get("resident", 0.0))
         if held > 0 and not trial.is_try:
             found.setdefault(trial.variant, []).append(held)
@@ -170,18 +160,18 @@ def memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
 
 def forecast(notes: Mapping[str, Any]) -> dict[str, float]:
     """Bytes that a step should hold by its shapes, by precision."""
-    held = noted(dict[str, float], notes.get(FORECAST)) or {}
+    held = note_as(dict[str, float], notes.get(FORECAST)) or {}
     return {name: size for name, size in held.items() if size > 0}
 
 
 def expectations(notes: Mapping[str, Any]) -> dict[str, Expectation]:
     """What was expected of each precision."""
-    return noted(dict[str, Expectation], notes.get(EXPECTED)) or {}
+    return note_as(dict[str, Expectation], notes.get(EXPECTED)) or {}
 
 
 def layers_of(notes: Mapping[str, Any]) -> tuple[Layer, ...]:
     """The layers of the network that was asked about."""
-    return noted(tuple[Layer, ...], notes.get(LAYERS)) or ()
+    return note_as(tuple[Layer, ...], notes.get(LAYERS)) or ()
 
 
 def layers(network: keras.Model) -> Iterator[Layer]:

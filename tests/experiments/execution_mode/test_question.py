@@ -1,4 +1,3 @@
-import pickle
 import re
 
 import pytest
@@ -10,7 +9,6 @@ from perfkit.experiments.execution_mode import ways as modes
 from perfkit.experiments.execution_mode.ways import BY_DEFAULT, GROUPS, WAYS
 from perfkit.experiments.shared.loops import NOTE
 from perfkit.experiments.shared.race import QUIETER
-from perfkit.measure.measurement import Measurement
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.measure.trial import Trial
 from perfkit.running import run
@@ -77,16 +75,6 @@ def test_groups_can_be_asked_together():
     arms = ExecutionMode(arms="observers,steps per execution").variants()
     assert {"fit 64 steps", "validation"} <= set(arms)
     assert ExecutionMode(arms="observers,modes").baseline == "fit unwatched"
-
-
-def test_no_name_holds_a_comma_which_parts_the_names():
-    assert not any("," in name for name in (*GROUPS, *WAYS))
-
-
-def test_arms_travel_to_their_trials():
-    for group in GROUPS:
-        for arm in ExecutionMode(arms=group).variants().values():
-            assert pickle.loads(pickle.dumps(arm)).name == arm.name
 
 
 def test_what_is_not_there_is_not_run_and_says_why(monkeypatch):
@@ -164,31 +152,6 @@ def test_every_mode_has_its_first_call_its_step_and_its_pay_back():
     assert re.search(r'"fit eagerly": [^;]*; it never pays back, because its', said)
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        {"eager loop": 0.01, "fit": 0.0099, "fit XLA": 0.0101},
-        {"fit": 0.001, "fit 8 steps": 0.002},
-    ],
-)
-def test_no_gain_is_claimed_where_none_is_shown(steps):
-    found = verdict(steps)
-    assert (found.winner, found.edits, found.sure) == ("", (), "sure")
-    assert found.headline.startswith(f'Keep "{next(iter(steps))}"')
-
-
-@pytest.mark.parametrize(
-    ("steps", "noise"),
-    [
-        ({"eager loop": 0.010, "fit": 0.0085}, 0.4),
-        ({"fit": 0.001, "fit 8 steps": 0.00102}, 0.3),
-    ],
-)
-def test_noise_is_said_to_be_noise(steps, noise):
-    found = verdict(steps, noise=noise)
-    assert (found.winner, found.sure, found.next) == ("", "not known yet", QUIETER)
-
-
 def test_modes_are_held_against_a_mode_where_observers_come_first():
     steps = {"fit unwatched": 0.001, "eager loop": 0.01, "fit": 0.001}
     found = verdict(steps)
@@ -203,17 +166,6 @@ def test_what_keras_does_by_default_is_said_as_it_was_seen(xla, does):
     said = because({"eager loop": 0.01, "fit": 0.001}, extra=(fit,))
     assert '"fit" is what `compile` gives by default, `jit_compile="auto"`' in said
     assert f"here Keras {does} then" in said
-
-
-def test_failures_are_told_once_for_each_variant():
-    crash = Trial(variant="fit XLA", round=1, outcome="crashed", message="raised X: y")
-    said = because(
-        {"eager loop": 0.01, "fit": 0.001},
-        extra=(crash, crash),
-        refused={"histograms": "needs TensorBoard"},
-    )
-    assert said.count('"fit XLA" raised X: y.') == 1
-    assert '"histograms" needs TensorBoard.' in said
 
 
 # What a run of retracing means.
@@ -293,13 +245,6 @@ def test_an_observer_whose_price_is_unknown_is_not_called_free():
     found = verdict({"fit unwatched": 0.001, "metrics": 0.00115}, noise=0.3)
     assert found.headline == 'Whether "metrics" costs anything is not known yet.'
     assert found.next == QUIETER
-
-
-def test_nothing_is_claimed_before_anything_is_measured():
-    asked = experiment("execution-mode")
-    arms = tuple(asked.variants().values())
-    found = asked.verdict(Measurement(arms=arms))
-    assert found.headline == "Nothing could be timed."
 
 
 # A real run.
