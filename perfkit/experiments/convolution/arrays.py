@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Nested = list[Any]
     Array = NDArray[np.float32]
+    Call = Callable[[], Array]
 
 
 def python_loops(
@@ -41,7 +42,7 @@ def _one_pixel(image: Nested, weights: Nested, top: int, left: int) -> list[floa
     return sums
 
 
-def taps(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+def taps(images: Array, kernel: Array, problem: Problem) -> Call:
     """Loop over the taps of the kernel; each is a matrix product over all pixels."""
     import numpy as np
 
@@ -60,7 +61,7 @@ def taps(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
     return call
 
 
-def windows(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+def windows(images: Array, kernel: Array, problem: Problem) -> Call:
     """View every window where it lies, and let ``einsum`` sum over three indices."""
     import numpy as np
 
@@ -72,7 +73,7 @@ def windows(images: Array, kernel: Array, problem: Problem) -> Callable[[], Arra
     return call
 
 
-def im2col(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+def im2col(images: Array, kernel: Array, problem: Problem) -> Call:
     """Copy every window into a row of a matrix, then make one matrix product."""
     import numpy as np
 
@@ -85,7 +86,7 @@ def im2col(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array
     return call
 
 
-def fft(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+def fft(images: Array, kernel: Array, problem: Problem) -> Call:
     """Multiply frequencies: a convolution at every pixel, of which a stride keeps some.
 
     The images are transformed at the size that they have with their zeros, where what
@@ -136,21 +137,19 @@ def _windows(images: Array, problem: Problem) -> Array:
 _PIXEL, _WEIGHT = 64, 1024
 
 
-def zeros(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+def zeros(images: Array, kernel: Array, problem: Problem) -> Call:
     """Make room for the answer and give it back."""
     import numpy as np
 
     return lambda: np.zeros(problem.answer_shape, np.float32)
 
 
-def swapped_axes(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+def swapped_axes(images: Array, kernel: Array, problem: Problem) -> Call:
     """Take the kernel's columns for its rows."""
     return taps(images, kernel.transpose(1, 0, 2, 3), problem)
 
 
-def wrong_padding(
-    images: Array, kernel: Array, problem: Problem
-) -> Callable[[], Array]:
+def wrong_padding(images: Array, kernel: Array, problem: Problem) -> Call:
     """Put one row and one column of zeros too many before each image."""
     import numpy as np
 
@@ -158,9 +157,7 @@ def wrong_padding(
     return taps(moved, kernel, problem)
 
 
-def float16_overflow(
-    images: Array, kernel: Array, problem: Problem
-) -> Callable[[], Array]:
+def float16_overflow(images: Array, kernel: Array, problem: Problem) -> Call:
     """Sum scaled products in float16, which ends at 65,504."""
     import numpy as np
 
@@ -175,9 +172,7 @@ def float16_overflow(
     return call
 
 
-def off_by_one_stride(
-    images: Array, kernel: Array, problem: Problem
-) -> Callable[[], Array]:
+def off_by_one_stride(images: Array, kernel: Array, problem: Problem) -> Call:
     """Go on by one pixel too many, and repeat the last pixels to fill the answer."""
     import numpy as np
 

@@ -73,7 +73,7 @@ def break_even(finding: Finding) -> Figure:
     def draw(drawing: Drawing) -> None:
         names = [plain(course.variant, 30) for course in courses]
         right = canvas.text_width(names, SMALL) + 40
-        axes = curves.axes(drawing, "", left=80, right=right)
+        axes = curves.axes(drawing, "time for so many steps", left=80, right=right)
         _set_scales(axes, courses)
         for course in courses:
             _draw(axes, course, finding)

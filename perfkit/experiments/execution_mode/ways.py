@@ -322,8 +322,10 @@ _MODES = (
         steps_per_execution=64,
     ),
 )
+_retracing = functools.partial(Way, kind="retracing")
+_observer = functools.partial(Way, kind="observer", against=UNWATCHED)
 _RETRACING = (
-    Way(
+    _retracing(
         "Python number",
         numbered,
         "The step is given its number as a Python int: a new value, a new trace.",
@@ -331,16 +333,14 @@ _RETRACING = (
         "Give the step its number as a tensor.",
         "step(features, labels, tf.constant(number))",
         "step(features, labels, number)",
-        kind="retracing",
     ),
-    Way(
+    _retracing(
         "number as tensor",
         functools.partial(numbered, as_tensor=True),
         "The step is given its number as a tensor: one trace for all values.",
         "Python number",
-        kind="retracing",
     ),
-    Way(
+    _retracing(
         "changing shapes",
         functools.partial(traced, feed="changing"),
         "Every batch has another size: a new shape, a new trace.",
@@ -348,18 +348,16 @@ _RETRACING = (
         "Trace once for all sizes, with `reduce_retracing=True`.",
         "@tf.function(reduce_retracing=True)",
         "@tf.function",
-        kind="retracing",
         feed="changing",
     ),
-    Way(
+    _retracing(
         "shapes left open",
         functools.partial(traced, feed="changing", reduce_retracing=True),
         "The same batches; the trace leaves open what changes, with reduce_retracing.",
         "changing shapes",
-        kind="retracing",
         feed="changing",
     ),
-    Way(
+    _retracing(
         "made anew",
         made_anew,
         "tf.function is called inside the loop: every step has a function of its own.",
@@ -367,9 +365,8 @@ _RETRACING = (
         "Make the function once, before the loop.",
         "step = tf.function(step)  # once, before the loop",
         "tf.function(step)(features, labels)  # in the loop",
-        kind="retracing",
     ),
-    Way(
+    _retracing(
         "ragged last batch",
         functools.partial(traced, feed="ragged"),
         "The last batch of an epoch is smaller than the others.",
@@ -377,70 +374,58 @@ _RETRACING = (
         "Drop the last batch of an epoch where it is smaller.",
         "dataset.batch(batch, drop_remainder=True)",
         "dataset.batch(batch)",
-        kind="retracing",
         feed="ragged",
     ),
 )
 _OBSERVERS = (
-    Way(
+    _observer(
         UNWATCHED,
         watched,
         "A fit in epochs that nobody watches: no metrics, no callbacks, verbose=0.",
-        FIT,
-        kind="observer",
+        against=FIT,
     ),
-    Way(
+    _observer(
         "metrics",
         functools.partial(watched, metrics=["accuracy"]),
         'The same with metrics=["accuracy"].',
-        UNWATCHED,
-        "Leave out metrics that you do not read.",
-        "model.compile(..., metrics=None)",
-        'model.compile(..., metrics=["accuracy"])',
-        kind="observer",
+        do="Leave out metrics that you do not read.",
+        code="model.compile(..., metrics=None)",
+        instead_of='model.compile(..., metrics=["accuracy"])',
     ),
-    Way(
+    _observer(
         "callback",
         callback,
         "The same with a callback of one's own that keeps the loss of every batch.",
-        UNWATCHED,
-        "Let the callback work once an epoch, not after each batch.",
-        "def on_epoch_end(self, epoch, logs=None): ...",
-        "def on_train_batch_end(self, batch, logs=None): ...",
+        do="Let the callback work once an epoch, not after each batch.",
+        code="def on_epoch_end(self, epoch, logs=None): ...",
+        instead_of="def on_train_batch_end(self, batch, logs=None): ...",
         untimed=True,
-        kind="observer",
     ),
-    Way(
+    _observer(
         "progress bar",
         functools.partial(watched, verbose=1),
         "The same with verbose=1, the progress bar; it writes into a pipe here.",
-        UNWATCHED,
-        "Switch the progress bar off.",
-        "model.fit(..., verbose=0)",
-        "model.fit(..., verbose=1)",
-        kind="observer",
+        do="Switch the progress bar off.",
+        code="model.fit(..., verbose=0)",
+        instead_of="model.fit(..., verbose=1)",
     ),
-    Way(
+    _observer(
         "validation",
         validation,
         "The same with validation after every epoch, on a fifth as many batches.",
-        UNWATCHED,
-        "Validate less often.",
-        "model.fit(..., validation_data=held_back, validation_freq=5)",
-        "model.fit(..., validation_data=held_back)",
+        do="Validate less often.",
+        code="model.fit(..., validation_data=held_back, validation_freq=5)",
+        instead_of="model.fit(..., validation_data=held_back)",
         untimed=True,
-        kind="observer",
     ),
-    Way(
+    _observer(
         "histograms",
         histograms,
         "The same with TensorBoard(histogram_freq=1): all weights after every epoch.",
-        UNWATCHED,
-        "Write histograms less often.",
-        "keras.callbacks.TensorBoard(folder, histogram_freq=5)",
-        "keras.callbacks.TensorBoard(folder, histogram_freq=1)",
+        do="Write histograms less often.",
+        code="keras.callbacks.TensorBoard(folder, histogram_freq=5)",
+        instead_of="keras.callbacks.TensorBoard(folder, histogram_freq=1)",
         untimed=True,
-        kind="observer",
         missing=histograms_missing,
     ),
 )
