@@ -20,6 +20,7 @@ from perfkit.measure.statistics import Comparison
 from perfkit.measure.steady import steady
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.running import run
+from tests.experiments.convolution.test_right_answers import of_taps as mine
 from tests.experiments.races import measured
 
 LIMITS = ["arithmetic limit", "memory limit"]
@@ -67,24 +68,7 @@ def test_what_cannot_be_convolved_is_refused_before_anything_runs(wrong, said):
         Convolution(**wrong)
 
 
-def test_the_sizes_in_the_question_are_accepted():
-    small = Convolution(batch=1, side=28, channels=1, filters=1)
-    large = Convolution(batch=32, side=112, channels=64, filters=64)
-    assert small.problem.out == 28
-    assert large.problem.flops == 2 * 112 * 112 * 64 * 64 * 9
-
-
 # A function of one's own.
-
-
-def mine(images, kernel, stride, padding):
-    side = kernel.shape[0]
-    rows = images.shape[1] - side + 1
-    return sum(
-        images[:, y : y + rows, x : x + rows] @ kernel[y, x]
-        for y in range(side)
-        for x in range(side)
-    )
 
 
 SMALL = {"batch": 2, "side": 10, "channels": 4, "filters": 4, "padding": "valid"}
@@ -441,7 +425,3 @@ def test_conv2d_is_as_fast_as_the_same_call_in_a_loop_of_ones_own(tmp_path):
     assert found.unavailable == {}
     (compared,) = (c for c in found.comparisons if c.variant == "yours")
     assert compared.ratio == pytest.approx(1, rel=0.05)
-
-
-def test_every_way_is_known_to_the_experiment():
-    assert set(Convolution(arms="all").variants()) >= set(WAYS)
