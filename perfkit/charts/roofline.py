@@ -218,7 +218,7 @@ def _name_all(axes: Axes, points: list[Point], roofs: Roofs, apart: float) -> No
     inside = axes.transScale + axes.transLimits
     places = [tuple(inside.transform((x, y))) for _, x, y in named]
     for (name, *_, speed), (x, y), level in zip(
-        named, places, _spread([y for _, y in places], apart), strict=True
+        named, places, spread([y for _, y in places], apart), strict=True
     ):
         if x < 1:
             axes.plot(
@@ -235,7 +235,7 @@ def _name_all(axes: Axes, points: list[Point], roofs: Roofs, apart: float) -> No
         canvas.note(axes, words, (1.0, level), (10, 0))
 
 
-def _spread(levels: list[float], apart: float) -> list[float]:
+def spread(levels: list[float], apart: float) -> list[float]:
     """Rising levels moved as little as keeps them apart and below 1."""
     spread = list[float]()
     for level in levels:

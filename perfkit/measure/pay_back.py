@@ -49,7 +49,7 @@ class PayBack:
     low: float = 0.0
     high: float | None = None
 
-    def steps(self, batch: float) -> str:
+    def steps(self, batch: float, what: str = "steps") -> str:
         """``examples`` in batches, with its interval: ``"26 steps (12 to 36)"``.
 
         Where that is wide or has no end, the least is told.
@@ -59,9 +59,9 @@ class PayBack:
         low = units.significant(self.low / batch, 2)
         if self.high is None or not units.is_known(self.low, self.high):
             # How soon at best is known, whatever the upper end is.
-            return f"at least {low} steps"
+            return f"at least {low} {what}"
         ends = f"{low} to {units.significant(self.high / batch, 2)}"
-        return f"{units.significant(self.examples / batch, 2)} steps ({ends})"
+        return f"{units.significant(self.examples / batch, 2)} {what} ({ends})"
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,13 @@
+import pickle
+
 import pytest
 
 import perfkit.experiments
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment, experiments, named
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.parameters import parameters_of
+from perfkit.experiments.parameters import Choice, parameters_of
+from perfkit.measure.measurement import Measurement
 
 
 def test_every_experiment_is_found_under_its_own_name():
@@ -108,3 +111,31 @@ def test_an_experiment_says_its_question_and_what_each_parameter_is(name):
     kind = experiments()[name]
     assert kind().question.endswith("?")
     assert all(p.help for p in parameters_of(kind) if p.accepts)
+
+
+def asked_in_every_way(kind):
+    """As it is, and with each word of what takes several of them."""
+    yield kind()
+    for parameter in parameters_of(kind):
+        accepts = parameter.accepts
+        if isinstance(accepts, Choice) and accepts.many:
+            assert not any("," in word for word in accepts.options)
+            yield from (kind(**{parameter.name: word}) for word in accepts.options)
+
+
+@pytest.mark.parametrize("name", list(experiments()))
+def test_arms_travel_to_their_trials_and_stand_against_arms(name):
+    for asked in asked_in_every_way(experiments()[name]):
+        arms = asked.variants()
+        for called, arm in arms.items():
+            assert pickle.loads(pickle.dumps(arm)).name == arm.name == called
+            assert arm.against in ("", *arms)
+            assert arm.changes or arm.unavailable
+
+
+@pytest.mark.parametrize("name", list(experiments()))
+def test_nothing_is_claimed_before_anything_is_measured(name):
+    arms = tuple(experiment(name).variants().values())
+    found = experiment(name).verdict(Measurement(arms=arms))
+    assert (found.winner, found.interval, found.edits) == ("", "", ())
+    assert found.headline

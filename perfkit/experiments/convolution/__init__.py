@@ -12,17 +12,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from perfkit import units
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.convolution import numbers, trying
-from perfkit.experiments.convolution import problem as convolution_problem
-from perfkit.experiments.convolution import verdict as convolution_verdict
+from perfkit.experiments.convolution import channels, trying
+from perfkit.experiments.convolution.library import moving, multiplying
 from perfkit.experiments.convolution.numbers import ARITHMETIC, BFLOAT16, MEMORY
-from perfkit.experiments.convolution.problem import FLOAT, Problem
+from perfkit.experiments.convolution.problem import FLOAT, Problem, convolving
 from perfkit.experiments.convolution.verdict import judge
 from perfkit.experiments.convolution.ways import BASELINE, GROUPS, WAYS, own
 from perfkit.experiments.parameters import Choice, Range
@@ -90,26 +89,18 @@ class Convolution(Experiment):
             )
         if self.compare == "channels":
             # Which counts there are is known only now, and the first is the baseline.
-            first = convolution_verdict.baseline(self.problem)
-            object.__setattr__(self, "baseline", first)
+            object.__setattr__(self, "baseline", channels.name_of(self.problem))
 
     @property
     def problem(self) -> Problem:
         """What is convolved."""
-        return Problem(
-            batch=self.batch,
-            side=self.side,
-            channels=self.channels,
-            filters=self.filters,
-            kernel=self.kernel,
-            stride=self.stride,
-            padding=self.padding,
-        )
+        sizes = {of.name: getattr(self, of.name) for of in fields(Problem)}
+        return Problem(**sizes)
 
     def variants(self) -> Mapping[str, Arm]:
         """The ways that are asked for, or the channel counts, the baseline first."""
         if self.compare == "channels":
-            return convolution_verdict.arms(self.problem)
+            return channels.arms(self.problem)
         arms = [self._arm(way) for way in self._ways.values()]
         arms += [
             Arm(name, functools.partial(self._limit, name), changes)
@@ -120,7 +111,7 @@ class Convolution(Experiment):
     def prepare(self) -> Iterator[Yielded]:
         """Hold every answer against float64, and refuse what is wrong or too slow."""
         if self.compare == "channels":
-            yield from convolution_verdict.prepare(self.problem)
+            yield from channels.prepare(self.problem)
             return
         yield Note("roofline", self._roofline())
         refused, overhead = {}, {}
@@ -141,7 +132,7 @@ class Convolution(Experiment):
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, how near to the limits, and what holds it up."""
         if self.compare == "channels":
-            return convolution_verdict.judge_channels(measured, self.problem)
+            return channels.judge(measured, self.problem)
         return judge(measured, self.problem)
 
     @property
@@ -171,14 +162,14 @@ class Convolution(Experiment):
         return Arm(way.name, work, way.changes, against)
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
-        return convolution_problem.convolving(self._ways[name], self.problem)
+        return convolving(self._ways[name].call(self.problem), self.batch)
 
     def _limit(self, name: str) -> Iterator[Yielded]:
         baseline = WAYS[BASELINE]
         if name == MEMORY:
-            return numbers.memory(baseline.traffic(self.problem))
+            return moving(baseline.traffic(self.problem))
         precision = "bfloat16" if name == BFLOAT16 else "float32"
-        return numbers.arithmetic(baseline.flops(self.problem), precision)
+        return multiplying(baseline.flops(self.problem), precision)
 
     def _roofline(self) -> dict[str, Any]:
         """What the chart needs: work and traffic of an example, by variant."""

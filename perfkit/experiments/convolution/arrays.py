@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from perfkit.experiments.convolution.problem import FLOAT, pad
+from perfkit.experiments.convolution.problem import FLOAT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,28 +17,23 @@ if TYPE_CHECKING:
 
     Nested = list[Any]
     Array = NDArray[np.float32]
+    Call = Callable[[], Array]
 
 
 def python_loops(
-    images: NDArray[np.float32], kernel: NDArray[np.float32], problem: Problem
+    images: Array, kernel: Array, problem: Problem
 ) -> Callable[[], Nested]:
     """Lists of lists of numbers, multiplied and added one at a time."""
-    padded, weights = pad(images, problem).tolist(), kernel.tolist()
-    return lambda: [_one_image(image, weights, problem) for image in padded]
-
-
-def _one_image(image: Nested, weights: Nested, problem: Problem) -> Nested:
+    padded, weights = problem.pad(images).tolist(), kernel.tolist()
     places = range(0, problem.out * problem.stride, problem.stride)
-    return [
-        [_one_pixel(image, weights, top, left, problem.filters) for left in places]
-        for top in places
+    return lambda: [
+        [[_one_pixel(image, weights, top, left) for left in places] for top in places]
+        for image in padded
     ]
 
 
-def _one_pixel(
-    image: Nested, weights: Nested, top: int, left: int, filters: int
-) -> list[float]:
-    sums = [0.0] * filters
+def _one_pixel(image: Nested, weights: Nested, top: int, left: int) -> list[float]:
+    sums = [0.0] * len(weights[0][0][0])
     for row, taps in enumerate(weights, top):
         for column, tap in enumerate(taps, left):
             for value, to_filters in zip(image[row][column], tap, strict=True):
@@ -47,14 +42,14 @@ def _one_pixel(
     return sums
 
 
-def taps(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+def taps(images: Array, kernel: Array, problem: Problem) -> Call:
     """Loop over the taps of the kernel; each is a matrix product over all pixels."""
     import numpy as np
 
     reach = (problem.out - 1) * problem.stride + 1
 
     def call() -> Array:
-        padded = pad(images, problem)
+        padded = problem.pad(images)
         answer = np.zeros(problem.answer_shape, images.dtype)
         for row in range(problem.kernel):
             rows = slice(row, row + reach, problem.stride)
@@ -66,7 +61,7 @@ def taps(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
     return call
 
 
-def windows(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+def windows(images: Array, kernel: Array, problem: Problem) -> Call:
     """View every window where it lies, and let ``einsum`` sum over three indices."""
     import numpy as np
 
@@ -78,7 +73,7 @@ def windows(images: Array, kernel: Array, problem: Problem) -> Callable[[], Arra
     return call
 
 
-def im2col(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+def im2col(images: Array, kernel: Array, problem: Problem) -> Call:
     """Copy every window into a row of a matrix, then make one matrix product."""
     import numpy as np
 
@@ -91,7 +86,7 @@ def im2col(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array
     return call
 
 
-def fft(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+def fft(images: Array, kernel: Array, problem: Problem) -> Call:
     """Multiply frequencies: a convolution at every pixel, of which a stride keeps some.
 
     The images are transformed at the size that they have with their zeros, where what
@@ -103,7 +98,7 @@ def fft(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
     kept = slice(0, full, problem.stride)
 
     def call() -> Array:
-        of_images = np.fft.rfft2(pad(images, problem), size, axes=(1, 2))
+        of_images = np.fft.rfft2(problem.pad(images), size, axes=(1, 2))
         of_kernel = np.fft.rfft2(kernel, size, axes=(0, 1)).conj()
         # A matrix product over the channels for each frequency.
         product = of_images.transpose(1, 2, 0, 3) @ of_kernel
@@ -115,7 +110,7 @@ def fft(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
 
 def windows_bytes(problem: Problem) -> int:
     """Bytes that a copy of all windows takes."""
-    return FLOAT * problem.windows
+    return FLOAT * problem.batch * problem.out**2 * problem.taps
 
 
 def fft_bytes(problem: Problem) -> int:
@@ -133,9 +128,8 @@ def _windows(images: Array, problem: Problem) -> Array:
     import numpy as np
 
     sides = (problem.kernel, problem.kernel)
-    views = np.lib.stride_tricks.sliding_window_view(
-        pad(images, problem), sides, (1, 2)
-    )
+    padded = problem.pad(images)
+    views = np.lib.stride_tricks.sliding_window_view(padded, sides, (1, 2))
     return views[:, :: problem.stride, :: problem.stride]
 
 
@@ -143,21 +137,19 @@ def _windows(images: Array, problem: Problem) -> Array:
 _PIXEL, _WEIGHT = 64, 1024
 
 
-def zeros(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+def zeros(images: Array, kernel: Array, problem: Problem) -> Call:
     """Make room for the answer and give it back."""
     import numpy as np
 
     return lambda: np.zeros(problem.answer_shape, np.float32)
 
 
-def swapped_axes(images: Array, kernel: Array, problem: Problem) -> Callable[[], Array]:
+def swapped_axes(images: Array, kernel: Array, problem: Problem) -> Call:
     """Take the kernel's columns for its rows."""
     return taps(images, kernel.transpose(1, 0, 2, 3), problem)
 
 
-def wrong_padding(
-    images: Array, kernel: Array, problem: Problem
-) -> Callable[[], Array]:
+def wrong_padding(images: Array, kernel: Array, problem: Problem) -> Call:
     """Put one row and one column of zeros too many before each image."""
     import numpy as np
 
@@ -165,16 +157,13 @@ def wrong_padding(
     return taps(moved, kernel, problem)
 
 
-def float16_overflow(
-    images: Array, kernel: Array, problem: Problem
-) -> Callable[[], Array]:
+def float16_overflow(images: Array, kernel: Array, problem: Problem) -> Call:
     """Sum scaled products in float16, which ends at 65,504."""
     import numpy as np
 
     half = np.float16
-    sums = taps(
-        (images * _PIXEL).astype(half), (kernel * _WEIGHT).astype(half), problem
-    )
+    pixels: Any = (images * _PIXEL).astype(half)
+    sums = taps(pixels, (kernel * _WEIGHT).astype(half), problem)
 
     def call() -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -183,9 +172,7 @@ def float16_overflow(
     return call
 
 
-def off_by_one_stride(
-    images: Array, kernel: Array, problem: Problem
-) -> Callable[[], Array]:
+def off_by_one_stride(images: Array, kernel: Array, problem: Problem) -> Call:
     """Go on by one pixel too many, and repeat the last pixels to fill the answer."""
     import numpy as np
 

@@ -14,8 +14,6 @@ from perfkit.charts.figure import INK, Kind
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
@@ -60,7 +58,13 @@ def channels(finding: Finding) -> Figure:
         return canvas.message(title, "No variant tells its channel counts.")
     rows = sorted({cell.into for cell in cells})[:_MOST]
     columns = sorted({cell.out for cell in cells})[:_MOST]
-    lines = canvas.caption_lines(list(_caption()))
+    least = units.percent(_LEAST)
+    lines = canvas.caption_lines(
+        [
+            "number: GFLOP/s, and half its 95 % interval",
+            f"darkest: the most; lightest: {least} of that or less",
+        ]
+    )
     inner = _CELL * len(rows)
     height = canvas.TOP + inner + 48 + 16 * len(lines) + 8
     best = max(cell.speed for cell in cells)
@@ -79,27 +83,18 @@ def channels(finding: Finding) -> Figure:
     return canvas.drawn(height, f"{title}. {_in_words(cells)}", draw)
 
 
-def has_channels(finding: Finding) -> bool:
-    """Whether any variant was timed whose channel counts are known."""
-    return bool(_cells(finding))
-
-
 def _cells(finding: Finding) -> list[Cell]:
     """What can be drawn; a file may hold anything."""
-    note = finding.notes.get("channels")
-    known = note if isinstance(note, dict) else {}
     cells = []
     for timing in finding.timings:
-        entry = known.get(timing.variant)
-        numbers = [
-            entry.get(key) if isinstance(entry, dict) else None
-            for key in ("in", "out", "flops")
-        ]
-        if not all(isinstance(n, int | float) and 0 < n < _SOUND for n in numbers):
+        try:
+            note = finding.notes["channels"][timing.variant]
+            into, out, flops = (float(note[key]) for key in ("in", "out", "flops"))
+        except (KeyError, OverflowError, TypeError, ValueError):
             continue
-        into, out, flops = (float(number or 0) for number in numbers)
         speed = timing.rate * flops
-        if 1 / _SOUND < speed < _SOUND and timing.low > 0:
+        counts = 0 < into < _SOUND and 0 < out < _SOUND
+        if counts and 1 / _SOUND < speed < _SOUND and timing.low > 0:
             spread = (timing.high / timing.low) ** 0.5 - 1
             cells.append(Cell(int(into), int(out), speed, spread))
     return cells
@@ -145,11 +140,6 @@ def _count(number: int) -> str:
     return f"{number} = {_MULTIPLE} × {times}" if not rest else str(number)
 
 
-def _caption() -> Iterator[str]:
-    yield "number: GFLOP/s, and half its 95 % interval"
-    yield f"darkest: the most; lightest: {units.percent(_LEAST)} of that or less"
-
-
 def _in_words(cells: list[Cell]) -> str:
     said = (
         f"{cell.into} in, {cell.out} out: {units.significant(cell.speed / 1e9)} "
@@ -160,5 +150,7 @@ def _in_words(cells: list[Cell]) -> str:
 
 
 KINDS: dict[str, Kind[Finding]] = {
-    "channels": Kind(channels, "What each channel count reaches", has_channels),
+    "channels": Kind(
+        channels, "What each channel count reaches", lambda f: bool(_cells(f))
+    ),
 }

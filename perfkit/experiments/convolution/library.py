@@ -1,4 +1,4 @@
-"""The convolution that TensorFlow and Keras bring along, called in several ways."""
+"""A convolution in TensorFlow: its own operation, and a loop over the kernel's taps."""
 
 from __future__ import annotations
 
@@ -6,53 +6,99 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
-from perfkit.experiments.convolution.reference import convolved
-from perfkit.experiments.convolution.tensors import compiled, graph, placed
+from perfkit.experiments.convolution.problem import FLOAT, convolved, counted
+from perfkit.measure.tick import READY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import numpy as np
     import tensorflow as tf
     from numpy.typing import NDArray
 
     from perfkit.experiments.convolution.problem import Problem
+    from perfkit.measure.tick import Yielded
 
     Array = NDArray[np.float32]
     Call = Callable[[], tf.Tensor]
+    Operation = Callable[[Any, Any], tf.Tensor]
+    Build = Callable[[Array, Array, Problem], Call]
+
+GROUPS = 4
+# Matrices that keep all cores busy for some milliseconds, and a GPU as well.
+_SIDE, _SIDE_ON_GPU = 1024, 8192
+# Larger than what the caches of a processor hold.
+_NUMBERS = 2**25
 
 
-def eager(
-    images: Array, kernel: Array, problem: Problem, precision: str = "float32"
-) -> Call:
-    """Call ``tf.nn.conv2d`` from Python."""
-    numbers, weights = placed(images, precision), placed(kernel, precision)
-    convolve = _conv2d(problem)
-    return lambda: convolve(numbers, weights)
+def placed(array: Array, precision: str = "float32") -> tf.Tensor:
+    """Put numbers where TensorFlow computes: on the GPU where there is one."""
+    import tensorflow as tf
+
+    # What a constant is made of stays in the machine's memory; a result does not.
+    return tf.identity(tf.cast(tf.constant(array), precision))
 
 
-def in_a_graph(images: Array, kernel: Array, problem: Problem) -> Call:
-    """Call a graph that holds nothing else."""
-    numbers, weights = placed(images), placed(kernel)
-    convolve = graph(_conv2d(problem))
-    return lambda: convolve(numbers, weights)
+def calling(
+    operation: Callable[[Problem], Operation],
+    precision: str = "float32",
+    **options: Any,
+) -> Build:
+    """Give what makes the call of an operation on images and a kernel.
+
+    Args:
+        operation: Makes it, for a problem.
+        precision: Of the numbers that it is given.
+        **options: As of ``tf.function``; none to have it called from Python.
+    """
+
+    def build(images: Array, kernel: Array, problem: Problem) -> Call:
+        import tensorflow as tf
+
+        numbers, weights = placed(images, precision), placed(kernel, precision)
+        convolve = operation(problem)
+        if options:
+            convolve = tf.function(convolve, **options)
+        return lambda: convolve(numbers, weights)
+
+    return build
 
 
-def under_xla(images: Array, kernel: Array, problem: Problem) -> Call:
-    """Call what XLA compiles it into."""
-    numbers, weights = placed(images), placed(kernel)
-    convolve = compiled(_conv2d(problem))
-    return lambda: convolve(numbers, weights)
+def conv2d(problem: Problem, **more: Any) -> Operation:
+    """What TensorFlow brings along."""
+    import tensorflow as tf
+
+    return functools.partial(
+        tf.nn.conv2d, strides=problem.stride, padding=problem.padding.upper(), **more
+    )
+
+
+def taps(problem: Problem) -> Operation:
+    """The loop over the kernel in TensorFlow's operations."""
+    import tensorflow as tf
+
+    edge, reach = problem.edge, (problem.out - 1) * problem.stride + 1
+    starts = [(r, c) for r in range(problem.kernel) for c in range(problem.kernel)]
+
+    def convolve(numbers: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        padded = tf.pad(numbers, ((0, 0), edge, edge, (0, 0)))
+        products = []
+        for row, column in starts:
+            rows = slice(row, row + reach, problem.stride)
+            columns = slice(column, column + reach, problem.stride)
+            products.append(
+                tf.tensordot(padded[:, rows, columns], weights[row, column], 1)
+            )
+        return tf.add_n(products)
+
+    return convolve
 
 
 def channels_first(images: Array, kernel: Array, problem: Problem) -> Call:
     """Keep all numbers of a channel together, images and answer alike."""
-    import numpy as np
-
-    planes = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
-    numbers, weights = placed(planes), placed(kernel)
-    convolve = _conv2d(problem, data_format="NCHW")
-    return lambda: convolve(numbers, weights)
+    planes = images.transpose(0, 3, 1, 2)
+    operation = functools.partial(conv2d, data_format="NCHW")
+    return calling(operation)(planes, kernel, problem)
 
 
 def in_the_usual_order(answer: tf.Tensor) -> Array:
@@ -79,38 +125,12 @@ def keras_layer(images: Array, kernel: Array, problem: Problem) -> Call:
     return lambda: layer(numbers)
 
 
-bfloat16 = functools.partial(eager, precision="bfloat16")
-float16 = functools.partial(eager, precision="float16")
-
-
-def _conv2d(problem: Problem, **more: Any) -> Callable[[Any, Any], tf.Tensor]:
-    import tensorflow as tf
-
-    return functools.partial(
-        tf.nn.conv2d, strides=problem.stride, padding=problem.padding.upper(), **more
-    )
-
-
-GROUPS = 4
-
-
-def grouped(images: Array, kernel: Array, problem: Problem) -> Call:
-    """Give ``tf.nn.conv2d`` a kernel with a part of the channels."""
-    import tensorflow as tf
-
-    numbers, weights = placed(images), placed(kernel)
-    padding = problem.padding.upper()
-    return lambda: tf.nn.conv2d(numbers, weights, problem.stride, padding)
-
-
 def depthwise(images: Array, kernel: Array, problem: Problem) -> Call:
     """Call ``tf.nn.depthwise_conv2d``: a filter of its own for each channel."""
     import tensorflow as tf
 
-    numbers = placed(images)
-    weights = placed(kernel.transpose(0, 1, 3, 2))
-    steps = (1, problem.stride, problem.stride, 1)
-    padding = problem.padding.upper()
+    numbers, weights = placed(images), placed(kernel.transpose(0, 1, 3, 2))
+    steps, padding = (1, problem.stride, problem.stride, 1), problem.padding.upper()
     return lambda: tf.nn.depthwise_conv2d(numbers, weights, steps, padding)
 
 
@@ -127,14 +147,14 @@ def per_channel(problem: Problem) -> Problem:
 def why_not_in_groups(problem: Problem) -> str:
     """Say why the channels cannot be split; "" where they can."""
     if problem.channels % GROUPS or problem.filters % GROUPS:
-        return f"channels and filters must be multiples of {GROUPS} to be grouped"
+        return f"needs channels and filters that are multiples of {GROUPS}"
     return ""
 
 
 def convolved_in_groups(
     images: Array, kernel: Array, problem: Problem
 ) -> NDArray[np.float64]:
-    """The answer in float64, one group of channels after another.
+    """The right answer, one group of channels after another.
 
     Args:
         images: With all channels.
@@ -148,3 +168,33 @@ def convolved_in_groups(
     parts = zip(*split, strict=True)
     answers = [convolved(image, weights, problem) for image, weights in parts]
     return np.concatenate(answers, axis=-1)
+
+
+def multiplying(flops: float, precision: str = "float32") -> Iterator[Yielded]:
+    """Multiply large matrices, over and over.
+
+    Args:
+        flops: Multiplications and additions that count as one example.
+        precision: Of the matrices.
+    """
+    import tensorflow as tf
+
+    side = _SIDE_ON_GPU if tf.config.list_logical_devices("GPU") else _SIDE
+    matrix = placed(tf.random.normal([side, side]), precision)
+    yield READY
+    yield from counted(lambda: tf.matmul(matrix, matrix), 2 * side**3 / flops)
+
+
+def moving(traffic: float) -> Iterator[Yielded]:
+    """Add one large row of numbers to another, in place, over and over.
+
+    Args:
+        traffic: Bytes that count as one example.
+    """
+    import tensorflow as tf
+
+    sums, ones = tf.Variable(tf.zeros([_NUMBERS])), tf.ones([_NUMBERS])
+    yield READY
+    # Two are read and one is written.
+    moved = 3 * FLOAT * _NUMBERS
+    yield from counted(lambda: sums.assign_add(ones), moved / traffic)

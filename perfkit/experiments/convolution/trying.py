@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from perfkit import units
-from perfkit.experiments.convolution.problem import wait_for_device
-from perfkit.experiments.convolution.reference import allowed
+from perfkit.experiments.convolution.problem import allowed, wait_for_device
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -26,6 +25,17 @@ if TYPE_CHECKING:
 
 # An answer that was kept from an earlier call is right for the first numbers only.
 _SEEDS = (0, 1)
+# A call that takes longer leaves a run of a minute too few of them.
+LONGEST_S = 0.3
+# Unless the baseline takes this long itself.
+_OF_BASELINE = 2.0
+# What a way may take of the memory that is free.
+_MEMORY_SHARE = 0.25
+_MESSAGE = 60
+# How long a call is timed, and how often at most.
+_TIMED_S, _TIMES = 0.02, 20
+# A call that takes so many times what the smallest takes is long for its work.
+_GROWN = 3.0
 
 
 def mistake(way: Way, problem: Problem) -> str:
@@ -34,32 +44,30 @@ def mistake(way: Way, problem: Problem) -> str:
     Raises:
         Exception: Whatever the way raises; its author may be the reader.
     """
-    for seed in _SEEDS if way.interpreted else _SEEDS[:1]:
-        wrong = _mistake(way, problem, seed)
-        if wrong:
-            return wrong
-    return ""
+    seeds = _SEEDS if way.interpreted else _SEEDS[:1]
+    return next(filter(None, (_mistake(way, problem, seed) for seed in seeds)), "")
 
 
 def _mistake(way: Way, problem: Problem, seed: int) -> str:
     import numpy as np
 
-    given = way.read(way.call(problem, seed)())
+    given = way.call(problem, seed)()
     if given is None:
-        return "it gives back nothing: its function is still to be written"
+        return "gives back nothing: its function is still to be written"
     part = way.solves(problem)
-    found = np.asarray(given).astype(np.float64)
+    found = np.asarray(way.read(given) if way.read else given).astype(np.float64)
     wanted, size = _right(way.answer, problem, part, seed)
     if found.shape != wanted.shape:
-        return f"its answer has the shape {found.shape} instead of {wanted.shape}"
+        return f"gives an answer of the shape {found.shape} instead of {wanted.shape}"
     if not np.isfinite(found).all():
         count = np.count_nonzero(~np.isfinite(found))
-        return f"its answer is wrong: {count:,} of its numbers are too large to hold"
+        return f"gives a wrong answer: {count:,} of its numbers are too large to hold"
     images, kernel = way.arrays(problem, seed)
     limit = allowed(size, part.taps, _precision(way, given))
-    return _difference(
+    difference = _difference(
         found, wanted, limit, lambda other: way.answer(images, other, part), kernel
     )
+    return difference and f"gives a wrong answer: {difference}"
 
 
 def _difference(
@@ -74,21 +82,18 @@ def _difference(
     if off.max() <= limit:
         return ""
     if not found.any():
-        return "its answer is wrong: nothing but zeros"
+        return "nothing but zeros"
     others = {
         "it takes the kernel's columns for its rows": kernel.swapaxes(0, 1),
         "it mirrors the kernel": kernel[::-1, ::-1],
     }
     for what, other in others.items():
         if abs(found - with_kernel(other)).max() <= limit:
-            return f"its answer is wrong: {what}"
+            return what
     edges = kernel.shape[0]
     inside = off[:, edges:-edges, edges:-edges]
     where = ", at the edges only" if inside.size and inside.max() <= limit else ""
-    return (
-        f"its answer is wrong by up to {off.max():.2g}{where}; rounding explains "
-        f"{limit:.1g}"
-    )
+    return f"off by up to {off.max():.2g}{where}; rounding explains {limit:.1g}"
 
 
 @functools.lru_cache(maxsize=2)
@@ -112,19 +117,6 @@ def _precision(way: Way, given: Any) -> str:
     short = tf.config.experimental.tensor_float_32_execution_enabled()
     on_gpu = bool(tf.config.list_physical_devices("GPU"))
     return "tf32" if short and on_gpu else "float32"
-
-
-# A call that takes longer leaves a run of a minute too few of them.
-LONGEST_S = 0.3
-# Unless the baseline takes this long itself.
-_OF_BASELINE = 2.0
-# What a way may take of the memory that is free.
-_MEMORY_SHARE = 0.25
-_MESSAGE = 60
-# How long a call is timed, and how often at most.
-_TIMED_S, _TIMES = 0.02, 20
-# A call that takes so many times what the smallest takes is long for its work.
-_GROWN = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +145,7 @@ def tried(way: Way, problem: Problem, longest_s: float = LONGEST_S) -> Tried:
     """
     try:
         why_not = (
-            way.unfit(problem)
+            way.why_not(problem)
             or _too_large(way, problem)
             or _too_slow_to_try(way, problem, longest_s)
             or mistake(way, problem)
@@ -162,9 +154,8 @@ def tried(way: Way, problem: Problem, longest_s: float = LONGEST_S) -> Tried:
     # Whatever the author of a function did wrong is theirs to read, not the run's end.
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0][:_MESSAGE]
-        return Tried(why_not=f"it raised {type(error).__name__}: {first}")
-    why_not = why_not or _too_slow(seconds, longest_s)
-    if why_not:
+        return Tried(why_not=f"raised {type(error).__name__}: {first}")
+    if why_not := why_not or _too_slow(seconds, longest_s):
         return Tried(why_not=why_not)
     return Tried(call_s=seconds, overhead=_overhead(way, problem, seconds))
 
@@ -189,58 +180,44 @@ def call_s(way: Way, problem: Problem) -> float:
 
 
 def _overhead(way: Way, problem: Problem, seconds: float) -> float | None:
+    """The share of a call that a single window with few channels takes."""
+    same = (replace(problem, channels=n, filters=n) for n in range(1, 17))
+    fewest = next(one for one in same if not way.why_not(one))
+    small = replace(fewest, batch=1, side=problem.kernel, padding="valid")
     try:
-        return min(1.0, call_s(way, _smallest(way, problem)) / seconds)
+        return min(1.0, call_s(way, small) / seconds)
     # Functions that take no such image exist, and are no less worth timing.
     except Exception:
         return None
 
 
 def _too_large(way: Way, problem: Problem) -> str:
-    needed = way.scratch(problem)
+    needed = way.scratch(problem) if way.scratch else 0
     if needed <= _MEMORY_SHARE * psutil.virtual_memory().available:
         return ""
-    return f"it would take {units.size(needed)} of memory besides its numbers"
+    return f"would take {units.size(needed)} of memory besides its numbers"
 
 
 def _too_slow_to_try(way: Way, problem: Problem, longest_s: float) -> str:
     """Follow how a call grows with its image, where a whole one may take minutes."""
     if not way.interpreted:
         return ""
-    least, least_work = 0.0, 0
-    for small in _growing(problem):
-        seconds, work = call_s(way, small), small.batch * small.flops
+    least, least_work, side = 0.0, 0, problem.kernel
+    # The same convolution of one image, from a few pixels on.
+    while side < problem.side:
+        small = replace(problem, batch=1, side=side)
+        seconds, work = call_s(way, small), small.flops
         if least and seconds > _GROWN * least:
             each = (seconds - least) / (work - least_work)
             slow = _too_slow(each * problem.batch * problem.flops, longest_s)
             if slow:
                 return slow
         least, least_work = least or seconds, least_work or work
+        side *= 2
     return ""
 
 
 def _too_slow(seconds: float, longest_s: float) -> str:
     if seconds <= longest_s:
         return ""
-    return f"one call takes about {units.seconds(seconds)}, too long to be timed here"
-
-
-def _growing(problem: Problem) -> Iterator[Problem]:
-    """The same convolution of one image, from a few pixels on."""
-    side = problem.kernel
-    while side < problem.side:
-        yield replace(problem, batch=1, side=side)
-        side *= 2
-
-
-def _smallest(way: Way, problem: Problem) -> Problem:
-    """A single window of a single image, with as few channels as can be."""
-    channels = next(
-        count for count in range(1, 17) if not way.unfit(_with(problem, count))
-    )
-    small = _with(problem, channels)
-    return replace(small, batch=1, side=problem.kernel, padding="valid")
-
-
-def _with(problem: Problem, channels: int) -> Problem:
-    return replace(problem, channels=channels, filters=channels)
+    return f"takes about {units.seconds(seconds)} a call, too long to be timed here"

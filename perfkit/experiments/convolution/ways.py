@@ -2,72 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perfkit.experiments.convolution import arrays as convolution_arrays
-from perfkit.experiments.convolution import library, reference, tensors
-from perfkit.experiments.convolution.problem import FLOAT
+from perfkit.experiments.convolution import arrays, library
+from perfkit.experiments.convolution.library import calling, conv2d, taps
+from perfkit.experiments.convolution.problem import FLOAT, convolved
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from perfkit.experiments.convolution.problem import Problem
 
 BASELINE = "conv2d"
 OWN = "yours"
-
-# From images, a kernel and their sizes to a call that convolves them once.
-Build = Callable[[Any, Any, "Problem"], Callable[[], Any]]
-
-
-def _as_it_is(answer: Any) -> Any:
-    return answer
 
 
 def _itself(problem: Problem) -> Problem:
     return problem
 
 
-def _no_reason(problem: Problem) -> str:
-    return ""
-
-
-def _no_bytes(problem: Problem) -> int:
-    return 0
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Way:
     """One way to compute a convolution.
 
     Attributes:
         name: Its name.
-        build: Makes the call that is timed; what it does before is set-up.
+        build: From images, a kernel and their sizes to the call that is timed; what it
+            does before is set-up.
         changes: What it changes, in a sentence.
+        do: What choosing it means, as a sentence; "" where it does not give the full
+            convolution in float32 and is never advised.
+        code: It, as a reader types it.
         against: The way it is compared with.
         precision: Of the numbers that it multiplies.
-        counts: Whether it gives the full convolution in float32 and may be called the
-            fastest way.
         interpreted: Whether Python handles single numbers, which may take minutes.
         solves: The problem that it solves, from the one that is asked.
         answer: The right answer in float64.
         read: Puts its answer into the order (batch, row, column, filter).
         scratch: Bytes that it needs besides images, kernel and answer.
-        unfit: Says of a problem why it cannot solve it.
+        unfit: Says of a problem why it cannot solve it; None where it always can.
     """
 
     name: str
-    build: Build
+    build: Callable[[Any, Any, Problem], Callable[[], Any]]
     changes: str
+    do: str = ""
+    code: str = ""
     against: str = BASELINE
     precision: str = "float32"
-    counts: bool = True
     interpreted: bool = False
     solves: Callable[[Problem], Problem] = _itself
-    answer: Callable[[Any, Any, Problem], Any] = reference.convolved
-    read: Callable[[Any], Any] = _as_it_is
-    scratch: Callable[[Problem], int] = _no_bytes
-    unfit: Callable[[Problem], str] = _no_reason
+    answer: Callable[[Any, Any, Problem], Any] = convolved
+    read: Callable[[Any], Any] | None = None
+    scratch: Callable[[Problem], int] | None = None
+    unfit: Callable[[Problem], str] | None = None
 
     def arrays(self, problem: Problem, seed: int) -> tuple[Any, Any]:
         """Draw the images, the same for all ways, and a kernel of its own shape."""
@@ -76,6 +65,10 @@ class Way:
     def call(self, problem: Problem, seed: int = 0) -> Callable[[], Any]:
         """Make the call that convolves once."""
         return self.build(*self.arrays(problem, seed), self.solves(problem))
+
+    def why_not(self, problem: Problem) -> str:
+        """Why it cannot solve a problem; "" where it can."""
+        return self.unfit(problem) if self.unfit else ""
 
     def flops(self, problem: Problem) -> int:
         """Multiplications and additions for one image."""
@@ -89,149 +82,173 @@ class Way:
         return width * (images + own.taps * own.filters / problem.batch)
 
 
-_ALL = (
-    Way(
-        name=BASELINE,
-        build=library.eager,
-        changes="tf.nn.conv2d, called from Python.",
-    ),
-    Way(
-        name="python loops",
-        build=convolution_arrays.python_loops,
-        changes="A Python loop over every number.",
-        interpreted=True,
-    ),
-    Way(
-        name="numpy taps",
-        build=convolution_arrays.taps,
-        changes="NumPy: a loop over the kernel, a matrix product for each tap.",
-    ),
-    Way(
-        name="numpy windows",
-        build=convolution_arrays.windows,
-        changes="NumPy: a view of all windows, summed by einsum.",
-        against="numpy taps",
-        scratch=convolution_arrays.windows_bytes,
-    ),
-    Way(
-        name="numpy im2col",
-        build=convolution_arrays.im2col,
-        changes="NumPy: all windows copied into a matrix, one matrix product.",
-        against="numpy taps",
-        scratch=convolution_arrays.windows_bytes,
-    ),
-    Way(
-        name="numpy fft",
-        build=convolution_arrays.fft,
-        changes="NumPy: a product of frequencies.",
-        against="numpy taps",
-        scratch=convolution_arrays.fft_bytes,
-    ),
-    Way(
-        name="tensorflow taps",
-        build=tensors.eager,
-        changes="The loop over the kernel in TensorFlow operations, eager.",
-        against="numpy taps",
-    ),
-    Way(
-        name="taps in a graph",
-        build=tensors.in_a_graph,
-        changes="The same operations in a tf.function.",
-        against="tensorflow taps",
-    ),
-    Way(
-        name="taps under XLA",
-        build=tensors.under_xla,
-        changes="The same tf.function with jit_compile=True.",
-        against="taps in a graph",
-    ),
-    Way(
-        name="conv2d in a graph",
-        build=library.in_a_graph,
-        changes="tf.nn.conv2d in a tf.function.",
-    ),
-    Way(
-        name="conv2d under XLA",
-        build=library.under_xla,
-        changes="The same tf.function with jit_compile=True.",
-        against="conv2d in a graph",
-    ),
-    Way(
-        name="conv2d NCHW",
-        build=library.channels_first,
-        changes="tf.nn.conv2d with the channels first.",
-        read=library.in_the_usual_order,
-    ),
-    Way(
-        name="keras layer",
-        build=library.keras_layer,
-        changes="keras.layers.Conv2D, called as a function.",
-    ),
-    Way(
-        name="conv2d bfloat16",
-        build=library.bfloat16,
-        changes="tf.nn.conv2d on bfloat16 numbers.",
-        precision="bfloat16",
-        counts=False,
-    ),
-    Way(
-        name="conv2d float16",
-        build=library.float16,
-        changes="tf.nn.conv2d on float16 numbers.",
-        precision="float16",
-        counts=False,
-    ),
-    Way(
-        name="grouped",
-        build=library.grouped,
-        changes=f"Another layer: each filter sees 1/{library.GROUPS} of the channels.",
-        counts=False,
-        solves=library.in_groups,
-        answer=library.convolved_in_groups,
-        unfit=library.why_not_in_groups,
-    ),
-    Way(
-        name="depthwise",
-        build=library.depthwise,
-        changes="Another layer: each channel has one filter of its own.",
-        counts=False,
-        solves=library.per_channel,
-        answer=library.convolved_in_groups,
-    ),
-    Way(
-        name="as circulated",
-        build=convolution_arrays.zeros,
-        changes="The custom convolution of a tutorial in circulation.",
-        counts=False,
-    ),
-    Way(
-        name="swapped axes",
-        build=convolution_arrays.swapped_axes,
-        changes="The kernel's columns taken for its rows.",
-        counts=False,
-    ),
-    Way(
-        name="wrong padding",
-        build=convolution_arrays.wrong_padding,
-        changes="One row and column of zeros too many before the image.",
-        counts=False,
-    ),
-    Way(
-        name="float16 overflow",
-        build=convolution_arrays.float16_overflow,
-        changes="Sums of scaled products in float16.",
-        precision="float16",
-        counts=False,
-    ),
-    Way(
-        name="off-by-one stride",
-        build=convolution_arrays.off_by_one_stride,
-        changes="One pixel too many from window to window.",
-        counts=False,
-    ),
-)
+_CONV2D = "tf.nn.conv2d(images, kernel, stride, padding)"
+_GRAPH = "convolve = tf.function({})  # once\nconvolve(images, kernel, stride, padding)"
+_WINDOW = "padded[:, y : y + rows, x : x + columns]"
+_TAPS = f"tf.tensordot({_WINDOW}, kernel[y, x], 1)"
+_TAPS = f"tf.add_n([\n    {_TAPS}\n    for y, x in taps\n])"
 
-WAYS = {way.name: way for way in _ALL}
+WAYS = {
+    way.name: way
+    for way in (
+        Way(
+            BASELINE,
+            calling(conv2d),
+            "tf.nn.conv2d, called from Python.",
+            "Call `tf.nn.conv2d` from Python.",
+            _CONV2D,
+        ),
+        Way(
+            "python loops",
+            arrays.python_loops,
+            "A Python loop over every number.",
+            "Convolve in Python loops.",
+            "sums[f] += images[n, y + i, x + j, c] * kernel[i, j, c, f]  # in loops",
+            interpreted=True,
+        ),
+        Way(
+            "numpy taps",
+            arrays.taps,
+            "NumPy: a loop over the kernel, a matrix product for each tap.",
+            "Loop over the kernel in NumPy, a matrix product for each tap.",
+            f"answer += {_WINDOW} @ kernel[y, x]  # for each y, x",
+        ),
+        Way(
+            "numpy windows",
+            arrays.windows,
+            "NumPy: a view of all windows, summed by einsum.",
+            "View all windows in NumPy, and sum them with `einsum`.",
+            'np.einsum("bhwcij,ijcf->bhwf", windows, kernel, optimize=True)',
+            "numpy taps",
+            scratch=arrays.windows_bytes,
+        ),
+        Way(
+            "numpy im2col",
+            arrays.im2col,
+            "NumPy: all windows copied into a matrix, one matrix product.",
+            "Copy all windows into a matrix in NumPy, and multiply once.",
+            "windows.reshape(-1, taps) @ kernel.reshape(taps, -1)",
+            "numpy taps",
+            scratch=arrays.windows_bytes,
+        ),
+        Way(
+            "numpy fft",
+            arrays.fft,
+            "NumPy: a product of frequencies.",
+            "Multiply frequencies in NumPy.",
+            "np.fft.irfft2(np.fft.rfft2(padded) @ np.fft.rfft2(kernel).conj())",
+            "numpy taps",
+            scratch=arrays.fft_bytes,
+        ),
+        Way(
+            "tensorflow taps",
+            calling(taps),
+            "The loop over the kernel in TensorFlow operations, eager.",
+            "Loop over the kernel in TensorFlow.",
+            _TAPS,
+            "numpy taps",
+        ),
+        Way(
+            "taps in a graph",
+            calling(taps, autograph=False),
+            "The same operations in a tf.function.",
+            "Loop over the kernel in a `tf.function`.",
+            f"@tf.function\n{_TAPS}",
+            "tensorflow taps",
+        ),
+        Way(
+            "taps under XLA",
+            calling(taps, autograph=False, jit_compile=True),
+            "The same tf.function with jit_compile=True.",
+            "Loop over the kernel in a `tf.function`, and compile it.",
+            f"@tf.function(jit_compile=True)\n{_TAPS}",
+            "taps in a graph",
+        ),
+        Way(
+            "conv2d in a graph",
+            calling(conv2d, autograph=False),
+            "tf.nn.conv2d in a tf.function.",
+            "Call `tf.nn.conv2d` in a `tf.function`.",
+            _GRAPH.format("tf.nn.conv2d"),
+        ),
+        Way(
+            "conv2d under XLA",
+            calling(conv2d, autograph=False, jit_compile=True),
+            "The same tf.function with jit_compile=True.",
+            "Compile `tf.nn.conv2d` with XLA.",
+            _GRAPH.format("tf.nn.conv2d, jit_compile=True"),
+            "conv2d in a graph",
+        ),
+        Way(
+            "conv2d NCHW",
+            library.channels_first,
+            "tf.nn.conv2d with the channels first.",
+            "Put the channels first.",
+            'tf.nn.conv2d(images, kernel, stride, padding, data_format="NCHW")',
+            read=library.in_the_usual_order,
+        ),
+        Way(
+            "keras layer",
+            library.keras_layer,
+            "keras.layers.Conv2D, called as a function.",
+            "Call a `keras.layers.Conv2D`.",
+            "keras.layers.Conv2D(filters, side, stride, padding)(images)",
+        ),
+        Way(
+            "conv2d bfloat16",
+            calling(conv2d, "bfloat16"),
+            "tf.nn.conv2d on bfloat16 numbers.",
+            precision="bfloat16",
+        ),
+        Way(
+            "conv2d float16",
+            calling(conv2d, "float16"),
+            "tf.nn.conv2d on float16 numbers.",
+            precision="float16",
+        ),
+        Way(
+            "grouped",
+            calling(conv2d),
+            f"Another layer: each filter sees 1/{library.GROUPS} of the channels.",
+            solves=library.in_groups,
+            answer=library.convolved_in_groups,
+            unfit=library.why_not_in_groups,
+        ),
+        Way(
+            "depthwise",
+            library.depthwise,
+            "Another layer: each channel has one filter of its own.",
+            solves=library.per_channel,
+            answer=library.convolved_in_groups,
+        ),
+        Way(
+            "as circulated",
+            arrays.zeros,
+            "The custom convolution of a tutorial in circulation.",
+        ),
+        Way(
+            "swapped axes",
+            arrays.swapped_axes,
+            "The kernel's columns taken for its rows.",
+        ),
+        Way(
+            "wrong padding",
+            arrays.wrong_padding,
+            "One row and column of zeros too many before the image.",
+        ),
+        Way(
+            "float16 overflow",
+            arrays.float16_overflow,
+            "Sums of scaled products in float16.",
+            precision="float16",
+        ),
+        Way(
+            "off-by-one stride",
+            arrays.off_by_one_stride,
+            "One pixel too many from window to window.",
+        ),
+    )
+}
 
 
 def own(function: Callable[[Any, Any, int, str], Any]) -> Way:
@@ -240,29 +257,27 @@ def own(function: Callable[[Any, Any, int, str], Any]) -> Way:
     def build(images: Any, kernel: Any, problem: Problem) -> Callable[[], Any]:
         return lambda: function(images, kernel, problem.stride, problem.padding)
 
-    return Way(name=OWN, build=build, changes="Your own function.", interpreted=True)
+    return Way(OWN, build, "Your own function.", interpreted=True)
 
 
-_NUMPY = ("numpy taps", "numpy windows", "numpy im2col", "numpy fft")
-_TAPS = ("tensorflow taps", "taps in a graph", "taps under XLA")
-_CONV2D = ("conv2d in a graph", "conv2d under XLA", "conv2d NCHW", "keras layer")
-_SHORT = ("conv2d bfloat16", "conv2d float16")
-_LIGHTER = ("grouped", "depthwise")
-_MISTAKES = (
-    *("as circulated", "swapped axes", "wrong padding"),
-    *("float16 overflow", "off-by-one stride"),
-)
+LIGHTER = ("grouped", "depthwise")
+SHORT = ("conv2d bfloat16", "conv2d float16")
 GROUPS = {
     "essential": (
         *(BASELINE, "python loops", "numpy taps", "numpy im2col", "numpy fft"),
         *("conv2d in a graph", "conv2d under XLA", "keras layer"),
         *("conv2d bfloat16", "as circulated"),
     ),
-    "numpy": _NUMPY,
-    "tensorflow": ("numpy taps", *_TAPS),
-    "library": _CONV2D,
-    "precision": _SHORT,
-    "lighter": _LIGHTER,
-    "mistakes": _MISTAKES,
+    "numpy": ("numpy taps", "numpy windows", "numpy im2col", "numpy fft"),
+    "tensorflow": (
+        *("numpy taps", "tensorflow taps", "taps in a graph", "taps under XLA"),
+    ),
+    "library": ("conv2d in a graph", "conv2d under XLA", "conv2d NCHW", "keras layer"),
+    "precision": SHORT,
+    "lighter": LIGHTER,
+    "mistakes": (
+        *("as circulated", "swapped axes", "wrong padding"),
+        *("float16 overflow", "off-by-one stride"),
+    ),
     "all": tuple(WAYS),
 }

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+import numpy as np
 
 from perfkit import units
 from perfkit.charts import canvas, curves
-from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL, WIDTH
+from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL
 from perfkit.charts.figure import INK, Kind
+from perfkit.charts.roofline import spread
+from perfkit.experiments.execution_mode.verdict import paying
 from perfkit.experiments.execution_mode.ways import EAGER, FIT
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
@@ -24,61 +26,63 @@ if TYPE_CHECKING:
 
     from perfkit.charts.figure import Figure
     from perfkit.findings.record import Finding
-    from perfkit.measure.pay_back import Line, PayBack
+    from perfkit.measure.pay_back import PayBack
 
 
-_HEIGHT = 300.0
-_LABEL = 17.0
 # Steps that the picture shows at least, and at most.
 _LEAST, _MOST = 1_000.0, 1e7
 _POINTS = 60
+# How far apart names stand at least, as a share of the height.
+_LABEL = 17.0 / curves.HEIGHT
 # A file may hold any number; what no machine does is not drawn.
 _LONGEST_S, _LARGEST_BATCH = 1e6, 1e6
-_NOT_PAID = {
-    "at once": "ahead from its first call on",
-    "never": "never pays back",
-    "not shown": "not shown to pay back",
-}
 
 
 @dataclass(frozen=True)
 class _Course:
-    """One variant: its line, and where it crosses the baseline's."""
+    """One variant: its line, and where it crosses the baseline's.
+
+    Attributes:
+        variant: Its name.
+        first: Seconds that its first call takes beyond its steps.
+        each: Seconds of a step.
+        paid: When it has paid back; None for the baseline itself.
+        crossing: After how many steps that is; None for never.
+    """
 
     variant: str
-    line: Line
+    first: float
+    each: float
     paid: PayBack | None
+    crossing: float | None
 
-    def seconds(self, steps: float, batch: float) -> float:
+    def seconds(self, steps: float) -> float:
         """How long so many steps take, the first call included."""
-        return max(self.line.extra, 0.0) + steps * batch * self.line.each
+        return self.first + steps * self.each
 
 
 def break_even(finding: Finding) -> Figure:
     """Draw how long so many steps take in each variant, its first call included."""
-    title = f"{plain(finding.experiment, 40)}: when a dear first call has paid back"
-    courses = list(_courses(finding))
+    title = f"{plain(finding.experiment, 40)}: when an expensive first call pays back"
+    batch = _batch(finding)
+    courses = list(_courses(finding, batch))
     if len(courses) < 2:
         return canvas.message(title, "No two variants were timed.")
-    batch = _batch(finding)
-    lines = canvas.caption_lines(list(_caption(finding, courses)))
-    height = canvas.TOP + _HEIGHT + 40 + 16 * len(lines) + 8
+    lines = canvas.caption_lines(list(_caption(finding, courses, batch)))
 
     def draw(drawing: Drawing) -> None:
         names = [plain(course.variant, 30) for course in courses]
         right = canvas.text_width(names, SMALL) + 40
-        axes = canvas.place(
-            drawing, 80, canvas.TOP + 6, WIDTH - 80 - right, _HEIGHT - 6
-        )
-        _set_scales(axes, courses, batch)
+        axes = curves.axes(drawing, "time for so many steps", left=80, right=right)
+        _set_scales(axes, courses)
         for course in courses:
-            _draw(axes, course, finding, batch)
-        _label(axes, courses, batch)
+            _draw(axes, course, finding)
+        _label(axes, courses)
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
     said = "; ".join(_in_words(course, finding, batch) for course in courses)
-    return canvas.drawn(height, f"{title}. {said}.", draw)
+    return canvas.drawn(curves.height(lines), f"{title}. {said}.", draw)
 
 
 def has_break_even(finding: Finding) -> bool:
@@ -87,19 +91,17 @@ def has_break_even(finding: Finding) -> bool:
     return modes and len(finding.timings) > 1
 
 
-def _courses(finding: Finding) -> Iterator[_Course]:
-    measured = measurement(finding)
-    for timing in finding.timings:
-        line = typical(measured, timing.variant)
-        if line is None or not _drawable(line):
+def _courses(finding: Finding, batch: float) -> Iterator[_Course]:
+    measured, base = measurement(finding), finding.baseline
+    for name in (timing.variant for timing in finding.timings):
+        line = typical(measured, name)
+        if line is None or not 1 / _LONGEST_S**2 < line.each < _LONGEST_S:
             continue
-        paid = pay_back(measured, timing.variant, finding.baseline)
-        own = timing.variant == finding.baseline
-        yield _Course(timing.variant, line, None if own else paid)
-
-
-def _drawable(line: Line) -> bool:
-    return 1 / _LONGEST_S**2 < line.each < _LONGEST_S and line.extra < _LONGEST_S
+        paid = pay_back(measured, name, base) if name != base else None
+        crossing = paid.examples / batch if paid and paid.examples else None
+        if line.extra < _LONGEST_S:
+            first = max(line.extra, 0.0)
+            yield _Course(name, first, line.each * batch, paid, crossing)
 
 
 def _batch(finding: Finding) -> float:
@@ -110,55 +112,39 @@ def _batch(finding: Finding) -> float:
     return 1.0
 
 
-def _set_scales(axes: Axes, courses: Sequence[_Course], batch: float) -> None:
-    crossings = [c.paid.examples / batch for c in courses if c.paid and c.paid.examples]
-    most = min(_MOST, max([_LEAST, *(10 * steps for steps in crossings)]))
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(1, most)
-    ends = [c.seconds(steps, batch) for c in courses for steps in (1, most)]
+def _set_scales(axes: Axes, courses: Sequence[_Course]) -> None:
+    crossings = [10 * course.crossing for course in courses if course.crossing]
+    most = min(_MOST, max([_LEAST, *crossings]))
+    ends = [course.seconds(steps) for course in courses for steps in (1, most)]
     low, high = min(ends) / 1.3, max(ends) * 1.3
-    axes.set_ylim(low, high)
+    axes.set(xscale="log", yscale="log", xlim=(1, most), ylim=(low, high))
     curves.put(axes, curves.log_ticks(1, most), units.significant)
-    axes.yaxis.set_major_locator(FixedLocator(curves.log_ticks(low, high)))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: units.seconds(value)))
-    axes.grid(axis="y", alpha=0.15, lw=0.8)
-    axes.tick_params(axis="y", labelsize=SMALL)
+    curves.ticks(axes, curves.log_ticks(low, high), units.seconds)
     axes.set_xlabel("steps (logarithmic)")
 
 
-def _draw(axes: Axes, course: _Course, finding: Finding, batch: float) -> None:
+def _draw(axes: Axes, course: _Course, finding: Finding) -> None:
+    colour, style = GREEN if course.variant == finding.verdict.winner else BLUE, "-"
+    if course.variant == finding.baseline:
+        colour, style = INK, "--"
     most = axes.get_xlim()[1]
-    steps = [most ** (number / _POINTS) for number in range(_POINTS + 1)]
-    seconds = [course.seconds(count, batch) for count in steps]
-    colour, style = _look(course.variant, finding)
-    axes.plot(steps, seconds, color=colour, linestyle=style, lw=1.8)
-    paid = course.paid
-    if paid and paid.paying == "pays back" and paid.examples:
-        crossing = paid.examples / batch
-        if crossing <= most:
-            at = course.seconds(crossing, batch)
-            axes.plot(crossing, at, "D", ms=7, color=colour, mec=INK, mew=0.8)
+    steps = np.geomspace(1, most, _POINTS)
+    axes.plot(steps, course.first + steps * course.each, style, color=colour, lw=1.8)
+    if course.crossing and course.crossing <= most:
+        at = course.crossing, course.seconds(course.crossing)
+        axes.plot(*at, "D", ms=7, color=colour, mec=INK, mew=0.8)
 
 
-def _look(variant: str, finding: Finding) -> tuple[str, str]:
-    if variant == finding.baseline:
-        return INK, "--"
-    return (GREEN if variant == finding.verdict.winner else BLUE), "-"
-
-
-def _label(axes: Axes, courses: Sequence[_Course], batch: float) -> None:
+def _label(axes: Axes, courses: Sequence[_Course]) -> None:
     """Names at the right ends of the lines, moved apart where they would overlap."""
     most = axes.get_xlim()[1]
-    bottom, top = (axes.transData.transform((1, y))[1] for y in axes.get_ylim())
+    inside = axes.transScale + axes.transLimits
     ends = sorted(
-        (axes.transData.transform((most, c.seconds(most, batch)))[1], c.variant)
-        for c in courses
+        (float(inside.transform((most, course.seconds(most)))[1]), course.variant)
+        for course in courses
     )
-    heights = _apart([(at - bottom) for at, _ in ends], top - bottom)
-    for (at, variant), height in zip(ends, heights, strict=True):
-        end, place = (at - bottom) / (top - bottom), height / (top - bottom)
+    places = spread([end for end, _ in ends], _LABEL)
+    for (end, variant), place in zip(ends, places, strict=True):
         axes.plot(
             [1, 1.03],
             [end, place],
@@ -170,45 +156,30 @@ def _label(axes: Axes, courses: Sequence[_Course], batch: float) -> None:
         canvas.note(axes, plain(variant, 30), (1.03, place), (4, 0), fontsize=SMALL)
 
 
-def _apart(wanted: Sequence[float], most: float) -> list[float]:
-    """Heights in rising order, at least a label apart, none above ``most``."""
-    heights = list[float]()
-    for height in wanted:
-        heights.append(max(height, heights[-1] + _LABEL) if heights else height)
-    limit = most
-    for number in reversed(range(len(heights))):
-        heights[number] = min(heights[number], limit)
-        limit = heights[number] - _LABEL
-    return heights
-
-
-def _caption(finding: Finding, courses: Sequence[_Course]) -> Iterator[str]:
+def _caption(
+    finding: Finding, courses: Sequence[_Course], batch: float
+) -> Iterator[str]:
     yield "a line starts at its first call and rises with its steady steps"
     yield f"dashed: {plain(finding.baseline, 40)}"
     if any(c.variant == finding.verdict.winner for c in courses):
         yield "green: the fastest"
     for course in courses:
         if course.paid and course.paid.paying == "pays back":
-            after = course.paid.steps(_batch(finding))
-            yield f"◆ {plain(course.variant, 30)} after {after}"
+            yield f"◆ {plain(course.variant, 30)} after {course.paid.steps(batch)}"
 
 
 def _in_words(course: _Course, finding: Finding, batch: float) -> str:
-    name = plain(course.variant, 60)
-    step = units.seconds(course.line.each * batch)
-    first = units.seconds(max(course.line.extra, 0.0))
-    words = f"{name}: first call {first}, then {step} a step"
+    words = (
+        f"{plain(course.variant, 60)}: first call {units.seconds(course.first)}, then "
+        f"{units.seconds(course.each)} a step"
+    )
     if course.variant == finding.baseline:
         return f"{words}, the baseline"
-    if course.paid is None:
-        return words
-    if course.paid.paying == "pays back":
-        return f"{words}, has paid back after {course.paid.steps(batch)}"
-    return f"{words}, {_NOT_PAID[course.paid.paying]}"
+    return f"{words}, {paying(course.paid, batch)}" if course.paid else words
 
 
 KINDS: dict[str, Kind[Finding]] = {
     "break even": Kind(
-        break_even, "When a dear first call has paid back", has_break_even
+        break_even, "When an expensive first call pays back", has_break_even
     ),
 }

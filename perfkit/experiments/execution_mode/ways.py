@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import functools
 import importlib.util
-import inspect
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from perfkit.experiments.shared import cache, loops
 from perfkit.experiments.shared.loops import (
     Traces,
+    looped,
     step_of,
-    steps,
     telling,
     traced,
     wait,
     with_traces,
 )
-from perfkit.measure.tick import READY, Note, every
+from perfkit.measure.tick import READY, Note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -35,21 +34,39 @@ if TYPE_CHECKING:
 
     Weights = NDArray[np.float64]
 
+EAGER, GRAPH, FIT, UNWATCHED = "eager loop", "tf.function", "fit", "fit unwatched"
+Kind = Literal["mode", "retracing", "observer"]
+# Longer than any trial: the end of an epoch is what the observers' arms are about.
+_ENDLESS_STEPS, _ENDLESS_EPOCHS = 10**9, 10**6
+# Of an epoch's steps, as many batches as validation_split=0.2 holds back.
+VALIDATION_SHARE = 5
+# The note that says whether Keras, left to itself, compiles with XLA on this machine.
+BY_DEFAULT = "fit uses XLA"
 
-def python_number(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The step is given its number as a Python int: a new value, a new trace."""
-    yield from _numbered(job, network, int)
 
-
-def tensor_number(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The step is given its number as a tensor: one trace for all values."""
+def numbered(
+    job: Job, network: keras.Model, *, as_tensor: bool = False
+) -> Iterator[Yielded]:
+    """Give the step the number of each step as well: a Python int, or a tensor."""
     import tensorflow as tf
 
-    yield from _numbered(job, network, tf.constant)
+    traces, plain = Traces(), step_of(network)
+    tell = tf.autograph.experimental.do_not_convert(traces.trace)
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def given(features: tf.Tensor, labels: tf.Tensor, number: Any) -> Any:
+        tell(features=features, labels=labels, number=number)
+        return plain(features, labels), tf.convert_to_tensor(number)
+
+    def step(features: tf.Tensor, labels: tf.Tensor) -> Any:
+        number = tf.constant(traces.steps) if as_tensor else traces.steps
+        return given(features, labels, number)
+
+    yield from looped(job, step, traces)
 
 
 def made_anew(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """tf.function is called inside the loop: every step has a function of its own."""
+    """Call ``tf.function`` inside the loop, at every step."""
     import tensorflow as tf
 
     traces = Traces()
@@ -58,63 +75,11 @@ def made_anew(job: Job, network: keras.Model) -> Iterator[Yielded]:
     def step(features: tf.Tensor, labels: tf.Tensor) -> Any:
         return tf.function(body)(features, labels)
 
-    yield READY
-    yield from telling(every(steps(job.batches(), step, traces), sync=wait), traces)
-
-
-def ragged(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The last batch of an epoch is smaller than the others."""
-    yield from traced(job, network, feed="ragged")
-
-
-def changing(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """Every batch has another size: a new shape, a new trace."""
-    yield from traced(job, network, feed="changing")
-
-
-def left_open(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The same batches; the trace leaves open what changes, with reduce_retracing."""
-    yield from traced(job, network, feed="changing", reduce_retracing=True)
-
-
-def _numbered(
-    job: Job, network: keras.Model, given: Callable[[int], Any]
-) -> Iterator[Yielded]:
-    import tensorflow as tf
-
-    traces, plain = Traces(), step_of(network)
-
-    tell = tf.autograph.experimental.do_not_convert(traces.trace)
-
-    @tf.function  # type: ignore[untyped-decorator]
-    def numbered(features: tf.Tensor, labels: tf.Tensor, number: Any) -> Any:
-        tell(features=features, labels=labels, number=number)
-        return plain(features, labels), tf.convert_to_tensor(number)
-
-    def step(features: tf.Tensor, labels: tf.Tensor) -> Any:
-        return numbered(features, labels, given(traces.steps))
-
-    yield READY
-    yield from telling(every(steps(job.batches(), step, traces), sync=wait), traces)
-
-
-_OBSERVERS_ENDLESS = 10**6
-# Of an epoch's steps, as many batches as validation_split=0.2 holds back.
-VALIDATION_SHARE = 5
-
-
-def nobody(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """A fit in epochs that nobody watches: no metrics, no callbacks, verbose=0."""
-    yield from _watched(job, network)
-
-
-def metrics(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The same with metrics=["accuracy"]."""
-    yield from _watched(job, network, metrics=["accuracy"])
+    yield from looped(job, step, traces)
 
 
 def callback(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The same with a callback of one's own that keeps the loss of every batch."""
+    """Watch with a callback of one's own."""
     import keras
 
     class Keeping(keras.callbacks.Callback):  # type: ignore[misc]
@@ -126,30 +91,25 @@ def callback(job: Job, network: keras.Model) -> Iterator[Yielded]:
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             self._losses.append(logs["loss"])
 
-    yield from _watched(job, network, callbacks=[Keeping()])
-
-
-def progress_bar(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The same with verbose=1, the progress bar; it writes into a pipe here."""
-    yield from _watched(job, network, verbose=1)
+    yield from watched(job, network, callbacks=[Keeping()])
 
 
 def validation(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The same with validation after every epoch, on a fifth as many batches."""
+    """Watch with batches that are held back."""
     batches = max(1, job.epoch // VALIDATION_SHARE)
     held_back = job.first(batches).batches()
-    yield from _watched(job, network, validation_data=held_back)
+    yield from watched(job, network, validation_data=held_back)
 
 
 def histograms(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The same with TensorBoard(histogram_freq=1): all weights after every epoch."""
+    """Watch with TensorBoard."""
     import keras
 
     folder = cache.folder() / "histograms"
     # A trial is ended without a word, so the last one's files are still there.
     shutil.rmtree(folder, ignore_errors=True)
     board = keras.callbacks.TensorBoard(str(folder), histogram_freq=1)
-    yield from _watched(job, network, callbacks=[board])
+    yield from watched(job, network, callbacks=[board])
 
 
 def histograms_missing() -> str:
@@ -159,7 +119,7 @@ def histograms_missing() -> str:
     return "needs TensorBoard, which is not installed: `pip install tensorboard`"
 
 
-def _watched(
+def watched(
     job: Job,
     network: keras.Model,
     *,
@@ -174,7 +134,7 @@ def _watched(
         network.fit,
         job.batches(),
         steps_per_epoch=steps,
-        epochs=_OBSERVERS_ENDLESS if job.steps is None else 1,
+        epochs=_ENDLESS_EPOCHS if job.steps is None else 1,
         shuffle=False,
         **({"verbose": 0} | options),
     )
@@ -185,48 +145,6 @@ def _watched(
         whole_epochs=steps,
         sync=wait,
     )
-
-
-# Longer than any trial: the end of an epoch is what the observers' arms are about.
-_FITS_ENDLESS = 10**9
-# The note that says whether Keras, left to itself, compiles with XLA on this machine.
-BY_DEFAULT = "fit uses XLA"
-
-
-def plain(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """model.fit instead of your own loop, with XLA only where Keras chooses it."""
-    yield Note(BY_DEFAULT, uses_xla(network))
-    yield from fitted(job, network)
-
-
-def eagerly(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The same fit with run_eagerly=True: Python runs every operation."""
-    yield from fitted(job, network, run_eagerly=True)
-
-
-def compiled(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The same fit with jit_compile=True: XLA compiles the step."""
-    yield from fitted(job, network, jit_compile=True)
-
-
-def uncompiled(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The same fit with jit_compile=False: a graph, and no XLA."""
-    yield from fitted(job, network, jit_compile=False)
-
-
-def by_eight(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The same fit with steps_per_execution=8: back to Python every 8 steps."""
-    yield from fitted(job, network, steps_per_execution=8)
-
-
-def by_many(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The same fit with steps_per_execution=64: back to Python every 64 steps."""
-    yield from fitted(job, network, steps_per_execution=64)
-
-
-def compiled_by_many(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """XLA and steps_per_execution=64 together."""
-    yield from fitted(job, network, jit_compile=True, steps_per_execution=64)
 
 
 def uses_xla(network: keras.Model) -> bool:
@@ -241,13 +159,15 @@ def fitted(job: Job, network: keras.Model, **options: Any) -> Iterator[Yielded]:
     Args:
         job: What to train on.
         network: What to train.
-        **options: As of ``compile``.
+        **options: As of ``compile``; none to learn what Keras does by itself.
     """
+    if not options:
+        yield Note(BY_DEFAULT, uses_xla(network))
     traces = prepared(job, network, **options)
     fit = functools.partial(
         network.fit,
         job.batches(),
-        steps_per_epoch=_FITS_ENDLESS if job.steps is None else job.steps,
+        steps_per_epoch=_ENDLESS_STEPS if job.steps is None else job.steps,
         verbose=0,
         shuffle=False,
     )
@@ -283,10 +203,6 @@ def prepared(job: Job, network: keras.Model, **options: Any) -> Traces:
     return traces
 
 
-EAGER, GRAPH, FIT, UNWATCHED = "eager loop", "tf.function", "fit", "fit unwatched"
-Kind = Literal["mode", "retracing", "observer"]
-
-
 @dataclass(frozen=True)
 class Way:
     """One way to execute a training.
@@ -294,8 +210,13 @@ class Way:
     Attributes:
         name: In charts, files and on the command line.
         run: Trains the network it is given, without an end, and yields ticks.
+        changes: The one thing it changes, in a sentence.
         against: The way that it changes one thing of.
-        advice: What to write to have it; for modes only.
+        do: Of a mode: what choosing it means, as a sentence. Of what costs time: what
+            to do about it. "" where there is nothing to do.
+        code: What to write for that.
+        instead_of: Of what costs time: what stands there now.
+        untimed: Whether what to do about it was not timed, only leaving it out.
         kind: ``"mode"`` for what may be called the fastest, ``"retracing"`` for what
             shows how a graph is traced again, ``"observer"`` for who watches ``fit``.
         feed: What its batches look like.
@@ -305,115 +226,210 @@ class Way:
 
     name: str
     run: Callable[[Job, Any], Iterator[Yielded]]
+    changes: str
     against: str = EAGER
-    advice: str = ""
+    do: str = ""
+    code: str = ""
+    instead_of: str = ""
+    untimed: bool = False
     kind: Kind = "mode"
     feed: Feed = "even"
     missing: Callable[[], str] = str
     xla: bool | None = None
 
-    @property
-    def changes(self) -> str:
-        """The one thing it changes, in a sentence."""
-        return (inspect.getdoc(self.run) or "").partition("\n")[0]
 
-
-WAYS = {
-    way.name: way
-    for way in (
-        Way(EAGER, loops.eager, advice="for features, labels in batches: step(...)"),
-        Way("fit eagerly", eagerly, FIT, "model.compile(..., run_eagerly=True)"),
-        Way(GRAPH, loops.graph, advice="@tf.function"),
-        Way(
-            "tf.function XLA",
-            loops.compiled,
-            GRAPH,
-            "@tf.function(jit_compile=True)",
-        ),
-        Way(FIT, plain, GRAPH, "model.fit(batches, verbose=0)"),
-        Way(
-            "fit XLA",
-            compiled,
-            FIT,
-            "model.compile(..., jit_compile=True)",
-            xla=True,
-        ),
-        Way(
-            "fit without XLA",
-            uncompiled,
-            FIT,
-            "model.compile(..., jit_compile=False)",
-            xla=False,
-        ),
-        Way(
-            "fit 8 steps",
-            by_eight,
-            FIT,
-            "model.compile(..., steps_per_execution=8)",
-        ),
-        Way(
-            "fit 64 steps",
-            by_many,
-            FIT,
-            "model.compile(..., steps_per_execution=64)",
-        ),
-        Way(
-            "fit XLA 64 steps",
-            compiled_by_many,
-            "fit 64 steps",
-            "model.compile(..., jit_compile=True, steps_per_execution=64)",
-            xla=True,
-        ),
-        Way("Python number", python_number, GRAPH, kind="retracing"),
-        Way(
-            "number as tensor",
-            tensor_number,
-            "Python number",
-            kind="retracing",
-        ),
-        Way(
-            "changing shapes",
-            changing,
-            GRAPH,
-            kind="retracing",
-            feed="changing",
-        ),
-        Way(
-            "shapes left open",
-            left_open,
-            "changing shapes",
-            kind="retracing",
-            feed="changing",
-        ),
-        Way("made anew", made_anew, GRAPH, kind="retracing"),
-        Way(
-            "ragged last batch",
-            ragged,
-            GRAPH,
-            kind="retracing",
-            feed="ragged",
-        ),
-        Way(UNWATCHED, nobody, FIT, kind="observer"),
-        Way("metrics", metrics, UNWATCHED, kind="observer"),
-        Way("callback", callback, UNWATCHED, kind="observer"),
-        Way("progress bar", progress_bar, UNWATCHED, kind="observer"),
-        Way("validation", validation, UNWATCHED, kind="observer"),
-        Way(
-            "histograms",
-            histograms,
-            UNWATCHED,
-            kind="observer",
-            missing=histograms_missing,
-        ),
+def _fit(name: str, changes: str, do: str, against: str = FIT, **options: Any) -> Way:
+    """A mode of ``fit`` that tells ``compile`` something."""
+    said = ", ".join(f"{key}={value}" for key, value in options.items())
+    return Way(
+        name,
+        functools.partial(fitted, **options),
+        changes,
+        against,
+        do,
+        f"model.compile(..., {said})",
+        xla=options.get("jit_compile"),
     )
-}
-# What is not traced again and again, for each way that is.
-REMEDIES = {
-    "Python number": "number as tensor",
-    "changing shapes": "shapes left open",
-    "made anew": GRAPH,
-    "ragged last batch": GRAPH,
-}
+
+
+_MODES = (
+    Way(
+        EAGER,
+        loops.eager,
+        "A loop of your own: Python runs every operation of every step.",
+        do="Run every operation from Python.",
+        code="for features, labels in batches:\n    step(features, labels)",
+    ),
+    _fit(
+        "fit eagerly",
+        "The same fit with run_eagerly=True: Python runs every operation.",
+        "Use `fit`, run eagerly.",
+        run_eagerly=True,
+    ),
+    Way(
+        GRAPH,
+        traced,
+        "The step is traced once, by tf.function, and then run as a graph.",
+        do="Put the step into a `tf.function`.",
+        code="@tf.function\ndef step(features, labels): ...",
+    ),
+    Way(
+        "tf.function XLA",
+        functools.partial(traced, jit_compile=True),
+        "The graph of the step is compiled by XLA.",
+        GRAPH,
+        "Compile the step with XLA.",
+        "@tf.function(jit_compile=True)\ndef step(features, labels): ...",
+    ),
+    Way(
+        FIT,
+        fitted,
+        "model.fit instead of your own loop, with XLA only where Keras chooses it.",
+        GRAPH,
+        "Use `fit`.",
+        "model.fit(batches, verbose=0)",
+    ),
+    _fit(
+        "fit XLA",
+        "The same fit with jit_compile=True: XLA compiles the step.",
+        "Use `fit`, and compile its step with XLA.",
+        jit_compile=True,
+    ),
+    _fit(
+        "fit without XLA",
+        "The same fit with jit_compile=False: a graph, and no XLA.",
+        "Use `fit` without XLA.",
+        jit_compile=False,
+    ),
+    _fit(
+        "fit 8 steps",
+        "The same fit with steps_per_execution=8: back to Python every 8 steps.",
+        "Use `fit`, with 8 steps at a time.",
+        steps_per_execution=8,
+    ),
+    _fit(
+        "fit 64 steps",
+        "The same fit with steps_per_execution=64: back to Python every 64 steps.",
+        "Use `fit`, with 64 steps at a time.",
+        steps_per_execution=64,
+    ),
+    _fit(
+        "fit XLA 64 steps",
+        "XLA and steps_per_execution=64 together.",
+        "Use `fit`, with XLA and 64 steps at a time.",
+        "fit 64 steps",
+        jit_compile=True,
+        steps_per_execution=64,
+    ),
+)
+_retracing = functools.partial(Way, kind="retracing")
+_observer = functools.partial(Way, kind="observer", against=UNWATCHED)
+_RETRACING = (
+    _retracing(
+        "Python number",
+        numbered,
+        "The step is given its number as a Python int: a new value, a new trace.",
+        GRAPH,
+        "Give the step its number as a tensor.",
+        "step(features, labels, tf.constant(number))",
+        "step(features, labels, number)",
+    ),
+    _retracing(
+        "number as tensor",
+        functools.partial(numbered, as_tensor=True),
+        "The step is given its number as a tensor: one trace for all values.",
+        "Python number",
+    ),
+    _retracing(
+        "changing shapes",
+        functools.partial(traced, feed="changing"),
+        "Every batch has another size: a new shape, a new trace.",
+        GRAPH,
+        "Trace once for all sizes, with `reduce_retracing=True`.",
+        "@tf.function(reduce_retracing=True)",
+        "@tf.function",
+        feed="changing",
+    ),
+    _retracing(
+        "shapes left open",
+        functools.partial(traced, feed="changing", reduce_retracing=True),
+        "The same batches; the trace leaves open what changes, with reduce_retracing.",
+        "changing shapes",
+        feed="changing",
+    ),
+    _retracing(
+        "made anew",
+        made_anew,
+        "tf.function is called inside the loop: every step has a function of its own.",
+        GRAPH,
+        "Make the function once, before the loop.",
+        "step = tf.function(step)  # once, before the loop",
+        "tf.function(step)(features, labels)  # in the loop",
+    ),
+    _retracing(
+        "ragged last batch",
+        functools.partial(traced, feed="ragged"),
+        "The last batch of an epoch is smaller than the others.",
+        GRAPH,
+        "Drop the last batch of an epoch where it is smaller.",
+        "dataset.batch(batch, drop_remainder=True)",
+        "dataset.batch(batch)",
+        feed="ragged",
+    ),
+)
+_OBSERVERS = (
+    _observer(
+        UNWATCHED,
+        watched,
+        "A fit in epochs that nobody watches: no metrics, no callbacks, verbose=0.",
+        against=FIT,
+    ),
+    _observer(
+        "metrics",
+        functools.partial(watched, metrics=["accuracy"]),
+        'The same with metrics=["accuracy"].',
+        do="Leave out metrics that you do not read.",
+        code="model.compile(..., metrics=None)",
+        instead_of='model.compile(..., metrics=["accuracy"])',
+    ),
+    _observer(
+        "callback",
+        callback,
+        "The same with a callback of one's own that keeps the loss of every batch.",
+        do="Let the callback work once an epoch, not after each batch.",
+        code="def on_epoch_end(self, epoch, logs=None): ...",
+        instead_of="def on_train_batch_end(self, batch, logs=None): ...",
+        untimed=True,
+    ),
+    _observer(
+        "progress bar",
+        functools.partial(watched, verbose=1),
+        "The same with verbose=1, the progress bar; it writes into a pipe here.",
+        do="Switch the progress bar off.",
+        code="model.fit(..., verbose=0)",
+        instead_of="model.fit(..., verbose=1)",
+    ),
+    _observer(
+        "validation",
+        validation,
+        "The same with validation after every epoch, on a fifth as many batches.",
+        do="Validate less often.",
+        code="model.fit(..., validation_data=held_back, validation_freq=5)",
+        instead_of="model.fit(..., validation_data=held_back)",
+        untimed=True,
+    ),
+    _observer(
+        "histograms",
+        histograms,
+        "The same with TensorBoard(histogram_freq=1): all weights after every epoch.",
+        do="Write histograms less often.",
+        code="keras.callbacks.TensorBoard(folder, histogram_freq=5)",
+        instead_of="keras.callbacks.TensorBoard(folder, histogram_freq=1)",
+        untimed=True,
+        missing=histograms_missing,
+    ),
+)
+WAYS = {way.name: way for way in (*_MODES, *_RETRACING, *_OBSERVERS)}
 # What a single way is held against that is asked alone.
 BASELINES: dict[Kind, str] = {
     "mode": EAGER,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from perfkit.experiments.base import Experiment
-from perfkit.experiments.mixed_precision.numbers import foreseen, known
+from perfkit.experiments.mixed_precision import work
 from perfkit.experiments.mixed_precision.verdict import beforehand, judge
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import precision as formats
@@ -28,7 +28,6 @@ from perfkit.experiments.shared.precision import (
     PRECISIONS,
     unavailable,
 )
-from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import Arm
 from perfkit.measure.plan import Try
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from perfkit.experiments.shared.precision import Precision
+    from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.plan import Tries
     from perfkit.measure.tick import Yielded
@@ -73,7 +73,7 @@ class MixedPrecision(Experiment):
 
     def prepare(self) -> Iterator[Yielded]:
         """Say what to expect, and refuse what would take the whole run for itself."""
-        return foreseen(self.model, self.batch, tuple(self._precisions.values()))
+        return work.foreseen(self.model, self.batch, tuple(self._precisions.values()))
 
     def tries(self, measured: Measurement) -> Tries:
         """Let each precision that was timed learn; then show how float16 scales."""
@@ -81,17 +81,17 @@ class MixedPrecision(Experiment):
         able = [one for one in self._precisions if self._learns(one, timed)]
         for seed in range(1, self.seeds + 1):
             for name in able:
-                learnt = functools.partial(formats.learning, self.model, name, seed)
+                learnt = functools.partial(work.learning, self.model, name, seed)
                 called = f"learning in {name}, seed {seed}"
                 yield Try(name=called, work=learnt, seconds=_LEARNING_S)
             if seed == 1 and FLOAT16 in self._precisions:
                 model = self.model if FLOAT16 in timed else _SHOWS_SCALE
-                scaled = functools.partial(formats.scaling, model, seed)
+                scaled = functools.partial(work.scaling, model, seed)
                 yield Try(name="the loss scale", work=scaled, seconds=_LEARNING_S)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which precision is fastest, whether it learns the same, what to write."""
-        return judge(measured, batch=self.batch)
+        return judge(measured)
 
     @property
     def _precisions(self) -> dict[str, Precision]:
@@ -102,7 +102,7 @@ class MixedPrecision(Experiment):
     def _arm(self, precision: Precision) -> Arm:
         against = precision.against
         trained = functools.partial(
-            formats.training, self.model, precision.name, self.batch
+            work.training, self.model, precision.name, self.batch
         )
         return Arm(
             precision.name,
@@ -131,8 +131,7 @@ def foresee(model: str = "small-cnn") -> Callable[[object], Verdict]:
 
 def _foreseen(model: str, _: object) -> Verdict:
     with _without_log():
-        said = tuple(beforehand(known(model, tuple(PRECISIONS.values()))))
-    return Verdict(headline="What hardware and shapes say before a run.", because=said)
+        return beforehand(work.known(model, tuple(PRECISIONS.values())))
 
 
 @contextlib.contextmanager

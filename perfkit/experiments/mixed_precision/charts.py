@@ -72,7 +72,7 @@ def learnt(finding: Finding) -> tuple[Pairs, ...]:
     """The precisions that can be held against float32, as many as can be told apart."""
     sound = (
         one
-        for one in numbers.pairs(numbers.curves(finding.trials))
+        for one in numbers.pairs(finding.trials)
         if max(np.abs(one.losses).max(), one.usual.max()) < _LARGEST_LOSS
     )
     return tuple(sound)[: len(_LOOKS) + 1]
@@ -175,11 +175,6 @@ def loss_scale(finding: Finding) -> Figure:
     )
 
 
-def has_scale(finding: Finding) -> bool:
-    """Whether a training in float16 told its loss scale."""
-    return numbers.scale(finding.trials) is not None
-
-
 def _powers(low: float, high: float) -> list[float]:
     powers = [2.0**power for power in range(-60, 128) if low <= 2.0**power <= high]
     return powers[:: 1 + len(powers) // 9]
@@ -196,5 +191,9 @@ def _scale_in_words(found: Scale) -> str:
 
 KINDS: dict[str, Kind[Finding]] = {
     "losses": Kind(losses, "Does each learn the same", lambda f: bool(learnt(f))),
-    "loss scale": Kind(loss_scale, "How float16 scales its loss", has_scale),
+    "loss scale": Kind(
+        loss_scale,
+        "How float16 scales its loss",
+        lambda f: numbers.scale(f.trials) is not None,
+    ),
 }

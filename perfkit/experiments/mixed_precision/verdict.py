@@ -2,100 +2,137 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.experiments.mixed_precision import numbers
-from perfkit.experiments.mixed_precision.numbers import ROUNDING, pairs
-from perfkit.experiments.shared.precision import FLOAT32, GROWTH, NO_TF32, PRECISIONS
-from perfkit.experiments.shared.words import (
-    failures,
-    interval,
-    listed,
-    noise,
-    quoted,
-    ratio,
-)
+from perfkit.experiments.mixed_precision.work import GROWTH
+from perfkit.experiments.shared.precision import FLOAT32, NO_TF32, PRECISIONS
+from perfkit.experiments.shared.race import Choice, Race
+from perfkit.experiments.shared.words import listed, quoted
 from perfkit.findings.record import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from perfkit.experiments.mixed_precision.numbers import Pairs
+    from perfkit.experiments.mixed_precision.numbers import Alike, Pairs
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison, Timing
+    from perfkit.measure.statistics import Comparison
 
 
-def grounds(measured: Measurement) -> Iterator[str]:
-    """The facts that a verdict rests on."""
-    yield from noise(measured)
-    yield from _expected_and_seen(measured)
-    yield from _full_float32(measured)
-    yield from eligible(measured.notes)
-    yield from (learnt(one) for one in pairs(numbers.curves(measured.trials)))
-    yield from _scale(measured)
-    yield from _memory(measured)
-    yield from failures(measured)
+_PLAIN = {p.name: p for p in PRECISIONS.values() if p.kind == "precision"}
+# What a precision is called where it is advised, and what to write for it.
+_CALLED = {name: name.removeprefix("mixed_") for name in _PLAIN}
+_CHOICES = {
+    name: Choice(
+        f"Train with {_CALLED[name]}.", f"{p.line}  # before the model is built"
+    )
+    for name, p in _PLAIN.items()
+}
+_LAST_LAYER = 'Give the last layer of the model `dtype="float32"`: a loss needs digits.'
+_UNKNOWN = "Whether it learns what float32 learns is not known yet."
+_ALIKE: dict[Alike, str] = {
+    "equal within rounding": "it learns the same",
+    "less apart than two seeds": "it learns the same",
+    "differs": "but its losses are others",
+    "lost": "but its loss became NaN",
+}
 
 
-def beforehand(notes: Mapping[str, Any]) -> Iterator[str]:
-    """What can be said before a run, from the notes of its preparation."""
-    for name, (expect, why) in numbers.expectations(notes).items():
-        yield f"Of {quoted(name)} expect: {expect}, because {why}."
-    yield from eligible(notes)
+def judge(measured: Measurement) -> Verdict:
+    """Say which precision trains fastest, and whether it learns what float32 learns."""
+    race = Race(measured, _CHOICES, "examples")
+    held = {one.precision: one for one in numbers.pairs(measured.trials)}
+    verdict = race.verdict(
+        because=(
+            *_expected_and_seen(measured),
+            *_full_float32(measured),
+            *_eligible(measured.notes),
+            *map(_learnt, held.values()),
+            *_scale(measured),
+            *_memory(measured),
+        ),
+        next=_LAST_LAYER if race.winner.startswith("mixed_") else "",
+    )
+    if not race.won:
+        return verdict
+    called = _CALLED[race.winner]
+    alike = held[race.winner].alike if race.winner in held else None
+    if alike in ("differs", "lost"):
+        return replace(
+            verdict,
+            headline=f"Keep float32: {called} is faster, {_ALIKE[alike]}.",
+            much=verdict.much.replace("This training then", f"With {called} it"),
+            edits=(),
+            next="Train longer with both, and compare the losses.",
+        )
+    if alike in _ALIKE:
+        return replace(verdict, headline=f"Train with {called}: {_ALIKE[alike]}.")
+    return replace(verdict, warnings=(_UNKNOWN,))
 
 
-def eligible(notes: Mapping[str, Any]) -> Iterator[str]:
+def beforehand(notes: Mapping[str, Any]) -> Verdict:
+    """Say what to expect before a run, from the notes of its preparation."""
+    found = numbers.expectations(notes)
+    faster = [name for name, one in found.items() if one.expect == "faster"]
+    expects = (f"{quoted(name)} {one.expect}" for name, one in found.items())
+    headline = "No precision is sure to be faster than float32 on this hardware."
+    if faster:
+        headline = f"Expect {listed(faster)} to be faster than float32 here."
+    return Verdict(
+        headline=headline,
+        much=f"By hardware alone: {', '.join(expects)}.",
+        because=(
+            *(
+                f"Of {quoted(name)} expect: {one.expect}, because {one.because}."
+                for name, one in found.items()
+            ),
+            *_eligible(notes),
+        ),
+    )
+
+
+def _eligible(notes: Mapping[str, Any]) -> Iterator[str]:
     """Which layers can gain from 16 bits, and why the others cannot."""
-    layers = numbers.told(notes)
+    layers = numbers.layers_of(notes)
     share = numbers.share(layers)
     if share is None:
         return
     hindered = [f"{quoted(la.name)} {la.hindrance}" for la in layers if la.hindrance]
     but = f"; {', '.join(hindered)}" if hindered else ""
     yield (
-        f"By shapes, {units.significant(100 * share)} % of the multiplications are in "
-        "layers that compute in 16 bits with sides that are multiples of "
-        f"{numbers.BLOCK}{but}."
+        f"By shapes, {units.percent(share)} of the multiplications are in layers that "
+        f"compute in 16 bits with sides that are multiples of {numbers.BLOCK}{but}."
     )
 
 
-def learnt(one: Pairs) -> str:
+def _learnt(one: Pairs) -> str:
     """Whether a precision learnt what float32 learnt, with the numbers."""
     name, seeds = quoted(one.precision), len(one.losses)
     trainings = f"{seeds} pair{'s' if seeds > 1 else ''} of trainings"
     if one.lost:
-        return f"In {trainings} the loss of {name} became something that is no number."
-    ends = f"{one.usual[:, -1].min():.3f} to {one.usual[:, -1].max():.3f}"
-    half = one.half_width
-    between = (
-        f" ({one.difference - half:+.4f} to {one.difference + half:+.4f})"
-        if half is not None
-        else ""
-    )
-    rounding = ROUNDING.get(one.precision)
-    unit = f", one rounding by {_share(rounding)}" if rounding else ""
+        return f"In {trainings} the loss of {name} became NaN."
+    half, between = one.half_width, ""
+    if half is not None:
+        low, high = one.difference - half, one.difference + half
+        between = f" ({low:+.4f} to {high:+.4f})"
+    usual = one.usual[:, -1]
     return (
         f"Losses of {name} against {FLOAT32}: {one.alike}. In {trainings} alike in all "
         f"else it adds {one.difference:+.4f}{between} to the loss by step "
-        f"{one.steps[-1]}, which is {ends} in {FLOAT32}; the two differ by up to "
-        f"{_share(one.largest)}{unit}."
+        f"{one.steps[-1]}, which is {usual.min():.3f} to {usual.max():.3f} in "
+        f"{FLOAT32} from seed to seed."
     )
-
-
-def _share(value: float) -> str:
-    return f"{units.significant(100 * value, 2)} %"
 
 
 def _expected_and_seen(measured: Measurement) -> Iterator[str]:
     compared = {one.variant: one for one in measured.comparisons}
-    for name, (expect, why) in numbers.expectations(measured.notes).items():
-        said = f"Expected of {quoted(name)}: {expect}, because {why}."
+    for name, one in numbers.expectations(measured.notes).items():
         if found := compared.get(name):
-            against = "" if found.baseline == FLOAT32 else f" of {found.baseline}"
             yield (
-                f"{said} Seen: {found.verdict}, {units.ratio(found.ratio)} the rate"
-                f"{against} ({interval(found)}){_as_expected(expect, found)}."
+                f"Expected of {quoted(name)}: {one.expect}, because {one.because}. "
+                f"Seen: {found.judgement}{_as_expected(one.expect, found)}."
             )
 
 
@@ -108,15 +145,13 @@ def _as_expected(expect: str, found: Comparison) -> str:
 
 def _full_float32(measured: Measurement) -> Iterator[str]:
     """What 16 bits gain against float32 without TF32, which hides a part of it."""
-    for precision in PRECISIONS.values():
-        name = precision.name
-        if not name.startswith("mixed_") or precision.kind != "precision":
-            continue
-        if found := measured.compare(name, NO_TF32):
+    for name in _PLAIN:
+        found = measured.compare(name, NO_TF32) if name.startswith("mixed_") else None
+        if found:
             yield (
-                f"Against {quoted(NO_TF32)}, {quoted(name)} reaches "
-                f"{units.ratio(found.ratio)} the rate ({interval(found)}; "
-                f"{found.verdict}). TF32 is on by default, in {quoted(FLOAT32)} too."
+                f"Against {quoted(NO_TF32)}, {quoted(name)} reaches {found.interval} "
+                f"the rate: {found.judgement}. TF32 is on by default, in "
+                f"{quoted(FLOAT32)} too."
             )
 
 
@@ -124,156 +159,30 @@ def _scale(measured: Measurement) -> Iterator[str]:
     scale = numbers.scale(measured.trials)
     if scale is None:
         return
-    skipped = scale.skipped
-    steps = ", ".join(f"{step}" for step in skipped[:4])
-    more = ", …" if len(skipped) > 4 else ""
-    at = f" (at step {steps}{more})" if skipped else ""
+    steps = ", ".join(map(str, scale.skipped[:4])) + ", …" * (len(scale.skipped) > 4)
+    at = f" (at step {steps})" if scale.skipped else ""
     yield (
         f"The loss scale of float16, with {quoted(scale.model)} and doubled every "
         f"{GROWTH} good steps instead of every 2,000, went from "
-        f"{scale.scales[0]:,.0f} up to {max(scale.scales):,.0f}: "
-        f"{len(skipped)} of {len(scale.scales) - 1} steps were skipped{at}, and each "
-        "halved it."
+        f"{scale.scales[0]:,.0f} up to {max(scale.scales):,.0f}: {len(scale.skipped)} "
+        f"of {len(scale.scales) - 1} steps were skipped{at}, and each halved it."
     )
 
 
 def _memory(measured: Measurement) -> Iterator[str]:
-    held = numbers.memory(measured.trials)
-    forecast = numbers.numbers(measured.notes, "forecast")
+    held, forecast = numbers.memory(measured.trials), numbers.forecast(measured.notes)
     usual = held.pop(FLOAT32, None)
-    if usual is None:
-        return
-    for name, (middle, low, high) in held.items():
-        if name not in PRECISIONS or PRECISIONS[name].kind != "precision":
+    for name, one in held.items():
+        if usual is None or name not in _PLAIN:
             continue
-        apart = low > usual[2] or high < usual[1]
+        apart = one.low > usual.high or one.high < usual.low
         claim = "" if apart else ", and the trials of the two overlap"
-        by_shapes = (
-            f"; from shapes alone one would say "
-            f"{units.ratio(forecast[name] / forecast[FLOAT32])}"
-            if {name, FLOAT32} <= forecast.keys()
-            else ""
-        )
+        if {name, FLOAT32} <= forecast.keys():
+            claim += (
+                f"; by shapes alone {units.times(forecast[name] / forecast[FLOAT32])}"
+            )
         yield (
-            f"Memory at the peak, above the start: {_sizes(middle, low, high)} in "
-            f"{quoted(name)} against {_sizes(*usual)} in {FLOAT32}, "
-            f"{units.ratio(middle / usual[0])}{claim}{by_shapes}."
+            f"Memory at the peak, above the start: {units.size(one.value)} in "
+            f"{quoted(name)}, {units.times(one.value / usual.value)} times the "
+            f"{units.size(usual.value)} of {FLOAT32}{claim}."
         )
-
-
-def _sizes(middle: float, low: float, high: float) -> str:
-    return units.between(middle, low, high, units.size)
-
-
-_QUIETER = "End what else runs on this machine, or give the run more seconds."
-_LOSSES = {
-    "equal within rounding": "; its losses equal those of float32 within rounding",
-    "less apart than two seeds": (
-        "; its losses differ from those of float32 by less than another seed changes"
-    ),
-    "too noisy to say": "; whether its losses differ is too noisy to say",
-    "differs": "; but its losses differ from those of float32",
-    "lost": "; but its loss became something that is no number",
-}
-
-
-def judge(measured: Measurement, *, batch: int) -> Verdict:
-    """Say which precision trains fastest, and whether it learns what float32 learns.
-
-    Args:
-        measured: The run.
-        batch: Examples in a batch.
-    """
-    names = tuple(p.name for p in PRECISIONS.values() if p.kind == "precision")
-    because = tuple(grounds(measured))
-    ranked = measured.fastest(names)
-    if not ranked or measured.timing(FLOAT32) is None or len(measured.timings) < 2:
-        return Verdict(
-            headline="No two precisions could be compared.",
-            because=because,
-            next="Look at how the trials ended, or give the run more seconds.",
-        )
-    best, *ties = ranked
-    compared = measured.compare(best.variant, FLOAT32)
-    if best.variant == FLOAT32 or compared is None or compared.verdict != "faster":
-        return Verdict(
-            headline=_not_won(measured, ranked, compared, batch),
-            because=because,
-            next=_stay(measured, ranked, compared),
-        )
-    return Verdict(
-        headline=(
-            f"{quoted(best.variant)} trains fastest here{_tied(ties)}: "
-            f"{_step(best, batch)}, {ratio(compared)} the examples per "
-            f"second of {quoted(FLOAT32)} ({interval(compared)})"
-            f"{_losses(measured, best.variant)}."
-        ),
-        because=because,
-        next=_change(measured, best.variant),
-        winner=best.variant,
-    )
-
-
-def _not_won(
-    measured: Measurement,
-    ranked: Sequence[Timing],
-    compared: Comparison | None,
-    batch: int,
-) -> str:
-    best = ranked[0]
-    if best.variant != FLOAT32 and compared is not None:
-        reached = (
-            f"the best, {quoted(best.variant)}, reaches {ratio(compared)} "
-            f"of it ({interval(compared)})"
-        )
-        if compared.verdict == "too noisy to say":
-            return f"Too noisy to say what is faster than {quoted(FLOAT32)}: {reached}."
-        return f"No precision is shown to be faster than {quoted(FLOAT32)}: {reached}."
-    takes = _step(best, batch)
-    if len(ranked) > 1:
-        return (
-            f"No precision is shown to be faster than {quoted(FLOAT32)}, which takes "
-            f"{takes}."
-        )
-    return f"{quoted(FLOAT32)} is the fastest precision here: {takes}."
-
-
-def _stay(
-    measured: Measurement, ranked: Sequence[Timing], compared: Comparison | None
-) -> str:
-    others = (timing.variant for timing in ranked if timing.variant != FLOAT32)
-    found = (compared, *(measured.compare(name, FLOAT32) for name in others))
-    noisy = any(one and one.verdict == "too noisy to say" for one in found)
-    return _QUIETER if noisy else f"Keep `{PRECISIONS[FLOAT32].line}`, the default."
-
-
-def _change(measured: Measurement, name: str) -> str:
-    if _alike(measured, name) in ("differs", "lost"):
-        return "Do not change it for speed alone: train longer, and compare the losses."
-    line = PRECISIONS[name].line
-    if not name.startswith("mixed_"):
-        return f"Write `{line}` before the model is built."
-    return (
-        f"Write `{line}` before the model is built, and give its last layer "
-        '`dtype="float32"`.'
-    )
-
-
-def _losses(measured: Measurement, name: str) -> str:
-    return _LOSSES.get(_alike(measured, name), "")
-
-
-def _alike(measured: Measurement, name: str) -> str:
-    found = pairs(numbers.curves(measured.trials))
-    return next((one.alike for one in found if one.precision == name), "")
-
-
-def _tied(ties: Sequence[Timing]) -> str:
-    if not ties:
-        return ""
-    others = listed([tie.variant for tie in ties])
-    return f", and is not shown to differ from {others}"
-
-
-def _step(timing: Timing, batch: int) -> str:
-    return f"{units.seconds(batch / timing.rate)} a step"

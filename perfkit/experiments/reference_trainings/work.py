@@ -16,8 +16,9 @@ from perfkit.errors import RunError
 from perfkit.experiments.shared import cache, probe
 from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.images import kept, look_at
+from perfkit.experiments.shared.loops import step_of
 from perfkit.experiments.shared.models import MODELS
-from perfkit.experiments.shared.precision import PRECISIONS, step_of
+from perfkit.experiments.shared.precision import PRECISIONS
 from perfkit.experiments.shared.probe import calls_of_a_tick
 from perfkit.experiments.shared.reference_jobs import (
     BYTES_ON_DISK,
@@ -146,7 +147,7 @@ def _work(reference: Reference) -> _Work:
     keras.utils.set_random_seed(SEED)
     network, optimizer = model.build(), precision.optimizer()
     optimizer.build(network.trainable_variables)
-    plain = step_of(network, optimizer).python_function  # type: ignore[attr-defined]
+    plain = step_of(network, optimizer)
     batch = (
         tf.TensorSpec([None, *model.shape], tf.float32),
         tf.TensorSpec([None], tf.int32),

@@ -90,20 +90,9 @@ def _cause(before: dict[str, str], after: dict[str, str]) -> str:
 
 
 def eager(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """A loop of your own: Python runs every operation of every step."""
-    step = step_of(network)
+    """Train in a loop in which Python runs every operation."""
     yield READY
-    yield from every(steps(job.batches(), step, Traces()), sync=wait)
-
-
-def graph(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The step is traced once, by tf.function, and then run as a graph."""
-    yield from traced(job, network)
-
-
-def compiled(job: Job, network: keras.Model) -> Iterator[Yielded]:
-    """The graph of the step is compiled by XLA."""
-    yield from traced(job, network, jit_compile=True)
+    yield from every(_steps(job, step_of(network), Traces()), sync=wait)
 
 
 def traced(
@@ -121,8 +110,22 @@ def traced(
 
     traces = Traces()
     step = tf.function(with_traces(step_of(network), traces), **options)
+    yield from looped(job, step, traces, feed)
+
+
+def looped(
+    job: Job, step: Step, traces: Traces, feed: Feed = "even"
+) -> Iterator[Yielded]:
+    """Make one step after another, and tell of its traces."""
     yield READY
-    yield from telling(every(steps(job.batches(feed), step, traces), sync=wait), traces)
+    yield from telling(every(_steps(job, step, traces, feed), sync=wait), traces)
+
+
+def _steps(job: Job, step: Step, traces: Traces, feed: Feed = "even") -> Iterator[int]:
+    for features, labels in job.batches(feed):
+        step(features, labels)
+        traces.step()
+        yield int(labels.shape[0])
 
 
 def with_traces(plain: Step, traces: Traces) -> Step:
@@ -139,25 +142,24 @@ def with_traces(plain: Step, traces: Traces) -> Step:
     return body
 
 
-def steps(batches: tf.data.Dataset, step: Step, traces: Traces) -> Iterator[int]:
-    """Make one step after another; yields the examples of each."""
-    for features, labels in batches:
-        step(features, labels)
-        traces.step()
-        yield int(labels.shape[0])
+def step_of(network: keras.Model, optimizer: Any = None) -> Step:
+    """Give the plain Python function that trains on one batch.
 
-
-def step_of(network: keras.Model) -> Step:
-    """Give the plain Python function that trains on one batch."""
+    Args:
+        network: What to train.
+        optimizer: A built one; None for plain gradient descent.
+    """
     import tensorflow as tf
 
-    optimizer, loss_of = optimizer_for(network), loss_function()
+    optimizer, loss_of = optimizer or optimizer_for(network), loss_function()
 
     def step(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             loss = loss_of(labels, network(features, training=True))
+            # ``fit`` does this by itself; what divides by the scale always does.
+            scaled = optimizer.scale_loss(loss)
         weights = network.trainable_variables
-        optimizer.apply(tape.gradient(loss, weights), weights)
+        optimizer.apply(tape.gradient(scaled, weights), weights)
         return loss
 
     return step

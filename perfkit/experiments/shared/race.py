@@ -57,11 +57,15 @@ class Race:
         return self.against or self.measured.baseline
 
     @cached_property
+    def timed(self) -> tuple[str, ...]:
+        """The choices that were timed."""
+        timed = {timing.variant for timing in self.measured.timings}
+        return tuple(name for name in self.choices if name in timed)
+
+    @cached_property
     def ranked(self) -> tuple[Timing, ...]:
         """The fastest that was timed, then those it is not shown to beat."""
-        timed = {timing.variant for timing in self.measured.timings}
-        among = tuple(name for name in self.choices if name in timed)
-        return self.measured.fastest(among) if among else ()
+        return self.measured.fastest(self.timed) if self.timed else ()
 
     @cached_property
     def compared(self) -> Comparison | None:
@@ -101,9 +105,10 @@ class Race:
             next: What to do after that; "" for what fits any race.
         """
         rest = (*because, *failures(self.measured))
-        if not self.ranked:
+        if len(self.timed) < 2:
+            only = f"Only {quoted(self.timed[0])}" if self.timed else "Nothing"
             return Verdict(
-                headline="Nothing could be timed.", because=rest, next=next or _NO_RATE
+                headline=f"{only} could be timed.", because=rest, next=next or _NO_RATE
             )
         if self.won:
             return self._won(warnings, rest, next)

@@ -2,8 +2,6 @@ import functools
 import itertools
 import math
 import os
-import pickle
-import random
 import re
 import struct
 
@@ -13,61 +11,24 @@ import pytest
 from perfkit import gallery
 from perfkit.errors import BadParameterError
 from perfkit.experiments.convolution import Convolution, convolution_with
-from perfkit.experiments.convolution.numbers import at_equal_work, speeds, widened
+from perfkit.experiments.convolution.channels import at_equal_work
+from perfkit.experiments.convolution.numbers import speeds
 from perfkit.experiments.convolution.ways import GROUPS, WAYS
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.experiments.shared.race import QUIETER
+from perfkit.measure.measurement import TWIN
 from perfkit.measure.statistics import Comparison
 from perfkit.measure.steady import steady
 from perfkit.measure.tick import REFUSED, Note
-from perfkit.measure.trial import Trial
 from perfkit.running import run
+from tests.experiments.convolution.test_right_answers import of_taps as mine
+from tests.experiments.races import measured
 
 LIMITS = ["arithmetic limit", "memory limit"]
 
 
-# How much faster than usual the rounds are, in standard deviations; zero on average.
-ROUNDS = (-1.2, 1.2, -0.4, 0.4)
-
-
-def trial(variant, rate, round=1, *, noise=0.01, first_s=0.05):
-    """Forty ticks of 50 ms after a first call."""
-    draw = random.Random(f"{variant} {noise}")
-    usual = rate * math.exp(noise * draw.sample(ROUNDS, 4)[round % 4])
-    lengths = [0.05 * draw.uniform(0.98, 1.02) for _ in range(40)]
-    stamps = list(itertools.accumulate([first_s, *lengths], initial=0.3))
-    done = [int(usual * (at - stamps[1])) for at in stamps[1:]]
-    counts = [0, 1, *(after - before for before, after in itertools.pairwise(done))]
-    return Trial(
-        variant=variant,
-        round=round,
-        outcome="completed",
-        setup_s=0.3,
-        ticks=tuple(zip(stamps, counts, strict=True)),
-    )
-
-
-def measured(rates, *, firsts=None, notes=None, rounds=4, refused=None, **more):
-    """A run in which each variant has the rate that is asked for."""
-    names = dict(rates) | {TWIN: next(iter(rates.values()))}
-    firsts = firsts or {}
-    trials = [
-        trial(name, rate, number, first_s=firsts.get(name, 0.05), **more)
-        for number in range(1, rounds + 1)
-        for name, rate in names.items()
-    ]
-    base = next(iter(rates))
-    arms = [
-        Arm(name, list, against="" if name.endswith("limit") else base)
-        for name in rates
-    ]
-    arms += [Arm(name, list, unavailable=why) for name, why in (refused or {}).items()]
-    return Measurement(
-        arms=tuple(arms), trials=tuple(trials), notes=notes or {}, baseline=base
-    )
-
-
 def verdict(rates, *, asked=None, **more):
-    return (asked or Convolution()).verdict(measured(rates, **more))
+    apart = {name: "" for name in rates if name.endswith("limit")}
+    return (asked or Convolution()).verdict(measured(rates, apart, **more))
 
 
 def because(rates, **more):
@@ -93,12 +54,6 @@ def test_a_way_stands_against_the_one_it_changes_if_that_is_in_the_run():
     )
 
 
-@pytest.mark.parametrize("asked", [Convolution(arms="all"), Convolution()])
-def test_arms_travel_to_their_trials(asked):
-    for arm in asked.variants().values():
-        assert pickle.loads(pickle.dumps(arm)).name == arm.name
-
-
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -113,24 +68,7 @@ def test_what_cannot_be_convolved_is_refused_before_anything_runs(wrong, said):
         Convolution(**wrong)
 
 
-def test_the_sizes_in_the_question_are_accepted():
-    small = Convolution(batch=1, side=28, channels=1, filters=1)
-    large = Convolution(batch=32, side=112, channels=64, filters=64)
-    assert small.problem.out == 28
-    assert large.problem.flops == 2 * 112 * 112 * 64 * 64 * 9
-
-
 # A function of one's own.
-
-
-def mine(images, kernel, stride, padding):
-    side = kernel.shape[0]
-    rows = images.shape[1] - side + 1
-    return sum(
-        images[:, y : y + rows, x : x + rows] @ kernel[y, x]
-        for y in range(side)
-        for x in range(side)
-    )
 
 
 SMALL = {"batch": 2, "side": 10, "channels": 4, "filters": 4, "padding": "valid"}
@@ -178,53 +116,36 @@ def test_every_mistake_is_refused_before_anything_is_timed():
     assert len(refused(asked)) == 5
 
 
-def test_what_is_refused_is_in_the_verdict():
-    why = {"as circulated": "its answer is wrong: nothing but zeros"}
-    text = because({"conv2d": 100}, refused=why)
-    assert '"as circulated" is not timed: its answer is wrong: nothing but' in text
-
-
 # What a run means.
 
 
-def test_the_winner_is_named_with_its_gain_and_its_speed():
+def test_the_winner_is_named_with_its_gain_and_what_to_type():
     found = verdict({"conv2d": 100, "numpy taps": 200})
-    assert found.winner == "numpy taps"
-    assert found.headline.startswith(
-        '"numpy taps" computes this convolution fastest here: 200 images/s ('
-    )
-    assert "GFLOP/s, 2.0" in found.headline
-    assert found.headline.endswith(", 4 rounds).")
-    assert found.next.startswith('Use "numpy taps": NumPy: a loop over the kernel')
+    assert (found.winner, found.headline) == ("numpy taps", WAYS["numpy taps"].do)
+    assert "2 times as fast: 200 images/s instead of 100 images/s" in found.much
+    assert found.sure == "sure"
+    (edit,) = found.edits
+    assert (edit.old, edit.new) == (WAYS["conv2d"].code, WAYS["numpy taps"].code)
 
 
-def test_the_baseline_may_be_the_fastest_or_beat_nobody():
-    found = verdict({"conv2d": 2000, "numpy taps": 1000})
-    assert found.headline.startswith('"conv2d" is the fastest way here: 2,000 images/s')
-    tied = verdict({"conv2d": 100.4, "numpy taps": 100})
-    assert tied.headline.startswith("No way is shown to be faster than")
-    assert re.search(r"which reaches 100 images/s \(9\S+ to 10\S+\), ", tied.headline)
-    assert (found.winner, tied.winner) == ("", "")
+def test_what_may_win_says_what_to_type_and_nothing_else_does():
+    other = {*GROUPS["mistakes"], *GROUPS["lighter"], *GROUPS["precision"]}
+    for name, way in WAYS.items():
+        assert bool(way.do) == bool(way.code) == (name not in other)
+        assert all(len(line) < 85 for line in way.code.splitlines())
 
 
-def test_a_baseline_that_may_be_beaten_by_far_is_not_said_to_be_the_best():
-    found = verdict({"conv2d": 100, "numpy taps": 98}, noise=0.3, rounds=2)
-    assert found.headline.startswith("Too noisy to say whether any way is faster")
-    assert found.next.startswith("End what else runs")
-
-
-def test_what_shorter_numbers_gain_is_not_denied():
-    found = verdict({"conv2d": 100.4, "numpy taps": 100, "conv2d bfloat16": 300})
-    assert found.headline.startswith(
-        'No way with all digits of float32 is shown to be faster than "conv2d"'
-    )
-
-
-def test_noise_is_said_as_such():
-    found = verdict({"conv2d": 100, "numpy taps": 115}, noise=0.5, rounds=3)
+@pytest.mark.parametrize("other", [50, 99.6])
+def test_a_baseline_that_nothing_beats_is_kept(other):
+    rates = {"conv2d": 100, "numpy taps": other, "conv2d bfloat16": 300}
+    found = verdict(rates)
     assert found.winner == ""
-    assert found.headline.startswith("Too noisy to say whether any way is faster")
-    assert found.next.startswith("End what else runs")
+    assert found.headline == (
+        'Keep "conv2d": nothing that computes the same is shown to be faster.'
+    )
+    # Shorter numbers are told beside the contest.
+    assert '"conv2d bfloat16" runs 3 times as fast' in found.next
+    assert '"conv2d bfloat16" is right to 2 or 3 digits' in " ".join(found.because)
 
 
 @pytest.mark.parametrize("loud", ["conv2d bfloat16", "depthwise", *LIMITS])
@@ -233,25 +154,27 @@ def test_what_gives_another_answer_never_wins(loud):
     assert found.winner == "numpy taps"
 
 
-def test_shorter_numbers_are_told_beside_the_contest():
-    text = because({"conv2d": 100, "conv2d bfloat16": 300})
-    assert '"conv2d bfloat16" runs at 3.0' in text
-    assert "right to 2 or 3 digits only" in text
-
-
 def test_a_layer_with_less_arithmetic_is_told_for_what_it_is():
     text = because({"conv2d": 100, "depthwise": 300})
     assert '"depthwise" is another layer with 1.6 % of the arithmetic' in text
 
 
+def shares(rates, name="conv2d", **more):
+    apart = {limit: "" for limit in LIMITS}
+    return speeds(measured(rates, apart, **more), Convolution().problem)[name]
+
+
 def test_shares_of_the_limits_are_ratios_of_the_same_run():
-    problem = Convolution().problem
-    rates = {"conv2d": 90, "arithmetic limit": 100, "memory limit": 900}
-    (found,) = speeds(measured(rates), problem)
-    assert found.compute == pytest.approx(0.9, rel=0.02)
-    assert found.memory == pytest.approx(0.1, rel=0.02)
-    assert found.gflops == pytest.approx(90 * problem.flops / 1e9, rel=0.02)
+    found = shares({"conv2d": 90, "arithmetic limit": 100, "memory limit": 900})
+    assert found.shares["compute"].value == pytest.approx(0.9, rel=0.02)
+    assert found.shares["memory"].value == pytest.approx(0.1, rel=0.02)
     assert found.bound == "compute"
+
+
+def test_a_lighter_layer_is_held_against_its_own_work():
+    rates = {"conv2d": 90, "depthwise": 400, "arithmetic limit": 100}
+    found = shares(rates, "depthwise")
+    assert found.shares["compute"].value == pytest.approx(4 / 64, rel=0.02)
 
 
 def test_a_share_has_its_interval_and_says_of_which_limit_it_is():
@@ -264,40 +187,32 @@ def test_a_share_has_its_interval_and_says_of_which_limit_it_is():
     assert "More than 100 %" not in text
     above = because({"conv2d": 150, "arithmetic limit": 100, "memory limit": 9000})
     assert "More than 100 %: a limit is the speed of one large piece" in above
-    assert "Winograd and FFT need fewer operations than are counted" in above
 
 
 def test_one_round_that_leaves_it_open_says_nothing_of_what_holds_a_way_up():
     rates = {"conv2d": 97, "arithmetic limit": 100, "memory limit": 103}
-    (found,) = speeds(measured(rates, rounds=1), Convolution().problem)
-    assert (found.compute, found.memory) == (None, None)
+    assert shares(rates, rounds=1).shares == {}
     assert "bound" not in because(rates, rounds=1)
 
 
-def test_a_lighter_layer_is_held_against_its_own_work():
-    problem = Convolution().problem
-    rates = {"conv2d": 90, "depthwise": 400, "arithmetic limit": 100}
-    found = {s.variant: s for s in speeds(measured(rates), problem)}
-    assert found["depthwise"].compute == pytest.approx(4 / 64, rel=0.02)
-
-
 @pytest.mark.parametrize(
-    ("rates", "overhead", "said"),
+    ("limits", "overhead", "said"),
     [
-        ({"arithmetic limit": 110, "memory limit": 900}, 0.01, "Compute-bound, "),
-        ({"arithmetic limit": 900, "memory limit": 110}, 0.01, "Memory-bound, "),
-        ({"arithmetic limit": 900, "memory limit": 900}, 0.7, "Overhead-bound, "),
-        ({"arithmetic limit": 900, "memory limit": 900}, 0.01, "Held up by none of"),
+        ((110, 900), 0.01, "compute-bound"),
+        ((900, 110), 0.01, "memory-bound"),
+        ((900, 900), 0.7, "overhead-bound"),
+        ((900, 900), 0.01, ""),
         # Faster than the memory: its numbers stay in the caches.
-        ({"arithmetic limit": 900, "memory limit": 50}, 0.01, "Held up by none of"),
+        ((900, 50), 0.01, ""),
     ],
 )
-def test_what_holds_a_way_up_is_said_from_what_was_measured(rates, overhead, said):
+def test_what_holds_a_way_up_is_said_from_what_was_measured(limits, overhead, said):
     notes = {"overhead": {"conv2d": overhead}}
-    text = because({"conv2d": 100, **rates}, notes=notes)
-    assert f"{said.rstrip(', ')}" in text
-    (sentence,) = (part for part in text.split(". ") if said.rstrip(", ") in part)
-    assert '"conv2d"' in sentence
+    rates = {"conv2d": 100, **dict(zip(LIMITS, limits, strict=True))}
+    found = verdict(rates, notes=notes)
+    assert said in found.next
+    ground = f"{said.capitalize()}, by" if said else "Held up by none of"
+    assert any(f.startswith(ground) and '"conv2d"' in f for f in found.because)
 
 
 def test_the_side_of_the_ridge_is_said():
@@ -307,24 +222,17 @@ def test_the_side_of_the_ridge_is_said():
     assert "so of the two it is memory." in memory
 
 
-def test_a_dear_first_call_pays_back_or_never_does():
-    rates = {"conv2d": 100, "conv2d under XLA": 200}
-    text = because(rates, firsts={"conv2d under XLA": 1.05, "conv2d": 0.05})
+def test_an_expensive_first_call_pays_back_or_never_does():
+    found = verdict(
+        {"conv2d": 100, "conv2d under XLA": 200}, firsts={"conv2d under XLA": 1.05}
+    )
     # A call of 8 images takes 80 ms and 40 ms: a second is 25 calls of 40 ms.
-    assert "it pays back after 2" in text
+    (mind,) = found.warnings
+    assert re.search(r"takes 1\.05 s: it pays back after 2\d calls \(2", mind)
     slow = because(
         {"conv2d": 100, "conv2d under XLA": 50}, firsts={"conv2d under XLA": 5.0}
     )
-    assert '"conv2d under XLA" takes 5 s for its first call: that is not' in slow
-
-
-def test_nothing_timed_is_no_verdict():
-    failed = Trial(variant="conv2d", round=1, outcome="crashed", message="raised X")
-    found = Convolution().verdict(
-        Measurement(arms=(Arm("conv2d", list),), trials=(failed,), baseline="conv2d")
-    )
-    assert found.headline.startswith("No way of computing this convolution could be")
-    assert found.because == ('"conv2d" raised X.',)
+    assert '"conv2d under XLA" takes 5 s, which is not shown to pay back.' in slow
 
 
 # Channel counts.
@@ -357,40 +265,45 @@ def test_no_count_is_below_one():
 
 
 def test_counts_are_compared_at_equal_work():
-    asked = counts()
     # The same images per second with more work each: more arithmetic per second.
     rates = {"64 in, 64 out": 100, "72 in, 72 out": 100, "65 in, 65 out": 60}
-    found = verdict(rates, asked=asked)
-    assert found.headline.startswith("Channel counts matter here: 65 in, 65 out runs")
-    assert "at 0.62" in found.headline
-    assert "72 in, 72 out runs at 1.27" in " ".join(found.because)
-    assert found.next.startswith("Try 72 in, 72 out")
+    found = verdict(rates, asked=counts())
+    assert found.headline.startswith("Choose 72 in, 72 out")
+    assert "runs at 1.3 times the speed of 64 in, 64 out: 29" in found.much
+    assert "65 in, 65 out runs at 0.62×" in " ".join(found.because)
+    slower = verdict(rates | {"72 in, 72 out": 70}, asked=counts())
+    assert slower.headline == "Keep 64 in, 64 out, and avoid 65 in, 65 out."
+    assert slower.next == "The same holds for 72 in, 72 out."
+    assert slower.sure == "sure"
 
 
 def test_counts_that_show_no_difference_are_not_told_apart():
     rates = {"64 in, 64 out": 100, "65 in, 65 out": 100 * 64 * 64 / 65 / 65}
     found = verdict(rates, asked=counts())
-    assert found.headline.startswith("No channel count is shown to run at another")
-    assert found.next.startswith("Choose channel counts for what they learn")
+    assert found.headline.startswith("Choose channel counts for what they learn")
     noisy = verdict(rates, asked=counts(), noise=0.3, rounds=2)
-    assert noisy.headline.startswith("Too noisy to say whether any channel count")
-    assert noisy.next.startswith("End what else runs")
+    assert (noisy.sure, noisy.next) == ("not known yet", QUIETER)
+
+
+def slower(ratio, low, high, rounds):
+    return Comparison(
+        variant="a",
+        baseline="b",
+        ratio=ratio,
+        low=low,
+        high=high,
+        verdict="slower",
+        rounds=rounds,
+    )
 
 
 def test_one_of_many_counts_that_differs_by_chance_is_not_claimed():
-    seen = Comparison(
-        variant="a",
-        baseline="b",
-        ratio=0.9,
-        low=0.83,
-        high=0.98,
-        verdict="slower",
-        rounds=4,
-    )
-    assert at_equal_work(widened(seen, 1), 1.0, 1.0).verdict == "slower"
-    assert at_equal_work(widened(seen, 15), 1.0, 1.0).verdict == "too noisy to say"
+    seen = slower(0.9, 0.83, 0.98, 4)
+    assert at_equal_work(seen, 1.0, 1, 1.0).verdict == "slower"
+    found = at_equal_work(seen, 1.0, 15, 1.0)
+    assert found.verdict == "too noisy to say"
     # Student's t for 3 degrees of freedom, at 2.5 % and at a fifteenth of that.
-    reach = math.log(widened(seen, 15).low / 0.9) / math.log(0.83 / 0.9)
+    reach = math.log(found.low / 0.9) / math.log(0.83 / 0.9)
     assert reach == pytest.approx(8.575 / 3.182, rel=0.001)
 
 
@@ -404,16 +317,7 @@ def test_one_of_many_counts_that_differs_by_chance_is_not_claimed():
     ],
 )
 def test_a_ratio_at_equal_work_is_judged_anew(factor, floor, said):
-    seen = Comparison(
-        variant="a",
-        baseline="b",
-        ratio=0.8,
-        low=0.76,
-        high=0.84,
-        verdict="slower",
-        rounds=3,
-    )
-    assert at_equal_work(seen, factor, floor).verdict == said
+    assert at_equal_work(slower(0.8, 0.76, 0.84, 3), factor, 1, floor).verdict == said
 
 
 # Whole runs.
@@ -454,9 +358,8 @@ def test_a_run_shows_what_is_wrong_and_times_the_rest(small_run):
     # A busy machine may leave no time for the end of the last round.
     assert {trial.outcome for trial in found.trials} <= {"completed", "stopped"}
     assert set(found.unavailable) == {*GROUPS["mistakes"], "python loops"}
-    assert found.unavailable["python loops"].startswith("one call takes about")
-    # Which of the two is faster, a busy machine may leave open.
-    assert "conv2d" in found.verdict.headline
+    assert found.unavailable["python loops"].startswith("takes about")
+    assert found.verdict.much
     assert "GFLOP/s" in " ".join(found.verdict.because)
     assert set(found.notes["overhead"]) == {"conv2d", "yours"}
 
@@ -522,7 +425,3 @@ def test_conv2d_is_as_fast_as_the_same_call_in_a_loop_of_ones_own(tmp_path):
     assert found.unavailable == {}
     (compared,) = (c for c in found.comparisons if c.variant == "yours")
     assert compared.ratio == pytest.approx(1, rel=0.05)
-
-
-def test_every_way_is_known_to_the_experiment():
-    assert set(Convolution(arms="all").variants()) >= set(WAYS)

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from perfkit import gallery
+from perfkit.charts.roofline import spread
 from perfkit.errors import BadFileError
 from perfkit.experiments.execution_mode import charts as own_charts
-from perfkit.experiments.execution_mode.charts import _apart
 from perfkit.findings.reading import parsed
 from tests.charts.test_any_finding import check
 from tests.charts.test_kinds import marks, texts, words
@@ -76,8 +76,8 @@ def test_every_finding_that_can_be_read_can_be_drawn(data):
     check(own_charts.break_even(found))
 
 
-@pytest.mark.parametrize("wanted", [[0.0, 1.0, 2.0], [290.0, 299.0, 300.0], [5.0]])
+@pytest.mark.parametrize("wanted", [[0.0, 0.01, 0.02], [0.97, 0.99, 1.0], [0.1]])
 def test_labels_stay_apart_in_order_and_in_the_picture(wanted):
-    placed = _apart(wanted, 300.0)
-    assert all(b - a >= 17 - 1e-9 for a, b in itertools.pairwise(placed))
-    assert placed[-1] <= 300
+    placed = spread(wanted, 0.06)
+    assert all(b - a >= 0.06 - 1e-9 for a, b in itertools.pairwise(placed))
+    assert placed[-1] <= 1

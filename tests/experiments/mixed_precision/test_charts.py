@@ -18,7 +18,7 @@ TRIED = (
     learnt("mixed_bfloat16", [2.0, 1.6, 1.2], 1),
     learnt("float32", [2.2, 1.7, 1.4], 2),
     learnt("mixed_bfloat16", [2.2, 1.7, 1.2], 2),
-    scaled([1024.0, 1024.0, 2048.0, 1024.0, 1024.0], 3),
+    scaled([1024.0, 1024.0, 2048.0, 1024.0, 1024.0]),
 )
 
 
@@ -43,7 +43,7 @@ def test_a_finding_over_precisions_has_its_own_charts_and_no_other_has():
         precise(extra=(learnt("float32", [1.0, 1.0]), learnt("x", [1.0, 1.0]))),
         precise(extra=(learnt("float32", [1e300, 1.0]), learnt("x", [1.0, 1e300]))),
         precise(extra=(*TRIED[:1], learnt(ATTACK, [2.0, 1.0]))),
-        precise(extra=(scaled([1e-30, 1e30], 1),)),
+        precise(extra=(scaled([1e-30, 1e30]),)),
         finding({}, rounds=0),
     ],
 )

@@ -21,9 +21,9 @@ def small_cnn():
 
         PRECISIONS["mixed_bfloat16"].choose()
         network = MODELS["small-cnn"].build()
-        return [one.described() for one in numbers.layers(network)]
+        return [vars(one) for one in numbers.layers(network)]
 
-    return numbers.told({"layers": perfkit.fresh(look)})
+    return numbers.layers_of({"layers": perfkit.fresh(look)})
 
 
 def test_a_network_is_looked_at_layer_by_layer(small_cnn):
@@ -71,9 +71,9 @@ def test_a_layer_gains_in_16_bits_and_whole_blocks(sides, hindrance):
     [None, 3, [None], [{}], [{"name": 1}], [{**vars(layer()), "inputs": -1}]],
 )
 def test_a_note_that_is_no_list_of_layers_is_none(note):
-    assert numbers.told({"layers": note}) == ()
+    assert numbers.layers_of({"layers": note}) == ()
     assert numbers.share(()) is None
 
 
 def test_layers_come_back_from_their_note():
-    assert numbers.told({"layers": [layer().described()]}) == (layer(),)
+    assert numbers.layers_of({"layers": [vars(layer())]}) == (layer(),)

@@ -6,7 +6,7 @@ import pytest
 
 import perfkit
 from perfkit.experiments.shared import precision as formats
-from perfkit.experiments.shared.precision import GROUPS, PRECISIONS
+from perfkit.experiments.shared.precision import PRECISIONS
 
 
 def chosen(name, model="small-cnn"):
@@ -98,10 +98,6 @@ def test_what_is_left_out_reaches_onednn_before_its_first_operation(capfd):
     own = re.compile("avx512_core_(bf16|amx|fp16)|avx10")
     assert own.search(kernel("mixed_bfloat16"))
     assert not own.search(kernel("mixed_bfloat16 on plain AVX-512"))
-
-
-def test_no_name_holds_a_comma_which_parts_the_names():
-    assert not any("," in name for name in (*GROUPS, *PRECISIONS))
 
 
 def test_every_precision_says_its_one_change_and_stands_against_another():

@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.execution_mode.ways import REMEDIES, WAYS, prepared
+from perfkit.experiments.execution_mode.ways import WAYS, prepared
 from perfkit.experiments.shared.loops import ANEW, NOTE, Job, Traces, described, telling
 from perfkit.measure.tick import Note, Tick
 
@@ -20,14 +20,12 @@ def told(name, steps):
 
 @pytest.fixture(autouse=True)
 def _a_tick_for_every_step(monkeypatch):
-    from perfkit.experiments.execution_mode import ways
     from perfkit.experiments.shared import loops
 
     def every(steps, sync):
         yield from (Tick(step) for step in steps)
 
     monkeypatch.setattr(loops, "every", every)
-    monkeypatch.setattr(ways, "every", every)
 
 
 @pytest.mark.parametrize(
@@ -95,10 +93,6 @@ def test_arguments_are_described_as_tracing_sees_them():
     assert described(tf.zeros([2, 3])) == "float32[2, 3]"
     assert described(0.5) == "float 0.5"
     assert described(tf.constant(1)) == "int32[]"
-
-
-def test_every_guilty_way_has_a_remedy_that_is_a_way():
-    assert set(REMEDIES) | set(REMEDIES.values()) <= set(WAYS)
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])

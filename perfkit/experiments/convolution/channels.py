@@ -1,0 +1,181 @@
+"""Do channel counts matter: the same convolution with a few more or fewer of them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.experiments.convolution import trying
+from perfkit.experiments.convolution.problem import convolving
+from perfkit.experiments.convolution.ways import BASELINE, WAYS
+from perfkit.experiments.shared.race import QUIETER
+from perfkit.findings.record import Verdict
+from perfkit.measure import statistics
+from perfkit.measure.measurement import Arm
+from perfkit.measure.tick import REFUSED, Note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.experiments.convolution.problem import Problem
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Comparison
+    from perfkit.measure.tick import Yielded
+
+
+# One fewer, as asked, one more, and the next count with the same remainder of 8.
+_AROUND = (0, -1, 1, 8)
+_TAIL = 0.025
+
+
+def name_of(problem: Problem) -> str:
+    """What the arm with the counts of a problem is called."""
+    return f"{problem.channels} in, {problem.filters} out"
+
+
+def arms(problem: Problem) -> dict[str, Arm]:
+    """One arm for each pair of counts, the one that was asked for first."""
+    return {
+        name: Arm(
+            name,
+            functools.partial(_convolving, one),
+            f"{one.channels} channels in, {one.filters} out.",
+            name_of(problem),
+        )
+        for name, one in _problems(problem).items()
+    }
+
+
+def prepare(problem: Problem) -> Iterator[Yielded]:
+    """Check the answer at every pair of counts, on one image of the batch."""
+    channels, refused = {}, {}
+    for name, one in _problems(problem).items():
+        yield Note("progress", f"Checking the answer with {name}")
+        image = replace(one, batch=1)
+        if why := trying.tried(WAYS[BASELINE], image, math.inf).why_not:
+            refused[name] = why
+        channels[name] = {"in": one.channels, "out": one.filters, "flops": one.flops}
+    yield Note("channels", channels)
+    yield Note(REFUSED, refused)
+
+
+def judge(measured: Measurement, problem: Problem) -> Verdict:
+    """Say which counts run at another speed, at equal work, than the one asked for."""
+    base, found = name_of(problem), _compared(measured, problem)
+    if not found:
+        return Verdict(headline="No two channel counts could be compared.")
+    shown = sorted((c for c in found if not c.is_noise), key=lambda c: c.ratio)
+    because = (
+        "Speeds are arithmetic per second, since other counts are other amounts of "
+        f"work; the intervals are wide enough for all {len(found)} to hold at once.",
+        *(f"{c.variant} runs at {c.interval} the speed of {base}." for c in shown),
+    )
+    if shown:
+        return _differ(measured, problem, shown, because)
+    if all(c.verdict == "no difference shown" for c in found):
+        return Verdict(
+            headline="Choose channel counts for what they learn, not for their speed.",
+            much=f"None of {len(found)} is shown to be faster or slower than {base}: "
+            f"{_speed(measured, problem)}.",
+            sure="sure",
+            because=because,
+        )
+    return Verdict(
+        headline=f"Whether any channel count is faster than {base} is not known yet.",
+        much=f"{base} reaches {_speed(measured, problem)}.",
+        sure="not known yet",
+        because=because,
+        next=QUIETER,
+    )
+
+
+def _differ(
+    measured: Measurement,
+    problem: Problem,
+    shown: list[Comparison],
+    because: tuple[str, ...],
+) -> Verdict:
+    """The verdict where counts differ, from those that do, the slowest first."""
+    base, best = name_of(problem), shown[-1]
+    if best.verdict == "faster":
+        told, headline = best, f"Choose {best.variant}: it computes more in its time."
+    else:
+        told, headline = shown[0], f"Keep {base}, and avoid {shown[0].variant}."
+    speed = _speed(measured, _problems(problem)[told.variant])
+    others = [c.variant for c in shown if c.verdict == told.verdict and c is not told]
+    return Verdict(
+        headline=headline,
+        much=f"{told.variant} runs at {units.times(told.ratio)} times the speed of "
+        f"{base}: {speed} instead of {_speed(measured, problem)}.",
+        sure=told.sure,
+        interval=told.ends,
+        because=because,
+        next=f"The same holds for {'; '.join(others[:3])}." if others else "",
+    )
+
+
+def at_equal_work(
+    compared: Comparison, work: float, among: int, floor: float
+) -> Comparison:
+    """Make of a ratio of examples per second one of arithmetic per second.
+
+    Args:
+        compared: The ratio of examples per second.
+        work: Of the variant's example, over that of the baseline's.
+        among: How many such ratios there are: of many one differs by chance, so
+            the interval is widened until all of them hold at once, at 95 %.
+        floor: The noise floor, a ratio of at least 1.
+    """
+    # Not with the module: listing experiments would take most of a second longer.
+    from scipy import special
+
+    freedom = max(1, compared.rounds - 1)
+    one, all_of_them = special.stdtrit(freedom, (1 - _TAIL, 1 - _TAIL / among))
+    middle = math.log(compared.ratio * work)
+    low, high = (
+        middle + math.log(end / compared.ratio) * float(all_of_them / one)
+        for end in (compared.low, compared.high)
+    )
+    return replace(
+        compared,
+        ratio=math.exp(middle),
+        low=math.exp(low),
+        high=math.exp(high),
+        verdict=statistics.judge(low, middle, high, math.log(floor)),
+    )
+
+
+def _compared(measured: Measurement, problem: Problem) -> list[Comparison]:
+    base, problems = name_of(problem), _problems(problem)
+    known = [
+        compared
+        for name in problems
+        if name != base and (compared := measured.compare(name, base))
+    ]
+    floor = measured.noise_floor or 1.0
+    return [
+        at_equal_work(c, problems[c.variant].flops / problem.flops, len(known), floor)
+        for c in known
+    ]
+
+
+def _speed(measured: Measurement, problem: Problem) -> str:
+    timing = measured.timing(name_of(problem))
+    return units.rate(timing.rate * problem.flops, "FLOP") if timing else units.UNKNOWN
+
+
+def _convolving(problem: Problem) -> Iterator[Yielded]:
+    return convolving(WAYS[BASELINE].call(problem), problem.batch)
+
+
+def _problems(problem: Problem) -> dict[str, Problem]:
+    counts = (
+        (problem.channels + more, problem.filters + others)
+        for more in _AROUND
+        for others in _AROUND
+    )
+    made = (replace(problem, channels=c, filters=f) for c, f in counts if c and f)
+    return {name_of(one): one for one in made}

@@ -1,0 +1,254 @@
+"""What a run over precisions does: foresee, train without an end, learn for real."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+from perfkit.experiments.mixed_precision.numbers import (
+    CURVE,
+    EXPECTED,
+    FORECAST,
+    LAYERS,
+    SCALE,
+    layers,
+)
+from perfkit.experiments.shared import batches, precision
+from perfkit.experiments.shared.batches import fitted, forecast
+from perfkit.experiments.shared.loops import step_of
+from perfkit.experiments.shared.models import MODELS, learnable
+from perfkit.experiments.shared.precision import (
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    PRECISIONS,
+    expected,
+    unavailable,
+)
+from perfkit.measure.tick import READY, REFUSED, Note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import keras
+    import tensorflow as tf
+
+    from perfkit.experiments.shared.precision import Hardware, Precision
+    from perfkit.measure.tick import Yielded
+
+    Step = Callable[[Any, Any], tf.Tensor]
+
+# A step that takes longer than this, and than so many of float32, is not timed: a few
+# of them would be the whole run.
+_LONGEST_STEP_S, _TIMES = 0.5, 10.0
+_NOT_HERE = "not here"
+# A training that learns: examples in a batch, steps, and how many make up one loss.
+LEARNT_BATCH, STEPS, BETWEEN = 16, 40, 5
+# Keras doubles the scale after 2000 good steps, which is more than anybody waits for.
+GROWTH, SCALED_STEPS = 8, 72
+# A step that is only tried: with so few examples first, and with all of them where
+# that gives reason to doubt and is not far too long itself.
+_FEW, _MOMENT_S, _TOO_LONG_S = 8, 0.2, 5.0
+_CALLS = 4
+
+
+def foreseen(model: str, batch: int, asked: Sequence[Precision]) -> Iterator[Yielded]:
+    """Tell what is expected of each precision, and refuse those that take too long.
+
+    Args:
+        model: The network's name.
+        batch: Examples in a batch.
+        asked: The precisions, float32 among them.
+    """
+    notes = known(model, asked)
+    yield from (Note(name, told) for name, told in notes.items())
+    able = [one for one in asked if one.name not in notes[_NOT_HERE]]
+    held = {
+        one.name: forecast(*_built(model, one)).of(batch)
+        for one in able
+        if one.kind == "precision"
+    }
+    yield Note(FORECAST, held)
+    expects = {name: one["expect"] for name, one in notes[EXPECTED].items()}
+    said = ", ".join(f"{name} {expect}" for name, expect in expects.items())
+    yield Note("progress", f"Trying one step of what may be slow. Expected: {said}")
+    doubtful = [n for n in (BFLOAT16, FLOAT16) if expects.get(n) == "slower"]
+    taken = {
+        one.name: _seconds_of_step(model, one, batch)
+        for one in able
+        if one.name in (FLOAT32, *doubtful) and not notes["gpu"]
+    }
+    yield Note("step", taken)
+    yield Note(REFUSED, notes[_NOT_HERE] | too_slow(taken))
+
+
+def known(model: str, asked: Sequence[Precision]) -> dict[str, Any]:
+    """What hardware and shapes say, without a step, as notes by name.
+
+    Args:
+        model: The network's name.
+        asked: The precisions.
+    """
+    import tensorflow as tf
+
+    seen = bool(tf.config.list_physical_devices("GPU"))
+    # Preparing needs no GPU, and one that is taken here is missed by a trial.
+    tf.config.set_visible_devices([], "GPU")
+    here = computing(precision.here(), seen=seen)
+    missing = {one.name: why for one in asked if (why := unavailable(one, here))}
+    able = [one for one in asked if one.name not in missing]
+    PRECISIONS[BFLOAT16].choose()
+    return {
+        "gpu": here.gpu,
+        _NOT_HERE: missing,
+        EXPECTED: expectations(able, here),
+        LAYERS: [asdict(layer) for layer in layers(MODELS[model].build())],
+    }
+
+
+def computing(here: Hardware, *, seen: bool) -> Hardware:
+    """The hardware that computes: a GPU only where TensorFlow sees it."""
+    return here if seen else replace(here, gpu="", capability=None)
+
+
+def expectations(asked: Sequence[Precision], here: Hardware) -> dict[str, Any]:
+    """What is expected of each precision but float32, as a note has it."""
+    return {
+        one.name: asdict(expected(one, here)) for one in asked if one.name != FLOAT32
+    }
+
+
+def too_slow(taken: Mapping[str, float]) -> dict[str, str]:
+    """Say of each precision whose steps would be the whole run why it is not timed.
+
+    Args:
+        taken: Seconds of a step, float32's among them; empty where none was tried.
+    """
+    usual = taken.get(FLOAT32, 0.0)
+    return {
+        name: (
+            f"takes {units.seconds(seconds)} a step, where {FLOAT32} takes "
+            f"{units.seconds(usual)}: a few of them would be the whole run"
+        )
+        for name, seconds in taken.items()
+        if seconds > max(_LONGEST_STEP_S, _TIMES * usual)
+    }
+
+
+def training(name: str, precision: str, batch: int) -> Iterator[Yielded]:
+    """Train a fresh network on one batch, which is in memory, without an end."""
+    import tensorflow as tf
+
+    at_start = batches.start()
+    network, optimizer = _built(name, PRECISIONS[precision])
+    examples, labels = map(tf.constant, MODELS[name].batch(batch))
+    yield from fitted(network, optimizer, (examples, labels), at_start)
+
+
+def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:
+    """Train for real, and keep the loss of examples when they are seen first.
+
+    All precisions begin with the same weights and see the same examples.
+    """
+    weights = _built(name, PRECISIONS[FLOAT32], seed)[0].get_weights()
+    network, optimizer = _built(name, PRECISIONS[precision], seed)
+    # Another precision draws other weights from the same seed.
+    network.set_weights(weights)
+    step = _compiled(network, optimizer)
+    losses: list[float] = []
+    yield READY
+    for examples, labels in _to_learn(name, seed, STEPS):
+        losses.append(float(step(examples, labels)))
+        yield LEARNT_BATCH
+        if len(losses) % BETWEEN == 0:
+            told = {"precision": precision, "seed": seed, "every": BETWEEN}
+            yield Note(CURVE, told | {"losses": _means(losses)})
+
+
+def scaling(name: str, seed: int) -> Iterator[Yielded]:
+    """Train in float16 and follow the loss scale, which grows soon here."""
+    import keras
+
+    network, _ = _built(name, PRECISIONS[FLOAT16], seed)
+    optimizer = keras.optimizers.LossScaleOptimizer(
+        keras.optimizers.Adam(), dynamic_growth_steps=GROWTH
+    )
+    optimizer.build(network.trainable_variables)
+    step = _compiled(network, optimizer)
+    scales = [float(optimizer.dynamic_scale)]
+    yield READY
+    for examples, labels in _to_learn(name, seed, SCALED_STEPS):
+        step(examples, labels)
+        scales.append(float(optimizer.dynamic_scale))
+        yield LEARNT_BATCH
+        if len(scales) % GROWTH == 1:
+            yield Note(SCALE, {"model": name, "scales": list(scales)})
+
+
+def _seconds_of_step(name: str, one: Precision, batch: int) -> float:
+    """Time a step of a few examples, and one of all where that gives reason to doubt.
+
+    Where a few of them take long already, the time is worked out from those.
+    """
+    few = min(batch, _FEW)
+    about = _timed(name, one, few) * batch / few
+    if about <= _MOMENT_S or about > _TOO_LONG_S:
+        return about
+    return _timed(name, one, batch)
+
+
+def _timed(name: str, one: Precision, batch: int) -> float:
+    import tensorflow as tf
+
+    step = _compiled(*_built(name, one))
+    examples, labels = map(tf.constant, MODELS[name].batch(batch))
+    taken: list[float] = []
+    # The first call traces as well, and says nothing where another can be afforded.
+    while len(taken) < _CALLS and sum(taken) < _TOO_LONG_S:
+        began = time.perf_counter()
+        float(step(examples, labels))
+        taken.append(time.perf_counter() - began)
+    return min(taken)
+
+
+def _compiled(network: keras.Model, optimizer: keras.Optimizer) -> Step:
+    """Give a function that trains on one batch; it does not wait for the device."""
+    import tensorflow as tf
+
+    made: Step = tf.function(step_of(network, optimizer), autograph=False)
+    return made
+
+
+def _built(
+    name: str, one: Precision, seed: int = 0
+) -> tuple[keras.Model, keras.Optimizer]:
+    """A fresh network in a precision, and what updates it."""
+    import keras
+
+    one.choose()
+    keras.utils.set_random_seed(seed)
+    network, optimizer = MODELS[name].build(), one.optimizer()
+    optimizer.build(network.trainable_variables)
+    return network, optimizer
+
+
+def _to_learn(
+    name: str, seed: int, steps: int
+) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+    """Batches of examples that are seen once each."""
+    import tensorflow as tf
+
+    examples, labels = learnable(MODELS[name], steps * LEARNT_BATCH, seed)
+    for start in range(0, len(labels), LEARNT_BATCH):
+        part = slice(start, start + LEARNT_BATCH)
+        yield tf.constant(examples[part]), tf.constant(labels[part])
+
+
+def _means(losses: list[float]) -> list[float | None]:
+    """The mean of every few losses; None where it is no number."""
+    groups = [losses[at : at + BETWEEN] for at in range(0, len(losses), BETWEEN)]
+    means = [sum(group) / len(group) for group in groups]
+    return [mean if math.isfinite(mean) else None for mean in means]
