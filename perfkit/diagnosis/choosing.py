@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfkit import units
+from perfkit.findings.diagnosis import TOGETHER
 from perfkit.measure import spending
 from perfkit.measure.measurement import TWIN, Arm
 
@@ -129,7 +130,6 @@ def in_words(facts: Facts, plan: Planned) -> str:
 
 
 AS_GIVEN = "as given"
-TOGETHER = "together"
 # The least gain that is worth claiming.
 CLAIMED = 1.05
 # A single round may be wrong by this much; what is worse brings nothing. What waited

@@ -18,7 +18,6 @@ from perfkit.diagnosis.choosing import (
     AS_GIVEN,
     LONGEST_S,
     PLAN,
-    TOGETHER,
     Applying,
     Choosing,
     in_words,
@@ -36,7 +35,7 @@ from perfkit.diagnosis.split import split
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.findings import store
-from perfkit.findings.diagnosis import Diagnosis, Together
+from perfkit.findings.diagnosis import TOGETHER, Diagnosis, Together
 from perfkit.findings.record import Verdict
 from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
