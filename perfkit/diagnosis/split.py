@@ -67,9 +67,8 @@ def flop_rate(measured: Measurement) -> float | None:
 def share(step: Seconds | None, measured: Measurement, facts: Facts) -> float | None:
     """What share of that rate a step as given reaches; None where nobody knows."""
     peak = flop_rate(measured)
-    if step is None or not is_known(step.low, step.high):
-        return None
-    if facts.flop is None or not peak or not can_be_told(facts):
+    known = step and is_known(step.low, step.high) and can_be_told(facts)
+    if not (known and step and facts.flop and peak):
         return None
     return facts.flop / step.median_s / peak
 
@@ -100,18 +99,11 @@ def split(
     *,
     gpus: int = 0,
 ) -> dict[str, Part]:
-    """Split a step as given into parts that add up to it.
-
-    Args:
-        step: As given; None where none was measured.
-        swaps: All that apply.
-        measured: What was measured.
-        facts: What is known of the training.
-        gpus: Of this machine.
+    """Split a step as given into parts that add up to it; empty where none is known.
 
     Returns:
         ``input``, ``transfer``, ``dispatch``, ``callbacks``, ``epoch ends``,
-        ``compute`` and ``unexplained``; empty where no step is known.
+        ``compute`` and ``unexplained``.
     """
     if step is None or not is_known(step.low, step.high):
         return {}
@@ -205,9 +197,8 @@ def _transfer(taken: _Taken, swaps: Sequence[Swap], gpus: int) -> Part:
         how = "There is no GPU: batches stay where they are."
         return Part(seconds=0.0, grade="inferred", how=how)
     to_device = [swap for swap in swaps if swap.cause == "host-to-device"]
-    return taken.by(
-        to_device[0] if to_device else None, "Batches copied to the GPU ahead"
-    )
+    ahead = to_device[0] if to_device else None
+    return taken.by(ahead, "Batches copied to the GPU ahead")
 
 
 def _dispatch(taken: _Taken, swaps: Sequence[Swap], facts: Facts) -> Part:
