@@ -482,5 +482,6 @@ def _rounds(measured: Measurement, name: str) -> int:
 
 def _clear(measured: Measurement, name: str) -> bool:
     compared = _given(measured, name)
-    enough = compared is not None and compared.rounds >= _ENOUGH_ROUNDS
-    return enough and compared.half_width < _NARROW
+    if compared is None:
+        return False
+    return compared.rounds >= _ENOUGH_ROUNDS and compared.half_width < _NARROW

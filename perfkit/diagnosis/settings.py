@@ -99,7 +99,7 @@ def _ignored() -> set[str]:
     return names
 
 
-def other_than_cores(given: str | int | None) -> str:
+def other_than_cores(given: object) -> str:
     """A number of threads that is not what TensorFlow would take by itself."""
     text = str(given or "").strip()
     known = hasattr(os, "sched_getaffinity")
