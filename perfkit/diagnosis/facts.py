@@ -206,8 +206,6 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         model=model.name,
         parameters=sum(math.prod(weight.shape) for weight in model.weights),
         layers=tuple(type(layer).__name__ for layer in model.layers),
-        data=training.kind,
-        batch=examples_in(batch),
         steps=steps_of(training),
         endless=bool(arguments.get("steps_per_epoch")),
         eager=bool(model.run_eagerly) or tf.config.functions_run_eagerly(),
@@ -220,14 +218,30 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         validation_steps=validation.steps_of(arguments, training.data),
         validated=validation.epochs_between(arguments),
         policy=max(set(policies), key=policies.count),
-        element=tuple(described(part) for part in tf.nest.flatten(batch)),
-        open_shapes=open_shapes(training),
         flop=flop_of(model, batch),
         padded=padded(model, batch),
         unrolled=tuple(layer.name for layer in unrolled(model)),
-        settings=training.settings,
+        **_of_data(training, batch),
         **seen,
     )
+
+
+def _of_data(training: Training, batch: Any) -> dict[str, Any]:
+    """What is known alike of a training and of a loop."""
+    import tensorflow as tf
+
+    parts = tf.nest.flatten(batch)
+    return {
+        "data": training.kind,
+        "batch": examples_in(batch),
+        "element": tuple(
+            described(part)
+            for part in parts
+            if hasattr(part, "shape") and hasattr(part, "dtype")
+        ),
+        "open_shapes": open_shapes(training),
+        "settings": training.settings,
+    }
 
 
 def open_shapes(training: Training) -> bool:
@@ -328,20 +342,12 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
     batch, calls = looping.first, looping.calls
     return Facts(
         model="a loop of your own",
-        data=training.kind,
-        batch=examples_in(batch),
         steps=looping.length or steps_of(training),
         eager=tf.config.functions_run_eagerly(),
-        element=tuple(
-            described(part)
-            for part in tf.nest.flatten(batch)
-            if hasattr(part, "shape") and hasattr(part, "dtype")
-        ),
         loop=True,
-        open_shapes=open_shapes(training),
-        settings=training.settings,
         eager_calls=calls.eager() if calls else (),
         drawn=calls.drawn() if calls else {},
         epochs=min(looping.begun, looping.most) if looping.repeated else 1,
+        **_of_data(training, batch),
         **seen,
     )

@@ -91,7 +91,6 @@ class Turns:
 
     def __init__(self, hinted: frozenset[str] = frozenset()) -> None:
         self._hinted = hinted
-        self._looked = False
         self._training: Training | None = None
         self._facts: Facts | None = None
         self._ends = 0.0
@@ -115,11 +114,11 @@ class Turns:
 
     def over(self) -> bool:
         """Whether the first look is over."""
-        return self._looked
+        return self._facts is not None
 
     def go_on(self, facts: Facts, seconds: float) -> None:
         """End the first look, which saw these facts; turns have so many seconds."""
-        self._looked, self._facts = True, facts
+        self._facts = facts
         self._ends = time.perf_counter() + seconds
         applicable, _ = swaps.applicable(facts)
         # Compiling may take all the time that a setting needs which is wrong for sure.

@@ -11,7 +11,7 @@ from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
 from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.diagnosis.judging import OF_INPUT, gain
 from perfkit.findings import load
-from perfkit.findings.diagnosis import MEANINGS, TOGETHER
+from perfkit.findings.diagnosis import TOGETHER
 from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import TWIN
 from perfkit.measure.statistics import WORTH_KNOWING
@@ -23,6 +23,35 @@ if TYPE_CHECKING:
     from perfkit.findings.diagnosis import Cause, Diagnosis, Gain
     from perfkit.measure.measurement import Measurement
 
+# What each cause means, after "this training ...:".
+MEANINGS = {
+    "input-bound": "its input takes time from its steps",
+    "serial-map": "its map works on one element at a time",
+    "no-prefetch": "no batch is made ready while the model works",
+    "no-cache": "each epoch does again what could be kept",
+    "python-input": "Python makes its input",
+    "slow-read": "reading its files takes its time",
+    "host-to-device": "its data take long on their way to the device",
+    "eager": "its steps run operation by operation in Python, not as a graph",
+    "step-overhead": "it goes back to Python after each step",
+    "small-batch": "its batch is small for this machine",
+    "retracing": "its step is traced anew again and again",
+    "callback": "what watches the training takes its time",
+    "validation": "validation takes its time",
+    "epoch-boundary": "the end of an epoch takes its time",
+    "xla": "its step is not compiled by XLA",
+    "precision": "it computes with more bits than it may need",
+    "debugging": "what is for debugging is on",
+    "threads": "a setting holds it to another number of threads than there are cores",
+    "determinism": "it waits so that each run gives the same",
+    "float64": "it computes with twice the bits of float32",
+    "unrolled": "its recurrent layers are unrolled into one long graph",
+    "per-example-map": "a map is called for each example instead of each batch",
+    "late-shuffle": "its shuffle is filled with what an expensive map made",
+    "padding": "it computes with padding",
+    "contention": "other programs take the processor",
+    "memory-pressure": "memory is short",
+}
 _MOST_NAMES = 4
 # No more is told of what to do; the rest stands in the table.
 _MOST_FIXES = 3
@@ -244,11 +273,11 @@ def _warnings(found: Diagnosis, cause: Cause) -> Iterator[str]:
 
 def _others(found: Diagnosis) -> Iterator[str]:
     """That other programs kept cores busy meanwhile."""
-    finding = found.finding
-    busy = [cores for _, cores in load.known(finding, "cpu_other")]
-    if busy and sum(busy) / len(busy) >= _OTHERS:
-        kept = load.mean_cores(finding, "cpu_other")
-        yield f"Other programs kept {kept} of {load.cores(finding):.0f} busy meanwhile."
+    busy = [cores for _, cores in load.known(found.finding, "cpu_other")]
+    kept = sum(busy) / len(busy) if busy else 0.0
+    if kept >= _OTHERS:
+        told = f"{units.significant(kept, 2)} of {found.machine.cores} cores"
+        yield f"Other programs kept {told} busy meanwhile: end them to be surer."
 
 
 def _next(cause: Cause, others: Sequence[Cause]) -> Iterator[str]:
@@ -273,12 +302,9 @@ def because(found: Diagnosis) -> Iterator[str]:
     if plan := str(found.facts.get(choosing.PLAN) or ""):
         yield plan
     for cause in found.causes:
-        known = MEANINGS.get(cause.cause)
-        means = f"{known.means}. " if known else ""
-        yield (
-            f"{cause.cause}: {means}{cause.evidence} ({_KINDS[cause.kind]}; "
-            f"{cause.grade})"
-        )
+        means = f"{MEANINGS[cause.cause]}. " if cause.cause in MEANINGS else ""
+        kind = f"{_KINDS[cause.kind]}; {cause.grade}"
+        yield f"{cause.cause}: {means}{cause.evidence} ({kind})"
     yield from _input(found)
     if found.together:
         together = found.together.speedup

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
 
@@ -36,106 +36,37 @@ _HOPELESS = 0.97
 _WITHOUT_INPUT, _WITHOUT_OBSERVERS = "without input", "without observers"
 
 
-class Meaning(NamedTuple):
-    """What a cause means.
-
-    Attributes:
-        means: What it is, after "this training ...:".
-        do: What to do about it, a sentence without its full stop.
-        mind: What that may cost besides, in a sentence; "" for nothing.
-    """
-
-    means: str
-    do: str
-    mind: str = ""
-
-
-MEANINGS = {
-    "input-bound": Meaning(
-        "its input takes time from its steps", "Make the input faster"
-    ),
-    "serial-map": Meaning(
-        "its map works on one element at a time",
-        "Let the maps work on several elements at a time",
-    ),
-    "no-prefetch": Meaning(
-        "no batch is made ready while the model works",
-        "Prefetch the batches while the model works",
-    ),
-    "no-cache": Meaning(
-        "each epoch does again what could be kept",
-        "Cache what each epoch makes again",
-    ),
-    "python-input": Meaning("Python makes its input", "Make the input without Python"),
-    "slow-read": Meaning("reading its files takes its time", "Read the files faster"),
-    "host-to-device": Meaning(
-        "its data take long on their way to the device",
-        "Copy the batches to the GPU ahead",
-    ),
-    "eager": Meaning(
-        "its steps run operation by operation in Python, not as a graph",
-        "Run the steps as a graph",
-    ),
-    "step-overhead": Meaning(
-        "it goes back to Python after each step", "Run several steps at a time"
-    ),
-    "small-batch": Meaning(
-        "its batch is small for this machine",
-        "Make the batch larger",
-        "A larger batch changes what is learnt: tune the learning rate anew, and watch "
-        "the validation loss.",
-    ),
-    "retracing": Meaning(
-        "its step is traced anew again and again", "Let each function be traced once"
-    ),
-    "callback": Meaning(
-        "what watches the training takes its time", "Let less watch the training"
-    ),
-    "validation": Meaning("validation takes its time", "Validate less often"),
-    "epoch-boundary": Meaning(
-        "the end of an epoch takes its time", "Let the data go on from epoch to epoch"
-    ),
-    "xla": Meaning("its step is not compiled by XLA", "Compile the steps with XLA"),
-    "precision": Meaning(
-        "it computes with more bits than it may need",
-        "Train with mixed precision",
-        "Fewer bits may change what is learnt: watch the loss.",
-    ),
-    "debugging": Meaning(
-        "what is for debugging is on", "Switch off what is for debugging"
-    ),
-    "threads": Meaning(
-        "a setting holds it to another number of threads than there are cores",
-        "Let TensorFlow choose how many threads it takes",
-    ),
-    "determinism": Meaning(
-        "it waits so that each run gives the same",
-        "Do without the same bits in each run",
-        "Two runs then differ.",
-    ),
-    "float64": Meaning("it computes with twice the bits of float32", "Use float32"),
-    "unrolled": Meaning(
-        "its recurrent layers are unrolled into one long graph",
-        "Let the recurrent layers loop",
-    ),
-    "per-example-map": Meaning(
-        "a map is called for each example instead of each batch", "Batch before the map"
-    ),
-    "late-shuffle": Meaning(
-        "its shuffle is filled with what an expensive map made",
-        "Shuffle before the map",
-    ),
-    "padding": Meaning(
-        "it computes with padding", "Pad each batch to its longest example"
-    ),
-    "contention": Meaning(
-        "other programs take the processor",
-        "Train while no other program takes the processor",
-    ),
-    "memory-pressure": Meaning("memory is short", "Use less memory"),
-}
-# What to do where a cause has several changes: by "cause: change".
+# What to do about each cause: sentences without their full stop.
 _TO_DO = {
+    "input-bound": "Make the input faster",
+    "serial-map": "Let the maps work on several elements at a time",
+    "no-prefetch": "Prefetch the batches while the model works",
+    "no-cache": "Cache what each epoch makes again",
+    "python-input": "Make the input without Python",
+    "slow-read": "Read the files faster",
+    "host-to-device": "Copy the batches to the GPU ahead",
+    "eager": "Run the steps as a graph",
+    "step-overhead": "Run several steps at a time",
+    "small-batch": "Make the batch larger",
+    "retracing": "Let each function be traced once",
+    "callback": "Let less watch the training",
+    "validation": "Validate less often",
+    "epoch-boundary": "Let the data go on from epoch to epoch",
+    "xla": "Compile the steps with XLA",
+    "precision": "Train with mixed precision",
+    "debugging": "Switch off what is for debugging",
+    "threads": "Let TensorFlow choose how many threads it takes",
+    "determinism": "Do without the same bits in each run",
+    "float64": "Use float32",
+    "unrolled": "Let the recurrent layers loop",
+    "per-example-map": "Batch before the map",
+    "late-shuffle": "Shuffle before the map",
+    "padding": "Pad each batch to its longest example",
+    "contention": "Train while no other program takes the processor",
+    "memory-pressure": "Use less memory",
+}
+# The same where a cause has several changes: by "cause: change".
+_TO_CHANGE = {
     r"callback: without metrics": "Leave the costly metrics out of compile",
     r"callback: without progress bar": "Draw no progress bar",
     rf"callback: {_WITHOUT_OBSERVERS}": "Let less watch the training",
@@ -152,7 +83,12 @@ _TO_DO = {
     r"python-input: (\d+) workers": r"Let \1 workers make the batches",
     r"padding: buckets .*": "Put examples of similar length into a batch",
 }
+# What a change, or what is done about a cause, may cost besides.
 _MIND = {
+    "small-batch": "A larger batch changes what is learnt: tune the learning rate "
+    "anew, and watch the validation loss.",
+    "precision": "Fewer bits may change what is learnt: watch the loss.",
+    "determinism": "Two runs then differ.",
     "float32": "Results then have 7 digits instead of 16.",
     "buckets of similar length": "Examples of similar length are then learnt together.",
 }
@@ -223,18 +159,16 @@ class Cause:
     @property
     def do(self) -> str:
         """What to do about it: an imperative without its full stop."""
-        named = f"{self.cause}: {self.swap}"
-        for pattern, words in _TO_DO.items():
+        named = f"{self.cause}: {self.swap}".removesuffix(": ")
+        for pattern, words in _TO_CHANGE.items():
             if match := re.fullmatch(pattern, named):
                 return match.expand(words)
-        known = MEANINGS.get(self.cause)
-        return known.do if known else f"Do something about {named.removesuffix(': ')}"
+        return _TO_DO.get(self.cause, f"Do something about {named}")
 
     @property
     def mind(self) -> str:
         """What doing so may cost besides, in a sentence; "" for nothing."""
-        known = MEANINGS.get(self.cause)
-        return _MIND.get(self.swap, known.mind if known else "")
+        return _MIND.get(self.swap) or _MIND.get(self.cause, "")
 
     @property
     def is_ceiling(self) -> bool:

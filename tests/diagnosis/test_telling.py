@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.diagnosis import judging
+from perfkit.diagnosis import judging, telling
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.swaps import observers, resident
 from perfkit.diagnosis.telling import recovered, told
@@ -119,7 +119,7 @@ def test_a_warning_tells_of_memory_and_of_who_else_computed():
     )
     assert told(found).warnings == (
         "It keeps 144 MB in memory.",
-        "Other programs kept 1.2 cores of 8 busy meanwhile.",
+        "Other programs kept 1.2 of 8 cores busy meanwhile: end them to be surer.",
     )
     others = cause("contention", "", 1.6)
     assert told(replace(found, causes=(others,))).warnings == ()
@@ -392,6 +392,10 @@ def test_ends_of_epochs_that_differ_by_much_are_said_to_hide_gains(longest, said
     )
     ends = because(replace(found, trials=(given,)), "An end of an epoch took 30 ms to")
     assert bool(ends) == said
+
+
+def test_every_cause_that_means_something_is_told_as_what_to_do():
+    assert set(telling.MEANINGS) == set(record._TO_DO)
 
 
 def test_the_groups_that_are_told_are_those_that_are_left_out():
