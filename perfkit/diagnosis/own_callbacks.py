@@ -71,10 +71,8 @@ def is_own(callback: Any, *hooks: str) -> bool:
 def see_every_step(given: list[Any], epoch: int | None, times: int = 1) -> None:
     """Call callbacks as often as before, or their cost would look like another's.
 
-    Args:
-        given: As the training has them; they are changed.
-        epoch: Steps of an epoch as they were; None where nobody knows.
-        times: As many of these steps are in each step now.
+    An epoch had so many steps, None where nobody knows; ``times`` as many are in each
+    step now.
     """
     for callback in given:
         if callback is not None and is_own(callback, *_STEP_HOOKS):

@@ -258,7 +258,7 @@ class Script:
         marked = None if script_code.trains_by_fit(tree) else MarkSteps(tree)
         code = compile(tree, self.path, "exec")
         main = self._main()
-        real = keras.Model.fit
+        real, taken = keras.Model.fit, None
         keras.Model.fit = _taking(real, self.path, line)
         try:
             taken = run_until_held(lambda: exec(code, main.__dict__))

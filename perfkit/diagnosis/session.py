@@ -232,12 +232,12 @@ class DiagnosisSession:
         self._anatomy = notes.get(look.ANATOMY, {})
         self._swaps, self._untested = swaps.applicable(self._facts)
         if self._only:
-            self._swaps = tuple(s for s in self._swaps if s.name in self._only)
-            missing = [n for n in self._only if n not in {s.name for s in self._swaps}]
-            if missing:
+            named = {swap.name: swap for swap in self._swaps}
+            if missing := [name for name in self._only if name not in named]:
                 raise BadParameterError(
                     f"{missing[0]!r} is no swap that applies to this training."
                 )
+            self._swaps = tuple(s for s in self._swaps if s.name in self._only)
 
     def _measure(self) -> Iterator[Event]:
         least = min(_LEAST_ROUND_S, self._left + _LATE * self._budget)

@@ -57,16 +57,10 @@ def tries(facts: Facts, *, gpus: int) -> Tries:
         yield Try(name=NAME, work=lambda: work(_KIND), seconds=_TIMED_S)
 
 
-def flop_rate(measured: Measurement) -> float | None:
-    """Operations per second of the product; None where it was not timed."""
-    timed = [steady(trial) for trial in measured.of(NAME)]
-    rates = [one.rate for one in timed if one is not None]
-    return max(rates, default=None)
-
-
 def share(step: Seconds | None, measured: Measurement, facts: Facts) -> float | None:
     """What share of that rate a step as given reaches; None where nobody knows."""
-    peak = flop_rate(measured)
+    timed = [steady(trial) for trial in measured.of(NAME)]
+    peak = max((one.rate for one in timed if one), default=None)
     known = step and is_known(step.low, step.high) and can_be_told(facts)
     if not (known and step and facts.flop and peak):
         return None

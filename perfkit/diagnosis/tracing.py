@@ -248,11 +248,7 @@ def noted(ticks: Iterable[Any], traces: Tracing, batch: int) -> Iterator[Any]:
 
 
 def fix(retraced: Mapping[str, Mapping[str, Any]]) -> None:
-    """Fix the signatures of these functions in this process, before they are made.
-
-    Args:
-        retraced: What is known of each, by name, as ``Tracing.anew`` tells it.
-    """
+    """Fix the signatures of functions that ``Tracing.anew`` tells of, in advance."""
     import tensorflow as tf
 
     of_function: Any = type(tf.function(lambda: None))
