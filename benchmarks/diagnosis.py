@@ -132,7 +132,7 @@ def row_of(path, options):
     row |= {
         "seconds": seconds,
         "budget": found.budget_s,
-        "verdict": found.verdict,
+        "verdict": found.verdict.headline,
         "noise_floor": found.noise_floor,
         "others": mean(found.samples.get("cpu_other", ())),
         "causes": [plain(cause) for cause in found.causes],

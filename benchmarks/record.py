@@ -105,10 +105,7 @@ def record(what, budget, folder):
 def reworded(found):
     """The same measurement with the words that the code has for it now."""
     if isinstance(found, Diagnosis):
-        told = telling.told(found)
-        return replace(
-            found, verdict=told.headline, because=told.because, next=told.next
-        )
+        return replace(found, verdict=telling.told(found))
     asked = perfkit.experiment(found.experiment, **found.parameters)
     return replace(found, verdict=asked.verdict(measurement(found)))
 
@@ -146,8 +143,8 @@ def main():
             continue
         store.save(found, path=path)
         size, took = path.stat().st_size, time.monotonic() - began
-        headline = getattr(found.verdict, "headline", found.verdict)
-        print(f"{name}: {took:.0f} s, {size / 1e3:.0f} kB: {headline}", flush=True)
+        told = f"{size / 1e3:.0f} kB: {found.verdict.headline}"
+        print(f"{name}: {took:.0f} s, {told}", flush=True)
     return f"Too short, give them more seconds: {' '.join(short)}" if short else 0
 
 

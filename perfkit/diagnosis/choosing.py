@@ -10,10 +10,10 @@ measured together.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from perfkit import units
+from perfkit.findings.diagnosis import TOGETHER
 from perfkit.measure import spending
 from perfkit.measure.measurement import TWIN, Arm
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from perfkit.measure.tick import Yielded
     from perfkit.measure.trial import Trial
 
+    _Work = Callable[[], Iterator[Yielded]]
 
 # A turn in the process that looks lasts so long, or so many steps; of long ones fewer,
 # once a turn is so long.
@@ -49,14 +50,13 @@ _SHORTEST_S, LONGEST_S = 90.0, 600.0
 PLAN = "planned"
 
 
-@dataclass(frozen=True)
-class Planned:
-    """How a budget is spent.
+class Planned(NamedTuple):
+    """How a budget is spent, in seconds.
 
     Attributes:
-        budget_s: Seconds of all of it, the first look included.
-        turns_s: Seconds of turns in one process.
-        fresh_s: Seconds of rounds in fresh processes; 0.0 where none fits.
+        budget_s: All of it, the first look included.
+        turns_s: Turns in one process.
+        fresh_s: Rounds in fresh processes; 0.0 where none fits.
     """
 
     budget_s: float
@@ -73,12 +73,7 @@ def turn_s(step_s: float) -> float:
 
 
 def trial_s(ready_s: float, step_s: float) -> float:
-    """Seconds of a trial in a fresh process, which is set up anew.
-
-    Args:
-        ready_s: Until it is ready, about.
-        step_s: Of a step, about.
-    """
+    """Seconds of a trial in a fresh process, which is ready after so many seconds."""
     return ready_s + WARM_UP_S + spending.chosen_s(step_s)
 
 
@@ -88,12 +83,9 @@ def round_s(facts: Facts) -> float:
 
 
 def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
-    """Plan what is left.
+    """Plan what is left of a budget once the first look has spent so much of it.
 
-    Args:
-        facts: What the first look saw.
-        spent_s: Seconds until then.
-        budget: Seconds for all of it; None for what it needs, at most ten minutes.
+    A budget that is None is what the training needs, at most ten minutes.
     """
     turns_s, fresh_s = _TURNS * _AROUND * turn_s(facts.step_s), round_s(facts)
     if budget is None:
@@ -110,9 +102,8 @@ def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
 
 def without_turns_s(facts: Facts) -> float:
     """Seconds that a training needs in which nothing takes turns: a loop of its own."""
-    return min(
-        LONGEST_S, max(_SHORTEST_S, facts.ready_s + _LOOP_ROUNDS * round_s(facts))
-    )
+    needed = facts.ready_s + _LOOP_ROUNDS * round_s(facts)
+    return min(LONGEST_S, max(_SHORTEST_S, needed))
 
 
 def in_words(facts: Facts, plan: Planned) -> str:
@@ -129,7 +120,6 @@ def in_words(facts: Facts, plan: Planned) -> str:
 
 
 AS_GIVEN = "as given"
-TOGETHER = "together"
 # The least gain that is worth claiming.
 CLAIMED = 1.05
 # A single round may be wrong by this much; what is worse brings nothing. What waited
@@ -178,14 +168,11 @@ class Screening:
         self, measured: Measurement, failed: Collection[str] = ()
     ) -> list[str]:
         """Name what has the next turns; nothing where no turn would tell more."""
-        wanted = [
-            swap
+        places = {
+            swap.name: self._place(swap, measured)
             for swap in self._swaps
             if swap.name not in failed and self._wanted(swap, measured)
-        ]
-        if not wanted:
-            return []
-        places = {swap.name: self._place(swap, measured) for swap in wanted}
+        }
         # What was begun goes on beside what comes first; the rest waits its turn.
         first = min((p[0] for p in places.values() if p[0]), default=0)
         names = sorted(places, key=places.__getitem__)
@@ -233,12 +220,12 @@ def is_open(measured: Measurement, group: str) -> bool:
     return compared is not None and compared.ratio > CLAIMED
 
 
-def given(work: Callable[[], Iterator[Yielded]] = _no_work) -> Arm:
+def given(work: _Work = _no_work) -> Arm:
     """The training as given."""
     return Arm(AS_GIVEN, work, "The training as it was handed over.")
 
 
-def arm(swap: Swap, work: Callable[[], Iterator[Yielded]] = _no_work) -> Arm:
+def arm(swap: Swap, work: _Work = _no_work) -> Arm:
     """The training with one thing swapped."""
     return Arm(
         swap.name,
@@ -274,7 +261,7 @@ class Choosing:
     def __init__(
         self,
         swaps: Sequence[Swap],
-        work: Callable[[Sequence[Swap]], Callable[[], Iterator[Yielded]]],
+        work: Callable[[Sequence[Swap]], _Work],
         budget: float,
         ready_s: float,
         step_s: float = 0.0,
@@ -318,8 +305,7 @@ class Choosing:
         if self._screened:
             # What was found is confirmed, the largest first; then comes what needs a
             # training made anew. An opportunity waits for what is wrong.
-            chance = swap.kind == "opportunity"
-            return (chance, swap.ceiling, rounds == 0, ratio)
+            return (swap.kind == "opportunity", swap.ceiling, rounds == 0, ratio)
         # What was seen once may be claimed after one round more; then comes the new.
         # Of that, what waited for a swap that did bring something is the likeliest,
         # and what shows first whether a whole group of swaps is worth a try.
@@ -380,10 +366,13 @@ class Choosing:
             self.together = found if len(found) > 1 else ()
         if self.together and not _clear(measured, TOGETHER):
             names = ", ".join(f'"{swap.name}"' for swap in self.together)
-            work = self._work(self.together)
-            own = any(swap.own_pauses for swap in self.together)
-            changes = f"All at once: {names}."
-            yield Arm(TOGETHER, work, changes, AS_GIVEN, own_pauses=own)
+            yield Arm(
+                TOGETHER,
+                self._work(self.together),
+                f"All at once: {names}.",
+                AS_GIVEN,
+                own_pauses=any(swap.own_pauses for swap in self.together),
+            )
 
 
 class Applying(Choosing):
@@ -402,17 +391,12 @@ class Applying(Choosing):
 def may_help(measured: Measurement, name: str, hopeless: float = _HOPELESS) -> bool:
     """Whether a swap may yet turn out to bring something worth claiming.
 
-    Args:
-        measured: What was measured so far.
-        name: Of the swap.
-        hopeless: The ratio below which a single round settles it.
+    A single round settles it where its ratio is below ``hopeless``.
     """
     compared = _given(measured, name)
-    if compared is None:
-        return False
-    if not compared.is_judged:
-        return compared.ratio > hopeless
-    return compared.high > CLAIMED
+    if compared is None or compared.is_judged:
+        return compared is not None and compared.high > CLAIMED
+    return compared.ratio > hopeless
 
 
 def combined(swaps: Sequence[Swap], measured: Measurement) -> tuple[Swap, ...]:
@@ -441,14 +425,14 @@ def unmeasured(swaps: Sequence[Swap], measured: Measurement) -> tuple[str, ...]:
         for swap in swaps
         if not _rounds(measured, swap.name)
         and not (_rounds(measured, swap.after) and not may_help(measured, swap.after))
-        and not (swap.kind == "opportunity" and _fails(swap, measured))
+        and not (swap.kind == "opportunity" and _fails(measured, swap.name, swap.after))
     )
 
 
-def _fails(swap: Swap, measured: Measurement) -> bool:
-    """Whether it was tried and did not come through, or what it waited for."""
-    tried = [*measured.of(swap.name), *measured.of(swap.after)]
-    return any(t.outcome not in ("completed", "stopped") for t in tried)
+def _fails(measured: Measurement, *names: str) -> bool:
+    """Whether one of these was tried and did not come through."""
+    tried = (trial for name in names for trial in measured.of(name))
+    return any(trial.outcome not in ("completed", "stopped") for trial in tried)
 
 
 def _known(measured: Measurement, name: str) -> bool:
@@ -460,14 +444,7 @@ def _known(measured: Measurement, name: str) -> bool:
 def _fitting(
     measured: Measurement, budget: float, always: int = _ALWAYS, least: int = 1
 ) -> int:
-    """How many swaps a round may hold that is to end within the budget.
-
-    Args:
-        measured: What was measured so far.
-        budget: Seconds of it all.
-        always: Trials that each round has besides.
-        least: What it holds in any case.
-    """
+    """How many swaps a round may hold besides what it always does, to end in time."""
     last = max((trial.round for trial in measured.trials), default=0)
     trials = [trial for trial in measured.trials if trial.round == last]
     took = _spent_s(trials) - min((trial.started_s for trial in trials), default=0.0)
@@ -494,8 +471,8 @@ def _ratio(measured: Measurement, name: str) -> float:
 def _cannot_run(measured: Measurement) -> bool:
     """Whether the training as given has been tried, and never came through."""
     tried = [*measured.of(AS_GIVEN), *measured.of(TWIN)]
-    failed = [t for t in tried if t.outcome not in ("completed", "stopped")]
-    return bool(failed) and not any(t.outcome == "completed" for t in tried)
+    ran = any(trial.outcome == "completed" for trial in tried)
+    return not ran and _fails(measured, AS_GIVEN, TWIN)
 
 
 def _rounds(measured: Measurement, name: str) -> int:

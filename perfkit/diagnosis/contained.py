@@ -94,17 +94,14 @@ def _shield(
             raise OSError(f"another disk is mounted in {folder.name}")
         _cover(folder, kept)
     except OSError:
-        if folder in needed or (not parted and _holds_any(folder, needed)):
+        around = any(folder in place.parents for place in needed)
+        if folder in needed or (around and not parted):
             raise
         _close(folder, kept)
     if parted:
         for child in folder.iterdir():
             if child not in disks and not child.is_symlink() and child.is_dir():
                 _shield(child, needed, kept, disks)
-
-
-def _holds_any(folder: Path, places: list[Path]) -> bool:
-    return any(folder in place.parents for place in places)
 
 
 def _own_view() -> None:
@@ -185,14 +182,8 @@ def _mount(
     source: Path | None = None,
     flags: int = _NO_SETUID | _NO_DEVICES,
 ) -> None:
-    _call(
-        "mount",
-        os.fsencode(source or kind),
-        os.fsencode(place),
-        kind.encode(),
-        ctypes.c_ulong(flags),
-        os.fsencode(options),
-    )
+    what, where, how = map(os.fsencode, (source or kind, place, options))
+    _call("mount", what, where, kind.encode(), ctypes.c_ulong(flags), how)
 
 
 def _call(name: str, *arguments: object) -> None:

@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import own_callbacks
 from perfkit.diagnosis.validation import epochs_between
@@ -22,9 +22,10 @@ from perfkit.experiments.shared.loops import Turnstile, wait
 from perfkit.measure.tick import READY, TICK_S, Note, Pause, Tick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator
 
     from perfkit.diagnosis.looping import Looping
+    from perfkit.diagnosis.screening import Turns
     from perfkit.diagnosis.training import Training
     from perfkit.experiments.shared.loops import Told
 
@@ -114,11 +115,7 @@ class Validating:
         return first and self._steps is not None and self._done < (self._limit or 0)
 
     def start(self, examples: float) -> Pause:
-        """Give what a trial is to tell once the first batch is done.
-
-        Args:
-            examples: Trained on for each validation of the real training.
-        """
+        """Give what a trial is to tell once the first batch is done."""
         self._apart = True
         return Pause(START, every=examples)
 
@@ -171,10 +168,6 @@ class Epochs:
     validated: float = 0
 
 
-def _never() -> bool:
-    return False
-
-
 @dataclass
 class Block:
     """A stretch of ``fit`` that may end and be followed by another.
@@ -191,13 +184,13 @@ class Block:
     training: Training
     epochs: Epochs
     own: list[Any]
-    over: Callable[[], bool] = _never
+    over: Callable[[], bool] = bool
     at_once: bool = False
     validating: Validating = field(default_factory=lambda: Validating(None))
 
     @classmethod
     def of(
-        cls, training: Training, epochs: Epochs, over: Callable[[], bool] = _never
+        cls, training: Training, epochs: Epochs, over: Callable[[], bool] = bool
     ) -> Block:
         """Make the first block of a training; its callbacks become fit for a trial."""
         given = own_callbacks.listed(training.arguments.get("callbacks"))
@@ -214,7 +207,7 @@ def fitted(
     making: Callable[[], Training | None],
     epochs: Epochs,
     looping: Looping | None = None,
-    following: Following | None = None,
+    following: Turns | None = None,
 ) -> Generator[Told]:
     """Train with ``fit`` without an end, or with the loop that the maker runs.
 
@@ -222,9 +215,8 @@ def fitted(
         making: Makes the training, in the thread that trains it: Keras keeps its
             settings for each thread apart. Returns None where it ran a loop.
         epochs: Of this training.
-        looping: Hears of the steps of a loop; None where there can be none.
-        following: Ends the first ``fit`` and names those that follow in this process;
-            None where there is but one.
+        looping: Hears of the steps of a loop, if there can be one.
+        following: Ends the first ``fit`` and names those that follow, if any do.
 
     Yields:
         ``READY`` once the first epoch is over (the first step, where epochs have no
@@ -251,22 +243,6 @@ def fitted(
     yield from turnstile.heard(work)
 
 
-class Following(Protocol):
-    """What says which blocks follow the first one in a process, one after another."""
-
-    def given(self, training: Training) -> Training:
-        """Take the training as it was made; return what is fitted first."""
-
-    def over(self) -> bool:
-        """Whether the first block is over."""
-
-    def blocks(self, tell: Callable[[Told], None]) -> Iterator[Block]:
-        """Name the blocks; asked for the next one when the one before is over."""
-
-    def failed(self, error: Exception) -> None:
-        """Hear that the block of the moment raised; raise it again to end it all."""
-
-
 def _train(block: Block, turnstile: Turnstile) -> None:
     """Train until the block is over."""
     counter = _Counter(turnstile, block)
@@ -275,23 +251,13 @@ def _train(block: Block, turnstile: Turnstile) -> None:
     arguments = dict(block.training.arguments)
     arguments.pop("validation_freq", None)
     training = replace(block.training, arguments=arguments)
-    with contextlib.suppress(_UsedUp, _Over):
+    with contextlib.suppress(_Over):
         while not counter.used_up():
             training.fit([first, *block.own, last], epochs=_ENDLESS)
 
 
 class _Over(Exception):
-    """Ends a ``fit`` whose block is over."""
-
-
-class _UsedUp(Exception):
-    """Ends a ``fit`` that would go through one empty epoch after the other."""
-
-
-def _as_swapped(epochs: Epochs, training: Training) -> Epochs:
-    """The same with as many validations as a swap has left."""
-    between = epochs_between(training.arguments)
-    return replace(epochs, validated=between) if epochs.validated else epochs
+    """Ends a ``fit`` whose block is over, or that has no more data."""
 
 
 class _Counter:
@@ -299,7 +265,12 @@ class _Counter:
 
     def __init__(self, turnstile: Turnstile, block: Block) -> None:
         self._turnstile, self._block = turnstile, block
-        self._epochs = epochs = _as_swapped(block.epochs, block.training)
+        epochs = block.epochs
+        if epochs.validated:
+            # As many as a swap has left.
+            between = epochs_between(block.training.arguments)
+            epochs = replace(epochs, validated=between)
+        self._epochs = epochs
         # Of the epoch that runs; None where it is left to the data.
         self._trial_steps = epochs.trial_steps
         # Of the last epoch that ended by itself, where nobody knew before.
@@ -323,9 +294,7 @@ class _Counter:
         last: Any = LambdaCallback(
             on_train_batch_end=lambda batch, logs: self._reach(batch + 1, last),
             on_epoch_end=lambda epoch, logs: self._end_epoch(last),
-            on_test_batch_end=lambda batch, logs: self._reach_validation(
-                batch + 1, last
-            ),
+            on_test_batch_end=lambda batch, logs: self._reach_validation(batch, last),
             on_test_end=lambda logs: self._end_validation(),
         )
         return first, last
@@ -410,8 +379,8 @@ class _Counter:
         self._steps_are_over(callback)
         self._validating.begin()
 
-    def _reach_validation(self, done: int, callback: Any) -> None:
-        if self._validating.reach(done, callback) and self._ready:
+    def _reach_validation(self, batch: int, callback: Any) -> None:
+        if self._validating.reach(batch + 1, callback) and self._ready:
             self._tell(self._validating.start(self._validated()))
 
     def _validated(self) -> float:
@@ -420,15 +389,14 @@ class _Counter:
         return epoch * self._epochs.validated
 
     def _end_validation(self) -> None:
-        told = self._validating.end(self._validated())
-        for what in told:
+        for what in self._validating.end(self._validated()):
             if self._ready or isinstance(what, Note):
                 self._tell(what)
 
     def _end_epoch(self, callback: Any) -> None:
         self._refuse_none()
         if callback is not None and not self._reached:
-            raise _UsedUp
+            raise _Over
         self._at_end = True
         if self._trial_steps:
             # A few ends tell what they cost; from then on the time is for steps.

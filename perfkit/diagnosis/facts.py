@@ -23,12 +23,7 @@ _HIDDEN = ("While", "StatelessWhile", "PartitionedCall", "StatefulPartitionedCal
 
 
 def flop_of(model: Any, batch: Any) -> float | None:
-    """Multiplications and additions of one training step; None where nobody knows.
-
-    Args:
-        model: Compiled and built.
-        batch: One that it is trained on: features and labels.
-    """
+    """Multiplications and additions of one training step; None where nobody knows."""
     import tensorflow as tf
 
     if not isinstance(batch, tuple | list) or len(batch) < 2:
@@ -75,38 +70,17 @@ def _elements(tensor: Any) -> float:
     return math.nan if count is None else float(count)
 
 
-def _inner(operation: Any, flag: str) -> float:
-    axis = -2 if operation.get_attr(flag) else -1
-    size = operation.inputs[0].shape[axis]
-    return math.nan if size is None else float(size)
-
-
 def _product(flag: str) -> Callable[[Any], float]:
     def count(operation: Any) -> float:
-        return 2 * _elements(operation.outputs[0]) * _inner(operation, flag)
+        inner = operation.inputs[0].shape[-2 if operation.get_attr(flag) else -1]
+        return 2 * _elements(operation.outputs[0]) * (inner or math.nan)
 
     return count
 
 
-def _convolution(operation: Any) -> float:
-    kernel = _elements(operation.inputs[1]) / operation.inputs[1].shape[-1]
-    return float(2 * _elements(operation.outputs[0]) * kernel)
-
-
-def _for_kernel(operation: Any) -> float:
-    kernel = operation.outputs[0]
-    if kernel.shape.num_elements() is None:
-        return math.nan
-    return (
-        float(_elements(kernel) / kernel.shape[-1]) * 2 * _elements(operation.inputs[2])
-    )
-
-
-def _for_input(operation: Any) -> float:
-    kernel = operation.inputs[1]
-    return (
-        float(_elements(kernel) / kernel.shape[-1]) * 2 * _elements(operation.inputs[2])
-    )
+def _convolution(kernel: Any, other: Any) -> float:
+    """Count the products of a convolution, or of one of its gradients."""
+    return 2 * _elements(other) * _elements(kernel) / (kernel.shape[-1] or math.nan)
 
 
 def _einsum(operation: Any) -> float:
@@ -126,9 +100,9 @@ _COUNTED: dict[str, Callable[[Any], float]] = {
     "MatMul": _product("transpose_a"),
     "BatchMatMul": _product("adj_x"),
     "BatchMatMulV2": _product("adj_x"),
-    "Conv2D": _convolution,
-    "Conv2DBackpropFilter": _for_kernel,
-    "Conv2DBackpropInput": _for_input,
+    "Conv2D": lambda one: _convolution(one.inputs[1], one.outputs[0]),
+    "Conv2DBackpropFilter": lambda one: _convolution(one.outputs[0], one.inputs[2]),
+    "Conv2DBackpropInput": lambda one: _convolution(one.inputs[1], one.inputs[2]),
     "Einsum": _einsum,
 }
 
@@ -221,42 +195,53 @@ class Facts:
 
 
 def facts_of(training: Training, **seen: Any) -> Facts:
-    """Look at a training without running it.
-
-    Args:
-        training: As it was made.
-        **seen: Facts that only running or timing it tells.
-    """
+    """Look at a training without running it; ``seen`` is what only that tells."""
     import tensorflow as tf
 
     model, arguments = training.model, training.arguments
     batch = _first_batch(training)
+    policies = [layer.dtype_policy.name for layer in model.layers] or ["float32"]
+    metrics = (model.get_compile_config() or {}).get("metrics") or []
     return Facts(
         model=model.name,
         parameters=sum(math.prod(weight.shape) for weight in model.weights),
         layers=tuple(type(layer).__name__ for layer in model.layers),
-        data=training.kind,
-        batch=examples_in(batch),
         steps=steps_of(training),
         endless=bool(arguments.get("steps_per_epoch")),
         eager=bool(model.run_eagerly) or tf.config.functions_run_eagerly(),
         steps_per_execution=int(model.steps_per_execution),
         xla=bool(model.jit_compile),
-        metrics=_metrics(model),
+        metrics=tuple(str(metric)[:60] for metric in metrics),
         callbacks=tuple(type(c).__name__ for c in arguments.get("callbacks") or ()),
         progress=arguments.get("verbose", "auto") != 0,
         validation=validation.epochs_between(arguments) > 0,
         validation_steps=validation.steps_of(arguments, training.data),
         validated=validation.epochs_between(arguments),
-        policy=_policy(model),
-        element=tuple(described(part) for part in tf.nest.flatten(batch)),
-        open_shapes=open_shapes(training),
+        policy=max(set(policies), key=policies.count),
         flop=flop_of(model, batch),
         padded=padded(model, batch),
         unrolled=tuple(layer.name for layer in unrolled(model)),
-        settings=training.settings,
+        **_of_data(training, batch),
         **seen,
     )
+
+
+def _of_data(training: Training, batch: Any) -> dict[str, Any]:
+    """What is known alike of a training and of a loop."""
+    import tensorflow as tf
+
+    parts = tf.nest.flatten(batch)
+    return {
+        "data": training.kind,
+        "batch": examples_in(batch),
+        "element": tuple(
+            described(part)
+            for part in parts
+            if hasattr(part, "shape") and hasattr(part, "dtype")
+        ),
+        "open_shapes": open_shapes(training),
+        "settings": training.settings,
+    }
 
 
 def open_shapes(training: Training) -> bool:
@@ -265,34 +250,24 @@ def open_shapes(training: Training) -> bool:
 
     if training.kind != "tf.data":
         return False
-    shapes = [
-        getattr(spec, "shape", None)
-        for spec in tf.nest.flatten(training.data.element_spec)
-    ]
-    return any(
-        shape is not None and shape.rank and None in tuple(shape)[1:]
-        for shape in shapes
-    )
+    specs = tf.nest.flatten(training.data.element_spec)
+    shapes = [getattr(spec, "shape", None) for spec in specs]
+    return any(shape and shape.rank and None in tuple(shape)[1:] for shape in shapes)
 
 
 def _first_batch(training: Training) -> Any:
+    """A batch; nothing where a generator gives none that can be counted."""
+    import tensorflow as tf
+
     if training.kind == "tf.data":
         return next(iter(training.data), ())
     if training.kind == "PyDataset":
         return training.data[0]
     if training.kind == "arrays":
-        size = training.arguments["batch_size"]
-        return rows.first(training.data, size)
-    return _next_of(training.data())
-
-
-def _next_of(generator: Any) -> Any:
-    """Another batch of a generator; nothing where it gives none that can be counted."""
-    import tensorflow as tf
-
-    # The thread that trained may be at it still, or it was closed.
+        return rows.first(training.data, training.arguments["batch_size"])
+    # The thread that trained may be at its generator still, or it was closed.
     with contextlib.suppress(ValueError, StopIteration):
-        batch = next(iter(generator))
+        batch = next(iter(training.data()))
         if all(hasattr(part, "dtype") for part in tf.nest.flatten(batch)):
             return batch
     return ()
@@ -325,21 +300,10 @@ def steps_of(training: Training) -> int | None:
     return None
 
 
-def _metrics(model: Any) -> tuple[str, ...]:
-    compiled = model.get_compile_config() or {}
-    given = compiled.get("metrics") or []
-    return tuple(str(metric)[:60] for metric in given)
-
-
 def unrolled(model: Any) -> list[Any]:
     """The recurrent layers that make one graph of all their steps, inner ones too."""
     every = model._flatten_layers(include_self=False)
     return [layer for layer in every if getattr(layer, "unroll", False)]
-
-
-def _policy(model: Any) -> str:
-    names = [layer.dtype_policy.name for layer in model.layers]
-    return max(set(names), key=names.count) if names else "float32"
 
 
 def described(part: Any) -> str:
@@ -370,12 +334,7 @@ def some_epochs(running: Iterator[object], looping: Looping) -> None:
 
 
 def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
-    """Say what was seen of a loop.
-
-    Args:
-        looping: Which has heard of its steps.
-        **seen: Facts that only timing tells.
-    """
+    """Say what was seen of a loop; ``seen`` is what only timing tells."""
     import tensorflow as tf
 
     training = looping.training
@@ -383,20 +342,12 @@ def facts_of_loop(looping: Looping, **seen: Any) -> Facts:
     batch, calls = looping.first, looping.calls
     return Facts(
         model="a loop of your own",
-        data=training.kind,
-        batch=examples_in(batch),
         steps=looping.length or steps_of(training),
         eager=tf.config.functions_run_eagerly(),
-        element=tuple(
-            described(part)
-            for part in tf.nest.flatten(batch)
-            if hasattr(part, "shape") and hasattr(part, "dtype")
-        ),
         loop=True,
-        open_shapes=open_shapes(training),
-        settings=training.settings,
         eager_calls=calls.eager() if calls else (),
         drawn=calls.drawn() if calls else {},
         epochs=min(looping.begun, looping.most) if looping.repeated else 1,
+        **_of_data(training, batch),
         **seen,
     )

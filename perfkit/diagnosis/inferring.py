@@ -18,16 +18,17 @@ from perfkit import units
 from perfkit.diagnosis import tracing
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
 from perfkit.diagnosis.tracing import STEADY
-from perfkit.findings.diagnosis import Cause, Gain, Seconds
+from perfkit.findings.diagnosis import Cause, Gain
 from perfkit.measure.measurement import TWIN
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.swap import Swap
+    from perfkit.findings.diagnosis import Grade, Seconds
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.trial import Trial
 
@@ -44,7 +45,7 @@ class Others:
             (pid, name): seconds - self._before.get((pid, name), 0.0)
             for (pid, name), seconds in _used().items()
         }
-        one = max(gone, key=lambda key: gone[key], default=None)
+        one = max(gone, key=gone.__getitem__, default=None)
         return one[1] if one is not None and gone[one] > 1.0 else ""
 
 
@@ -52,10 +53,8 @@ def _used() -> dict[tuple[int, str], float]:
     """CPU seconds of each process of this user, those of this program left out."""
     found: dict[tuple[int, str], float] = {}
     with contextlib.suppress(psutil.Error, AttributeError):
-        ours = {
-            os.getpid(),
-            *(p.pid for p in psutil.Process().children(recursive=True)),
-        }
+        me = psutil.Process()
+        ours = {me.pid, *(child.pid for child in me.children(recursive=True))}
         user = os.getuid()
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
@@ -87,13 +86,8 @@ def inferred(
 ) -> tuple[Cause, ...]:
     """Claim what the trials' notes show, where no swap could.
 
-    Args:
-        swaps: All that apply.
-        step: As given.
-        measured: What was measured.
-        facts: What is known of the training.
-        name: Of the user's own program that took most of the processor; "" if unknown.
-        cores: That this machine grants.
+    ``name`` is that of the user's own program that took most of the processor, "" if
+    that is unknown; ``cores`` are those that this machine grants.
     """
     if step is None:
         return ()
@@ -110,27 +104,33 @@ def _retracing(
 ) -> Cause | None:
     if not facts.retraced or any(_stops_it(swap, measured) for swap in swaps):
         return None
-    shares = [
-        seconds / step.median_s
-        for trial in measured.of(AS_GIVEN)
-        if (seconds := _traced_s(trial)) is not None
-    ]
-    gain = _gain(shares)
+    traced = _known(map(_traced_s, measured.of(AS_GIVEN)))
+    gain = _gain([seconds / step.median_s for seconds in traced])
     if gain is None:
         return None
     function, known = next(iter(facts.retraced.items()))
     because = f" ({known['because'][0]})" if known["because"] else ""
     share = 1 - 1 / gain.estimate
+    return _cause(
+        "retracing",
+        gain,
+        f"Tracing `{function}` anew takes {units.percent(share)} of a step{because}.",
+        f"Make `{function}` once, outside of the loop, and hand it tensors of one "
+        "shape and dtype.",
+    )
+
+
+def _cause(
+    name: str, gain: Gain, evidence: str, fix: str, grade: Grade = "inferred"
+) -> Cause:
     return Cause(
-        cause="retracing",
+        cause=name,
         swap="",
         kind="defect",
         speedup=gain,
-        evidence=f"Tracing `{function}` anew takes {units.percent(share)} of a step"
-        f"{because}.",
-        fix=f"Make `{function}` once, outside of the loop, and hand it tensors of one "
-        "shape and dtype.",
-        grade="inferred",
+        evidence=evidence,
+        fix=fix,
+        grade=grade,
     )
 
 
@@ -138,10 +138,10 @@ def _stops_it(swap: Swap, measured: Measurement) -> bool:
     """Whether a swap was timed that did keep functions from being traced anew."""
     if swap.cause != "retracing":
         return False
-    with_it = [_traced_s(trial) for trial in measured.of(swap.name)]
-    given = [_traced_s(trial) for trial in measured.of(AS_GIVEN)]
-    one, other = _mean(with_it), _mean(given)
-    return one is not None and other is not None and one < other / 2
+    one, other = (
+        _known(map(_traced_s, measured.of(name))) for name in (swap.name, AS_GIVEN)
+    )
+    return bool(one and other and np.mean(one) < np.mean(other) / 2)
 
 
 def _traced_s(trial: Trial) -> float | None:
@@ -154,7 +154,7 @@ def _traced_s(trial: Trial) -> float | None:
 def _contention(measured: Measurement, name: str, cores: float) -> Cause | None:
     shares, taken = _shares(measured)
     given = (*measured.of(AS_GIVEN), *measured.of(TWIN))
-    seen = [one for trial in given if (one := _when_quiet(trial, measured)) is not None]
+    seen = _known(_when_quiet(trial, measured) for trial in given)
     compared = len(seen) > 1
     gain = _gain(seen if compared else shares)
     # What the waiting of threads costs is a guess, fit for plain cases alone.
@@ -167,15 +167,13 @@ def _contention(measured: Measurement, name: str, cores: float) -> Cause | None:
         if compared
         else "and its own threads stood ready and waited for one"
     )
-    return Cause(
-        cause="contention",
-        swap="",
-        kind="defect",
-        speedup=gain,
-        evidence=f"While it trained, {whose} used {np.mean(taken):.1f} cores, {how}.",
-        fix=f"Train while {name or 'nothing else'} {'does not run' if name else 'runs'}"
+    return _cause(
+        "contention",
+        gain,
+        f"While it trained, {whose} used {np.mean(taken):.1f} cores, {how}.",
+        f"Train while {name or 'nothing else'} {'does not run' if name else 'runs'}"
         ", or give the training cores of its own (taskset).",
-        grade="measured here" if compared else "inferred",
+        "measured here" if compared else "inferred",
     )
 
 
@@ -220,32 +218,22 @@ def _shares(measured: Measurement) -> tuple[list[float], list[float]]:
 
 
 def _memory(measured: Measurement) -> Cause | None:
-    stalled = [
-        share
-        for trial in measured.of(AS_GIVEN)
-        if (share := _during(trial, measured, "memory_stalled")) is not None
-    ]
+    given = measured.of(AS_GIVEN)
+    stalled = _known(_during(trial, measured, "memory_stalled") for trial in given)
     gain = _gain(stalled)
     if gain is None:
         return None
-    return Cause(
-        cause="memory-pressure",
-        swap="",
-        kind="defect",
-        speedup=gain,
-        evidence=f"For {units.percent(float(np.mean(stalled)))} of the time something "
+    return _cause(
+        "memory-pressure",
+        gain,
+        f"For {units.percent(float(np.mean(stalled)))} of the time something "
         "on this machine waited for memory that was short.",
-        fix="Use less memory: a smaller shuffle buffer or cache; end other programs.",
-        grade="inferred",
+        "Use less memory: a smaller shuffle buffer or cache; end other programs.",
     )
 
 
 def _gain(shares: Sequence[float]) -> Gain | None:
-    """The gain from doing away with a share of the time; None where none is shown.
-
-    Args:
-        shares: One for each trial.
-    """
+    """The gain from doing away with these shares of trials; None where none shows."""
     if len(shares) < 2:
         return None
     # Not with the module: importing it takes most of a second.
@@ -255,16 +243,10 @@ def _gain(shares: Sequence[float]) -> Gain | None:
     error = float(each.std(ddof=1)) / len(each) ** 0.5
     half = float(stats.t.ppf(_LEVEL, len(each) - 1)) * error
     middle = float(each.mean())
-    low, estimate, high = (
-        float(np.exp(x)) for x in (middle - half, middle, middle + half)
-    )
-    return (
-        Gain(estimate=estimate, low=low, high=high) if _plain(low, estimate) else None
-    )
-
-
-def _plain(low: float, estimate: float) -> bool:
-    return low > 1 and estimate >= CLAIMED
+    ends = middle - half, middle, middle + half
+    low, estimate, high = (float(np.exp(end)) for end in ends)
+    shown = low > 1 and estimate >= CLAIMED
+    return Gain(estimate=estimate, low=low, high=high) if shown else None
 
 
 def _note(trial: Trial, name: str) -> dict[str, Any] | None:
@@ -291,6 +273,5 @@ def _at_work(trial: Trial) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return at[:-1][worked], at[1:][worked]
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]

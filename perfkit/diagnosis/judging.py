@@ -41,24 +41,15 @@ def step_of(measured: Measurement, facts: Facts) -> Seconds | None:
     timing = measured.timing(AS_GIVEN)
     if timing is None or not timing.low > 0:
         return None
-    examples = facts.batch
-    return Seconds(
-        median_s=examples / timing.rate,
-        low=examples / timing.high,
-        high=examples / timing.low,
-    )
+    ends = (timing.rate, timing.high, timing.low)
+    median_s, low, high = (facts.batch / rate for rate in ends)
+    return Seconds(median_s=median_s, low=low, high=high)
 
 
 def causes(
     swaps: Sequence[Swap], measured: Measurement, noted: Sequence[Cause] = ()
 ) -> tuple[Cause, ...]:
-    """What the swaps proved, the largest gain first.
-
-    Args:
-        swaps: All that apply.
-        measured: What was measured.
-        noted: What no swap proves.
-    """
+    """What the swaps proved, the largest gain first; ``noted`` is what none proves."""
     found = _found(swaps, measured)
     ceilings = [(swap, c) for swap, c in found if swap.ceiling]
     left_out = {swap.name for swap, c in ceilings if _named(c, found)}
@@ -67,8 +58,7 @@ def causes(
     if any(cause.cause == _RETRACING for cause in noted):
         left_out |= {swap.name for swap, _ in ceilings if swap.cause == "input-bound"}
     left_out.update(set_aside(swaps, measured))
-    told = [_cause(swap, c, measured) for swap, c in found if swap.name not in left_out]
-    return ranked(told)
+    return ranked([_cause(s, c, measured) for s, c in found if s.name not in left_out])
 
 
 def set_aside(swaps: Sequence[Swap], measured: Measurement) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ def look(
         maker: Makes the training.
         budget: Seconds of the whole diagnosis; None for what it needs.
         began: When that began, on ``time.perf_counter``.
-        screens: Whether changes of the training then take turns in this process.
+        screens: Whether changes of the training then take turns here.
 
     Yields:
         The notes ``"anatomy"`` and ``"facts"``, or ``"problem"`` with a sentence and,
@@ -145,9 +146,6 @@ def _some(ticks: Generator[Any], traces: Tracing) -> list[tuple[float, int]]:
 
 def _step_s(ticks: list[tuple[float, int]]) -> float:
     """Seconds of a step; 0.0 where there was but one."""
-    steps = [
-        (at - before) / count
-        for (before, _), (at, count) in itertools.pairwise(ticks)
-        if count
-    ]
-    return sorted(steps)[len(steps) // 2] if steps else 0.0
+    pairs = itertools.pairwise(ticks)
+    steps = [(at - before) / count for (before, _), (at, count) in pairs if count]
+    return statistics.median_high(steps) if steps else 0.0

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from perfkit.diagnosis.training import Training
 
+    _Real = Callable[[Any], Iterator[Any]]
+
 ITERATORS, BATCHES = "iterators", "batches"
 # Of the steps, in how many something has to be called to be a part of them.
 OFTEN = 0.5
@@ -51,7 +53,7 @@ class LoopCalls:
             data = tf.data.Dataset
             _before(data, "__iter__", lambda frame: self._hear(ITERATORS, frame))
             _before(_iterator(), "__next__", lambda frame: self._hear(BATCHES, frame))
-        self._loop |= {f.f_code for f in _from(sys._getframe(1)) if _is_own(f)}
+        self._loop |= {f.f_code for f in frames_from(sys._getframe(1)) if _is_own(f)}
 
     def step(self) -> None:
         """Count one more step."""
@@ -87,7 +89,7 @@ class LoopCalls:
     def _called(self, frame: FrameType) -> FrameType | None:
         """The user's function that the loop called and that led to a frame."""
         below = None
-        for one in _from(frame):
+        for one in frames_from(frame):
             if one.f_code in self._loop:
                 return below
             if not one.f_code.co_name.startswith("<"):
@@ -97,12 +99,7 @@ class LoopCalls:
 
 
 def as_graphs(training: Training, *, functions: Iterable[str]) -> None:
-    """Put ``tf.function`` around these functions, for all that look them up by name.
-
-    Args:
-        training: In whose process they lie.
-        functions: As ``LoopCalls.eager`` names them.
-    """
+    """Put ``tf.function`` around what ``LoopCalls.eager`` names, wherever it lies."""
     import tensorflow as tf
 
     for one in functions:
@@ -117,15 +114,15 @@ def as_graphs(training: Training, *, functions: Iterable[str]) -> None:
 
 def one_iterator(training: Training) -> None:
     """Let a dataset that is iterated anew go on where it was left."""
-    _iterate(_GoingOn)
+    _iterate(_going_on)
 
 
 def one_batch(training: Training) -> None:
     """Give the first batch of a dataset, and of an iterator, again and again."""
-    _iterate(_Resident)
+    _iterate(_resident)
     first = dict[int, Any]()
 
-    def resident(real: Callable[[Any], Any], iterator: Any) -> Any:
+    def resident(real: _Real, iterator: Any) -> Any:
         if id(iterator) not in first:
             # With the iterator, so that no other gets its number.
             first[id(iterator)] = iterator, real(iterator)
@@ -134,60 +131,33 @@ def one_batch(training: Training) -> None:
     _replace(_iterator(), "__next__", resident)
 
 
-class _GoingOn:
-    """The batches of a dataset; who asks anew gets those that follow.
-
-    Args:
-        data: All of them.
-        real: Makes an iterator over a dataset.
-    """
-
-    def __init__(self, data: Any, real: Callable[[Any], Iterator[Any]]) -> None:
-        self._batches, self._count = real(data.repeat()), int(data.cardinality())
-
-    def __iter__(self) -> Iterator[Any]:
-        # A loop over a dataset, such as that of a validation, has to end.
-        return itertools.islice(self._batches, _many(self._count))
+def _going_on(data: Any, real: _Real) -> Iterator[Any]:
+    """The batches of a dataset; who asks anew gets those that follow."""
+    return real(data.repeat())
 
 
-class _Resident:
-    """The first batch of a dataset, as often as it has batches.
-
-    Args:
-        data: All of them.
-        real: Makes an iterator over a dataset.
-    """
-
-    def __init__(self, data: Any, real: Callable[[Any], Iterator[Any]]) -> None:
-        self._first, self._count = next(real(data), None), int(data.cardinality())
-
-    def __iter__(self) -> Iterator[Any]:
-        times = _many(self._count) if self._first is not None else 0
-        return itertools.repeat(self._first, times)
+def _resident(data: Any, real: _Real) -> Iterator[Any]:
+    """The first batch of a dataset, again and again."""
+    return itertools.cycle([*itertools.islice(real(data), 1)])
 
 
-def _many(count: int) -> int:
-    """How many batches a dataset gives that has so many, or no end."""
-    return count if count >= 0 else sys.maxsize
-
-
-def _iterate(
-    how: Callable[[Any, Callable[[Any], Iterator[Any]]], Iterable[Any]],
-) -> None:
+def _iterate(how: Callable[[Any, _Real], Iterator[Any]]) -> None:
     """Let every dataset that the user's code goes through be gone through like this.
 
     One whose length nobody knows is left alone: a loop over it would not end.
     """
     import tensorflow as tf
 
-    known: dict[int, tuple[Any, Iterable[Any]]] = {}
+    known: dict[int, tuple[Any, Iterator[Any]]] = {}
 
-    def iterate(real: Callable[[Any], Iterator[Any]], data: Any) -> Iterator[Any]:
-        if int(data.cardinality()) == tf.data.UNKNOWN_CARDINALITY:
+    def iterate(real: _Real, data: Any) -> Iterator[Any]:
+        count = int(data.cardinality())
+        if count == tf.data.UNKNOWN_CARDINALITY:
             return real(data)
         if id(data) not in known:
             known[id(data)] = data, how(data, real)
-        return iter(known[id(data)][1])
+        # A loop over a dataset, such as that of a validation, has to end.
+        return itertools.islice(known[id(data)][1], count if count >= 0 else None)
 
     _replace(tf.data.Dataset, "__iter__", iterate)
 
@@ -234,7 +204,7 @@ def _name(function: FrameType | None) -> str:
     return f"{function.f_globals.get('__name__')}:{function.f_code.co_qualname}"
 
 
-def _from(frame: FrameType | None) -> Iterator[FrameType]:
+def frames_from(frame: FrameType | None) -> Iterator[FrameType]:
     """A frame and all that led to it."""
     while frame is not None:
         yield frame

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.epochs import EPOCH_END, Epochs
+from perfkit.diagnosis.loop_calls import frames_from
 from perfkit.diagnosis.steps import listening
 from perfkit.diagnosis.training import Training, kind_of
 from perfkit.errors import BadParameterError
@@ -68,13 +69,11 @@ class Counter:
     def end_epoch(self) -> None:
         """Tell what was done; the next step ends what the epoch's end takes."""
         self.tell_steps()
-        self._at_end = True
-        if not self._epochs.steps:
-            self._next = Pause(EPOCH_END)
-            return
-        batch = self._epochs.batch
-        every = self._epochs.steps * batch
-        self._next = Pause(EPOCH_END, every=every, within=batch)
+        self._at_end, self._next = True, Pause(EPOCH_END)
+        if self._epochs.steps:
+            batch = self._epochs.batch
+            every = self._epochs.steps * batch
+            self._next = Pause(EPOCH_END, every=every, within=batch)
 
     def begin_anew(self) -> None:
         """Leave out the time until the next step has been made."""
@@ -209,7 +208,8 @@ class Looping:
         """All batches of an epoch; of the last one without an end."""
         while True:
             step = 0
-            for batch in itertools.islice(_batches(training), self.epochs.steps):
+            data = training.data() if training.kind == "generator" else training.data
+            for batch in itertools.islice(data, self.epochs.steps):
                 step += 1
                 yield batch
             self.length = step or self.length
@@ -230,25 +230,14 @@ class Looping:
         return training
 
 
-def _batches(training: InLoop) -> Iterator[Any]:
-    data = training.data
-    made: Callable[[], Any] = data if training.kind == "generator" else data.__iter__
-    return iter(made())
-
-
 def _repeated(frame: FrameType | None) -> bool:
     """Whether code outside of perfkit that led here does so within a loop."""
-    while frame is not None and _ours(frame):
-        frame = frame.f_back
-    while frame is not None and not _ours(frame):
-        if _in_loop(frame):
-            return True
-        frame = frame.f_back
-    return False
 
+    def ours(frame: FrameType) -> bool:
+        return str(frame.f_globals.get("__name__")).startswith("perfkit.")
 
-def _ours(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).startswith("perfkit.")
+    below = itertools.dropwhile(ours, frames_from(frame))
+    return any(map(_in_loop, itertools.takewhile(lambda one: not ours(one), below)))
 
 
 def _in_loop(frame: FrameType) -> bool:

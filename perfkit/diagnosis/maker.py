@@ -83,11 +83,9 @@ def maker(given: Any, arguments: Sequence[str] = (), fit: int = 0) -> Callable[[
 
 
 def contain(maker: Callable[[], Any], *keep: str) -> None:
-    """Keep what a script writes within this process, which has no other thread yet.
+    """Keep what a script writes, but for these folders, within this process.
 
-    Args:
-        maker: Of the training.
-        *keep: Folders that may be written to all the same.
+    It has no other thread yet.
     """
     if isinstance(maker, Script):
         maker.contain(keep)

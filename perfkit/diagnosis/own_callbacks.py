@@ -11,7 +11,6 @@ import functools
 import os
 import re
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,10 +46,8 @@ def listed(given: Any) -> list[Any]:
 def in_trial(given: list[Any], epochs: int) -> list[Any]:
     """Make callbacks fit for a trial; None among them, and what is left out, is not.
 
-    Args:
-        given: As the training has them.
-        epochs: Of the real training. Epochs of a trial may be shorter than real ones
-            and so more of them: their numbers begin again after these.
+    Epochs of a trial may be shorter than the real ``epochs``, and so more of them:
+    their numbers begin again after these.
     """
     kept = [one for one in given if one is not None and not left_out(one)]
     for index, callback in enumerate(kept):
@@ -74,10 +71,8 @@ def is_own(callback: Any, *hooks: str) -> bool:
 def see_every_step(given: list[Any], epoch: int | None, times: int = 1) -> None:
     """Call callbacks as often as before, or their cost would look like another's.
 
-    Args:
-        given: As the training has them; they are changed.
-        epoch: Steps of an epoch as they were; None where nobody knows.
-        times: As many of these steps are in each step now.
+    An epoch had so many steps, None where nobody knows; ``times`` as many are in each
+    step now.
     """
     for callback in given:
         if callback is not None and is_own(callback, *_STEP_HOOKS):
@@ -128,24 +123,24 @@ def _number(callback: Any, hook: str, epochs: int) -> None:
 def _write_elsewhere(callback: Any, index: int) -> None:
     from keras import callbacks as known
 
-    if isinstance(callback, known.ModelCheckpoint):
-        name = _PLACES.sub("n", os.path.basename(callback.filepath))
-        callback.filepath = str(_folder(index) / name)
-    elif isinstance(callback, known.CSVLogger):
-        callback.filename = str(_folder(index) / os.path.basename(callback.filename))
-    elif isinstance(callback, known.TensorBoard):
-        _move(callback, str(callback.log_dir), str(_folder(index)))
-    elif isinstance(callback, known.BackupAndRestore):
-        _move(callback, str(callback.backup_dir), str(_folder(index)))
-
-
-def _move(callback: Any, old: str, new: str) -> None:
-    """Let every path it holds under one folder lie under another."""
+    places = {
+        known.ModelCheckpoint: "filepath",
+        known.CSVLogger: "filename",
+        known.TensorBoard: "log_dir",
+        known.BackupAndRestore: "backup_dir",
+    }
+    place = next((at for kind, at in places.items() if isinstance(callback, kind)), "")
+    if not place:
+        return
+    # It goes with the trial's own.
+    old, new = str(getattr(callback, place)), tempfile.mkdtemp(prefix=f"{index}-")
+    if not place.endswith("_dir"):
+        name = os.path.basename(old)
+        if place == "filepath":
+            name = _PLACES.sub("n", name)
+        setattr(callback, place, os.path.join(new, name))
+        return
+    # Every path that it holds under the one folder lies under the other.
     for name, value in list(vars(callback).items()):
         if isinstance(value, str | os.PathLike) and str(value).startswith(old):
             setattr(callback, name, new + str(value)[len(old) :])
-
-
-def _folder(index: int) -> Path:
-    """Give a new folder for one callback; it goes with the trial's own."""
-    return Path(tempfile.mkdtemp(prefix=f"{index}-"))

@@ -59,12 +59,6 @@ class Replay:
         recorded: What is shown.
         folder: Where the copy goes that says of itself that it is a recording; None
             for ``perfkit-findings`` here.
-
-    Attributes:
-        finding: What is shown; None before the events have begun.
-        unsaved: Why the copy could not be saved, in a sentence; "" if it was.
-        arms: What is measured: nothing.
-        budget: Seconds that it was recorded in.
     """
 
     def __init__(self, recorded: Diagnosis, folder: Path | None = None) -> None:

@@ -16,9 +16,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import choosing as diagnosis_choosing
 from perfkit.diagnosis import own_callbacks, raised, swaps, validation
-from perfkit.diagnosis.choosing import AS_GIVEN, Screening, arms
+from perfkit.diagnosis.choosing import AS_GIVEN, Screening, arms, turn_s
 from perfkit.diagnosis.epochs import EPOCH_END, Block
 from perfkit.diagnosis.trial import epochs_for, swap_in
 from perfkit.measure.measurement import TWIN, Measurement
@@ -49,12 +48,7 @@ _PATIENCE = 4
 
 @dataclass(frozen=True)
 class _State:
-    """How a model is run.
-
-    Attributes:
-        model: Its attributes that say so, by name.
-        eager: Whether functions run eagerly.
-    """
+    """How a model is run: its attributes that say so, and whether functions do."""
 
     model: dict[str, Any]
     eager: bool
@@ -82,12 +76,7 @@ class _State:
 
 @dataclass
 class _Variant:
-    """The training with something swapped, between its turns.
-
-    Attributes:
-        block: What a turn of it runs.
-        state: How its model is run, while others have their turn.
-    """
+    """The training with something swapped, and how it is run between its turns."""
 
     block: Block
     state: _State
@@ -102,7 +91,6 @@ class Turns:
 
     def __init__(self, hinted: frozenset[str] = frozenset()) -> None:
         self._hinted = hinted
-        self._looked = False
         self._training: Training | None = None
         self._facts: Facts | None = None
         self._ends = 0.0
@@ -126,16 +114,11 @@ class Turns:
 
     def over(self) -> bool:
         """Whether the first look is over."""
-        return self._looked
+        return self._facts is not None
 
     def go_on(self, facts: Facts, seconds: float) -> None:
-        """End the first look, and let turns begin.
-
-        Args:
-            facts: What it saw.
-            seconds: For all turns.
-        """
-        self._looked, self._facts = True, facts
+        """End the first look, which saw these facts; turns have so many seconds."""
+        self._facts = facts
         self._ends = time.perf_counter() + seconds
         applicable, _ = swaps.applicable(facts)
         # Compiling may take all the time that a setting needs which is wrong for sure.
@@ -222,17 +205,13 @@ class Turns:
         if isinstance(told, Note):
             self._record.take(("note", told.name, told.value))
             return
-        if isinstance(told, Pause):
-            self._seen_pause(told)
-        else:
-            self._ticks += 1
-        self._record.take(("ticks", [stamped(told, time.perf_counter_ns())]))
-
-    def _seen_pause(self, told: Pause) -> None:
         if told == READY:
             self._ready_s = time.perf_counter()
+        elif not isinstance(told, Pause):
+            self._ticks += 1
         elif told.every and self._ready_s:
             self._seen.add(told.label)
+        self._record.take(("ticks", [stamped(told, time.perf_counter_ns())]))
 
     def _enough(self) -> bool:
         """Whether the turn of the moment has shown a rate, and what recurs in it."""
@@ -240,12 +219,11 @@ class Turns:
         if not self._ready_s or self._ticks < _TICKS:
             return False
         spent = time.perf_counter() - self._ready_s
-        usual = diagnosis_choosing.turn_s(self._facts.step_s)
-        if spent < usual:
-            return False
+        usual = turn_s(self._facts.step_s)
         epochs = self._variants[self._now].block.epochs
         ends = epochs.trial_steps is not None and not epochs.whole
-        return not ends or EPOCH_END in self._seen or spent > _PATIENCE * usual
+        over = not ends or EPOCH_END in self._seen or spent > _PATIENCE * usual
+        return over and spent >= usual
 
     def _measured(self) -> Measurement:
         return Measurement(

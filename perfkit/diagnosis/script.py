@@ -12,6 +12,7 @@ import ast
 import functools
 import importlib.util
 import inspect
+import itertools
 import os
 import sys
 import types
@@ -37,28 +38,26 @@ if TYPE_CHECKING:
 _held: list[greenlet] = []
 
 
-class Held:
-    """Runs work until that hands something over."""
+def run_until_held(work: Callable[[], object]) -> Any:
+    """Run work until it hands over, and give that; None where it came to its end.
 
-    def run(self, work: Callable[[], object]) -> Any:
-        """Run work until it hands over, and give that; None where it came to its end.
+    Raises:
+        BaseException: What work raised.
+    """
 
-        Raises:
-            BaseException: What work raised.
-        """
+    def to_its_end() -> None:
+        work()
 
-        def to_its_end() -> None:
-            work()
+    script = greenlet(to_its_end)
+    _held.append(script)
+    return script.switch()
 
-        script = greenlet(to_its_end)
-        _held.append(script)
-        return script.switch()
 
-    def hand_over(self, found: Any) -> None:
-        """Hand over from within the work, which then stands still for ever."""
-        above = getcurrent().parent
-        assert above is not None
-        above.switch(found)
+def hand_over(found: Any) -> None:
+    """Hand over from within the work, which then stands still for ever."""
+    above = getcurrent().parent
+    assert above is not None
+    above.switch(found)
 
 
 # What stands in each step of a loop of one's own.
@@ -106,17 +105,18 @@ class MarkSteps(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> ast.AST:
         """Mark the loop if each turn is a step."""
-        if node not in self._turns:
-            return self.generic_visit(node)
-        node.iter = self._marked(node.iter)
-        return ast.fix_missing_locations(node)
+        return self._visit(node, node.target, node.iter)
 
     def visit_While(self, node: ast.While) -> ast.AST:
         """Mark the loop if each turn is a step."""
+        data = ast.parse(_FOR_EVER, mode="eval").body
+        return self._visit(node, ast.Name("_", ast.Store()), data)
+
+    def _visit(self, node: _Loop, target: ast.expr, data: ast.expr) -> ast.AST:
         if node not in self._turns:
             return self.generic_visit(node)
-        data = self._marked(ast.parse(_FOR_EVER, mode="eval").body)
-        loop = ast.For(ast.Name("_", ast.Store()), data, node.body, [])
+        after = node.orelse if isinstance(node, ast.For) else []
+        loop = ast.For(target, self._marked(data), node.body, after)
         return ast.fix_missing_locations(ast.copy_location(loop, node))
 
     def _marked(self, data: ast.expr) -> ast.expr:
@@ -139,11 +139,10 @@ class MarkSteps(ast.NodeTransformer):
 
     def _reached_from(self, loops: Iterable[_Loop]) -> set[str]:
         """Names of all functions that these loops call, and those call."""
-        names = set[str]()
-        new = _called(_anywhere(loops))
-        while new - names:
+        names, nodes = set[str](), list[ast.AST](loops)
+        while new := _called(itertools.chain(*map(ast.walk, nodes))) - names:
             names |= new
-            new = _called(_anywhere(f for f in self._functions if f.name in names))
+            nodes = [one for one in self._functions if one.name in new]
         return names
 
 
@@ -166,11 +165,6 @@ def _outside_of_loops(
             continue
         yield node
         yield from _outside_of_loops(ast.iter_child_nodes(node), in_graph=in_graph)
-
-
-def _anywhere(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    for node in nodes:
-        yield from ast.walk(node)
 
 
 def _called(nodes: Iterable[ast.AST]) -> set[str]:
@@ -265,11 +259,10 @@ class Script:
         marked = None if script_code.trains_by_fit(tree) else MarkSteps(tree)
         code = compile(tree, self.path, "exec")
         main = self._main()
-        real = keras.Model.fit
-        held = Held()
-        keras.Model.fit = _taking(real, self.path, line, held)
+        real, taken = keras.Model.fit, None
+        keras.Model.fit = _taking(real, self.path, line)
         try:
-            taken = held.run(lambda: exec(code, main.__dict__))
+            taken = run_until_held(lambda: exec(code, main.__dict__))
         except SystemExit as ended:
             if ended.code or not (marked and marked.count):
                 raise BadParameterError(
@@ -362,15 +355,11 @@ class _Shell:
     """Stands for IPython in the code of a notebook: its commands do nothing."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return _no_lines if name == "getoutput" else _nothing
+        return (lambda command: []) if name == "getoutput" else _nothing
 
 
 def _nothing(*args: object, **kwargs: object) -> None:
     """Show nothing and do nothing."""
-
-
-def _no_lines(command: str) -> list[str]:
-    return []
 
 
 class _NotTrained:
@@ -390,14 +379,11 @@ class _NotTrained:
         self.history.update({name: nothing.copy() for name in names})
 
 
-def _taking(real: Any, path: str, line: int, held: Held) -> Any:
-    """What takes the place of ``fit``: it holds the script, or passes over a call.
+def _taking(real: Any, path: str, line: int) -> Any:
+    """What takes the place of Keras's own ``fit``.
 
-    Args:
-        real: Keras's own.
-        path: Of the script.
-        line: Of the call to take; 0 for the first.
-        held: Takes what the call was given.
+    It holds the script where that trains in ``line``, in any if that is 0, and passes
+    over other calls.
     """
     signature = inspect.signature(real)
 
@@ -413,7 +399,7 @@ def _taking(real: Any, path: str, line: int, held: Held) -> Any:
         y, weight = given.pop("y", None), given.pop("sample_weight", None)
         parts = [x, y, weight] if weight is not None else [x, y]
         data = x if y is None and not hasattr(x, "shape") else tuple(parts)
-        held.hand_over((model, _as_data(data, y), given))
+        hand_over((model, _as_data(data, y), given))
 
     return taking
 

@@ -12,31 +12,27 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import choosing, judging, look, raised, swaps, telling, variables
-from perfkit.diagnosis import split as diagnosis_split
-from perfkit.diagnosis.choosing import (
-    AS_GIVEN,
-    LONGEST_S,
-    PLAN,
-    TOGETHER,
-    Applying,
-    Choosing,
-    in_words,
-    planned,
-    unmeasured,
-    without_turns_s,
+from perfkit.diagnosis import (
+    choosing,
+    judging,
+    look,
+    raised,
+    split,
+    swaps,
+    telling,
+    variables,
 )
+from perfkit.diagnosis.choosing import AS_GIVEN, Applying, Choosing
 from perfkit.diagnosis.edits import located
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.hints.source import digest
 from perfkit.diagnosis.inferring import Others, inferred
 from perfkit.diagnosis.maker import maker, name_of
-from perfkit.diagnosis.split import split
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.findings import store
-from perfkit.findings.diagnosis import Diagnosis, Together
+from perfkit.findings.diagnosis import TOGETHER, Diagnosis, Together
 from perfkit.findings.record import Verdict
 from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
@@ -110,7 +106,7 @@ class DiagnosisSession:
         self.unsaved = ""
         self._maker = maker(training)
         self._asked = budget
-        self._budget = LONGEST_S if budget is None else budget
+        self._budget = choosing.LONGEST_S if budget is None else budget
         self._plan = ""
         self._opening: Opening | None = None
         self._seed = random.randrange(2**31) if seed is None else seed
@@ -210,15 +206,16 @@ class DiagnosisSession:
         self._understand(notes, running.outcome or "completed", running.message)
         if known:
             spent_s = float(notes[look.SPENT])
-            plan = planned(self._facts, spent_s, self._asked)
-            self._budget, self._plan = plan.budget_s, in_words(self._facts, plan)
+            plan = choosing.planned(self._facts, spent_s, self._asked)
+            self._budget = plan.budget_s
+            self._plan = choosing.in_words(self._facts, plan)
             after = next(i for i, m in enumerate(heard) if m[1] == look.SPENT)
             self._opening = Opening(
                 running, tuple(heard[after + 1 :]), choosing.arms(self._swaps)
             )
             yield Preparing(self._plan)
         elif self._asked is None:
-            self._budget = without_turns_s(self._facts)
+            self._budget = choosing.without_turns_s(self._facts)
 
     def _understand(
         self, notes: dict[str, Any], outcome: Outcome, message: str
@@ -235,18 +232,16 @@ class DiagnosisSession:
         self._anatomy = notes.get(look.ANATOMY, {})
         self._swaps, self._untested = swaps.applicable(self._facts)
         if self._only:
-            self._swaps = tuple(s for s in self._swaps if s.name in self._only)
-            missing = [n for n in self._only if n not in {s.name for s in self._swaps}]
-            if missing:
+            named = {swap.name: swap for swap in self._swaps}
+            if missing := [name for name in self._only if name not in named]:
                 raise BadParameterError(
                     f"{missing[0]!r} is no swap that applies to this training."
                 )
+            self._swaps = tuple(s for s in self._swaps if s.name in self._only)
 
     def _measure(self) -> Iterator[Event]:
         least = min(_LEAST_ROUND_S, self._left + _LATE * self._budget)
-        peaks = (
-            diagnosis_split.TAKES_S if diagnosis_split.can_be_told(self._facts) else 0.0
-        )
+        peaks = split.TAKES_S if split.can_be_told(self._facts) else 0.0
         left = max(1.0, least, self._left - peaks) - _CLOSING_S
         if self._opening:
             # The process that looked has run since before.
@@ -286,7 +281,7 @@ class DiagnosisSession:
             yield event
 
     def _peak(self, _: Measurement) -> Tries:
-        return diagnosis_split.tries(self._facts, gpus=len(self._machine.gpus))
+        return split.tries(self._facts, gpus=len(self._machine.gpus))
 
     def _work(self, swapped: Sequence[Swap]) -> Callable[[], Iterator[Yielded]]:
         return functools.partial(trial, self._maker, self._facts, tuple(swapped))
@@ -314,18 +309,12 @@ class DiagnosisSession:
     ) -> Diagnosis:
         step = judging.step_of(measured, self._facts)
         busiest = self._others.busiest() if self._others else ""
-        noted = inferred(
-            self._swaps,
-            step,
-            measured,
-            self._facts,
-            busiest,
-            self._machine.cores_granted,
-        )
+        cores = self._machine.cores_granted
+        noted = inferred(self._swaps, step, measured, self._facts, busiest, cores)
         proved = judging.causes(self._swaps, measured, noted)
         causes = judging.ranked((*proved, *noted))
         gpus = len(self._machine.gpus)
-        reached = diagnosis_split.share(step, measured, self._facts)
+        reached = split.share(step, measured, self._facts)
         found = Diagnosis(
             training=name_of(self._maker),
             recorded=self._recorded,
@@ -335,16 +324,16 @@ class DiagnosisSession:
             verdict=Verdict(headline=""),
             healthy=judging.healthy(causes, measured),
             causes=causes,
-            split=split(step, self._swaps, measured, self._facts, gpus=gpus),
+            split=split.split(step, self._swaps, measured, self._facts, gpus=gpus),
             together=self._together(measured),
             ceiling=judging.ceiling(self._swaps, measured),
             untested=self._untested,
-            unmeasured=() if self._only else unmeasured(self._swaps, measured),
+            unmeasured=() if self._only else choosing.unmeasured(self._swaps, measured),
             aside=judging.set_aside(self._swaps, measured),
             hints=hints(self._maker),
             anatomy=self._anatomy,
             facts=self._facts.as_note()
-            | {diagnosis_split.SHARE: reached, PLAN: self._plan},
+            | {split.SHARE: reached, choosing.PLAN: self._plan},
             outcome=telling.outcome(measured),
             code=digest(self._maker),
             trials=measured.trials,

@@ -12,6 +12,7 @@ import os
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,12 +54,10 @@ def here() -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for one in SETTINGS:
-        value: object = None
         # What is private to TensorFlow may be gone in another version.
         with contextlib.suppress(ImportError, AttributeError):
-            value = one.value()
-        if value:
-            found.setdefault(one.cause, []).append(one.line.format(value))
+            if value := one.value():
+                found.setdefault(one.cause, []).append(one.line.format(value))
     return found
 
 
@@ -100,7 +99,7 @@ def _ignored() -> set[str]:
     return names
 
 
-def other_than_cores(given: str | int | None) -> str:
+def other_than_cores(given: object) -> str:
     """A number of threads that is not what TensorFlow would take by itself."""
     text = str(given or "").strip()
     known = hasattr(os, "sched_getaffinity")
@@ -109,13 +108,8 @@ def other_than_cores(given: str | int | None) -> str:
 
 
 def _threads(which: str) -> Callable[[], str]:
-    def value() -> str:
-        import tensorflow as tf
-
-        asked = getattr(tf.config.threading, f"get_{which}_op_parallelism_threads")
-        return other_than_cores(asked())
-
-    return value
+    asked = f"config.threading.get_{which}_op_parallelism_threads"
+    return lambda: other_than_cores(_told_by("tensorflow", asked)())
 
 
 def _thread_variable(name: str) -> Callable[[], str]:
@@ -136,22 +130,15 @@ def _watching(observer: str) -> Callable[[], bool]:
     return value
 
 
-def _eager_functions() -> bool:
-    import tensorflow as tf
-
-    return bool(tf.config.functions_run_eagerly())
+def _told_by(module: str, path: str) -> Callable[[], object]:
+    """What a function of a module says, once that has been imported."""
+    return lambda: attrgetter(path)(import_module(module))()
 
 
 def _data_in_debug_mode() -> bool:
     from tensorflow.python.data.ops import debug_mode
 
     return bool(debug_mode.DEBUG_MODE)
-
-
-def _logs_placement() -> bool:
-    import tensorflow as tf
-
-    return bool(tf.debugging.get_log_device_placement())
 
 
 def _deterministic() -> bool:
@@ -183,7 +170,7 @@ SETTINGS = (
     Setting(
         "eager",
         "tf.config.run_functions_eagerly(True)",
-        _eager_functions,
+        _told_by("tensorflow", "config.functions_run_eagerly"),
         ("tf.config.experimental_run_functions_eagerly",),
     ),
     Setting(
@@ -197,14 +184,12 @@ SETTINGS = (
         _watching("_DumpingCallback"),
     ),
     Setting(
-        "debugging",
-        "tf.data.experimental.enable_debug_mode()",
-        _data_in_debug_mode,
+        "debugging", "tf.data.experimental.enable_debug_mode()", _data_in_debug_mode
     ),
     Setting(
         "debugging",
         "tf.debugging.set_log_device_placement(True)",
-        _logs_placement,
+        _told_by("tensorflow", "debugging.get_log_device_placement"),
     ),
     Setting(
         "threads",
@@ -221,9 +206,7 @@ SETTINGS = (
         for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
     ),
     Setting(
-        "determinism",
-        "tf.config.experimental.enable_op_determinism()",
-        _deterministic,
+        "determinism", "tf.config.experimental.enable_op_determinism()", _deterministic
     ),
     Setting(
         "determinism",

@@ -57,19 +57,12 @@ def tries(facts: Facts, *, gpus: int) -> Tries:
         yield Try(name=NAME, work=lambda: work(_KIND), seconds=_TIMED_S)
 
 
-def flop_rate(measured: Measurement) -> float | None:
-    """Operations per second of the product; None where it was not timed."""
-    timed = [steady(trial) for trial in measured.of(NAME)]
-    rates = [one.rate for one in timed if one is not None]
-    return max(rates, default=None)
-
-
 def share(step: Seconds | None, measured: Measurement, facts: Facts) -> float | None:
     """What share of that rate a step as given reaches; None where nobody knows."""
-    peak = flop_rate(measured)
-    if step is None or not is_known(step.low, step.high):
-        return None
-    if facts.flop is None or not peak or not can_be_told(facts):
+    timed = [steady(trial) for trial in measured.of(NAME)]
+    peak = max((one.rate for one in timed if one), default=None)
+    known = step and is_known(step.low, step.high) and can_be_told(facts)
+    if not (known and step and facts.flop and peak):
         return None
     return facts.flop / step.median_s / peak
 
@@ -100,18 +93,11 @@ def split(
     *,
     gpus: int = 0,
 ) -> dict[str, Part]:
-    """Split a step as given into parts that add up to it.
-
-    Args:
-        step: As given; None where none was measured.
-        swaps: All that apply.
-        measured: What was measured.
-        facts: What is known of the training.
-        gpus: Of this machine.
+    """Split a step as given into parts that add up to it; empty where none is known.
 
     Returns:
         ``input``, ``transfer``, ``dispatch``, ``callbacks``, ``epoch ends``,
-        ``compute`` and ``unexplained``; empty where no step is known.
+        ``compute`` and ``unexplained``.
     """
     if step is None or not is_known(step.low, step.high):
         return {}
@@ -205,9 +191,8 @@ def _transfer(taken: _Taken, swaps: Sequence[Swap], gpus: int) -> Part:
         how = "There is no GPU: batches stay where they are."
         return Part(seconds=0.0, grade="inferred", how=how)
     to_device = [swap for swap in swaps if swap.cause == "host-to-device"]
-    return taken.by(
-        to_device[0] if to_device else None, "Batches copied to the GPU ahead"
-    )
+    ahead = to_device[0] if to_device else None
+    return taken.by(ahead, "Batches copied to the GPU ahead")
 
 
 def _dispatch(taken: _Taken, swaps: Sequence[Swap], facts: Facts) -> Part:

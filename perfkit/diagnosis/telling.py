@@ -1,14 +1,17 @@
-"""A diagnosis in words: what slows the training, on what that rests, what to do."""
+"""A diagnosis in words: what to change first, how much that brings, how sure it is."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.diagnosis import choosing, split, variables
-from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED, TOGETHER
+from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
 from perfkit.diagnosis.epochs import EPOCH_END
-from perfkit.diagnosis.judging import OF_INPUT
+from perfkit.diagnosis.judging import OF_INPUT, gain
+from perfkit.findings import load
+from perfkit.findings.diagnosis import TOGETHER
 from perfkit.findings.record import Verdict
 from perfkit.measure.measurement import TWIN
 from perfkit.measure.statistics import WORTH_KNOWING
@@ -19,8 +22,6 @@ if TYPE_CHECKING:
 
     from perfkit.findings.diagnosis import Cause, Diagnosis, Gain
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.statistics import Comparison
-
 
 # What each cause means, after "this training ...:".
 MEANINGS = {
@@ -31,7 +32,7 @@ MEANINGS = {
     "python-input": "Python makes its input",
     "slow-read": "reading its files takes its time",
     "host-to-device": "its data take long on their way to the device",
-    "eager": "its steps run eagerly instead of as a graph",
+    "eager": "its steps run operation by operation in Python, not as a graph",
     "step-overhead": "it goes back to Python after each step",
     "small-batch": "its batch is small for this machine",
     "retracing": "its step is traced anew again and again",
@@ -51,107 +52,287 @@ MEANINGS = {
     "contention": "other programs take the processor",
     "memory-pressure": "memory is short",
 }
-# A gain that may hide in what was left open, and would be worth finding.
-_MUCH = 1.25
-# What showed less than this in its one round may not bring much.
-_HOPELESS = 0.97
 _MOST_NAMES = 4
-# What is left out as a whole, and how it is called.
-_GROUPS = {
-    "without input": "the input",
-    "without observers": "callbacks, metrics, validation and progress bar",
-}
+# No more is told of what to do; the rest stands in the table.
+_MOST_FIXES = 3
+# Code of a line that is told in a sentence is no longer.
+_LONGEST = 60
 # Ends of epochs that differ by so much of a step are worth a word.
 _DIFFER = 0.1
+# Others that kept as many cores busy may have changed what was measured.
+_OTHERS = 0.5
 _MEASURED = "(measured here)"
+_KINDS = {
+    "defect": "a defect",
+    "opportunity": "an opportunity, nothing is wrong there",
+}
+# What ran instead, where that is no change that a training can keep.
+_RAN = {
+    "without input": "Without any input the training",
+    "without observers": "Without all of it the training",
+    "without metrics": "Without them the training",
+    "read from memory": "With its files in memory the training",
+    "": "Without that the training",
+}
+_NOT_KNOWN = "Whether anything slows this training is not known yet."
+_REMEDIES = {
+    "out-of-memory": "Make the batch smaller, or free memory; then diagnose again.",
+    "timed-out": "Train it alone for a minute: see whether its data ever come, and "
+    "whether its first step ever ends.",
+    "crashed": "Call the function and model.fit in a process of its own, and fix what "
+    "that says.",
+    "completed": "Give it a larger budget.",
+    "stopped": "Diagnose again, and let it run until the first round is over.",
+}
 
 
-def defects(found: Diagnosis) -> list[Cause]:
-    """What the training does needlessly, the dearest first."""
-    return [cause for cause in found.causes if cause.kind == "defect"]
+def told(found: Diagnosis) -> Verdict:
+    """Say in words what a diagnosis says in numbers; its own words are not read."""
+    if found.step is None:
+        return _not_measured(found)
+    said = _applied(found) or _to_do(found) or _nothing_to_do(found)
+    return replace(said, because=tuple(because(found)))
 
 
-def opportunities(found: Diagnosis) -> list[Cause]:
-    """What the machine could do more, though nothing is wrong."""
-    return [cause for cause in found.causes if cause.kind == "opportunity"]
+def outcome(measured: Measurement) -> str:
+    """How the training as given ended, at best."""
+    ended = [trial.outcome for trial in measured.of(AS_GIVEN)]
+    return "completed" if "completed" in ended or not ended else ended[-1]
 
 
-def rounds(found: Diagnosis) -> int:
-    """Rounds that the best known comparison rests on."""
-    return max((c.rounds for c in found.comparisons), default=0)
-
-
-def left_open(found: Diagnosis) -> list[str]:
-    """Swaps that may still bring much, for all that was measured."""
-    claimed = {cause.swap for cause in found.causes} | set(found.aside)
-    measured = [
-        compared.variant
-        for compared in found.comparisons
-        if compared.variant not in (*claimed, TOGETHER) and _is_open(compared)
+def _not_measured(found: Diagnosis) -> Verdict:
+    """What is known where nothing was swapped: how long a step took at first sight."""
+    ended = [
+        trial.message or trial.outcome
+        for trial in found.trials
+        if trial.variant == AS_GIVEN and trial.outcome not in ("completed", "stopped")
     ]
-    return [*measured, *found.unmeasured]
+    runs = not ended and found.outcome in ("completed", "stopped")
+    step_s = float(found.facts.get("step_s") or 0)
+    if not runs:
+        much = f"It {(ended or [found.outcome])[-1].rstrip('.')}."
+    elif found.stopped:
+        much = "The run was stopped before the training had made enough steps."
+    else:
+        much = "The training made too few steps within the budget."
+    if runs and step_s:
+        much = f"A step takes about {_short(step_s)}. {much}"
+    return Verdict(
+        headline=_NOT_KNOWN if runs else "This training could not be run.",
+        much=much,
+        sure="not known yet" if runs else "",
+        because=tuple(late(found)),
+        next=_REMEDIES.get(found.outcome, _REMEDIES["completed"]),
+    )
 
 
-def _is_open(compared: Comparison) -> bool:
-    if not compared.is_judged:
-        return compared.ratio > _HOPELESS and compared.high > _MUCH
-    return compared.verdict == "too noisy to say" and compared.high > _MUCH
+def _applied(found: Diagnosis) -> Verdict | None:
+    """What chosen swaps brought, where nothing else was looked for."""
+    if len(found.comparisons) != 1 or found.ceiling or found.unmeasured:
+        return None
+    (compared,) = found.comparisons
+    together = found.together if compared.variant == TOGETHER else None
+    what = listed(together.swaps if together else [compared.variant])
+    headlines = {
+        "faster": f"Keep {what}: the training is faster so.",
+        "slower": f"Do without {what}: the training is slower so.",
+        "no difference shown": f"{what} changes nothing that shows.",
+        "too noisy to say": f"Whether {what} makes it faster is not known yet.",
+    }
+    known = compared.is_judged and is_known(compared.low, compared.high)
+    return Verdict(
+        headline=headlines[compared.verdict],
+        much=_much(found, gain(compared), "The training then") if known else "",
+        sure=compared.sure,
+        interval=compared.ends,
+        warnings=tuple(_others(found)),
+    )
 
 
-def what_is_ruled_out(found: Diagnosis) -> list[str]:
-    """What no change of a whole group can bring, in half a sentence each."""
-    return [
-        f"no change of {_GROUPS[compared.variant]} brings {_at_most(compared)}"
-        for compared in found.comparisons
-        if compared.variant in _GROUPS and compared.high < _MUCH
-    ]
+def _to_do(found: Diagnosis) -> Verdict | None:
+    """What brings most; a little of the input that may be spared is nothing to do."""
+    causes = [c for c in found.causes if not c.is_ceiling or c.kind == "defect"]
+    if not causes:
+        return None
+    cause, *others = causes
+    headline = f"{_to_delete(cause) or cause.do}."
+    if found.healthy and not (found.left_open or found.unmeasured):
+        headline = (
+            f"Nothing is wrong in this training. For more speed, {_low(headline)}"
+        )
+    shown = "Without it the training" if cause.swap[:7] == "without" else ""
+    much = _much(
+        found,
+        cause.speedup,
+        _RAN.get(cause.swap, shown or "The training then"),
+        would=cause.is_ceiling or cause.grade != "measured here" or not cause.swap,
+        # A step of a larger batch is another one.
+        examples=cause.cause == "small-batch",
+    )
+    if cause.is_ceiling:
+        much += " No change that was measured is shown to bring that."
+    return Verdict(
+        headline=headline,
+        much=much,
+        sure=found.how_sure(cause),
+        interval=cause.speedup.ends,
+        edits=cause.edits,
+        warnings=tuple(_warnings(found, cause))[:2],
+        next="\n".join(_next(cause, others[: _MOST_FIXES - 1])),
+    )
 
 
-def _at_most(compared: Comparison) -> str:
-    if compared.high <= 1:
-        return "anything"
-    return f"more than {units.percent(compared.high - 1)}"
+def _nothing_to_do(found: Diagnosis) -> Verdict:
+    open_yet = (*found.left_open, *found.unmeasured)
+    step, others = _step(found), tuple(_others(found))
+    if open_yet or not found.healthy:
+        much = f"{step}; {listed(open_yet)} may bring more." if open_yet else f"{step}."
+        then = f"Run again with `budget={2 * found.budget_s:.0f}`."
+        if not found.comparisons and not open_yet:
+            much = f"{step}; nothing in it can be changed without its code."
+            then = "See why each cause was not tested."
+        return Verdict(
+            headline=_NOT_KNOWN,
+            much=much,
+            sure="not known yet",
+            warnings=others,
+            next=then,
+        )
+    much = f"{step}; no change is shown to bring {units.percent(CLAIMED - 1)} or more."
+    if limit := next((c for c in found.causes if c.is_ceiling), None):
+        much = _much(found, limit.speedup, _RAN[limit.swap], would=True)
+    is_sure = all(c.sure == "sure" for c in found.comparisons)
+    work = "Most of a step is its own work: only less of that makes it faster."
+    return Verdict(
+        headline="Nothing is wrong in this training.",
+        much=much,
+        sure="sure" if is_sure else "likely",
+        warnings=others,
+        next=work if _is_compute_bound(found) else "",
+    )
+
+
+def _to_delete(cause: Cause) -> str:
+    """Which line to delete; "" where that is not all there is to do."""
+    if len(cause.edits) != 1 or cause.edits[0].new != "":
+        return ""
+    (edit,) = cause.edits
+    code, last = edit.old.strip(), edit.lines[-1]
+    lines = f"line {edit.line}" if last == edit.line else f"lines {edit.line}-{last}"
+    of_cell = f" of code cell {edit.cell}" if edit.cell else ""
+    told = f", `{code}`" if last == edit.line and len(code) <= _LONGEST else ""
+    return f"Delete {lines}{of_cell}{told}"
+
+
+def _much(
+    found: Diagnosis,
+    gain: Gain,
+    who: str,
+    *,
+    would: bool = False,
+    examples: bool = False,
+) -> str:
+    """How many times as fast, and how long a step takes then."""
+    runs, takes = ("would run", "would take") if would else ("runs", "takes")
+    if not gain.is_known:
+        return f"{who} {runs} faster; by how much is not known yet."
+    said = f"{who} {runs} {gain.brief}"
+    if gain.estimate < 1:
+        said = f"{who} {takes} {units.times(1 / gain.estimate)} times as long"
+    batch = int(found.facts.get("batch") or 0)
+    if not (found.step and is_known(found.step.low, found.step.high)):
+        return f"{said}."
+    what = f"a step {takes}"
+    if examples:
+        what = f"{batch} examples {takes.removesuffix('s')}"
+    step_s = found.step.median_s
+    return (
+        f"{said}: {what} {_short(step_s / gain.estimate)} instead of {_short(step_s)}."
+    )
+
+
+def _short(seconds: float) -> str:
+    """Seconds as a reader repeats them, with two significant digits."""
+    return units.seconds(float(f"{seconds:.2g}") if seconds < 99.5 else seconds)
+
+
+def _low(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _warnings(found: Diagnosis, cause: Cause) -> Iterator[str]:
+    """What could change the decision for a change."""
+    kept = found.facts.get("pipeline", {}).get("bytes")
+    if cause.cause == "no-cache" and isinstance(kept, int | float):
+        yield f"It keeps {units.size(kept)} in memory."
+    if cause.mind:
+        yield cause.mind
+    if cause.cause != "contention":
+        yield from _others(found)
+
+
+def _others(found: Diagnosis) -> Iterator[str]:
+    """That other programs kept cores busy meanwhile."""
+    busy = [cores for _, cores in load.known(found.finding, "cpu_other")]
+    kept = sum(busy) / len(busy) if busy else 0.0
+    if kept >= _OTHERS:
+        told = f"{units.significant(kept, 2)} of {found.machine.cores} cores"
+        yield f"Other programs kept {told} busy meanwhile: end them to be surer."
+
+
+def _next(cause: Cause, others: Sequence[Cause]) -> Iterator[str]:
+    """What to type where no line says it, and what to do after that."""
+    before = ""
+    if not cause.edits or any(edit.new is None for edit in cause.edits):
+        yield cause.fix
+        before = "Then "
+    for other in others:
+        as_much = other.speedup.high >= cause.speedup.low
+        yield (
+            f"{before}{_low(other.do) if before else other.do}: {other.speedup.brief} "
+            f"by itself{', which may be as much' * as_much}."
+        )
+        before = "Then "
 
 
 def because(found: Diagnosis) -> Iterator[str]:
     """Say what the verdict rests on, a sentence or two each."""
-    yield from _step(found)
-    yield from _planned(found)
-    for cause in found.causes:
-        yield f"{cause.cause}, {_kind(cause)}: {cause.evidence} ({cause.grade})"
-    yield from _input(found)
-    yield from _together(found)
-    yield from _ends(found)
-    yield from _aside(found)
-    yield from _reached(found)
-    yield from late(found)
-    yield from _failures(found)
-    yield from _noise(found)
-    yield from _open(found)
-
-
-def _step(found: Diagnosis) -> Iterator[str]:
-    if found.step and not is_known(found.step.low, found.step.high):
-        yield f"How long a step takes as given is not known yet {_MEASURED}."
-    elif found.step:
-        median, low, high = map(
-            units.seconds, (found.step.median_s, found.step.low, found.step.high)
-        )
-        yield f"As given a step takes {median} ({low} to {high}) {_MEASURED}."
-
-
-def _planned(found: Diagnosis) -> Iterator[str]:
-    """What the budget was spent on."""
+    yield f"{_step(found, whole=True)} {_MEASURED}."
+    # What the budget was spent on.
     if plan := str(found.facts.get(choosing.PLAN) or ""):
         yield plan
+    for cause in found.causes:
+        means = f"{MEANINGS[cause.cause]}. " if cause.cause in MEANINGS else ""
+        kind = f"{_KINDS[cause.kind]}; {cause.grade}"
+        yield f"{cause.cause}: {means}{cause.evidence} ({kind})"
+    yield from _input(found)
+    if found.together:
+        together = found.together.speedup
+        yield (
+            f"Together, {listed(found.together.swaps)} run {together.brief} "
+            f"({between(together)}); gains do not add up {_MEASURED}."
+        )
+    yield from _ends(found)
+    yield from _aside(found)
+    if found.healthy and _is_compute_bound(found):
+        yield (
+            "It is compute-bound: most of its time is the work of its steps (inferred)."
+        )
+    reached = split.known(found.facts)
+    if reached is not None:
+        yield f"{split.in_words(reached).rstrip('.')} {_MEASURED}."
+    yield from late(found)
+    yield from _failures(found)
 
 
-def _kind(cause: Cause) -> str:
-    words = {
-        "defect": "a defect",
-        "opportunity": "an opportunity, nothing is wrong there",
-    }
-    return words[cause.kind]
+def _step(found: Diagnosis, *, whole: bool = False) -> str:
+    step = found.step
+    if step is None or not is_known(step.low, step.high):
+        return "How long a step takes as it is is not known yet"
+    if not whole:
+        return f"A step takes {_short(step.median_s)}"
+    median, low, high = map(units.seconds, (step.median_s, step.low, step.high))
+    return f"As it is a step takes {median} ({low} to {high})"
 
 
 def _input(found: Diagnosis) -> Iterator[str]:
@@ -186,16 +367,6 @@ def recovered(gain: Gain, limit: Gain) -> float:
     return min(1.0, max(0.0, saved / lost)) if lost > 0 else 0.0
 
 
-def _together(found: Diagnosis) -> Iterator[str]:
-    if found.together:
-        gain = found.together.speedup
-        yield (
-            f"Together, {listed(found.together.swaps)} run at "
-            f"{units.ratio(gain.estimate)} the rate ({between(gain)}); gains do not "
-            f"add up {_MEASURED}."
-        )
-
-
 def _ends(found: Diagnosis) -> Iterator[str]:
     """Ends of epochs that differ by much, and what that does to the gains."""
     given = [t for t in found.trials if t.variant in (AS_GIVEN, TWIN)]
@@ -223,15 +394,9 @@ def _aside(found: Diagnosis) -> Iterator[str]:
     ]
     if gains:
         yield (
-            f"{'; '.join(gains)} {_MEASURED}. This changes what is learnt: mend the "
+            f"{'; '.join(gains)} {_MEASURED}. This changes what is learnt: fix the "
             "defects first, and look again."
         )
-
-
-def _reached(found: Diagnosis) -> Iterator[str]:
-    reached = split.known(found.facts)
-    if reached is not None:
-        yield f"{split.in_words(reached).rstrip('.')} {_MEASURED}."
 
 
 def late(found: Diagnosis) -> Iterator[str]:
@@ -252,27 +417,6 @@ def _failures(found: Diagnosis) -> Iterator[str]:
         yield f'"{name}" {how.rstrip(".")}.'
 
 
-def _noise(found: Diagnosis) -> Iterator[str]:
-    if found.noise_floor is None:
-        yield "The noise floor is unknown: the run was too short to measure it."
-        return
-    yield (
-        f"The noise floor is {units.percent(abs(found.noise_floor - 1))}: what the "
-        "training as given differs from itself in this run, and the doubt in that "
-        f"{_MEASURED}. No smaller difference is claimed."
-    )
-
-
-def _open(found: Diagnosis) -> Iterator[str]:
-    if found.stopped:
-        yield "The run was stopped before its budget was spent."
-    missing = list(found.unmeasured)
-    if names := [name for name in left_open(found) if name not in missing]:
-        yield f"Not known yet: {listed(names)}; too little was measured, or too noisy."
-    if missing:
-        yield f"Not measured in this run, though it may help: {listed(missing)}."
-
-
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence, the first few of them."""
     quoted = [f'"{name}"' for name in names[:_MOST_NAMES]]
@@ -283,183 +427,12 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def times_as_fast(gain: Gain) -> str:
-    """How many times as fast, or that this is not known."""
-    if not is_known(gain.low, gain.high):
-        return "faster; by how much is not known yet"
-    return f"{units.ratio(gain.estimate)} as fast ({between(gain)})"
-
-
 def between(gain: Gain) -> str:
     """The interval of a gain."""
     return f"95 % interval {gain.low:.2f} to {gain.high:.2f}"
-
-
-_REMEDIES = {
-    "out-of-memory": "Make the batch smaller, or free memory; then diagnose again.",
-    "timed-out": "Train it alone for a minute: see whether its data ever come, and "
-    "whether its first step ever ends.",
-    "crashed": "Call the function and model.fit in a process of its own, and mend what "
-    "that says.",
-    "completed": "Give it a larger budget.",
-    "stopped": "Diagnose again, and let it run until the first round is over.",
-}
-_MOST_FIXES = 3
-
-
-def told(found: Diagnosis) -> Verdict:
-    """Say in words what a diagnosis says in numbers; its own words are not read."""
-    if found.step is None:
-        return Verdict(
-            headline=_unmeasured(found),
-            because=tuple(late(found)),
-            next=_REMEDIES.get(found.outcome, _REMEDIES["completed"]),
-        )
-    return Verdict(
-        headline=_applied(found) or _headline(found),
-        because=tuple(because(found)),
-        next="\n".join(_next(found)),
-    )
-
-
-def outcome(measured: Measurement) -> str:
-    """How the training as given ended, at best."""
-    ended = [trial.outcome for trial in measured.of(AS_GIVEN)]
-    if "completed" in ended or not ended:
-        return "completed"
-    return ended[-1]
-
-
-def _applied(found: Diagnosis) -> str:
-    """What chosen swaps brought, where nothing else was looked for."""
-    if len(found.comparisons) != 1 or found.ceiling or found.unmeasured:
-        return ""
-    (compared,) = found.comparisons
-    if found.together and compared.variant == TOGETHER:
-        what = f"{listed(found.together.swaps)}, applied together"
-    else:
-        what = f'"{compared.variant}", applied alone'
-    if not (compared.is_judged and is_known(compared.low, compared.high)):
-        return f"{what}: what that brings is not known yet."
-    return (
-        f"{what}: {compared.judgement}, {units.ratio(compared.ratio)} the rate of the "
-        "training as given (95 % interval "
-        f"{compared.low:.2f} to {compared.high:.2f})."
-    )
-
-
-def _headline(found: Diagnosis) -> str:
-    wrong = defects(found)
-    if wrong:
-        return _slowed(wrong)
-    still_open, ruled_out = left_open(found), what_is_ruled_out(found)
-    if still_open:
-        known = f": {' and '.join(ruled_out)}" if ruled_out else ""
-        return (
-            f"No defect is shown in this training so far{known}. Not known yet: "
-            f"{listed(still_open)}; the run was too short or too noisy."
-        )
-    if not rounds(found):
-        return (
-            "Nothing was swapped: there is nothing in this training that perfkit can "
-            "change by itself; why stands under what was not tested."
-        )
-    return _healthy(found)
-
-
-def _slowed(wrong: Sequence[Cause]) -> str:
-    """The worst defect, and those that may be as bad."""
-    worst, *others = wrong
-    gain = times_as_fast(worst.speedup)
-    if worst.cause == "input-bound":
-        return (
-            "Its input takes time from its steps: without any, this training would run "
-            f"{gain}, and no change that was measured is shown to explain that"
-            f"{_as_bad(worst, others)}."
-        )
-    means = f" ({MEANINGS[worst.cause]})" if worst.cause in MEANINGS else ""
-    # What no swap takes away was not run without, only worked out.
-    how = f'with "{worst.swap}" it runs' if worst.swap else "without that it would run"
-    limit = next((one for one in others if one.cause == "input-bound"), None)
-    if limit and limit.speedup.estimate > worst.speedup.estimate:
-        return (
-            f"{worst.cause} slows this training{means}: {how} {gain}. Even then its "
-            "input holds it up: without any it would run "
-            f"{times_as_fast(limit.speedup)}."
-        )
-    return (
-        f"{worst.cause} slows this training most{means}: {how} {gain}"
-        f"{_as_bad(worst, others)}."
-    )
-
-
-def _as_bad(worst: Cause, others: Sequence[Cause]) -> str:
-    alike = [one for one in others if one.speedup.high >= worst.speedup.low]
-    if not alike:
-        return ""
-    names = [
-        f"{one.cause} ({units.ratio(one.speedup.estimate)})"
-        if is_known(one.speedup.low, one.speedup.high)
-        else one.cause
-        for one in alike
-    ]
-    return f"; {' and '.join(names)} may bring as much"
-
-
-def _healthy(found: Diagnosis) -> str:
-    said = "Nothing wrong is shown in this training: no swap shows a defect"
-    chances = opportunities(found)
-    if not chances:
-        said += f", and none brings {units.percent(CLAIMED - 1)} or more"
-    elif chances[0].cause == "input-bound":
-        said += f"; without any input it would run {times_as_fast(chances[0].speedup)}"
-    reached = split.known(found.facts)
-    if _is_compute_bound(found):
-        said += ". It is compute-bound: most of its time is the work of its steps"
-    said += f". {split.in_words(reached)}" if reached is not None else "."
-    best = next((c for c in chances if c.cause != "input-bound"), None)
-    if best is None:
-        return said
-    return (
-        f"{said} The machine could do more: with {best.cause} it runs "
-        f"{times_as_fast(best.speedup)}."
-    )
 
 
 def _is_compute_bound(found: Diagnosis) -> bool:
     """Whether what no change takes away is shown to be most of a step."""
     work = found.split.get("compute")
     return bool(found.step and work and (work.low or 0.0) > found.step.median_s / 2)
-
-
-def _next(found: Diagnosis) -> Iterator[str]:
-    healthy = bool(found.causes) and not defects(found)
-    first = "Nothing has to be mended. For more speed, {}: " if healthy else ""
-    for number, cause in enumerate(found.causes[:_MOST_FIXES]):
-        before = "Then, for {}: " if number else first
-        yield before.format(cause.cause) + cause.to_type
-    if not found.causes and left_open(found):
-        yield f"Diagnose again with a budget of {units.seconds(2 * found.budget_s)}."
-
-
-def _unmeasured(found: Diagnosis) -> str:
-    """What is known where nothing was swapped: how long a step took at first sight."""
-    ended = found.outcome not in ("completed", "stopped")
-    step_s = 0.0 if ended else float(found.facts.get("step_s") or 0)
-    if not step_s:
-        return f"Nothing could be measured: {_why_not(found)}."
-    step = units.seconds(step_s)
-    return f"A step takes about {step}; more could not be measured: {_why_not(found)}."
-
-
-def _why_not(found: Diagnosis) -> str:
-    ended = [
-        trial.message
-        for trial in found.trials
-        if trial.variant == AS_GIVEN and trial.outcome not in ("completed", "stopped")
-    ]
-    if ended:
-        return f"the training {ended[-1].rstrip('.') or found.outcome}"
-    if found.stopped:
-        return "the run was stopped before the training had made enough steps"
-    return "the training made too few steps within the budget"

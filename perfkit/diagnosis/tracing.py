@@ -14,7 +14,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perfkit.experiments.shared.loops import described
 from perfkit.measure.tick import READY, Note, Tick
@@ -27,25 +27,16 @@ WAITED = "waiting"
 _NANO = 1e-9
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(NamedTuple):
     """Seconds of all threads together.
 
     Attributes:
-        ran_s: It ran.
-        waited_s: It stood ready to run and got no core.
+        ran_s: They ran.
+        waited_s: They stood ready to run and got no core.
     """
 
     ran_s: float
     waited_s: float
-
-    def since(self, before: Waiting) -> Waiting:
-        """What came between two readings."""
-        return Waiting(self.ran_s - before.ran_s, self.waited_s - before.waited_s)
-
-    def note(self) -> dict[str, Any]:
-        """What a trial keeps."""
-        return {"ran_s": self.ran_s, "waited_s": self.waited_s}
 
 
 def read(root: Path = Path("/")) -> Waiting | None:
@@ -62,9 +53,7 @@ def read(root: Path = Path("/")) -> Waiting | None:
         except (OSError, ValueError, IndexError):
             # A thread may end while it is read.
             continue
-    if not ran:
-        return None
-    return Waiting(ran * _NANO, waited * _NANO)
+    return Waiting(ran * _NANO, waited * _NANO) if ran else None
 
 
 NOTE = "tracing"
@@ -137,12 +126,11 @@ class Tracing:
     def note(self) -> dict[str, Any]:
         """What a trial keeps: traces since it was ready, their seconds, by function."""
         names = [one.name for one in self.since]
+        told = list(dict.fromkeys(names))[:_TOLD]
         return {
             "traces": len(names),
             "seconds": sum(one.seconds for one in self.since),
-            "functions": {
-                n: names.count(n) for n in list(dict.fromkeys(names))[:_TOLD]
-            },
+            "functions": {name: names.count(name) for name in told},
         }
 
     def anew(self) -> dict[str, dict[str, Any]]:
@@ -164,14 +152,13 @@ class Tracing:
         within = threading.local()
 
         @functools.wraps(original)
-        def traced(
-            kind: Any, context: Any, graph: Any, options: Any, *rest: Any
-        ) -> Any:
+        def traced(*given: Any) -> Any:
             if getattr(within, "tracing", False):
-                return original(kind, context, graph, options, *rest)
+                return original(*given)
+            kind, _, _, options, *_ = given
             within.tracing, began = True, time.thread_time()
             try:
-                return original(kind, context, graph, options, *rest)
+                return original(*given)
             finally:
                 within.tracing = False
                 self._add(kind, options, time.thread_time() - began)
@@ -238,13 +225,7 @@ STEADY = "steady"
 
 
 def noted(ticks: Iterable[Any], traces: Tracing, batch: int) -> Iterator[Any]:
-    """Pass ticks on, and tell what came with the first, second, fourth, ...
-
-    Args:
-        ticks: Of a trial.
-        traces: Which is looking.
-        batch: Examples of a step.
-    """
+    """Pass ticks on, and tell what came with the first, second, fourth, ..."""
     passed, due, examples = 0, 1, 0
     waited = read()
     for tick in ticks:
@@ -257,19 +238,17 @@ def noted(ticks: Iterable[Any], traces: Tracing, batch: int) -> Iterator[Any]:
         passed, examples = passed + 1, examples + tick.examples
         if passed >= due:
             told = {"steps": examples / batch, NOTE: traces.note()}
-            now = read()
-            if now and waited:
-                told[WAITED] = now.since(waited).note()
+            if waited and (now := read()):
+                told[WAITED] = {
+                    "ran_s": now.ran_s - waited.ran_s,
+                    "waited_s": now.waited_s - waited.waited_s,
+                }
             yield Note(STEADY, told)
             due *= 2
 
 
 def fix(retraced: Mapping[str, Mapping[str, Any]]) -> None:
-    """Fix the signatures of these functions in this process, before they are made.
-
-    Args:
-        retraced: What is known of each, by name, as ``Tracing.anew`` tells it.
-    """
+    """Fix the signatures of functions that ``Tracing.anew`` tells of, in advance."""
     import tensorflow as tf
 
     of_function: Any = type(tf.function(lambda: None))
@@ -307,14 +286,10 @@ def _tensors_for(original: Callable[..., Any], numbers: dict[str, set[str]]) -> 
 def _with_tensors(
     function: Any, wanted: set[str], args: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    names = list(_parameters(function))
-    placed = [
-        _tensor(one) if index < len(names) and names[index] in wanted else one
-        for index, one in enumerate(args)
-    ]
-    return tuple(placed), {
-        name: _tensor(one) if name in wanted else one for name, one in named.items()
-    }
+    names = itertools.chain(_parameters(function), itertools.repeat(""))
+    pairs = zip(args, names, strict=False)
+    placed = tuple(_tensor(one) if name in wanted else one for one, name in pairs)
+    return placed, {n: _tensor(v) if n in wanted else v for n, v in named.items()}
 
 
 @functools.lru_cache(maxsize=64)

@@ -74,14 +74,10 @@ class Training:
     def fit(self, callbacks: list[Any], *, epochs: int) -> None:
         """Train; ``callbacks`` take the place of the user's own."""
         options = self.arguments | {"callbacks": callbacks, "epochs": epochs}
-        if self.kind == "arrays":
-            for name, part in zip(("x", "y", "sample_weight"), self.data, strict=False):
-                options[name] = part
-            self.model.fit(**options)
-        else:
-            self.model.fit(
-                self.data() if self.kind == "generator" else self.data, **options
-            )
+        data = self.data() if self.kind == "generator" else self.data
+        parts = data if self.kind == "arrays" else (data,)
+        named = zip(("x", "y", "sample_weight"), parts, strict=False)
+        self.model.fit(**options | dict(named))
 
 
 def kind_of(data: Any) -> str:
@@ -118,14 +114,19 @@ def handed_over(returned: Any) -> Training:
     """
     import keras
 
-    model, data, *rest = _parts(returned)
+    sound = isinstance(returned, tuple) and len(returned) in (2, 3)
+    if not sound or (len(returned) == 3 and not isinstance(returned[2], dict)):
+        raise BadParameterError(
+            f"The function returned {_described(returned)}; it has to {_CONTRACT}, "
+            f"or to run {_LOOP}."
+        )
+    model, data, *rest = returned
     arguments = dict(rest[0]) if rest else {}
     _check_model(model)
     data, arguments = _data(data, arguments)
     epochs = int(arguments.pop("epochs", None) or 1)
     for name in ("x", "y"):
-        if name in arguments:
-            arguments.pop(name)
+        arguments.pop(name, None)
     if isinstance(arguments.get("callbacks"), keras.callbacks.CallbackList):
         # Fit adds no progress bar to such a list; what it holds is taken as it is.
         arguments["verbose"] = 0
@@ -133,16 +134,6 @@ def handed_over(returned: Any) -> Training:
     if kind_of(data) == "arrays":
         arguments.setdefault("batch_size", _BATCH)
     return Training(model, data, arguments, epochs)
-
-
-def _parts(returned: Any) -> Any:
-    sound = isinstance(returned, tuple) and len(returned) in (2, 3)
-    if not sound or (len(returned) == 3 and not isinstance(returned[2], dict)):
-        raise BadParameterError(
-            f"The function returned {_described(returned)}; it has to {_CONTRACT}, "
-            f"or to run {_LOOP}."
-        )
-    return returned
 
 
 def _check_model(model: Any) -> None:
@@ -168,11 +159,7 @@ def _data(data: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     if hasattr(data, "__next__") and not kind_of(data):
         # Each process makes the training anew, so one run of it is enough.
         generator = data
-
-        def whole() -> Any:
-            return generator
-
-        return whole, arguments
+        return lambda: generator, arguments
     if not kind_of(data):
         raise BadParameterError(
             f"The second thing returned is {_described(data)}; give a batched "

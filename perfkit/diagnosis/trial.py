@@ -33,13 +33,7 @@ _MANY = 64
 def trial(
     maker: Callable[[], Any], facts: Facts, swaps: Sequence[Swap] = ()
 ) -> Iterator[Told]:
-    """Train as the maker has it, with these things swapped.
-
-    Args:
-        maker: Makes the training.
-        facts: What is known of it.
-        swaps: What to swap; none for the training as given.
-    """
+    """Train as the maker has it, with these things swapped."""
     contain(maker)
     epochs = loop_epochs(facts) if facts.loop else epochs_for(facts, swaps)
     looping = Looping(epochs, most=facts.epochs, swaps=swaps)
@@ -65,11 +59,7 @@ def swap_in(
 ) -> None:
     """Swap these things in a training that has been made, and fill its caches.
 
-    Args:
-        training: It is changed.
-        facts: What is known of it.
-        swaps: What to swap.
-        epochs: Of it, with these things swapped.
+    Its epochs are those that it has with these things swapped.
     """
     for swap in swaps:
         swap.apply(training)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from perfkit import units
 
 # Not for type checkers alone: files are held against these types.
 from perfkit.findings.record import Edit, Finding, Verdict, cell_in_words
 from perfkit.findings.report import Shown
 from perfkit.machine.record import Machine  # noqa: TC001
-from perfkit.measure.statistics import Comparison, Timing  # noqa: TC001
+from perfkit.measure.statistics import WORTH_KNOWING, Comparison, Sure, Timing
 from perfkit.measure.trial import Trial  # noqa: TC001
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pandas import DataFrame
@@ -22,6 +26,72 @@ if TYPE_CHECKING:
 
 # How a statement is known, the surest first.
 Grade = Literal["measured here", "read from the driver", "inferred", "not tested"]
+# The arm in which the best changes are made at once.
+TOGETHER = "together"
+# A gain that may hide in what was left open, and would be worth finding.
+MUCH = 1.25
+# What showed less than this in its one round may not bring much.
+_HOPELESS = 0.97
+# Arms that leave a whole group out.
+_WITHOUT_INPUT, _WITHOUT_OBSERVERS = "without input", "without observers"
+
+
+# What to do about each cause: sentences without their full stop.
+_TO_DO = {
+    "input-bound": "Make the input faster",
+    "serial-map": "Let the maps work on several elements at a time",
+    "no-prefetch": "Prefetch the batches while the model works",
+    "no-cache": "Cache what each epoch makes again",
+    "python-input": "Make the input without Python",
+    "slow-read": "Read the files faster",
+    "host-to-device": "Copy the batches to the GPU ahead",
+    "eager": "Run the steps as a graph",
+    "step-overhead": "Run several steps at a time",
+    "small-batch": "Make the batch larger",
+    "retracing": "Let each function be traced once",
+    "callback": "Let less watch the training",
+    "validation": "Validate less often",
+    "epoch-boundary": "Let the data go on from epoch to epoch",
+    "xla": "Compile the steps with XLA",
+    "precision": "Train with mixed precision",
+    "debugging": "Switch off what is for debugging",
+    "threads": "Let TensorFlow choose how many threads it takes",
+    "determinism": "Do without the same bits in each run",
+    "float64": "Use float32",
+    "unrolled": "Let the recurrent layers loop",
+    "per-example-map": "Batch before the map",
+    "late-shuffle": "Shuffle before the map",
+    "padding": "Pad each batch to its longest example",
+    "contention": "Train while no other program takes the processor",
+    "memory-pressure": "Use less memory",
+}
+# The same where a cause has several changes: by "cause: change".
+_TO_CHANGE = {
+    r"callback: without metrics": "Leave the costly metrics out of compile",
+    r"callback: without progress bar": "Draw no progress bar",
+    rf"callback: {_WITHOUT_OBSERVERS}": "Let less watch the training",
+    r"callback: without (.+)": r"Leave `\1` out, or let it do less",
+    r"step-overhead: (\d+) .*": r"Run \1 steps at a time",
+    r"small-batch: batch ×(\d+)": r"Make the batch \1 times as large",
+    r"precision: (?:mixed_)?(\w+)": r"Train with \1",
+    r"validation: validation every (\d+) epochs": r"Validate every \1 epochs",
+    r"epoch-boundary: one iterator": "Make one iterator before the loop",
+    r"epoch-boundary: without AUTOTUNE": "Switch AUTOTUNE off",
+    r"retracing: one shape": "Give all batches one shape",
+    r"determinism: any order": "Let the input give what is ready first",
+    r"float64: float32 data": "Hold the data as float32",
+    r"python-input: (\d+) workers": r"Let \1 workers make the batches",
+    r"padding: buckets .*": "Put examples of similar length into a batch",
+}
+# What a change, or what is done about a cause, may cost besides.
+_MIND = {
+    "small-batch": "A larger batch changes what is learnt: tune the learning rate "
+    "anew, and watch the validation loss.",
+    "precision": "Fewer bits may change what is learnt: watch the loss.",
+    "determinism": "Two runs then differ.",
+    "float32": "Results then have 7 digits instead of 16.",
+    "buckets of similar length": "Examples of similar length are then learnt together.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +110,24 @@ class Gain:
     estimate: float
     low: float
     high: float
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its interval says enough for it to be a result."""
+        return units.is_known(self.low, self.high)
+
+    @property
+    def ends(self) -> str:
+        """Its interval as a reader repeats it; "" where it says too little."""
+        ends = f"{units.times(self.low)} to {units.times(self.high)}"
+        return ends if self.is_known else ""
+
+    @property
+    def brief(self) -> str:
+        """How many times as fast, in words."""
+        if not self.is_known:
+            return "faster, by how much is not known yet"
+        return f"{units.times(self.estimate)} times as fast"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +155,25 @@ class Cause:
     fix: str
     grade: Grade = "measured here"
     edits: tuple[Edit, ...] = ()
+
+    @property
+    def do(self) -> str:
+        """What to do about it: an imperative without its full stop."""
+        named = f"{self.cause}: {self.swap}".removesuffix(": ")
+        for pattern, words in _TO_CHANGE.items():
+            if match := re.fullmatch(pattern, named):
+                return match.expand(words)
+        return _TO_DO.get(self.cause, f"Do something about {named}")
+
+    @property
+    def mind(self) -> str:
+        """What doing so may cost besides, in a sentence; "" for nothing."""
+        return _MIND.get(self.swap) or _MIND.get(self.cause, "")
+
+    @property
+    def is_ceiling(self) -> bool:
+        """Whether it shows what is lost, and no change brings just that."""
+        return self.swap in (_WITHOUT_INPUT, _WITHOUT_OBSERVERS)
 
     @property
     def to_type(self) -> str:
@@ -199,6 +306,69 @@ class Diagnosis(Shown):
     def path(self) -> Path | None:
         """Where it is saved; None while it is not."""
         return getattr(self, "_path", None)
+
+    def compared(self, variant: str) -> Comparison | None:
+        """A variant against the training as given; None where it was not measured."""
+        found = (c for c in self.comparisons if c.variant == variant)
+        return next(found, None)
+
+    def how_sure(self, cause: Cause) -> Sure:
+        """How sure the gain of a cause is; what no change proves is likely at most."""
+        compared = self.compared(cause.swap) if cause.swap else None
+        if not cause.speedup.is_known:
+            return "not known yet"
+        if compared is None or cause.grade != "measured here":
+            return "likely"
+        return compared.sure
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """Changes that were measured and may still bring much, for all that shows."""
+        told = {cause.swap for cause in self.causes} | {*self.aside, TOGETHER}
+        return tuple(
+            c.variant
+            for c in self.comparisons
+            if c.variant not in told
+            and c.verdict == "too noisy to say"
+            and c.high > MUCH
+            and (c.is_judged or c.ratio > _HOPELESS)
+        )
+
+    @property
+    def in_order(self) -> Iterator[str]:
+        """What no change of a whole group can bring, a sentence each."""
+        groups = {
+            _WITHOUT_INPUT: ("its input",),
+            _WITHOUT_OBSERVERS: tuple(self._observers),
+        }
+        for arm, parts in groups.items():
+            compared = self.compared(arm)
+            if compared is None or compared.high >= MUCH:
+                continue
+            *first, last = parts
+            named = f"{', '.join(first)} and {last}" if first else last
+            most = "anything"
+            if compared.high > 1:
+                most = f"more than {units.percent(compared.high - 1)}"
+            fine = compared.high < WORTH_KNOWING
+            group = "them" if first else "it"
+            yield (
+                f"Nothing is wrong with {named}: no change of {group} brings {most}."
+                if fine
+                else f"No change of {named} brings {most}."
+            )
+
+    @property
+    def _observers(self) -> Iterator[str]:
+        """What watches the training, as far as the first look has told."""
+        named = {
+            "callbacks": "its callbacks",
+            "metrics": "its metrics",
+            "validation": "its validation",
+            "progress": "its progress bar",
+        }
+        seen = [said for fact, said in named.items() if self.facts.get(fact)]
+        yield from seen or named.values()
 
     @property
     def finding(self) -> Finding:

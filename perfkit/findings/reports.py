@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.findings import load
+from perfkit.findings.diagnosis import TOGETHER
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.standing import (
     is_ladder,
@@ -25,7 +26,7 @@ from perfkit.measure.statistics import WORTH_KNOWING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perfkit.findings.diagnosis import Cause, Diagnosis, Gain, Part
+    from perfkit.findings.diagnosis import Diagnosis, Gain, Part
     from perfkit.findings.record import Finding
     from perfkit.findings.standing import Standing
     from perfkit.findings.store import Recorded
@@ -35,6 +36,8 @@ _PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": 
 _WORTH = 1.05
 _UNMEASURED = "it applies and may help, and this run did not measure it"
 _STAGES = 40
+# Of what is not known yet so many are named at once; all stand among the rest.
+_NAMED = 4
 
 # What each verdict of a comparison claims.
 _CLAIMS = (
@@ -69,7 +72,7 @@ def of_diagnosis(found: Diagnosis) -> Report:
         question=finding.question,
         stamp=finding.stamp,
         table=_to_change(found),
-        besides=tuple(_missing(finding)),
+        besides=tuple(_besides(found)),
         folds=(
             Fold("How each cause is known, and what to type", tables=(_causes(found),)),
             _split(found),
@@ -383,27 +386,49 @@ def _text(value: Any) -> str:
 
 
 def _to_change(found: Diagnosis) -> Table:
-    """The most that a reader acts on: what, where, how much."""
+    """The most that a reader acts on: what, where, how much, how sure."""
     rows = [
         (
-            f"{cause.cause}{': ' * bool(cause.swap)}{cause.swap}",
+            cause.do,
             cause.edits[0].where if cause.edits else "",
             _gain(cause.speedup),
-            _sure(cause),
+            found.how_sure(cause),
         )
         for cause in found.causes[:3]
     ]
     if found.together:
-        all_of_them = " + ".join(found.together.swaps)
-        rows.append((all_of_them, "", _gain(found.together.speedup), "together"))
+        compared = found.compared(TOGETHER)
+        rows.append(
+            (
+                f"Together: {' + '.join(found.together.swaps)}",
+                "",
+                _gain(found.together.speedup),
+                compared.sure if compared else "",
+            )
+        )
     return Table(
-        "What to change", ("cause: change", "line", "as fast", "kind"), tuple(rows), 0
+        "What to change",
+        ("what to change", "line", "as fast", "how sure"),
+        tuple(rows),
+        0,
     )
 
 
-def _sure(cause: Cause) -> str:
-    kind = "nothing is wrong there" if cause.kind == "opportunity" else "a defect"
-    return kind if cause.grade == "measured here" else f"{kind}; {cause.grade}"
+def _besides(found: Diagnosis) -> Iterator[str]:
+    """What is in order, what is not known yet, and what keeps it from being whole."""
+    yield from found.in_order
+    unknown = {
+        "too noisy to say": found.left_open,
+        "not measured in this run": found.unmeasured,
+    }
+    told = [
+        f"{', '.join(names[:_NAMED])}{' and more' * (len(names) > _NAMED)} ({why})"
+        for why, names in unknown.items()
+        if names
+    ]
+    if told:
+        yield f"Not known yet: {'; '.join(told)}."
+    yield from _missing(found.finding)
 
 
 def _gain(gain: Gain) -> str:
@@ -412,11 +437,17 @@ def _gain(gain: Gain) -> str:
 
 def _causes(found: Diagnosis) -> Table:
     rows = tuple(
-        (cause.cause, cause.evidence, cause.grade, cause.to_type)
+        (
+            f"{cause.cause}{': ' * bool(cause.swap)}{cause.swap}",
+            cause.kind,
+            cause.evidence,
+            cause.grade,
+            cause.to_type,
+        )
         for cause in found.causes
     )
-    headings = ("cause", "what was seen", "how it is known", "what to type")
-    return Table("What slows it", headings, rows)
+    headings = ("cause: change", "kind", "what was seen", "how it is known")
+    return Table("What slows it", (*headings, "what to type"), rows)
 
 
 def _split(found: Diagnosis) -> Fold:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 import time
 from contextlib import closing
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 
+from perfkit import units
 from perfkit.diagnosing import open_diagnosis
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.maker import maker
 from perfkit.displays import PERIOD_S
 from perfkit.errors import PerfkitError, RunError
+from perfkit.findings.report import Report, in_html
 from perfkit.findings.text import plain, plain_lines
 from perfkit.machine.collect import machine
 from perfkit.measure.plan import TrialStarted
@@ -107,9 +110,13 @@ class DiagnosisView:
 
     def show_applied(self, found: Diagnosis) -> None:
         """Show what the marked swaps brought when they were measured again."""
-        said = escape(plain(found.verdict.headline, 600))
-        again = f"<p><b>Measured again:</b> {said}</p>"
+        again = f"<p><b>Measured again</b></p>{in_html(_answer(found))}"
         self.answer.value = again + view.charts(found)
+
+
+def _answer(found: Diagnosis) -> Report:
+    """The verdict alone: its report stands above."""
+    return Report(verdict=replace(found.verdict, because=(), next=""))
 
 
 def _can_be_applied(cause: Cause) -> bool:
@@ -118,8 +125,7 @@ def _can_be_applied(cause: Cause) -> bool:
 
 
 def _choice(cause: Cause) -> Any:
-    gain = f"{cause.speedup.estimate:.2f}\N{MULTIPLICATION SIGN}"
-    label = f"{plain(cause.cause, 40)}: {plain(cause.swap, 60)} ({gain})"
+    label = f"{plain(cause.do, 100)} ({units.ratio(cause.speedup.estimate)})"
     layout = widgets.Layout(width="100%")
     wide = {"description_width": "0"}
     defect = cause.kind == "defect"

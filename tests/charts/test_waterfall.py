@@ -1,7 +1,10 @@
+import re
+
 import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.findings.diagnosis import Part
+from perfkit.findings.report import in_text
 from perfkit.gallery import chart, kinds
 from tests.charts.test_any_finding import ATTACK, check
 from tests.diagnosis.diagnosed import LOGGER, SLOW_MAP, cause, diagnosis, gain
@@ -65,7 +68,10 @@ def test_the_plan_of_its_pipeline_is_drawn():
     found = diagnosis(anatomy={"stages": [stage, {"name": 3}, 7], "limits": "map"})
     assert "map, 90 %, 2 at a time" in check(chart(found, "anatomy")).alt
     assert "anatomy" in kinds(found)
-    assert "  map: 90 %, 2 ms, 2\n     read from TensorFlow; it limits" in repr(found)
+    said = in_text(found.report, whole=True)
+    (row,) = (line for line in said.splitlines() if line.startswith("map "))
+    limits = ["90 %", "2 ms", "2", "read from TensorFlow; it limits"]
+    assert re.split(r"  +", row)[1:] == limits
 
 
 def test_a_diagnosis_has_the_charts_of_its_trials_too():

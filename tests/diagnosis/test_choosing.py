@@ -1,6 +1,7 @@
 from dataclasses import replace
 
-from perfkit.diagnosis.choosing import AS_GIVEN, TOGETHER, Choosing, unmeasured
+from perfkit.diagnosis.choosing import AS_GIVEN, Choosing, unmeasured
+from perfkit.findings.diagnosis import TOGETHER
 from tests.diagnosis.measurements import measured, swap
 from tests.findings.made import failed
 

@@ -6,22 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.diagnosis.script import Held
+from perfkit.diagnosis.script import hand_over, run_until_held
 
 
 def test_what_is_handed_over_finds_its_files():
-    held = Held()
-
     def script():
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "data").write_text("rows")
-            held.hand_over(Path(folder, "data"))
+            hand_over(Path(folder, "data"))
 
-    assert held.run(script).read_text() == "rows"
+    assert run_until_held(script).read_text() == "rows"
 
 
 def test_a_script_that_ends_hands_over_nothing():
-    assert Held().run(lambda: None) is None
+    assert run_until_held(lambda: None) is None
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(2)])
@@ -30,16 +28,16 @@ def test_what_a_script_raises_is_raised_here(error):
         raise error
 
     with pytest.raises(type(error)) as raised:
-        Held().run(script)
+        run_until_held(script)
     assert raised.value is error
 
 
 def test_what_a_script_left_set_for_its_thread_is_set():
-    held, mine = Held(), threading.local()
+    mine = threading.local()
 
     def script():
         mine.policy = "mixed_bfloat16"
-        held.hand_over(threading.get_ident())
+        hand_over(threading.get_ident())
 
-    assert held.run(script) == threading.get_ident()
+    assert run_until_held(script) == threading.get_ident()
     assert mine.policy == "mixed_bfloat16"

@@ -9,10 +9,10 @@ from perfkit.diagnosis.hints.source import digest
 from perfkit.errors import MissingPartError
 from perfkit.export import export
 from perfkit.findings import store
+from perfkit.findings.report import in_text
 from perfkit.gallery import chart, kinds
 from perfkit.panel import working
 from tests.diagnosis.diagnosed import diagnosis
-from tests.hostile.shown import in_terminal
 
 STAMP = "Recorded on 2025-03-14 09:26, Intel Xeon Platinum 8481C, 2 of 8 cores"
 
@@ -50,7 +50,7 @@ def test_all_that_is_shown_of_a_recorded_diagnosis_is_stamped(tmp_path):
     shown = replace(diagnosis(), replayed=True)
     assert repr(shown).startswith(STAMP)
     assert STAMP in shown._repr_html_()
-    assert STAMP in in_terminal(shown)
+    assert STAMP in in_text(shown.report)
     assert "waterfall" in kinds(shown)
     for kind in kinds(shown):
         assert STAMP in chart(shown, kind).alt

@@ -41,7 +41,7 @@ def turns_of(training, wanted, hinted=frozenset(), **known):
 
 @pytest.fixture(autouse=True)
 def _short_turns(monkeypatch):
-    monkeypatch.setattr("perfkit.diagnosis.choosing.turn_s", lambda step_s: 0.05)
+    monkeypatch.setattr("perfkit.diagnosis.screening.turn_s", lambda step_s: 0.05)
 
 
 def test_the_training_and_its_groups_take_turns_and_each_is_ready_before_it_counts():

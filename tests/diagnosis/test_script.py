@@ -154,6 +154,16 @@ def test_what_trains_nothing_is_refused_before_it_runs(script, text, said):
     assert not (path.parent / "ran.txt").exists()
 
 
+def test_a_script_may_end_itself_once_its_loop_has_trained(script):
+    loop = (
+        "for _ in range(2):\n    for b in [x] * 9:\n        model.train_on_batch(b, y)"
+    )
+    path = script(f"{MODEL}\n{loop}\nsys.exit(0)")
+    notes = looked(maker(path))
+    assert look.PROBLEM not in notes
+    assert Facts(**notes[look.FACTS]).steps == 9
+
+
 def test_a_refusal_waits_for_nothing_that_measures(script):
     code = (
         "import sys; from perfkit.cli import main; main(['diagnose', sys.argv[1]]); "

@@ -1,5 +1,6 @@
 from perfkit.diagnosis import tracing
-from perfkit.diagnosis.tracing import Waiting
+from perfkit.diagnosis.tracing import Tracing, Waiting
+from perfkit.measure.tick import READY, Tick
 
 
 def threads(root, **told):
@@ -23,6 +24,8 @@ def test_a_system_that_does_not_tell_is_no_zero(tmp_path):
     assert tracing.read(tmp_path) is None
 
 
-def test_what_came_between_two_readings_is_kept():
-    between = Waiting(5.0, 2.0).since(Waiting(3.0, 1.5))
-    assert between.note() == {"ran_s": 2.0, "waited_s": 0.5}
+def test_what_came_between_two_readings_is_kept(monkeypatch):
+    readings = iter([Waiting(1.0, 1.0), Waiting(3.0, 1.5), Waiting(5.0, 2.0)])
+    monkeypatch.setattr(tracing, "read", lambda: next(readings))
+    *_, told = tracing.noted([READY, Tick(1)], Tracing(), 1)
+    assert told.value[tracing.WAITED] == {"ran_s": 2.0, "waited_s": 0.5}

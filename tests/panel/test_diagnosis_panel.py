@@ -5,6 +5,7 @@ import pytest
 import perfkit
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.errors import BadParameterError, RunError
+from perfkit.findings.record import Verdict
 from perfkit.panel import diagnosis_panel, working
 from tests.diagnosis.diagnosed import SLOW_MAP, cause, diagnosis
 from tests.panel import runs
@@ -80,8 +81,8 @@ def test_run_diagnoses_with_the_budget_that_is_set(house, panel):
 def test_the_report_its_charts_and_the_lines_to_change_are_shown(house, panel):
     found = panel.result()
     settle(panel)
-    assert panel.view.chart.state == f"Finished. {found.verdict}"
-    assert found.verdict in panel.view.card.value
+    assert panel.view.chart.state == f"Finished. {found.verdict.headline}"
+    assert found.verdict.headline in panel.view.card.value
     assert "what each change takes off a step" in panel.view.charts.value
     lines = [row.children[1].value for row in panel.view._marks.children[:-1]]
     assert lines == [
@@ -111,15 +112,16 @@ def test_applying_measures_what_is_marked_and_keeps_the_report(house, panel):
     first = panel.result()
     settle(panel)
     panel.view.choices["XLA"].value = True
-    house.found = diagnosis(verdict="Both, applied together: faster.")
+    house.found = diagnosis(verdict=Verdict(headline="Keep both.", much="2 times."))
     panel.view.apply.click()
     panel.wait()
     settle(panel)
     assert house.asked[-1][2] == ("parallel map", "XLA")
     assert panel.diagnosis is first
     assert panel.applied is house.found
-    assert "Both, applied together: faster." in panel.view.answer.value
-    assert first.verdict in panel.view.card.value
+    for said in ("Measured again", "Keep both.", "2 times."):
+        assert said in panel.view.answer.value
+    assert first.verdict.headline in panel.view.card.value
 
 
 def test_nothing_marked_measures_nothing(house, panel):
