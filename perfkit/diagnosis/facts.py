@@ -142,7 +142,7 @@ class Facts:
         late: Variables of the environment that it set after TensorFlow had been loaded.
         unrolled: Names of its recurrent layers that are unrolled.
         padded: What is known of texts that were padded beforehand; see
-            ``diagnosis.pipeline.trimming``.
+            ``diagnosis.pipeline.padding``.
         settings: Lines that set what slows it, by cause; see ``diagnosis.settings``.
         eager_calls: Functions that such a loop calls in each step and that compute
             eagerly, as ``"module:function"``.

@@ -102,7 +102,7 @@ def narrowed(dataset: Any) -> Any:
 
 
 def live_plan() -> dict[str, Any]:
-    """Describe the iterator that has given most; see ``workloads.anatomy.plan``.
+    """Describe the iterator that has given most; see ``experiments.shared.anatomy.plan``.
 
     Returns:
         The plan, with ``"limits"``: the name of the stage that has the largest share
@@ -149,7 +149,7 @@ def driven_plan(dataset: Any) -> dict[str, Any]:
     """The plan of the same pipeline without its shuffles, run for a second at most.
 
     Returns:
-        As ``workloads.anatomy.plan``, with ``"without": "shuffle"``.
+        As ``experiments.shared.anatomy.plan``, with ``"without": "shuffle"``.
     """
     source, *stages = chain(dataset)
     straight = stacked((one for one in stages if kind(one) != "shuffle"), source)
@@ -167,7 +167,7 @@ def pipeline_facts(training: Training) -> dict[str, Any]:
         For every kind of data ``"python"``, the ways by which Python is called for
         each element; for a PyDataset also its ``"workers"``. For tf.data
 
-        * ``"stages"``: see ``pipeline.stages.Stage``; the source comes first;
+        * ``"stages"``: see ``pipeline.chain.Stage``; the source comes first;
         * ``"cached"``, ``"random"``, ``"reads"``, ``"prefetched"``: whether a stage
           keeps elements, draws, reads files, or is last and makes batches ahead;
         * ``"hidden cache"``: whether a cache lies where the chain does not reach;
