@@ -218,7 +218,8 @@ def _ratio(measured: Measurement, one: str, other: str) -> Comparison | None:
 
 def _rates(measured: Measurement, of: Comparison) -> str:
     """The two rates of a ratio."""
-    unit = rungs(measured.notes)[of.variant].unit
+    rung = rungs(measured.notes).get(of.variant)
+    unit = rung.unit if rung else "units"
     found = (measured.timing(name) for name in (of.variant, of.baseline))
     return " instead of ".join(units.rate(t.rate, unit) for t in found if t)
 

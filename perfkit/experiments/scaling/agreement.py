@@ -46,8 +46,7 @@ def asked(function: Callable[[], Answer], longest_s: float) -> Answer | None:
     """
     context = multiprocessing.get_context()
     told, telling = context.Pipe(duplex=False)
-    work = functools.partial(_tell, function, telling)
-    child = context.Process(target=work, daemon=True)
+    child = context.Process(target=_tell, args=(function, telling), daemon=True)
     child.start()
     telling.close()
     try:
@@ -91,7 +90,16 @@ def difference(job: Job, longest_s: float = LONGEST_S) -> str:
             "second run, because TensorFlow compiles for them first"
         )
     # What cannot run at all says so in its trial, and only there for sure.
-    return "" if found is None or found[0] <= TOLERANCE else _said(*found)
+    if found is None or found[0] <= TOLERANCE:
+        return ""
+    share, normalises = found
+    why = (
+        ", because its BatchNormalization sees one device's share of a batch at a time"
+    )
+    return (
+        f"{LEARNS_OTHERWISE}: after one step its weights are {units.percent(share)} of "
+        f"the way from where they should be{why * normalises}"
+    )
 
 
 def apart(job: Job, *, summed: bool = True) -> tuple[float, bool]:
@@ -99,7 +107,7 @@ def apart(job: Job, *, summed: bool = True) -> tuple[float, bool]:
 
     Args:
         job: What is trained, and on how many devices.
-        summed: As of ``steps.together``.
+        summed: As of ``work.train``.
 
     Returns:
         How far the worst device is from the right place, as a share of the way there,
@@ -107,6 +115,7 @@ def apart(job: Job, *, summed: bool = True) -> tuple[float, bool]:
     """
     import keras
     import numpy as np
+    import tensorflow as tf
 
     places = work.taken(job.kind, job.count)
     strategy = work.mirrored(places)
@@ -115,7 +124,10 @@ def apart(job: Job, *, summed: bool = True) -> tuple[float, bool]:
     start = _weights(network)
     step = work.traced(work.step_of_all(job, network, strategy, summed=summed))
     step(*work.resident_on_each(job, strategy, places))
-    wanted = _wanted(job, places[0])
+    with tf.device(places[0]):
+        alone = job.network()
+    work.plain(job, alone)(*work.resident(job, places[0]))
+    wanted = _weights(alone) - start
     moved = [_weights(network, number) - start for number in range(job.count)]
     worst = max(float(np.linalg.norm(one - wanted)) for one in moved)
     normal = keras.layers.BatchNormalization
@@ -123,37 +135,10 @@ def apart(job: Job, *, summed: bool = True) -> tuple[float, bool]:
     return worst / float(np.linalg.norm(wanted)), normalises
 
 
-def _wanted(job: Job, place: str) -> Moved:
-    """How far the weights move in a step of one device on the whole batch."""
-    import tensorflow as tf
-
-    with tf.device(place):
-        network = job.network()
-    start = _weights(network)
-    work.plain(job, network)(*work.resident(job, place))
-    return _weights(network) - start
-
-
 def _weights(network: keras.Model, device: int = 0) -> Moved:
     """All weights that learn, as they are on one of the devices."""
     import numpy as np
 
-    parts = [_part(weight, device) for weight in work.variables(network)]
-    return np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
-
-
-def _part(weight: Any, device: int) -> Any:
-    on_each = getattr(weight, "values", (weight,))
-    return on_each[device].numpy()
-
-
-def _said(apart: float, normalises: bool) -> str:
-    why = (
-        ", because its BatchNormalization sees one device's share of a batch at a time"
-        if normalises
-        else ""
-    )
-    return (
-        f"{LEARNS_OTHERWISE}: after one step its weights are {units.percent(apart)} of "
-        f"the way from where they should be{why}"
-    )
+    on_each = (getattr(one, "values", (one,)) for one in work.variables(network))
+    parts = [np.ravel(values[device].numpy()) for values in on_each]
+    return np.concatenate(parts).astype(np.float64)

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from perfkit.experiments.shared.images import Images
     from perfkit.measure.tick import Yielded
 
+    # Makes what decodes a file.
+    Decoder = Callable[[], Callable[[bytes], object]]
+    # Decodes with that as long as it is wanted.
+    Work = Callable[[Decoder, Callable[[], bool]], None]
+
 
 # Enough files to be worth it, without filling the memory with a folder of huge ones.
 _HELD = 256_000_000
@@ -63,9 +68,7 @@ def only_a_square(side: int) -> Callable[[bytes], object]:
     return decode
 
 
-def limit(
-    images: Images, decoder: Callable[[], Callable[[bytes], object]] = with_tensorflow
-) -> Iterator[Yielded]:
+def limit(images: Images, decoder: Decoder = with_tensorflow) -> Iterator[Yielded]:
     """Decode on every core and nothing else; the images of all cores are counted.
 
     It has to be called before the process has run anything in TensorFlow.
@@ -78,7 +81,8 @@ def limit(
     workers = probe.granted()
     counts = mmap.mmap(-1, _COUNT.size * workers)
     start = _fork if sys.platform == "linux" else _thread
-    ends = [start(worker, held, decoder, counts) for worker in range(workers)]
+    works = (functools.partial(_decode_all, n, held, counts) for n in range(workers))
+    ends = [start(work, decoder) for work in works]
     try:
         yield from _ticks(counts, workers)
     finally:
@@ -111,20 +115,14 @@ def _in_memory(images: Images) -> list[bytes]:
     return held
 
 
-def _fork(
-    worker: int,
-    held: Sequence[bytes],
-    decoder: Callable[[], Callable[[bytes], object]],
-    counts: mmap.mmap,
-) -> Callable[[], object]:
+def _fork(work: Work, decoder: Decoder) -> Callable[[], object]:
     parent = os.getpid()
     child = os.fork()
     if child:
         return functools.partial(_end, child)
     try:
-        _decode_all(worker, held, decoder(), counts, lambda: os.getppid() == parent)
+        work(decoder, lambda: os.getppid() == parent)
     finally:
-        _COUNT.pack_into(counts, worker * _COUNT.size, _ENDED)
         os._exit(1)
 
 
@@ -133,30 +131,28 @@ def _end(child: int) -> None:
     os.waitpid(child, 0)
 
 
-def _thread(
-    worker: int,
-    held: Sequence[bytes],
-    decoder: Callable[[], Callable[[bytes], object]],
-    counts: mmap.mmap,
-) -> Callable[[], object]:
+def _thread(work: Work, decoder: Decoder) -> Callable[[], object]:
     ended = threading.Event()
-    work = (worker, held, decoder(), counts, lambda: not ended.is_set())
-    threading.Thread(target=_decode_all, args=work, daemon=True).start()
+    decode = decoder()
+    given = (lambda: decode, lambda: not ended.is_set())
+    threading.Thread(target=work, args=given, daemon=True).start()
     return ended.set
 
 
 def _decode_all(
     worker: int,
     held: Sequence[bytes],
-    decode: Callable[[bytes], object],
     counts: mmap.mmap,
+    decoder: Decoder,
     wanted: Callable[[], bool],
 ) -> None:
-    done, at = 0, worker * _APART
-    while wanted():
-        decode(held[at % len(held)])
-        done, at = done + 1, at + 1
-        _COUNT.pack_into(counts, worker * _COUNT.size, done)
+    try:
+        decode = decoder()
+        for done in itertools.takewhile(lambda _: wanted(), itertools.count(1)):
+            decode(held[(worker * _APART + done) % len(held)])
+            _COUNT.pack_into(counts, worker * _COUNT.size, done)
+    finally:
+        _COUNT.pack_into(counts, worker * _COUNT.size, _ENDED)
 
 
 def _read(counts: mmap.mmap, known: Sequence[int]) -> list[int]:

@@ -12,6 +12,7 @@ from perfkit.experiments.data_pipeline.feeding import DROPPED, RESTARTED
 from perfkit.experiments.data_pipeline.numbers import waiting
 from perfkit.experiments.data_pipeline.ways import WAYS
 from perfkit.experiments.shared import images as shared_images
+from perfkit.findings.report import Report, in_text
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.trial import Trial
 from perfkit.running import run
@@ -186,7 +187,8 @@ def test_the_winner_is_named_with_its_gain_and_its_lines_of_code():
     assert found.sure == "sure"
     (edit,) = found.edits
     assert (edit.old, edit.new) == (WAYS["naive map"].advice, WAYS["cache"].advice)
-    assert "\n    .cache()\n" in edit.new
+    # To be copied, code keeps its indentation behind the sign.
+    assert "\n  +     .cache()\n" in in_text(Report(verdict=found))
 
 
 @pytest.mark.parametrize(

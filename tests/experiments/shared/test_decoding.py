@@ -48,8 +48,9 @@ def test_every_core_decodes_and_no_process_is_left(tmp_path):
     assert done.stdout.split() == [str(probe.granted()), "True", "0"], done.stderr
 
 
-def test_a_process_that_ends_early_is_said(tmp_path):
-    done = run(tmp_path, "return lambda file: 1 / 0")
+@pytest.mark.parametrize("decoder", ["return lambda file: 1 / 0", "return 1 / 0"])
+def test_a_process_that_ends_early_is_said(tmp_path, decoder):
+    done = run(tmp_path, decoder)
     assert "One of the processes that decode ended before its time." in done.stderr
 
 
