@@ -11,12 +11,16 @@ import dataclasses
 import os
 import typing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from perfkit.experiments.base import Experiment
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,18 @@ class Choice:
                 raise BadParameterError(
                     f"{name} is {word!r}; choose from {', '.join(self.options)}."
                 )
+
+
+def chosen(
+    asked: str,
+    groups: Mapping[str, Sequence[str]],
+    ways: Mapping[str, _T],
+    first: str,
+) -> dict[str, _T]:
+    """What a choice of many asks for, by name or by group; ``first`` always first."""
+    words = (first, *asked.split(","))
+    names = (name for word in words for name in groups.get(word, (word,)))
+    return {name: ways[name] for name in names}
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,14 @@ def test_noise_is_no_reason_to_keep_anything(other, noise, rounds):
     assert (found.winner, found.sure) == ("", "not known yet")
     assert found.headline == 'Whether anything is faster than "old" is not known yet.'
     assert found.next == QUIETER
+    wild = verdict({"old": 100, "new": 115}, noise=3.0, rounds=2)
+    assert "times as fast" not in wild.much
+
+
+def test_what_was_never_held_against_the_baseline_does_not_keep_it():
+    found = verdict({"new": 200, "third": 100}, "old")
+    assert (found.winner, found.sure) == ("", "not known yet")
+    assert found.much.endswith('; how that compares with "old" is not known yet.')
 
 
 @pytest.mark.parametrize(

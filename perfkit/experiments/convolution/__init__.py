@@ -23,8 +23,8 @@ from perfkit.experiments.convolution.library import moving, multiplying
 from perfkit.experiments.convolution.numbers import ARITHMETIC, BFLOAT16, MEMORY
 from perfkit.experiments.convolution.problem import FLOAT, Problem, convolving
 from perfkit.experiments.convolution.verdict import judge
-from perfkit.experiments.convolution.ways import BASELINE, GROUPS, WAYS, own
-from perfkit.experiments.parameters import Choice, Range
+from perfkit.experiments.convolution.ways import BASELINE, GROUPS, OWN, WAYS, own
+from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
 
@@ -101,12 +101,8 @@ class Convolution(Experiment):
         """The ways that are asked for, or the channel counts, the baseline first."""
         if self.compare == "channels":
             return channels.arms(self.problem)
-        arms = [self._arm(way) for way in self._ways.values()]
-        arms += [
-            Arm(name, functools.partial(self._limit, name), changes)
-            for name, changes in self._limits.items()
-        ]
-        return {arm.name: arm for arm in arms}
+        arms = {name: self._arm(way) for name, way in self._ways.items()}
+        return arms | self._limits
 
     def prepare(self) -> Iterator[Yielded]:
         """Hold every answer against float64, and refuse what is wrong or too slow."""
@@ -137,24 +133,32 @@ class Convolution(Experiment):
 
     @property
     def _ways(self) -> dict[str, Way]:
-        asked = (BASELINE, *self.arms.split(","))
-        names = (name for word in asked for name in GROUPS.get(word, (word,)))
-        ways = {name: WAYS[name] for name in names}
         function = type(self).function
-        if function is None:
-            return ways
-        mine = own(function)
-        return {BASELINE: ways.pop(BASELINE), mine.name: mine, **ways}
+        mine = {OWN: own(function)} if function else {}
+        ways = chosen(self.arms, GROUPS, WAYS, BASELINE)
+        return {BASELINE: WAYS[BASELINE], **mine, **ways}
 
     @property
-    def _limits(self) -> dict[str, str]:
-        limits = {
-            ARITHMETIC: "A large matrix product: as fast as direct sums are computed.",
-            MEMORY: "A large sum: as fast as numbers come from memory and go there.",
-        }
+    def _limits(self) -> dict[str, Arm]:
+        whole = WAYS[BASELINE]
+        flops, traffic = whole.flops(self.problem), whole.traffic(self.problem)
+        limits = [
+            Arm(
+                ARITHMETIC,
+                functools.partial(multiplying, flops),
+                "A large matrix product: as fast as direct sums are computed.",
+            ),
+            Arm(
+                MEMORY,
+                functools.partial(moving, traffic),
+                "A large sum: as fast as numbers come from memory and go there.",
+            ),
+        ]
         if any(way.precision == "bfloat16" for way in self._ways.values()):
-            limits[BFLOAT16] = "The large matrix product on bfloat16 numbers."
-        return limits
+            work = functools.partial(multiplying, flops, "bfloat16")
+            said = "The large matrix product on bfloat16 numbers."
+            limits.append(Arm(BFLOAT16, work, said))
+        return {arm.name: arm for arm in limits}
 
     def _arm(self, way: Way) -> Arm:
         against = way.against if way.against in self._ways else BASELINE
@@ -163,13 +167,6 @@ class Convolution(Experiment):
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
         return convolving(self._ways[name].call(self.problem), self.batch)
-
-    def _limit(self, name: str) -> Iterator[Yielded]:
-        baseline = WAYS[BASELINE]
-        if name == MEMORY:
-            return moving(baseline.traffic(self.problem))
-        precision = "bfloat16" if name == BFLOAT16 else "float32"
-        return multiplying(baseline.flops(self.problem), precision)
 
     def _roofline(self) -> dict[str, Any]:
         """What the chart needs: work and traffic of an example, by variant."""

@@ -77,9 +77,10 @@ def judge(measured: Measurement, problem: Problem) -> Verdict:
 def _next(measured: Measurement, race: Race, found: dict[str, Speed]) -> str:
     if race.winner == OWN:
         return "Measure it inside your model."
-    if race.is_open:
+    held_up = found.get(race.winner or BASELINE)
+    if race.is_open or held_up is None:
         return ""
-    said = [_NEXT[found[race.winner or BASELINE].bound]]
+    said = [_NEXT[held_up.bound]]
     for name in SHORT:
         compared = measured.compare(name, BASELINE)
         if compared and compared.verdict == "faster":

@@ -17,7 +17,7 @@ from perfkit.experiments.base import Experiment
 from perfkit.experiments.execution_mode import ways
 from perfkit.experiments.execution_mode.verdict import judge
 from perfkit.experiments.execution_mode.ways import BASELINES, GROUPS, WAYS, alike
-from perfkit.experiments.parameters import Choice, Range
+from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared.loops import Job
 from perfkit.experiments.shared.models import MODELS
 from perfkit.measure.measurement import Arm
@@ -79,9 +79,7 @@ class ExecutionMode(Experiment):
 
     @property
     def _ways(self) -> dict[str, Way]:
-        words = self.arms.split(",")
-        asked = [name for word in words for name in GROUPS.get(word, (word,))]
-        return {name: WAYS[name] for name in dict.fromkeys([self.baseline, *asked])}
+        return chosen(self.arms, GROUPS, WAYS, self.baseline)
 
     def _arm(self, way: Way) -> Arm:
         against = way.against if way.against in self._ways else self.baseline

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.mixed_precision import work
 from perfkit.experiments.mixed_precision.verdict import beforehand, judge
-from perfkit.experiments.parameters import Choice, Range
+from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared import precision as formats
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import (
@@ -78,7 +78,8 @@ class MixedPrecision(Experiment):
     def tries(self, measured: Measurement) -> Tries:
         """Let each precision that was timed learn; then show how float16 scales."""
         timed = {timing.variant for timing in measured.timings}
-        able = [one for one in self._precisions if self._learns(one, timed)]
+        asked = self._precisions.values()
+        able = [p.name for p in asked if p.kind == "precision" and p.name in timed]
         for seed in range(1, self.seeds + 1):
             for name in able:
                 learnt = functools.partial(work.learning, self.model, name, seed)
@@ -95,9 +96,7 @@ class MixedPrecision(Experiment):
 
     @property
     def _precisions(self) -> dict[str, Precision]:
-        words = self.arms.split(",")
-        asked = [name for word in words for name in GROUPS.get(word, (word,))]
-        return {name: PRECISIONS[name] for name in dict.fromkeys([FLOAT32, *asked])}
+        return chosen(self.arms, GROUPS, PRECISIONS, FLOAT32)
 
     def _arm(self, precision: Precision) -> Arm:
         against = precision.against
@@ -111,9 +110,6 @@ class MixedPrecision(Experiment):
             against if against in self._precisions else FLOAT32,
             unavailable(precision, formats.here()),
         )
-
-    def _learns(self, name: str, timed: set[str]) -> bool:
-        return name in timed and PRECISIONS[name].kind == "precision"
 
 
 def foresee(model: str = "small-cnn") -> Callable[[object], Verdict]:

@@ -37,6 +37,8 @@ CURVE, SCALE = "curve", "loss scale"
 EXPECTED, FORECAST, LAYERS = "expected", "forecast", "layers"
 # More losses, or scales, than any run notes.
 _MOST = 1000
+# What is no number, or larger than this, was never seen.
+_LARGEST = 1e300
 BLOCK = 8
 _HALVES = ("float16", "bfloat16")
 # Half the distance between 1 and the next number: what one rounding changes at most.
@@ -62,7 +64,8 @@ class Curve:
 
     def __post_init__(self) -> None:
         """Refuse what no run notes."""
-        if not 0 < self.every < 10**9 or len(self.losses) > _MOST:
+        sound = all(abs(loss or 0.0) < _LARGEST for loss in self.losses)
+        if not 0 < self.every < 10**9 or len(self.losses) > _MOST or not sound:
             raise ValueError("no curve")
 
     @property
@@ -86,7 +89,8 @@ class Scale:
 
     def __post_init__(self) -> None:
         """Refuse what no run notes."""
-        if not 1 < len(self.scales) <= _MOST or min(self.scales) <= 0:
+        sound = all(0 < scale < _LARGEST for scale in self.scales)
+        if not 1 < len(self.scales) <= _MOST or not sound:
             raise ValueError("no loss scale")
 
     @property
@@ -150,7 +154,7 @@ def memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
     for trial in trials:
         note = note_as(dict[str, float], trial.notes.get("memory")) or {}
         held = note.get("gpu_peak", note.get("resident", 0.0))
-        if held > 0 and not trial.is_try:
+        if 0 < held < _LARGEST and not trial.is_try:
             found.setdefault(trial.variant, []).append(held)
     return {
         name: Estimate(value=statistics.median(held), low=min(held), high=max(held))
@@ -161,7 +165,7 @@ def memory(trials: Iterable[Trial]) -> dict[str, Estimate]:
 def forecast(notes: Mapping[str, Any]) -> dict[str, float]:
     """Bytes that a step should hold by its shapes, by precision."""
     held = note_as(dict[str, float], notes.get(FORECAST)) or {}
-    return {name: size for name, size in held.items() if size > 0}
+    return {name: size for name, size in held.items() if 0 < size < _LARGEST}
 
 
 def expectations(notes: Mapping[str, Any]) -> dict[str, Expectation]:

@@ -139,11 +139,14 @@ class Race:
         best, base = self.ranked[0], quoted(self.baseline)
         much = f"{quoted(best.variant)} reaches {self._rate(best)}"
         compared = self.compared
-        if compared:
+        if compared and compared.ends:
             much += f", {_as_fast(compared)} as {base}"
         elif best.variant != self.baseline:
-            much += f"; no round compares it with {base}"
-        if self.is_open or (compared and compared.sure == "not known yet"):
+            much += f"; how that compares with {base} is not known yet"
+        unknown = best.variant != self.baseline and (
+            compared is None or compared.sure == "not known yet"
+        )
+        if self.is_open or unknown:
             return Verdict(
                 headline=f"Whether anything is faster than {base} is not known yet.",
                 much=f"{much}.",

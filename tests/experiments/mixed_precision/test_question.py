@@ -259,7 +259,12 @@ def test_a_loss_that_is_no_number_is_told():
 
 @pytest.mark.parametrize(
     "note",
-    [None, 3, {}, {"precision": "float32", "seed": 1, "every": 0, "losses": [1]}, []],
+    [
+        *(None, 3, {}, []),
+        {"precision": "float32", "seed": 1, "every": 0, "losses": [1]},
+        {"precision": "float32", "seed": 1, "every": 1, "losses": [math.nan]},
+        {"model": "dense", "scales": [1.0, math.inf], "resident": math.nan},
+    ],
 )
 def test_a_note_that_is_no_curve_is_none(note):
     spoiled = races.told("x", **{CURVE: note, SCALE: note, "memory": note})
