@@ -5,6 +5,7 @@ import math
 import random
 
 from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.plan import following
 from perfkit.measure.trial import Trial
 from tests.measure.scripted import Script, play
 
@@ -87,6 +88,14 @@ def tried(variant, outcome="completed", message="", **notes):
     return Trial(
         variant=variant, round=0, outcome=outcome, message=message, notes=notes
     )
+
+
+def driven(asking, answer):
+    """Answer each try with a trial; gives the trials."""
+    trials = []
+    while wanted := following(asking, trials[-1] if trials else None):
+        trials.append(answer(wanted))
+    return trials
 
 
 def learnt(batch, losses, step_s=0.1, samples=512):

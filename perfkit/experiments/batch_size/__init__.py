@@ -77,7 +77,16 @@ class BatchSize(Experiment):
 
     def variants(self) -> Mapping[str, Arm]:
         """One arm for each size."""
-        arms = (self._arm(size) for size in self.batches)
+        trained = functools.partial(shared_batches.training, self.model)
+        arms = (
+            Arm(
+                numbers.name_of(size),
+                functools.partial(trained, size),
+                f"{size:,} examples in a batch.",
+                self.baseline,
+            )
+            for size in self.batches
+        )
         return {arm.name: arm for arm in arms}
 
     @property
@@ -105,18 +114,15 @@ class BatchSize(Experiment):
         ):
             looped = functools.partial(usual.as_circulated, self.model, sizes)
             yield Try(name=name, work=looped)
-        for size in self._to_learn(measured):
+        knee = numbers.knee(measured)
+        large_enough = [knee.size] if knee else []
+        for size in sorted({self.smallest, *large_enough, self.largest}):
             learnt = functools.partial(shared_batches.learning, self.model, size)
             yield Try(name=f"learning by {size:,}", work=learnt, seconds=_LEARNING_S)
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which batch is large enough, and what else the run has shown."""
         return judge(measured, self.memory * _MB)
-
-    def _arm(self, size: int) -> Arm:
-        trained = functools.partial(shared_batches.training, self.model, size)
-        changes = f"{size:,} examples in a batch."
-        return Arm(numbers.name_of(size), trained, changes, self.baseline)
 
     def _first(self, measured: Measurement) -> int:
         """Where to begin to search: where the network's shapes say that it ends."""
@@ -127,10 +133,3 @@ class BatchSize(Experiment):
         left = self.memory * _MB - min(held.values())
         # An activation and its gradient are there at the same time.
         return max(1, int(_CAUTION * left / (2 * expected.activations)))
-
-    def _to_learn(self, measured: Measurement) -> tuple[int, ...]:
-        """The smallest size, the one that is large enough, and the largest."""
-        knee = numbers.knee(measured)
-        middle = [knee.size] if knee else []
-        chosen = {self.smallest, *middle, self.largest}
-        return tuple(sorted(chosen))

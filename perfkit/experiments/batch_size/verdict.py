@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perfkit import units
@@ -57,6 +58,11 @@ _LEARNS = (
     "compare the validation loss."
 )
 
+_NOTHING = Verdict(
+    headline="No batch size could be timed.",
+    next="Look at how the trials ended, or give the run more seconds.",
+)
+
 
 def judge(measured: Measurement, memory: int) -> Verdict:
     """Say which batch is large enough, by how much, and how large one may be.
@@ -65,6 +71,8 @@ def judge(measured: Measurement, memory: int) -> Verdict:
         measured: The run.
         memory: Bytes that a batch has to fit into, where there is no GPU.
     """
+    knee = numbers.knee(measured)
+    said = _answer(measured, knee) if knee else _NOTHING
     because = (
         *_step(measured),
         *_too_large(measured, memory),
@@ -72,24 +80,27 @@ def judge(measured: Measurement, memory: int) -> Verdict:
         *_learning(measured),
         *failures(measured),
     )
-    knee = numbers.knee(measured)
-    if knee is None:
-        return Verdict(
-            headline="No batch size could be timed.",
-            because=because,
-            next="Look at how the trials ended, or give the run more seconds.",
-        )
-    largest = tuple(_largest(measured, memory))
+    warnings = (*_largest(measured, memory), *said.warnings)
+    return replace(said, warnings=warnings, because=because)
+
+
+def _answer(measured: Measurement, knee: Knee) -> Verdict:
     if not knee.firm:
-        return _open(knee, largest, because)
+        return _open(knee)
     if knee.size == knee.sizes[0]:
-        return _level(measured, knee, largest, because)
+        best = knee.against_best
+        return Verdict(
+            headline="Choose the batch that learns best: no larger one is faster.",
+            much=f"Batches of {knee.size:,} reach {_rate(measured, knee.size)}.",
+            sure=best.sure if best else "sure",
+            interval=best.ends if best else "",
+        )
     # The smallest that is as fast as the best; the best where that is not known.
     names = [numbers.name_of(size) for size in (knee.size, knee.best)]
     held = (measured.compare(name, numbers.name_of(knee.sizes[0])) for name in names)
     compared = next((one for one in held if one and one.verdict == "faster"), None)
     if compared is None:
-        return _open(knee, largest, because)
+        return _open(knee)
     size, small = (numbers.size_of(n) for n in (compared.variant, compared.baseline))
     rates = [_rate(measured, each) for each in (size, small)]
     rises = "the rate still rises there" if knee.rising else "larger is not faster"
@@ -100,44 +111,23 @@ def judge(measured: Measurement, memory: int) -> Verdict:
         sure=compared.sure,
         interval=compared.ends,
         edits=(Edit(old=_fit(small), new=_fit(size)),),
-        warnings=(*largest, _LEARNS),
-        because=because,
+        warnings=(_LEARNS,),
         next=f"Ask again with a `largest` above {size:,}." if knee.rising else "",
         winner=compared.variant if knee.alone else "",
     )
 
 
-def _level(
-    measured: Measurement,
-    knee: Knee,
-    largest: tuple[str, ...],
-    because: tuple[str, ...],
-) -> Verdict:
-    """No larger batch is faster than the smallest."""
-    best = knee.against_best
-    return Verdict(
-        headline="Choose the batch that learns best: no larger one is faster.",
-        much=f"Batches of {knee.size:,} reach {_rate(measured, knee.size)} already.",
-        sure=best.sure if best else "sure",
-        interval=best.ends if best else "",
-        warnings=largest,
-        because=because,
-    )
-
-
-def _open(knee: Knee, largest: tuple[str, ...], because: tuple[str, ...]) -> Verdict:
+def _open(knee: Knee) -> Verdict:
     """What is known where noise hides from which size on the rate stops rising."""
     compared, smallest = knee.against_best, knee.sizes[0]
     least = f"Every size below {knee.size:,} is slower; " * (knee.size > smallest)
     far = compared and units.is_known(compared.low, compared.high)
     most = units.times(compared.high) if compared and far else units.UNKNOWN
-    much = f"{least}{knee.best:,} may be up to {most} times as fast as {knee.size:,}."
     return Verdict(
         headline="From which batch size on training is no faster is not known yet.",
-        much=much,
+        much=f"{least}{knee.best:,} may be up to {most} times as fast as "
+        f"{knee.size:,}.",
         sure="not known yet",
-        warnings=largest,
-        because=because,
         next=QUIETER,
     )
 

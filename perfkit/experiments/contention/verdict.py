@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perfkit import units
@@ -86,25 +86,36 @@ def judge(measured: Measurement) -> Verdict:
     """Say which load costs most and by what it can be told, or that none is shown."""
     compared = [c for c in measured.comparisons if c.baseline == QUIET]
     compared.sort(key=lambda c: c.ratio)
-    warnings = tuple(_not_quiet(measured))
-    if any(c.variant == MYSTERY for c in compared):
-        return _of_mystery(measured, compared[0], warnings)
-    because = (*_each(measured, compared), *failures(measured))
     slower = [c for c in compared if c.verdict == "slower"]
-    if not slower:
-        return _of_none(compared, warnings, because)
-    worst = slower[0]
-    known = _SLOW_DOWNS[worst.variant]
+    # Of a mystery the length of a step and nothing else: the rest is for the reader.
+    if sealed := [c for c in compared if c.variant == MYSTERY]:
+        said = _of_mystery(measured, sealed[0])
+    elif slower:
+        said = _of_worst(measured, slower[0], compared)
+    else:
+        said = _of_none(compared)
+    signs_of = () if sealed else tuple(_each(measured, compared))
+    return replace(
+        said,
+        warnings=(*said.warnings, *_not_quiet(measured)),
+        because=(*signs_of, *failures(measured)),
+    )
+
+
+def _of_worst(
+    measured: Measurement, worst: Comparison, compared: list[Comparison]
+) -> Verdict:
     ties = [other.variant for other in compared if _ties(measured, worst, other)]
-    as_much = (f"{listed(ties)} may cost as much.",) if ties else ()
+    shown = _moved(measured, worst.variant)
+    sign = f"Its sign here: {shown[0]}. " if shown else ""
+    known = _SLOW_DOWNS[worst.variant]
     return Verdict(
         headline=f"{known.who} this training most.",
         much=_longer(measured, worst, f"With {quoted(worst.variant)}"),
         sure=worst.sure,
         interval=_ends(worst),
-        warnings=(*as_much, *warnings),
-        because=because,
-        next=f"{_sign(measured, worst)}{known.remedy}",
+        warnings=(f"{listed(ties)} may cost as much.",) if ties else (),
+        next=f"{sign}Where yours shows the same, {known.remedy}",
     )
 
 
@@ -114,47 +125,40 @@ def _ties(measured: Measurement, worst: Comparison, other: Comparison) -> bool:
     return other is not worst and (against is None or against.verdict != "slower")
 
 
-def _of_none(
-    compared: list[Comparison], warnings: tuple[str, ...], because: tuple[str, ...]
-) -> Verdict:
+def _of_none(compared: list[Comparison]) -> Verdict:
     noisy = [c.variant for c in compared if c.verdict == "too noisy to say"]
     if compared and not noisy:
         return Verdict(
             headline="Leave them as they are: none of these slows this training.",
             much="Each costs less than 10 %, if anything.",
             sure="sure" if all(c.sure == "sure" for c in compared) else "likely",
-            warnings=warnings,
-            because=because,
         )
     return Verdict(
         headline="Whether anything slows this training is not known yet.",
         much=f"Of {listed(noisy)} it is too noisy to say." if noisy else "",
         sure="not known yet",
-        warnings=warnings,
-        because=because,
         next=QUIETER,
     )
 
 
-def _of_mystery(
-    measured: Measurement, compared: Comparison, warnings: tuple[str, ...]
-) -> Verdict:
-    """The length of a step and nothing else: the rest is for the reader to see."""
-    slows = compared.verdict == "slower"
-    known = "Something slows this training."
-    unknown = "Whether the mystery slows this training is not known yet."
-    name_it = (
-        "Name it from the charts, then open it: "
-        "`perfkit.experiments.contention.opened(finding)`."
-    )
+def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
+    much, ends = _longer(measured, compared, "With it"), _ends(compared)
+    if compared.verdict != "slower":
+        headline = "Whether the mystery slows this training is not known yet."
+        return Verdict(
+            headline=headline,
+            much=much,
+            sure="not known yet",
+            interval=ends,
+            next=QUIETER,
+        )
     return Verdict(
-        headline=known if slows else unknown,
-        much=_longer(measured, compared, "With it"),
-        sure=compared.sure if slows else "not known yet",
-        interval=_ends(compared),
-        warnings=warnings,
-        because=failures(measured),
-        next=name_it if slows else QUIETER,
+        headline="Something slows this training.",
+        much=much,
+        sure=compared.sure,
+        interval=ends,
+        next="Name it from the charts, then open it: "
+        "`perfkit.experiments.contention.opened(finding)`.",
     )
 
 
@@ -182,13 +186,6 @@ def _not_quiet(measured: Measurement) -> Iterator[str]:
             f"{signs.OTHERS.write(mean)} busy: on a free machine a load would show "
             "more clearly."
         )
-
-
-def _sign(measured: Measurement, worst: Comparison) -> str:
-    """What a training shows that is slowed so, before what to do about it."""
-    shown = _moved(measured, worst.variant)
-    said = f"Its sign here: {shown[0]}. " if shown else ""
-    return f"{said}Where yours shows the same, "
 
 
 def _moved(measured: Measurement, variant: str) -> list[signs.Change]:

@@ -57,14 +57,19 @@ def judge(measured: Measurement, found: Result) -> Verdict:
             because=because,
             next="Look at how the trials ended, or give the run more seconds.",
         )
-    crossing, widest = numbers.crossing(found.curve), found.curve.points[-1]
-    is_open = crossing.kind == "open"
+    crossing, points = numbers.crossing(found.curve), found.curve.points
+    paying = [point for point in points if point.says == "pays"]
+    shown = (paying or points)[-1]
+    sure = shown.gain.sure if paying else "not known yet"
+    if crossing.kind == "never":
+        # Each interval ends below what pays, whether or not it leaves out 1.
+        sure = "sure" if shown.gain.rounds > 1 else "likely"
     hides = crossing.kind == "never" and second == "the GPU"
     return Verdict(
-        headline=_headline(found.curve, crossing, first, second),
-        much=_much(widest, second),
-        sure="not known yet" if is_open else widest.gain.sure,
-        interval=widest.gain.ends,
+        headline=_headline(paying, crossing, first, second),
+        much=_much(shown, second),
+        sure=sure,
+        interval=shown.gain.ends,
         edits=(Edit(old=_IMPORT, new=f"{_IMPORT}\n{_HIDE}"),) if hides else (),
         warnings=warnings,
         because=(
@@ -72,7 +77,7 @@ def judge(measured: Measurement, found: Result) -> Verdict:
             *_placed(found, found.curve),
             *because,
         ),
-        next=QUIETER if is_open else _next(found, crossing),
+        next=QUIETER if crossing.kind == "open" else _next(found, crossing),
     )
 
 
@@ -84,7 +89,7 @@ def _in_words(measured: Measurement, found: Result) -> tuple[str, str]:
     return "one core", "both cores" if cores == 2 else f"all {cores or 'the'} cores"
 
 
-def _headline(curve: Curve, crossing: Crossing, first: str, second: str) -> str:
+def _headline(paying: list[Point], crossing: Crossing, first: str, second: str) -> str:
     if crossing.kind == "always":
         return f"Train on {second}, at every width that was tried."
     if crossing.kind == "never":
@@ -94,11 +99,10 @@ def _headline(curve: Curve, crossing: Crossing, first: str, second: str) -> str:
         if not units.is_known(crossing.low, crossing.high):
             width = f"width {_width(crossing.high)} on at the latest"
         return f"Train on {second} from {width}, on {first} below."
-    paying = ", ".join(point.what for point in curve.points if point.says == "pays")
     if not paying:
         return f"Whether to train on {second} is not known yet."
     rest = "not elsewhere" if crossing.kind == "mixed" else "elsewhere is not known yet"
-    return f"Train on {second} at {paying}; {rest}."
+    return f"Train on {second} at {', '.join(p.what for p in paying)}; {rest}."
 
 
 def _much(point: Point, second: str) -> str:
@@ -107,6 +111,8 @@ def _much(point: Point, second: str) -> str:
     fast = f"runs {units.times(gain.ratio)} times as fast"
     if not units.is_known(gain.low, gain.high):
         fast = "may run faster or not"
+    elif gain.verdict == "no difference shown":
+        fast = "runs as fast"
     elif gain.ratio < 1:
         fast = f"takes {units.times(1 / gain.ratio)} times as long"
     return f"At {point.what} training {fast} on {second}: {' instead of '.join(rates)}."

@@ -16,7 +16,7 @@ from perfkit.findings import store
 from perfkit.measure.measurement import TWIN
 from perfkit.measure.tick import Tick
 from perfkit.running import run
-from tests.experiments.batches import by_cost, learnt, measured, name, tried
+from tests.experiments.batches import by_cost, driven, learnt, measured, name, tried
 from tests.findings.made import failed
 
 MB = 10**6
@@ -102,14 +102,8 @@ def test_on_a_gpu_its_own_memory_is_the_limit():
 
 def test_after_the_search_come_the_usual_loop_and_real_trainings():
     asking = BatchSize(largest=1024).tries(measured(LEVEL))
-    wanted, names = next(asking), []
-    while wanted is not None:
-        names.append(wanted.name)
-        try:
-            wanted = asking.send(tried(wanted.name, "out-of-memory"))
-        except StopIteration:
-            break
-    rest = [said for said in names if not said.startswith("fits")]
+    trials = driven(asking, lambda wanted: tried(wanted.name, "out-of-memory"))
+    rest = [t.variant for t in trials if not t.variant.startswith("fits")]
     assert rest == [
         "the usual loop",
         "the usual loop, backwards",

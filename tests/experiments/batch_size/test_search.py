@@ -16,7 +16,7 @@ from perfkit.measure.live import LiveTrial
 from perfkit.measure.plan import Try
 from perfkit.measure.tick import READY
 from perfkit.measure.trial import Limits
-from tests.experiments.batches import tried
+from tests.experiments.batches import driven, tried
 
 MB = 10**6
 
@@ -31,14 +31,12 @@ def _travels():
 
 def answered(asking, outcome):
     """Answer each try by its size; gives the trials."""
-    trials, wanted = [], next(asking)
-    while True:
-        size = int(wanted.name.partition(" ")[2].rstrip("?").replace(",", ""))
-        trials.append(tried(wanted.name, outcome(size)))
-        try:
-            wanted = asking.send(trials[-1])
-        except StopIteration:
-            return trials
+    return driven(
+        asking,
+        lambda wanted: tried(
+            wanted.name, outcome(numbers.size_of(wanted.name, "fits"))
+        ),
+    )
 
 
 def asked(size):
@@ -80,15 +78,16 @@ def test_a_search_that_is_stopped_tells_what_it_knows():
 
 
 def test_a_crash_under_the_limit_is_tried_again_without_it():
-    asking = numbers.tries("dense", 64, 300 * MB)
-    wanted = next(asking)
-    assert (wanted.name, wanted.memory) == ("fits 64?", 300 * MB)
-    wanted = asking.send(tried(wanted.name, "completed"))
-    while wanted.memory is not None:
-        size = int(wanted.name[5:-1])
-        ended = "completed" if size <= 64 else "crashed"
-        wanted = asking.send(tried(wanted.name, ended, "was ended by SIGSEGV"))
-    assert (wanted.name, wanted.memory) == ("68 without the limit", None)
+    wanted = []
+
+    def answer(one):
+        wanted.append((one.name, one.memory))
+        fits = one.memory is None or numbers.size_of(one.name, "fits") <= 64
+        return tried(one.name, "completed" if fits else "crashed", "SIGSEGV")
+
+    driven(numbers.tries("dense", 64, 300 * MB), answer)
+    assert wanted[0] == ("fits 64?", 300 * MB)
+    assert wanted[-1] == ("68 without the limit", None)
 
 
 def test_a_crash_counts_for_memory_only_if_it_is_none_without_the_limit():
@@ -121,16 +120,6 @@ def ended(wanted):
     return live.record()
 
 
-def searched(asking):
-    trials, wanted = [], next(asking)
-    while True:
-        trials.append(ended(wanted))
-        try:
-            wanted = asking.send(trials[-1])
-        except StopIteration:
-            return trials
-
-
 def test_under_a_real_limit_it_finds_what_brute_force_finds():
     each, limit = MB, 60 * MB
 
@@ -138,7 +127,7 @@ def test_under_a_real_limit_it_finds_what_brute_force_finds():
         held = functools.partial(holds, each, size)
         return Try(name=f"fits {size:,}?", work=held, memory=limit)
 
-    trials = searched(search(8, ask))
+    trials = driven(search(8, ask), ended)
     result = found(trials)
     outcomes = {trial.outcome for trial in trials}
     assert outcomes == {"completed", "out-of-memory"}

@@ -168,7 +168,8 @@ def test_never_and_always_are_verdicts():
     never = verdict(measured(steps(ONE, ONE)))
     assert never.headline == "Stay on one core: too little is gained with both cores."
     assert "taskset -c 0" in never.next
-    assert never.edits == ()
+    assert (never.edits, never.sure) == ((), "sure")
+    assert "training runs as fast on both cores" in never.much
     twice = tuple(part / 2 for part in ONE)
     always = verdict(measured(steps(ONE, twice)))
     assert always.headline.startswith("Train on both cores, at every width")
@@ -195,8 +196,10 @@ def test_a_fit_that_misses_says_nothing_of_where_the_time_goes():
 
 
 def test_a_gain_that_is_lost_again_is_told():
-    headline = verdict(altered("all cores, width 2,048, batch 64", 2)).headline
-    assert headline == "Train on both cores at width 128, width 512; not elsewhere."
+    found = verdict(altered("all cores, width 2,048, batch 64", 2))
+    where = "at width 128, width 512; not elsewhere."
+    assert found.headline == f"Train on both cores {where}"
+    assert found.much.startswith("At width 512 training runs 1.")
 
 
 def test_noise_is_a_verdict():
