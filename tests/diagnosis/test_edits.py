@@ -15,6 +15,8 @@ from perfkit.diagnosis.edits import located
 from perfkit.diagnosis.edits.patch import patch
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.maker import maker
+from perfkit.diagnosis.telling import told
+from perfkit.findings.report import in_text
 from tests.diagnosis.diagnosed import cause, diagnosis
 
 pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="it needs git")
@@ -150,7 +152,7 @@ def test_no_line_is_told_where_another_may_be_meant(tmp_path, unsure):
 def test_a_call_that_is_given_more_than_is_written_is_shown_alone(tmp_path):
     path = written(tmp_path, HEAD + "model.compile(**options)\n" + FIT)
     (one,) = located(found("XLA"), maker(str(path))).causes
-    assert str(one.edits[0]) == "train.py, line 4\n  now: model.compile(**options)"
+    assert str(one.edits[0]) == "train.py, line 4\n    model.compile(**options)"
 
 
 def test_a_model_with_a_compile_of_its_own_is_told_where_that_calls_keras(tmp_path):
@@ -226,8 +228,8 @@ def test_a_deleted_line_is_told_with_its_number(tmp_path):
     path = written(tmp_path, HEAD + "model.run_eagerly = True\n" + FIT)
     (one,) = located(found("graph"), maker(str(path))).causes
     assert one.to_type.splitlines()[1:] == [
-        "train.py, line 4, delete",
-        "  old: model.run_eagerly = True",
+        "train.py, line 4",
+        "  - model.run_eagerly = True",
     ]
 
 
@@ -288,7 +290,7 @@ def test_a_callback_in_a_list_that_is_not_seen_has_its_class_shown(tmp_path):
     (one,) = located(diagnosed, maker(str(path))).causes
     (edit,) = one.edits
     assert (edit.line, edit.new) == (4, None)
-    assert str(edit).endswith("now: class Norms(keras.callbacks.Callback):")
+    assert edit.old == "class Norms(keras.callbacks.Callback):"
 
 
 CHAIN = """
@@ -563,8 +565,8 @@ def test_a_notebook_is_told_by_cell_and_line(tmp_path):
     said = patch(diagnosed, made, tmp_path)
     assert said.text.decode().splitlines() == [
         "train.ipynb, code cell 2, line 2",
-        "  old: model.fit(data, epochs=9)",
-        "  new: model.fit(data, epochs=9, verbose=2)",
+        "  - model.fit(data, epochs=9)",
+        "  + model.fit(data, epochs=9, verbose=2)",
     ]
     assert any("notebook" in sentence for sentence in said.says)
 
@@ -577,8 +579,9 @@ def test_a_hint_in_a_notebook_is_told_by_cell_and_line(tmp_path):
     (hint,) = hints(maker(str(path)))
     assert hint.where == "code cell 2, line 2"
     seen = replace(found("graph"), hints=(hint,))
-    assert "code cell 2, line 2: model.run_eagerly = True" in repr(seen)
-    assert "line 2: model" not in repr(located(seen, maker(str(path))))
+    assert "Seen in the code, not measured" in in_text(seen.report, whole=True)
+    there = located(seen, maker(str(path)))
+    assert "Seen in the code" not in in_text(there.report, whole=True)
 
 
 def test_nothing_to_change_is_an_empty_patch_and_a_sentence(tmp_path):
@@ -595,27 +598,25 @@ def test_what_changes_the_learning_is_said_with_the_patch(tmp_path):
     assert any("what is learnt" in sentence for sentence in made.says)
 
 
-def test_next_begins_with_the_largest_gain_and_its_lines(tmp_path):
-    from perfkit.diagnosis.telling import told
-
+def test_the_verdict_has_the_lines_of_the_largest_gain(tmp_path):
     path = written(tmp_path, HEAD + "model.compile('a', run_eagerly=True)\n" + FIT)
     diagnosed = found("graph", "without progress bar")
-    said = told(located(diagnosed, maker(str(path)))).next.splitlines()
-    assert said[1:4] == [
-        "train.py, line 4",
-        "  old: model.compile('a', run_eagerly=True)",
-        "  new: model.compile('a')",
+    assert list(map(str, told(located(diagnosed, maker(str(path)))).edits)) == [
+        "train.py, line 4\n"
+        "  - model.compile('a', run_eagerly=True)\n"
+        "  + model.compile('a')"
     ]
 
 
-def test_the_report_shows_lines_and_no_hint_of_them_again(tmp_path):
+def test_a_line_to_delete_is_the_headline(tmp_path):
     hinted = diagnosis(causes=(cause("eager", "graph", 3.0),), facts={})
     path = written(tmp_path, HEAD + "\n" * 8 + "model.run_eagerly = True\n" + FIT)
     there = located(hinted, maker(str(path)))
-    assert "It maps one by one." in repr(hinted)
-    assert "train.py, line 12, delete" in repr(there)
-    assert "It maps one by one." not in repr(there)
-    assert "train.py, line 12, delete" in there._repr_html_()
+    shown = replace(there, verdict=told(there))
+    assert shown.verdict.headline == "Delete line 12, `model.run_eagerly = True`."
+    for said in (repr(shown), shown._repr_html_()):
+        assert "train.py, line 12" in said
+        assert "- model.run_eagerly = True" in said
 
 
 def test_code_that_is_gone_costs_the_lines_alone(tmp_path):
