@@ -102,7 +102,7 @@ def narrowed(dataset: Any) -> Any:
 
 
 def live_plan() -> dict[str, Any]:
-    """Describe the iterator that has given most; see ``experiments.shared.anatomy.plan``.
+    """Describe the iterator that has given most; see ``shared.anatomy.plan``.
 
     Returns:
         The plan, with ``"limits"``: the name of the stage that has the largest share
