@@ -216,7 +216,7 @@ def _rates_caption(finding: Finding, stood: tuple[Standing, ...]) -> Iterator[st
         yield f"small dot: one trial{own}"
     if finding.noise_floor and any(s.is_baseline for s in stood):
         floor = units.percent(abs(finding.noise_floor - 1))
-        yield f"grey band: the noise floor, ± {floor}"
+        yield f"grey band: the noise, ± {floor}"
     if guess(finding).ratio:
         yield "dotted line: your guess"
     elif finding.guess and not guess(finding).variant:
@@ -339,7 +339,7 @@ def _ratios_caption(finding: Finding) -> Iterator[str]:
     yield "bar: 95 % interval"
     if finding.noise_floor:
         floor = units.percent(abs(finding.noise_floor - 1))
-        yield f"grey band: the noise floor, ± {floor}; no smaller difference is claimed"
+        yield f"grey band: the noise, ± {floor}; no smaller difference is claimed"
     if guess(finding).ratio:
         yield "dotted line: your guess"
 
