@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from perfkit import units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
@@ -24,33 +24,10 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def ratio(compared: Comparison) -> str:
-    """A comparison as ``"2.59×"``, or ``"?×"`` where its interval says too little."""
-    if not units.is_known(compared.low, compared.high):
-        return f"{units.UNKNOWN}×"
-    return units.ratio(compared.ratio)
-
-
-def interval(compared: Comparison) -> str:
-    """How sure a comparison is: ``"95 % interval 2.19 to 3.06, 2 rounds"``."""
-    low, high = units.ratio(compared.low)[:-1], units.ratio(compared.high)[:-1]
-    return f"{_ends(low, high, compared)}, {rounds(compared)}"
-
-
-def longer(compared: Comparison) -> tuple[str, str]:
-    """How many times as long a variant takes: ``"1.9"``, and how sure that is."""
-    value, low, high = (
-        units.ratio(1 / end)[:-1]
-        for end in (compared.ratio, compared.high, compared.low)
-    )
-    known = units.is_known(compared.low, compared.high)
-    return (value if known else units.UNKNOWN), _ends(low, high, compared)
-
-
 def brief(compared: Comparison) -> str:
     """A comparison in a few words: ``"2.59× (2.19 to 3.06; faster)"``."""
     if not units.is_known(compared.low, compared.high):
-        return f"{ratio(compared)} ({compared.judgement})"
+        return f"{units.UNKNOWN}× ({compared.judgement})"
     return f"{compared.interval[:-1]}; {compared.judgement})"
 
 
@@ -59,22 +36,6 @@ def rounds(compared: Comparison) -> str:
     if not compared.is_judged:
         return "one round, which leaves it open"
     return f"{compared.rounds} rounds" if compared.rounds > 1 else "one round"
-
-
-def _ends(low: str, high: str, compared: Comparison) -> str:
-    if not units.is_known(compared.low, compared.high):
-        return "how much is not known yet"
-    return f"95 % interval {low} to {high}"
-
-
-def noise(measured: Measurement) -> Iterator[str]:
-    """The noise floor, where it is known."""
-    floor = measured.noise_floor
-    if floor is not None:
-        yield (
-            f"{quoted(measured.baseline)}, run twice in every round, differed by up to "
-            f"{units.percent(floor - 1)} here. Smaller differences are not reported."
-        )
 
 
 def failures(measured: Measurement) -> tuple[str, ...]:
