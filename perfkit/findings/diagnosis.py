@@ -256,7 +256,7 @@ class Diagnosis(Shown):
         untested: Causes that were not looked for, each with why.
         unmeasured: Swaps that apply and may help, and that this run did not measure.
         aside: Swaps that bring something, but change what is learnt: to be judged once
-            the defects are mended.
+            the defects are fixed.
         hints: What stands in the code.
         anatomy: The plan of its pipeline; see ``perfkit.experiments.shared.anatomy``.
         facts: What is known of the training; see ``perfkit.diagnosis.facts``.
