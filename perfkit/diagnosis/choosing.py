@@ -129,7 +129,7 @@ _HOPELESS, _LIKELY = 0.97, 0.85
 _TOGETHER_AFTER = 0.55
 # Making the trials of a round ready may take this share of the budget.
 _SET_UP_SHARE = 0.3
-# The training as given and its twin are in every round.
+# The training as given and its control are in every round.
 _ALWAYS = 2
 _NARROW = 0.03
 _ENOUGH_ROUNDS = 3

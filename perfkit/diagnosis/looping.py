@@ -116,9 +116,7 @@ class InLoop(Training):
 
 def in_loop(data: Any) -> InLoop:
     """Give swaps the data of a loop; what can only be gone through is a generator."""
-    if kind_of(data) in _BATCHES:
-        return InLoop(None, data)
-    return InLoop(None, lambda: iter(data))
+    return InLoop(None, data if kind_of(data) in _BATCHES else lambda: iter(data))
 
 
 @dataclass
@@ -219,15 +217,13 @@ class Looping:
                 counter.begin_anew()
 
     def _with_swaps(self, data: Any) -> InLoop:
-        known = self._swapped.get(id(data))
-        if known is not None:
-            return known[1]
-        training = in_loop(data)
-        for swap in self.swaps:
-            swap.apply(training)
-        # With the data, so that no others get their number.
-        self._swapped[id(data)] = data, training
-        return training
+        if id(data) not in self._swapped:
+            training = in_loop(data)
+            for swap in self.swaps:
+                swap.apply(training)
+            # With the data, so that no others get their number.
+            self._swapped[id(data)] = data, training
+        return self._swapped[id(data)][1]
 
 
 def _repeated(frame: FrameType | None) -> bool:

@@ -118,9 +118,8 @@ def _in_file(given: str, arguments: tuple[str, ...], fit: int) -> InFile | Scrip
 def _has(file: Path, name: str) -> bool:
     """Whether a file makes a name of its own, as far as can be read."""
     with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-        return any(
-            getattr(node, "name", "") == name
-            or any(getattr(to, "id", "") == name for to in getattr(node, "targets", ()))
-            for node in parsed(str(file)).body
-        )
+        for node in parsed(str(file)).body:
+            given = {getattr(to, "id", "") for to in getattr(node, "targets", ())}
+            if name in given | {getattr(node, "name", "")}:
+                return True
     return False

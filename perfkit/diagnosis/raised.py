@@ -58,12 +58,9 @@ def in_short(error: BaseException) -> str:
 def in_text(note: dict[str, Any]) -> str:
     """The traceback as Python prints it, with the lines of this notebook's cells."""
     # Lines are looked up here: the other process does not have the notebook's cells.
-    frames = traceback.StackSummary.from_list(
-        [
-            traceback.FrameSummary(str(file), int(line), str(name))
-            for file, line, name in note["frames"]
-        ]
-    )
-    return "".join(
-        ["Traceback (most recent call last):\n", *frames.format(), str(note["said"])]
-    )
+    frames = [
+        traceback.FrameSummary(str(file), int(line), str(name))
+        for file, line, name in note["frames"]
+    ]
+    lines = traceback.StackSummary.from_list(frames).format()
+    return "".join(["Traceback (most recent call last):\n", *lines, str(note["said"])])

@@ -36,13 +36,9 @@ def recording(maker: Callable[[], Any], where: str | Path) -> Diagnosis:
         MissingPartError: There is no such recording.
     """
     place, name, code = place_of(where), name_of(maker), digest(maker)
-    fitting = [
-        found
-        for found in read_all(place, store.load)
-        if isinstance(found, Diagnosis) and code and found.code == code
-        # A file may hold several.
-        if found.training == name
-    ]
+    diagnoses = (d for d in read_all(place, store.load) if isinstance(d, Diagnosis))
+    # A file may hold several trainings.
+    fitting = [d for d in diagnoses if code and (d.code, d.training) == (code, name)]
     if not fitting:
         raise MissingPartError(
             f"{plain(place.name, 80)} holds no recording of {plain(name, 80)} as it is "

@@ -15,9 +15,8 @@ _BATCH = 32
 
 def epochs_between(arguments: dict[str, Any]) -> float:
     """Epochs from one validation to the next; 0 where the training has none."""
-    if not arguments.get("validation_split") and (
-        arguments.get("validation_data") is None
-    ):
+    held = arguments.get("validation_data") is not None
+    if not held and not arguments.get("validation_split"):
         return 0.0
     frequency = arguments.get("validation_freq", 1)
     if isinstance(frequency, int):

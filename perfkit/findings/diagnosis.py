@@ -256,7 +256,7 @@ class Diagnosis(Shown):
         untested: Causes that were not looked for, each with why.
         unmeasured: Swaps that apply and may help, and that this run did not measure.
         aside: Swaps that bring something, but change what is learnt: to be judged once
-            the defects are mended.
+            the defects are fixed.
         hints: What stands in the code.
         anatomy: The plan of its pipeline; see ``perfkit.experiments.shared.anatomy``.
         facts: What is known of the training; see ``perfkit.diagnosis.facts``.
@@ -337,38 +337,25 @@ class Diagnosis(Shown):
     @property
     def in_order(self) -> Iterator[str]:
         """What no change of a whole group can bring, a sentence each."""
-        groups = {
-            _WITHOUT_INPUT: ("its input",),
-            _WITHOUT_OBSERVERS: tuple(self._observers),
-        }
-        for arm, parts in groups.items():
+        watching = ("callbacks", "metrics", "validation", "progress")
+        seen = [name for name in watching if self.facts.get(name)] or watching
+        for arm, parts in {_WITHOUT_INPUT: ["input"], _WITHOUT_OBSERVERS: seen}.items():
             compared = self.compared(arm)
             if compared is None or compared.high >= MUCH:
                 continue
-            *first, last = parts
+            *first, last = [f"its {part}" for part in parts]
             named = f"{', '.join(first)} and {last}" if first else last
-            most = "anything"
-            if compared.high > 1:
-                most = f"more than {units.percent(compared.high - 1)}"
-            fine = compared.high < WORTH_KNOWING
-            group = "them" if first else "it"
-            yield (
-                f"Nothing is wrong with {named}: no change of {group} brings {most}."
-                if fine
-                else f"No change of {named} brings {most}."
-            )
-
-    @property
-    def _observers(self) -> Iterator[str]:
-        """What watches the training, as far as the first look has told."""
-        named = {
-            "callbacks": "its callbacks",
-            "metrics": "its metrics",
-            "validation": "its validation",
-            "progress": "its progress bar",
-        }
-        seen = [said for fact, said in named.items() if self.facts.get(fact)]
-        yield from seen or named.values()
+            named = named.replace("progress", "progress bar")
+            share = units.percent(compared.high - 1)
+            most = f"more than {share}" if compared.high > 1 else "anything"
+            if compared.high < WORTH_KNOWING:
+                all_of_it = "them" if first else "it"
+                yield (
+                    f"Nothing is wrong with {named}: no change of {all_of_it} brings "
+                    f"{most}."
+                )
+            else:
+                yield f"No change of {named} brings {most}."
 
     @property
     def finding(self) -> Finding:
