@@ -178,7 +178,8 @@ def test_a_dot_stands_for_all_that_lie_at_its_place(tmp_path):
     assert len(perfkit.classroom(tmp_path).chart.svg) == len(few.svg)
 
 
-def test_the_command_makes_the_page(folder, capsys):
+def test_the_command_makes_the_page(folder, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     page = folder / "class.html"
     assert cli.main(["class", str(folder), "-o", str(page)]) == 0
     said = capsys.readouterr().out

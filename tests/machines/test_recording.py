@@ -300,8 +300,9 @@ def test_a_file_that_is_there_is_never_written_over(tmp_path):
 
 
 def test_the_command_shows_the_passport_and_what_is_in_the_file(
-    machine, tmp_path, capsys
+    machine, tmp_path, capsys, monkeypatch
 ):
+    monkeypatch.setenv("COLUMNS", "200")
     path = tmp_path / "lab-7.json"
     line = ["passport", "--budget", "60", "-o", str(path), "--label", "desk"]
     assert cli.main(line) == cli.DONE
