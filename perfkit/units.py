@@ -114,8 +114,9 @@ def ratio(value: float) -> str:
 
 
 def times(value: float) -> str:
-    """Write a ratio as a reader repeats it, as ``"1.7"`` or ``"130"``."""
-    return significant(value, 2)
+    """Write a ratio as a reader repeats it, as ``"2.0"`` or ``"130"``."""
+    digits = 2 if value < 0.995 else 1
+    return f"{value:.{digits}f}" if 0.0995 <= value < 9.95 else significant(value, 2)
 
 
 def percent(value: float) -> str:

@@ -15,7 +15,6 @@ from perfkit.measure.measurement import TWIN
 from tests.experiments.toy import Loops
 from tests.findings.made import MACHINE, finding
 from tests.hostile.broken import broken
-from tests.hostile.shown import in_terminal
 
 RATES = {"short": 200.0, "double": 100.0}
 STAMP = "Recorded on 2025-03-14 09:26, Intel Xeon Platinum 8481C, 2 of 8 cores"
@@ -144,7 +143,6 @@ def test_all_that_is_shown_of_a_recording_is_stamped(tmp_path):
     assert repr(shown).startswith(STAMP)
     assert STAMP in shown._repr_html_()
     assert STAMP in shown.verdict._repr_html_()
-    assert STAMP in in_terminal(shown)
     for kind in kinds(shown):
         figure = chart(shown, kind)
         assert STAMP in figure.alt

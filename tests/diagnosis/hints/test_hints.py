@@ -1,18 +1,16 @@
 """Hints stand on the line of the mistake, and what cannot be read tells nothing."""
 
 import functools
-import io
 from pathlib import Path
 
 import pytest
 from IPython.core.compilerop import CachingCompiler
-from rich.console import Console
 
-from perfkit import report
 from perfkit.diagnosis.hints import hints, hints_in
 from perfkit.diagnosis.maker import InFile
 from perfkit.export.page import findings_page
 from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.report import in_text
 from perfkit.panel.diagnosis_panel import DiagnosisView
 from tests.diagnosis.diagnosed import diagnosis
 from tests.export.pages import Page
@@ -180,12 +178,6 @@ def test_there_are_no_more_hints_than_a_reader_reads():
     assert len(wide.code) == 160
 
 
-def printed(found):
-    console = Console(file=io.StringIO(), width=200)
-    report.write(found, console)
-    return console.file.getvalue()
-
-
 def in_panel(found):
     view = DiagnosisView(budget=30)
     view.show(found)
@@ -196,11 +188,12 @@ def on_page(found):
     return Page(findings_page([found])).text
 
 
-@pytest.mark.parametrize(
-    "show", [repr, Diagnosis._repr_html_, printed, in_panel, on_page]
-)
+@pytest.mark.parametrize("show", [Diagnosis._repr_html_, in_panel, on_page])
 def test_hints_are_shown_with_their_lines_wherever_a_diagnosis_is(show):
     (hint,) = hints_in("\n" * 40 + "m.compile(run_eagerly=True)")
     shown = show(diagnosis(hints=(hint,)))
     for words in ("Seen in the code, not measured", "line 41", hint.code, hint.says):
         assert words in shown
+    text = in_text(diagnosis(hints=(hint,)).report, whole=True)
+    for words in ("Seen in the code, not measured", "line 41", hint.code):
+        assert words in text

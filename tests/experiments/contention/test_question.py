@@ -223,7 +223,7 @@ def test_the_worst_load_is_named_with_its_cost_its_signs_and_a_remedy():
     dear = {"cpu burners": {"step": 0.060}}
     found = verdict(run(("quiet", "cpu burners", "disk reader"), shows=dear))
     assert found.headline == "Programs that take the cores slow this training most."
-    assert 'With "cpu burners" a step takes 3 times as long' in found.much
+    assert 'With "cpu burners" a step takes 3.0 times as long' in found.much
     assert (found.sure, found.interval[:6]) == ("sure", "2.9 to")
     assert "kept 1.20 cores busy, against 0.05 cores when quiet" in found.because[0]
     assert "nice -n 19" in found.next

@@ -133,7 +133,9 @@ def test_a_crossover_is_told_with_what_it_brings():
         r"Train on both cores from about width 1\d0 on, on one core below.",
         found.headline,
     )
-    assert re.search(r"At width 2,048 training runs (1\.9|2) times as fast", found.much)
+    assert re.search(
+        r"At width 2,048 training runs (1\.9|2\.0) times as fast", found.much
+    )
     assert (found.sure, found.winner) == ("sure", "")
     assert re.search(r"from width \d+ to 1\d0 on \(95 %", found.because[0])
     # The larger batch was seen to pay.
@@ -180,7 +182,7 @@ def test_a_gpu_that_never_pays_is_hidden_and_takes_longer():
     slower = tuple(2 * part for part in CPU)
     found = verdict(measured(steps(CPU, slower, pair=GPU_PAIR)))
     assert found.headline.startswith("Stay on the CPU")
-    assert "takes 2 times as long on the GPU" in found.much
+    assert "takes 2.0 times as long on the GPU" in found.much
     assert 'set_visible_devices([], "GPU")' in found.edits[0].new
 
 

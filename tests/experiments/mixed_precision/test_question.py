@@ -135,7 +135,7 @@ def test_a_precision_that_would_be_the_whole_run_is_refused_with_its_time():
 def test_the_fastest_precision_is_named_with_what_to_type():
     found = verdict(measured(FASTER))
     assert (found.winner, found.headline) == ("mixed_bfloat16", "Train with bfloat16.")
-    assert "2 times as fast: 12,800 examples/s instead of 6,400" in found.much
+    assert "2.0 times as fast: 12,800 examples/s instead of 6,400" in found.much
     assert found.sure == "sure"
     (edit,) = found.edits
     assert 'set_dtype_policy("mixed_bfloat16")' in edit.new
@@ -174,8 +174,8 @@ def test_memory_is_what_was_measured_beside_what_shapes_would_say():
     held = {"float32": 100e6, "mixed_bfloat16": 80e6, "float64": 100e6}
     notes = {"forecast": {"float32": 1000, "mixed_bfloat16": 500, "float64": 2000}}
     said = because(measured(FASTER, held=held, notes=notes))
-    assert '80 MB in "mixed_bfloat16", 0.8 times the 100 MB of float32; by sh' in said
-    assert "1 times the 100 MB of float32, and the trials of the two overlap;" in said
+    assert '80 MB in "mixed_bfloat16", 0.80 times the 100 MB of float32; by sh' in said
+    assert "1.0 times the 100 MB of float32, and the trials of the two overlap;" in said
 
 
 # Losses.
@@ -245,7 +245,7 @@ def test_the_headline_says_whether_the_winner_learns_the_same():
     worse = learning("mixed_bfloat16", (0.5, 0.51, 0.5))
     found = verdict(measured(FASTER, extra=worse))
     assert found.headline.startswith("Keep float32: bfloat16 is faster, but its losses")
-    assert found.much.startswith("With bfloat16 it runs 2 times as fast")
+    assert found.much.startswith("With bfloat16 it runs 2.0 times as fast")
     assert (found.edits, found.winner) == ((), "mixed_bfloat16")
 
 
