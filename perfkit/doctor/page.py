@@ -210,11 +210,12 @@ def report(of: Examination) -> Report:
     log = tuple(f"{weight}: {line}" for weight, line in rows)
     start = of.machine.start
     return Report(
-        verdict=Verdict(headline=of.answer()),
+        verdict=Verdict(
+            headline=of.answer(), warnings=tuple(map(_check, of.wrong))
+        ),
         table=Table("This machine", ("part", "what it is"), parts(of.machine)),
         besides=(
             *nothing,
-            *map(_check, of.wrong),
             of.summary(),
             *of.missed,
             *["It was stopped before everything had been looked at."] * of.stopped,

@@ -175,8 +175,8 @@ def write(
         say(much)
     for line in _typed(verdict.edits):
         say(line, whole=True)
-    for warning in verdict.warnings:
-        say(f"Mind: {warning}")
+    for line in "\n".join(f"! {w}" for w in verdict.warnings).splitlines():
+        say(line, whole=line.startswith(TO_TYPE))
     if report.table and report.table.rows:
         console.print(_rich(report.table, None if whole else _ROWS))
         left = len(report.table.rows) - _ROWS
@@ -184,8 +184,8 @@ def write(
             say(f"{left} more with --all.")
     if verdict.next:
         say(f"Next: {verdict.next}")
-    for line in "\n".join(report.besides).splitlines():
-        say(line, whole=line.startswith(TO_TYPE))
+    for line in report.besides:
+        say(line)
     for fold in report.filled if whole else ():
         say(f"\n{fold.title}", style="bold")
         for sentence in fold.sentences:
@@ -335,7 +335,8 @@ def _head(report: Report, answer: str) -> Iterator[str]:
             for sign, line in edit.signed()
         )
         yield f'<pre tabindex="0">{where}{"".join(lines)}</pre>'
-    yield from (f'<p class="perfkit-warn">{_code(w)}</p>' for w in verdict.warnings)
+    for warning in verdict.warnings:
+        yield f'<p class="perfkit-warn perfkit-lines">{_code(warning)}</p>'
 
 
 def _fold(fold: Fold) -> str:

@@ -25,14 +25,14 @@ def test_the_answer_comes_first_then_the_parts_and_what_costs_most():
     found = looked.examination(looked.SLOW, looked.WRONG, looked.WELL, looked.HIDDEN)
     said = [
         "TensorFlow can use NVIDIA RTX 4090: it computed right there.",
-        "Processor",
-        "Disk",
         "FAIL: GPU:0 computes wrongly",
         "  The matrix product on GPU:0 is off",
         "WARN: The cores save power",
         "  The governor is powersave.",
         "  Cores run at a lower frequency.",
         "  do: sudo cpupower frequency-set -g performance",
+        "Processor",
+        "Disk",
         "1 check is ok. Not known here: How the GPU is connected.",
         "What is ok",
         "All cores may be used",
