@@ -13,7 +13,7 @@ from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
-from perfkit.machines import comparison_words, ratios
+from perfkit.machines import comparison_report, ratios
 from perfkit.machines.comparison import Explanation, held
 from perfkit.machines.explaining import advice, explained
 from perfkit.machines.ratios import other_software, same_job
@@ -57,24 +57,24 @@ def _explained(a: Held, b: Held) -> Explanation:
             a=a.one,
             b=b.one,
             verdict="not the same job",
-            headline=comparison_words.headline("not the same job", job=job),
+            headline=comparison_report.headline("not the same job", job=job),
             job=job,
             differences=differ,
         )
     rungs = ratios.rungs(a, b)
     works = explained(a, b, differ, rungs)
-    verdict = comparison_words.verdict(works, same=True)
+    verdict = comparison_report.verdict(works)
     return Explanation(
         a=a.one,
         b=b.one,
         verdict=verdict,
-        headline=comparison_words.headline(verdict, works, rungs=rungs),
-        because=tuple(comparison_words.because(works, other_software(a, b))),
+        headline=comparison_report.headline(verdict, works, rungs=rungs),
+        because=tuple(comparison_report.because(works, other_software(a, b))),
         differences=differ,
         rungs=rungs,
         works=works,
         advice=advice(a, b, works),
-        next=tuple(comparison_words.following(works)),
+        next=tuple(comparison_report.following(works)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +49,7 @@ from perfkit.passports.passport import PARTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from perfkit.machine.record import Machine
     from perfkit.machines.comparison import Held, Work
     from perfkit.machines.predicting import Drawn, Draws, Expected
     from perfkit.machines.ratios import MachineDiffers, Ratio, RungRatio, Side
@@ -57,14 +58,9 @@ if TYPE_CHECKING:
     Rungs = Mapping[str, RungRatio]
     Log = tuple[float, float] | None
 
-# Work of all cores over the same on one: what only the number of cores changes.
-_PAIRS = (
-    (DECODE, "JPEG decode, 1 core"),
-    ("NumPy product, float32", "NumPy product, 1 core"),
-    ("TensorFlow product, float32", "TensorFlow product, 1 core"),
-)
-# The same, where TensorFlow's own threads do it.
-_THREADED = _PAIRS[2:]
+# Work of all cores, and the same on one: what only the number of cores changes.
+_TOGETHER = (DECODE, "NumPy product, float32", "TensorFlow product, float32")
+_ALONE = ("JPEG decode, 1 core", "NumPy product, 1 core", "TensorFlow product, 1 core")
 # Work of one core in which no library of TensorFlow's has a part.
 _ONE_CORE = ("Python loop", "NumPy product, 1 core", "JPEG decode, 1 core")
 _KERNELS = (
@@ -81,31 +77,37 @@ _WORTH = math.log(WORTH_KNOWING)
 _REFUTED = math.log(1.2)
 
 
-def behind(
-    change: Change,
-    slower: Side,
-    differences: Iterable[MachineDiffers],
-    rungs: Rungs,
-    losses: tuple[Lost, Lost],
-    machines: tuple[Held, Held],
-) -> str:
-    """What stands behind a change, in a clause; "" where nothing is to be said."""
-    place = 0 if slower == "A" else 1
-    if change.name == LOAD:
-        return _loaded(slower, losses[place], machines[place])
-    if change.name == THROTTLING:
-        return _throttled(slower, losses[place])
-    shown = _slow_rungs(change, slower, rungs)
-    found = _plausible(change.name, slower, differences, rungs)
-    topics = dict.fromkeys(one.topic for one in found)
-    rung = f" ({_rung(shown[0])})" if shown else ""
-    if len(topics) == 1:
-        return f"{_named(found[0])}{rung}"
-    if not topics:
-        no = "nothing in the records of the machines says why"
-        return f"{_rung(shown[0])}; {no}" if shown else f"{no}, and no rung shows it"
-    names = ", ".join(dict.fromkeys(one.what for one in found[:_MOST]))
-    return f"it is not known which of these stands behind it: {names}{rung}"
+@dataclass(frozen=True)
+class _Pair:
+    """Two machines, and what may stand behind a difference between them."""
+
+    a: Held
+    b: Held
+    differences: tuple[MachineDiffers, ...]
+    rungs: Rungs
+    losses: tuple[Lost, Lost]
+
+    def behind(self, change: Change, slower: Side) -> str:
+        """What stands behind a change, in a clause; "" where nothing is to be said."""
+        at = slower != "A"
+        if change.name == LOAD:
+            return _loaded(slower, self.losses[at], (self.a, self.b)[at].machine)
+        if change.name == THROTTLING:
+            return _throttled(slower, self.losses[at])
+        shown = _slow_rungs(change, slower, self.rungs)
+        found = _plausible(change.name, slower, self.differences, self.rungs)
+        topics = {one.topic for one in found}
+        rung = f" ({_rung(shown[0])})" if shown else ""
+        if len(topics) == 1:
+            one = found[0]
+            return f"{one.what}: {one.b} on B, {one.a} on A{rung}"
+        if not topics:
+            no = "nothing in the records of the machines says why"
+            if shown:
+                return f"{_rung(shown[0])}; {no}"
+            return f"{no}, and no microbenchmark shows it"
+        names = ", ".join(dict.fromkeys(one.what for one in found[:_MOST]))
+        return f"it is not known which of these stands behind it: {names}{rung}"
 
 
 def _plausible(
@@ -131,53 +133,51 @@ def _shown(sign: str, slower: Side, rungs: Rungs) -> bool | None:
     return False if longer + half < _REFUTED else None
 
 
-def _lost_together(pairs: Iterable[tuple[str, str]], slower: Side, rungs: Rungs) -> Log:
-    """How much more is lost on all cores than on one."""
-    found = [
-        _less(_mean(slower, rungs, (every,)), _mean(slower, rungs, (one,)))
-        for every, one in pairs
-    ]
-    return _causes_middle([pair for pair in found if pair])
+def _lost_together(
+    every: Iterable[str], one: Iterable[str], slower: Side, rungs: Rungs
+) -> Log:
+    """How much more is lost on all cores than on one, the mean over pairs of rungs."""
+    pairs = zip(every, one, strict=True)
+    found = [_more_lost((first,), (second,), slower, rungs) for first, second in pairs]
+    return _mean([pair for pair in found if pair])
 
 
-def _kernels(slower: Side, rungs: Rungs) -> Log:
-    """How much more TensorFlow's kernels lose than NumPy's."""
-    return _less(_mean(slower, rungs, _KERNELS), _mean(slower, rungs, _NUMPY))
+def _more_lost(
+    names: Iterable[str], than: Iterable[str], slower: Side, rungs: Rungs
+) -> Log:
+    """How much more some rungs lose than others."""
+    one, other = _lost(names, slower, rungs), _lost(than, slower, rungs)
+    if one is None or other is None:
+        return None
+    return one[0] - other[0], math.hypot(one[1], other[1])
 
 
-def _causes_of(*names: str) -> Callable[[Side, Rungs], Log]:
-    return lambda slower, rungs: _mean(slower, rungs, names)
+def _lost(names: Iterable[str], slower: Side, rungs: Rungs) -> Log:
+    """How much longer one machine takes, the mean over rungs; None if unknown."""
+    found = (rungs[name].speed for name in names if name in rungs)
+    return _mean([_log(speed, slower) for speed in found if speed])
 
 
+# By the sign of a difference, how much longer the rungs take that would show it.
 _SIGNS: dict[str, Callable[[Side, Rungs], Log]] = {
-    CORES: functools.partial(_lost_together, _PAIRS),
-    THREADS: functools.partial(_lost_together, _THREADED),
-    SPEED: _causes_of(*_ONE_CORE),
-    KERNELS: _kernels,
-    PYTHON: _causes_of("Python loop"),
-    DISK: _causes_of(DISK_RUNG),
-    GPU: _causes_of(*_GPUS),
-    LINK: _causes_of("to the GPU, pinned", "to the GPU"),
+    CORES: functools.partial(_lost_together, _TOGETHER, _ALONE),
+    # The same, where TensorFlow's own threads do it.
+    THREADS: functools.partial(_lost_together, _TOGETHER[2:], _ALONE[2:]),
+    SPEED: functools.partial(_lost, _ONE_CORE),
+    # How much more TensorFlow's kernels lose than NumPy's.
+    KERNELS: functools.partial(_more_lost, _KERNELS, _NUMPY),
+    PYTHON: functools.partial(_lost, ("Python loop",)),
+    DISK: functools.partial(_lost, (DISK_RUNG,)),
+    GPU: functools.partial(_lost, _GPUS),
+    LINK: functools.partial(_lost, ("to the GPU, pinned", "to the GPU")),
 }
 
 
-def _mean(slower: Side, rungs: Rungs, names: Iterable[str]) -> Log:
-    """How much longer one machine takes, the mean over rungs; None if unknown."""
-    found = (rungs[name].speed for name in names if name in rungs)
-    return _causes_middle([_log(speed, slower) for speed in found if speed])
-
-
-def _causes_middle(logs: Sequence[tuple[float, float]]) -> Log:
+def _mean(logs: Sequence[tuple[float, float]]) -> Log:
     if not logs:
         return None
     middle = math.fsum(log for log, _ in logs) / len(logs)
     return middle, math.hypot(*(half for _, half in logs)) / len(logs)
-
-
-def _less(one: Log, other: Log) -> Log:
-    if one is None or other is None:
-        return None
-    return one[0] - other[0], math.hypot(one[1], other[1])
 
 
 def _log(speed: Ratio, slower: Side) -> tuple[float, float]:
@@ -200,26 +200,21 @@ def _slow_rungs(change: Change, slower: Side, rungs: Rungs) -> list[RungRatio]:
     return [rung for longer, rung in slow if longer > _WORTH]
 
 
-def _named(found: MachineDiffers) -> str:
-    return f"{found.what}: {found.b} on B, {found.a} on A"
-
-
 def _rung(rung: RungRatio) -> str:
     rates = (units.rate(value or 0.0, rung.unit) for value in (rung.b, rung.a))
     return "{}: {} on B, {} on A".format(rung.name, *rates)
 
 
-def _loaded(slower: Side, lost: Lost, machine: Held) -> str:
-    load, cores = machine.machine.load, units.significant(machine.machine.cores)
-    top = ", ".join(plain(one.program, 40) for one in load.top[:3]) if load else ""
-    busy = units.significant(lost.others, 2)
-    named = f" ({top})" if top else ""
+def _loaded(slower: Side, lost: Lost, machine: Machine) -> str:
+    top = ", ".join(one.program for one in machine.load.top[:3]) if machine.load else ""
+    busy, cores = units.significant(lost.others, 2), units.significant(machine.cores)
+    named = f" ({plain(top)})" if top else ""
     return f"other programs kept {busy} of {cores} cores busy on {slower}{named}"
 
 
 def _throttled(slower: Side, lost: Lost) -> str:
     if lost.reasons:
-        return f"the GPU of {slower} was slowed: {', '.join(map(plain, lost.reasons))}"
+        return f"the GPU of {slower} was slowed: {plain(', '.join(lost.reasons))}"
     pulse = units.percent(lost.pulse or 0.0)
     return f"the cores of {slower} ran at {pulse} of their best"
 
@@ -231,22 +226,34 @@ _MOST_OF_STEP = 100.0
 def explained(
     a: Held,
     b: Held,
-    differences: Iterable[MachineDiffers],
+    differences: tuple[MachineDiffers, ...],
     rungs: tuple[RungRatio, ...],
 ) -> tuple[Explained, ...]:
     """Each job that one of the two has, in A's order."""
-    names = list(dict.fromkeys((*a.works, *b.works)))
-    opened = {name: _opened(a, b, name) for name in names}
-    comparable = [name for name, work in opened.items() if not work.missing]
-    known, lost = ratios.by_name(rungs), losses(a, b)
-    found = list[Explained]()
-    for name, work in opened.items():
-        if name in comparable:
-            work = replace(work, speed=_speed(a, b, name, len(comparable)))
-            work = _taken_apart(work, a, b, lost)
-            work = _with_causes(work, differences, known, lost, (a, b))
-        found.append(work)
-    return tuple(found)
+    opened = [_opened(a, b, name) for name in dict.fromkeys((*a.works, *b.works))]
+    looks = sum(not work.missing for work in opened)
+    known = {rung.name: rung for rung in rungs}
+    pair = _Pair(a, b, differences, known, losses(a, b))
+    return tuple(
+        work if work.missing else _compared(work, pair, looks) for work in opened
+    )
+
+
+def _compared(work: Explained, pair: _Pair, looks: int) -> Explained:
+    """A job with its speed, and with its step taken apart."""
+    one, other = pair.a.works[work.name], pair.b.works[work.name]
+    floors = pair.a.floor, pair.b.floor
+    shared = math.hypot(pair.a.drift, pair.b.drift)
+    speed = ratios.between(_rate(one), _rate(other), floors, looks, shared)
+    if speed and min(one.trials, other.trials) < 2:
+        # One trial shows nothing of how trials differ: nothing is claimed.
+        speed = replace(speed, verdict="too noisy to say")
+    work = _taken_apart(replace(work, speed=speed), pair)
+    changes = (
+        replace(one, why=pair.behind(one, work.slower)) if one.claimed else one
+        for one in work.changes
+    )
+    return replace(work, changes=tuple(changes))
 
 
 def _opened(a: Held, b: Held, name: str) -> Explained:
@@ -261,23 +268,10 @@ def _opened(a: Held, b: Held, name: str) -> Explained:
     made = Explained(name=name, unit=one.unit, a=one.seconds, b=other.seconds, job=job)
     if job:
         return replace(made, missing="The two are not the same job.")
-    return replace(made, missing=_without_interval(one, other))
-
-
-def _without_interval(one: Work, other: Work) -> str:
     if all(ratios.logarithm(_rate(work)) for work in (one, other)):
-        return ""
-    return "A step has no interval, or one that no machine can have."
-
-
-def _speed(a: Held, b: Held, name: str, looks: int) -> Ratio | None:
-    one, other = a.works[name], b.works[name]
-    floors, shared = (a.floor, b.floor), math.hypot(a.drift, b.drift)
-    found = ratios.between(_rate(one), _rate(other), floors, looks, shared)
-    if found and min(one.trials, other.trials) < 2:
-        # One trial shows nothing of how trials differ: nothing is claimed.
-        return replace(found, verdict="too noisy to say")
-    return found
+        return made
+    why = "A step has no interval, or one that no machine can have."
+    return replace(made, missing=why)
 
 
 def _rate(work: Work) -> ratios.Interval:
@@ -288,11 +282,9 @@ def _rate(work: Work) -> ratios.Interval:
     return low, middle, high
 
 
-def _taken_apart(
-    work: Explained, a: Held, b: Held, lost: tuple[Lost, Lost]
-) -> Explained:
+def _taken_apart(work: Explained, pair: _Pair) -> Explained:
     """The parts of both, their changes and shares, and B's as expected."""
-    one, other = a.works[work.name], b.works[work.name]
+    one, other = pair.a.works[work.name], pair.b.works[work.name]
     names = tuple(
         name for name in PARTS if _is_known(one, name) and _is_known(other, name)
     )
@@ -302,11 +294,15 @@ def _taken_apart(
     raw = drawn(one, names, draw), drawn(other, names, draw)
     clean = tuple(
         without_losses(of, loss, what, draw)
-        for of, loss, what in zip(raw, lost, (one, other), strict=True)
+        for of, loss, what in zip(raw, pair.losses, (one, other), strict=True)
     )
-    told = expected(a, b, work.name, raw[0], draw)
+    told = expected(pair.a, pair.b, work.name, raw[0], draw)
     changes = tuple(_changes(clean[0], clean[1], told, claimed=work.claimed))
-    return replace(work, changes=changes, predicted=_predicted(told.step))
+    predicted = None
+    if told.step is not None:
+        low, high = ends(told.step)
+        predicted = Predicted(seconds=_middle(told.step), low=low, high=high)
+    return replace(work, changes=changes, predicted=predicted)
 
 
 def _is_known(work: Work, name: str) -> bool:
@@ -329,94 +325,48 @@ def _changes(a: Drawn, b: Drawn, told: Expected, *, claimed: bool) -> Iterable[C
         scaled = told.parts.get(name)
         made = Change(
             name=name,
-            a=_explaining_middle(one),
-            b=_explaining_middle(other),
-            change=_explaining_middle(change),
+            a=_middle(one),
+            b=_middle(other),
+            change=_middle(change),
             low=low,
             high=high,
-            predicted=None if scaled is None else _explaining_middle(scaled),
+            predicted=None if scaled is None else _middle(scaled),
             rungs=told.rungs.get(name, ()),
         )
-        yield _shared(made, change, whole) if claimed else made
+        shares = change / np.where(whole == 0, np.nan, whole)
+        shares = shares[np.isfinite(shares)]
+        if claimed and len(shares):
+            low, high = ends(shares)
+            share = _middle(shares)
+            made = replace(made, share=share, share_low=low, share_high=high)
+        yield made
 
 
-def _shared(change: Change, of: Draws, whole: Draws) -> Change:
-    """With its share of the difference between the steps."""
-    shares = of / np.where(whole == 0, np.nan, whole)
-    shares = shares[np.isfinite(shares)]
-    if not len(shares):
-        return change
-    low, high = ends(shares)
-    return replace(
-        change, share=_explaining_middle(shares), share_low=low, share_high=high
-    )
-
-
-def _predicted(step: Draws | None) -> Predicted | None:
-    if step is None:
-        return None
-    low, high = ends(step)
-    return Predicted(seconds=_explaining_middle(step), low=low, high=high)
-
-
-def _with_causes(
-    work: Explained,
-    differences: Iterable[MachineDiffers],
-    rungs: Mapping[str, RungRatio],
-    lost: tuple[Lost, Lost],
-    machines: tuple[Held, Held],
-) -> Explained:
-    changes = tuple(
-        replace(
-            one,
-            why=behind(one, work.slower, differences, rungs, lost, machines),
-        )
-        if one.claimed
-        else one
-        for one in work.changes
-    )
-    return replace(work, changes=changes)
-
-
-def _explaining_middle(draws: Draws) -> float:
+def _middle(draws: Draws) -> float:
     return float(np.median(draws))
 
 
-_PROCESSOR = ("input", "dispatch", "compute")
-_GPU = ("compute", "transfer")
-# By a check's id, the parts of a step that it bears on.
-_BEARS = {
-    **dict.fromkeys(("few-cores", "few-threads"), ("input", "compute")),
-    **dict.fromkeys(("busy-cores", "stolen-time"), (LOAD, *_PROCESSOR)),
-    **dict.fromkeys(
-        ("governor", "limited-frequency", "saving-power", "battery"),
-        (THROTTLING, *_PROCESSOR),
+# By parts of a step, the ids of the checks that bear on them.
+_CHECKS = {
+    ("input", "compute"): "few-cores few-threads swapping little-memory deterministic",
+    (LOAD, "input", "dispatch", "compute"): "busy-cores stolen-time",
+    (
+        *(THROTTLING, "input", "dispatch", "compute"),
+    ): "governor limited-frequency saving-power battery",
+    ("input",): "slow-disk windows-drive",
+    (THROTTLING, "compute"): "throttled power-limit",
+    ("transfer",): "slow-link",
+    ("compute", "transfer"): "shared-gpu mig small-gpu",
+    ("dispatch", "compute"): "launch-blocking",
+    ("compute",): (
+        "no-driver driver-not-loaded wsl-1 driver-too-old lost-card no-libcuda "
+        "missing-library wrong-cudnn cpu-only-build native-windows hidden-gpu "
+        "no-computing no-kernels unseen-gpu exclusive-gpu shadowed-libraries "
+        "onednn-off no-tf32 no-autotune deterministic-cudnn forced-compiling "
+        "unified-memory xla-passes-off no-xla xla-dump"
     ),
-    **dict.fromkeys(("swapping", "little-memory"), ("input", "compute")),
-    **dict.fromkeys(("slow-disk", "windows-drive"), ("input",)),
-    **dict.fromkeys(("throttled", "power-limit"), (THROTTLING, "compute")),
-    "slow-link": ("transfer",),
-    **dict.fromkeys(("shared-gpu", "mig", "small-gpu"), _GPU),
-    **dict.fromkeys(
-        (
-            *("no-driver", "driver-not-loaded", "wsl-1", "driver-too-old"),
-            *("lost-card", "no-libcuda", "missing-library", "wrong-cudnn"),
-            *("cpu-only-build", "native-windows", "hidden-gpu", "no-computing"),
-            *("no-kernels", "unseen-gpu", "exclusive-gpu", "shadowed-libraries"),
-        ),
-        ("compute",),
-    ),
-    "launch-blocking": ("dispatch", "compute"),
-    **dict.fromkeys(
-        (
-            *("onednn-off", "no-tf32", "no-autotune", "deterministic-cudnn"),
-            *("forced-compiling", "unified-memory", "xla-passes-off", "no-xla"),
-        ),
-        ("compute",),
-    ),
-    "deterministic": ("input", "compute"),
-    "xla-dump": ("compute",),
 }
+_BEARS = {name: parts for parts, ids in _CHECKS.items() for name in ids.split()}
 
 
 def advice(a: Held, b: Held, works: Iterable[Explained]) -> tuple[Advice, ...]:
@@ -441,8 +391,8 @@ def _advising_of(work: Explained, a: Held, b: Held) -> Iterator[Advice]:
         seconds = sum(abs(c.change or 0.0) for c in work.causes if c.name in bears)
         if wrong and seconds and (check.id, check.title) not in there:
             yield Advice(
-                title=plain(check.title),
-                remedy=plain(check.remedy, 600),
+                title=check.title,
+                remedy=check.remedy,
                 seconds=seconds,
                 of=work.name,
             )

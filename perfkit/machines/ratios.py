@@ -14,7 +14,7 @@ from perfkit.measure.statistics import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from perfkit.machines.comparison import Held
     from perfkit.passports.passport import RungRate
@@ -145,7 +145,7 @@ def on_the_whole(found: Iterable[Ratio]) -> Ratio | None:
         return None
     # Each was widened for the number of them; the mean of all is one look.
     widened, shared = _widened(len(logs)), max(one.shared for one in ratios)
-    own = [_ratios_without(half / widened, shared) for _, half in logs]
+    own = [_without_shared(half / widened, shared) for _, half in logs]
     weights = [1 / half**2 for half in own]
     told = zip(weights, logs, strict=True)
     middle = math.fsum(weight * log for weight, (log, _) in told) / math.fsum(weights)
@@ -160,7 +160,7 @@ def on_the_whole(found: Iterable[Ratio]) -> Ratio | None:
     )
 
 
-def _ratios_without(half: float, shared: float) -> float:
+def _without_shared(half: float, shared: float) -> float:
     """Half of an interval without what it shares; some of it is always its own."""
     return math.sqrt(max(half**2 - shared**2, (half / 2) ** 2))
 
@@ -172,11 +172,6 @@ def rungs(a: Held, b: Held) -> tuple[RungRatio, ...]:
     pairs = {name: (a.rungs.get(name), b.rungs.get(name)) for name in both}
     looks = sum(not _apart(*pair) for pair in pairs.values())
     return tuple(_rung(name, *pair, floors, looks) for name, pair in pairs.items())
-
-
-def by_name(found: tuple[RungRatio, ...]) -> Mapping[str, RungRatio]:
-    """The rungs by their names."""
-    return {rung.name: rung for rung in found}
 
 
 def _rung(
@@ -249,61 +244,6 @@ def _judged(
 CORES, SPEED, KERNELS, PYTHON = "cores", "core speed", "kernels", "interpreter"
 MEMORY, DISK, GPU, LINK = "memory", "disk", "GPU", "link"
 THREADS = "threads"
-# What a reading may differ by from one look to the next.
-SAME = 0.05
-# Topics that rungs show.
-_SIGNS = {CORES, SPEED, KERNELS, DISK, GPU, LINK}
-
-
-def number(
-    what: str,
-    values: tuple[float | None, float | None],
-    write: Callable[[float], str],
-    topic: str,
-    parts: tuple[str, ...],
-    *,
-    more: bool = False,
-    sign: str = "",
-) -> Iterator[MachineDiffers]:
-    """A number of which less is slower, unless ``more`` is."""
-    a, b = values
-    if a is None or b is None or abs(a - b) <= SAME * max(abs(a), abs(b)):
-        return
-    slower: Side = "B" if (b > a) is more else "A"
-    yield MachineDiffers(
-        what=what,
-        a=write(a),
-        b=write(b),
-        topic=topic,
-        parts=parts,
-        slower=slower,
-        sign=sign or (topic if topic in _SIGNS else ""),
-    )
-
-
-def words(
-    what: str,
-    a: str | None,
-    b: str | None,
-    topic: str,
-    parts: tuple[str, ...],
-    *,
-    slower: Side = "",
-    sign: str = "",
-) -> Iterator[MachineDiffers]:
-    """Words, of which the records alone do not say which is faster."""
-    if a is None or b is None or a == b:
-        return
-    yield MachineDiffers(
-        what=what,
-        a=plain(a, 80) or "none",
-        b=plain(b, 80) or "none",
-        topic=topic,
-        parts=parts,
-        slower=slower,
-        sign=sign or (topic if topic in _SIGNS else ""),
-    )
-
 
 _NONE = "not said"
 # Libraries that do the work: that they differ is said with the verdict.
@@ -319,7 +259,7 @@ def same_work(a: Held, b: Held, name: str) -> tuple[Differs, ...]:
     """In what one job differs, which both have; () where it is the same."""
     one, other = a.works[name].job, b.works[name].job
     known = {"weights"} - (one.keys() & other.keys())
-    return _unlike(_jobs_without(one, known), _jobs_without(other, known))
+    return _unlike(_without(one, known), _without(other, known))
 
 
 def other_software(a: Held, b: Held) -> str:
@@ -341,7 +281,7 @@ def _version(held: Held, name: str) -> str:
     return plain(held.machine.versions.get(name, "not installed"), 40)
 
 
-def _jobs_without(job: Mapping[str, str], names: set[str]) -> dict[str, str]:
+def _without(job: Mapping[str, str], names: set[str]) -> dict[str, str]:
     return {name: value for name, value in job.items() if name not in names}
 
 

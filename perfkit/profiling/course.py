@@ -11,7 +11,7 @@ import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import own_callbacks, raised
 from perfkit.diagnosis.look import PROBLEM, TRACEBACK
@@ -25,7 +25,6 @@ from perfkit.measure.tick import Note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
-    from contextlib import AbstractContextManager
 
     from perfkit.diagnosis.training import Training
 
@@ -116,19 +115,6 @@ _FEWEST_WARM, _WARM_S, _MOST_WARM = 3, 1.5, 100
 _SIDE_S, _MOST_BLOCKS = 2.0, 10
 
 
-class Profiler(Protocol):
-    """What records a trace."""
-
-    def start(self) -> None:
-        """Begin to record."""
-
-    def stop(self) -> None:
-        """End, and write what was recorded."""
-
-    def mark(self, number: int) -> AbstractContextManager[object]:
-        """Mark what is done within it as the step of this number."""
-
-
 @dataclass(frozen=True)
 class Asked:
     """What the next step is for.
@@ -155,7 +141,7 @@ class Timed:
     traced: list[float] = field(default_factory=list)
 
 
-def plan(steps: int, profiler: Profiler, timed: Timed) -> Generator[Asked, float, None]:
+def plan(steps: int, profiler: Marks, timed: Timed) -> Generator[Asked, float, None]:
     """Ask for one step after another; each is answered by its seconds.
 
     Args:
@@ -214,7 +200,7 @@ class Course:
     def __init__(
         self,
         steps: int,
-        profiler: Profiler,
+        profiler: Marks,
         sync: Callable[[], object],
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:

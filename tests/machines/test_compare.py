@@ -5,7 +5,7 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.machines.comparison_page import page
+from perfkit.machines.comparison_report import page
 from perfkit.passports import passport
 from tests.export.pages import problems
 from tests.findings.made import finding
