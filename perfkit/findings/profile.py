@@ -135,10 +135,10 @@ class Profile(Shown):
             were traced, for each time that they were timed in the same process.
         at_a_time: Steps of the training in each of these; it may run several at once.
         steps: As xprof takes them apart; it may leave out the first and the last.
-        table: Every operation that the trace names, the dearest first.
+        table: Every operation that the trace names, the most expensive first.
         more_ops: How many more there are.
         stages: Of the input.
-        launched: Kernels, the dearest first.
+        launched: Kernels, the most expensive first.
         held: What the allocators held.
         missing: Why something is not here, in a sentence, by the name of the table:
             ``"steps"``, ``"ops"``, ``"stages"``, ``"kernels"`` or ``"memory"``.

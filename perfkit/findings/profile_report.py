@@ -12,7 +12,7 @@ from perfkit.findings.text import plain
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perfkit.findings.profile import Op, Profile
+    from perfkit.findings.profile import Profile
 
 _SHOWN = 8
 _NAME = 60
@@ -30,22 +30,31 @@ _STAGES = "Stages of the input, beside the steps; they wait for each other in th
 
 def report(profile: Profile) -> Report:
     """What a person reads of it."""
+    missing, ops = profile.missing, len(profile.table) + profile.more_ops
     every = (
-        (_ops_title(profile), "ops", _ops(profile)),
+        (
+            "Operations by their own time" + f", {_SHOWN} of {ops}" * (ops > _SHOWN),
+            *("ops", _ops(profile)),
+        ),
         (_STAGES, "stages", _stages(profile)),
         ("Kernels", "kernels", _kernels(profile)),
         ("Memory", "memory", _memory(profile)),
     )
-    missing = profile.missing.get("steps", "")
+    read = f"read by xprof {profile.xprof}" if profile.xprof else "not read"
+    recorded = profile.recorded[:16].replace("T", " ")
+    foot = (
+        f"Recorded on {profile.machine.summary}, {recorded}; "
+        f"a trace of {units.size(profile.trace_bytes)}, {read}."
+    )
     return Report(
         verdict=Verdict(headline=headline(profile), much=cost(profile)),
         table=_parts(profile),
-        besides=(*filter(None, [missing]), *said(profile)),
+        besides=(*filter(None, [missing.get("steps")]), *said(profile)),
         folds=tuple(
-            Fold(title, (*rows, *filter(None, [profile.missing.get(name)])))
+            Fold(title, (*rows, *filter(None, [missing.get(name)])))
             for title, name, rows in every
         ),
-        foot=tuple(footnotes(profile)),
+        foot=(foot,),
     )
 
 
@@ -99,16 +108,6 @@ def named(profile: Profile) -> float:
     return own / sum(profile.traced_s)
 
 
-def footnotes(profile: Profile) -> Iterator[str]:
-    """What it was recorded on, and when."""
-    recorded = plain(profile.recorded[:16].replace("T", " "))
-    read = f"read by xprof {plain(profile.xprof, 20)}" if profile.xprof else "not read"
-    yield (
-        f"Recorded on {plain(profile.machine.summary)}, {recorded}; "
-        f"a trace of {units.size(profile.trace_bytes)}, {read}."
-    )
-
-
 def _parts(profile: Profile) -> Table:
     whole = sum(step.seconds for step in profile.steps) / max(1, len(profile.steps))
     parts = sorted(profile.parts.items(), key=lambda part: -part[1])
@@ -121,28 +120,18 @@ def _parts(profile: Profile) -> Table:
     return Table("Where the time of a step went", headings, rows)
 
 
-def _ops_title(profile: Profile) -> str:
-    count = len(profile.table) + profile.more_ops
-    title = "Operations by their own time"
-    return f"{title}, {_SHOWN} of {count}" if count > _SHOWN else title
-
-
 def _ops(profile: Profile) -> list[str]:
     wholes = {
         device: sum(op.self_s for op in profile.table if op.device == device)
         for device in ("host", "device")
     }
+    kinds = ("" if op.type in op.name else f", {op.type}" for op in profile.table)
     return [
-        f"{_called(op)}: {units.seconds(op.self_s)}, "
+        f"{short(op.name)}{kind}: {units.seconds(op.self_s)}, "
         f"{_share(op.self_s, wholes[op.device])} of the {op.device}'s, "
         f"{_times(op.count)}"
-        for op in profile.table[:_SHOWN]
+        for op, kind in zip(profile.table[:_SHOWN], kinds, strict=False)
     ]
-
-
-def _called(op: Op) -> str:
-    kind = "" if op.type in op.name else f", {plain(op.type, 40)}"
-    return f"{short(op.name)}{kind}"
 
 
 def _stages(profile: Profile) -> list[str]:

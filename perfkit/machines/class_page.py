@@ -9,7 +9,7 @@ from perfkit import units
 from perfkit.charts import canvas
 from perfkit.charts.canvas import BLUE, RED
 from perfkit.charts.figure import INK
-from perfkit.export.page import laid_out, page_of, save
+from perfkit.export.page import laid_out, page_of
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.machines.classroom import held_back, unable
@@ -17,7 +17,6 @@ from perfkit.machines.comparison_charts import ratio_scale, row_chart, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from matplotlib.axes import Axes
 
@@ -81,12 +80,6 @@ def _sentence(measure: Measure, you: int | None) -> str:
         f"{measure.name}: {len(measure.rates)} machines from {low} to {high} of "
         f"{_median(measure)}"
     ) + ("" if yours is None else f", you at {units.ratio(yours)}")
-
-
-def write(room: Classroom, path: str | Path) -> Path:
-    """Write the page of a class; it is whole or not there at all."""
-    sources = [passport.path for passport in room.passports if passport.path]
-    return save(path, lambda: page(room), sources)
 
 
 def page(room: Classroom) -> str:

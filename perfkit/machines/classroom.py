@@ -185,9 +185,11 @@ class Classroom(Shown):
             BadFileError: It cannot be written.
             BadParameterError: ``path`` is no place for a page.
         """
-        from perfkit.machines.class_page import write
+        from perfkit.export.page import save
+        from perfkit.machines.class_page import page
 
-        return write(self, path)
+        sources = [passport.path for passport in self.passports if passport.path]
+        return save(path, lambda: page(self), sources)
 
     def row(self, place: int) -> dict[str, Any]:
         """One machine, by ``COLUMNS``."""

@@ -252,9 +252,10 @@ class Explanation(Shown):
             BadFileError: It cannot be written.
             BadParameterError: ``path`` is no place for a page.
         """
-        from perfkit.machines.comparison_report import write
+        from perfkit.export.page import save
+        from perfkit.machines.comparison_report import page
 
-        return write(self, path)
+        return save(path, lambda: page(self))
 
     @property
     def report(self) -> Report:

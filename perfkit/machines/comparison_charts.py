@@ -56,20 +56,27 @@ def from_a_to_b(found: Explanation) -> Figure:
     bars = list(_bars(work))
     lines = canvas.caption_lines(list(_caption(work)))
 
-    def draw(axes: Axes) -> None:
-        _from_a_to_b_set_scale(axes, work, bars)
-        for row, bar in enumerate(bars):
-            _from_a_to_b_draw(axes, row, bar)
-        if work.predicted is not None:
-            axes.axvline(work.predicted.seconds, color=INK, lw=1.2, ls=(0, (4, 3)))
+    told = work.predicted.seconds if work.predicted else 0.0
+    ends = [end for bar in bars for end in (bar.start, bar.end)]
+    low, high = 1.06 * min(0.0, *ends), 1.06 * max(told, 1e-9, *ends)
 
-    told = "; ".join(f"{bar.name} {', '.join(filter(None, bar.said))}" for bar in bars)
+    def draw(axes: Axes) -> None:
+        axes.set_xlim(low, high)
+        ticks = curves.even_ticks(low, high)
+        curves.put(axes, ticks, lambda value: units.seconds(value) if value else "0")
+        axes.set_xlabel(f"time of a {work.unit}")
+        for row, bar in enumerate(bars):
+            _draw_bar(axes, row, bar)
+        if work.predicted is not None:
+            axes.axvline(told, color=INK, lw=1.2, ls=(0, (4, 3)))
+
+    words = "; ".join(f"{bar.name} {', '.join(filter(None, bar.said))}" for bar in bars)
     return row_chart(
         title,
         [(bar.name, bar.said) for bar in bars],
         lines,
         draw,
-        alt=f"{told}. {'. '.join(lines)}.",
+        alt=f"{words}. {'. '.join(lines)}.",
         axis=48,
         bold={"A", "B"},
     )
@@ -160,20 +167,7 @@ def _whole(name: str, end: float) -> _Bar:
     return _Bar(name, "whole", 0.0, end, end, end, (seconds(end), ""))
 
 
-def _from_a_to_b_set_scale(axes: Axes, work: Explained, bars: list[_Bar]) -> None:
-    told = work.predicted.seconds if work.predicted else 0.0
-    high = 1.06 * max(told, *(max(bar.start, bar.end) for bar in bars), 1e-9)
-    low = 1.06 * min(0.0, *(min(bar.start, bar.end) for bar in bars))
-    axes.set_xlim(low, high)
-    curves.put(axes, curves.even_ticks(low, high), _seconds)
-    axes.set_xlabel(f"time of a {work.unit}")
-
-
-def _seconds(value: float) -> str:
-    return units.seconds(value) if value else "0"
-
-
-def _from_a_to_b_draw(axes: Axes, row: int, bar: _Bar) -> None:
+def _draw_bar(axes: Axes, row: int, bar: _Bar) -> None:
     colour, hatch = _LOOKS[bar.kind]
     left, width = min(bar.start, bar.end), abs(bar.end - bar.start)
     look: Any = {"facecolor": colour, "hatch": hatch, "edgecolor": INK}
@@ -285,40 +279,37 @@ Points = list[tuple[float, float]]
 
 def usage(found: Explanation) -> Figure:
     """Draw processor, memory, disk, GPU and power of both."""
-    panels = [panel for panel in _PANELS if any(_both(found, panel))]
-    if not panels:
+    sides = found.a, found.b
+    every = {one: [_points(side, one.names) for side in sides] for one in _PANELS}
+    shown = {panel: both for panel, both in every.items() if any(both)}
+    if not shown:
         return canvas.message(_USAGE_TITLE, "Neither machine was watched.")
     lines = canvas.caption_lines(
         ["blue: A", "red, dashed: B", "beside: the mean of each"]
     )
-    height = (
-        canvas.TOP + len(panels) * (_USAGE_HEIGHT + _GAP) + 40 + 16 * len(lines) + 8
-    )
-    times = (t for one in (found.a, found.b) for t in one.samples.get("t", ()))
+    step = _USAGE_HEIGHT + _GAP
+    height = canvas.TOP + len(shown) * step + 40 + 16 * len(lines) + 8
+    times = (t for side in sides for t in side.samples.get("t", ()))
     end = max(1e-3, *(t for t in times if t is not None))
 
     def draw(drawing: Drawing) -> None:
-        made = [_axes(drawing, number) for number in range(len(panels))]
-        for axes, panel in zip(made, panels, strict=True):
-            _usage_draw(axes, panel, _both(found, panel))
+        for number, (panel, both) in enumerate(shown.items()):
+            top, width = canvas.TOP + 4 + number * step, WIDTH - _LEFT - _RIGHT
+            axes = canvas.place(drawing, _LEFT, top, width, _USAGE_HEIGHT)
+            _usage_draw(axes, panel, both)
             axes.set_xlim(0, end)
             curves.put(axes, curves.even_ticks(0, end), "{:g}".format)
-            axes.tick_params(axis="x", labelbottom=axes is made[-1])
-        made[-1].set_xlabel("seconds since the start of each recording")
+            axes.tick_params(axis="x", labelbottom=number == len(shown) - 1)
+        axes.set_xlabel("seconds since the start of each recording")
         canvas.heading(drawing, _USAGE_TITLE)
         canvas.caption(drawing, lines)
 
     said = "; ".join(
         f"{panel.title} of {name}: {_mean(points, panel)} on average"
-        for panel in panels
-        for (name, *_), points in zip(_LINES, _both(found, panel), strict=True)
+        for panel, both in shown.items()
+        for (name, *_), points in zip(_LINES, both, strict=True)
     )
     return canvas.drawn(height, f"{_USAGE_TITLE}. {said}.", draw)
-
-
-def _axes(drawing: Drawing, number: int) -> Axes:
-    top = canvas.TOP + 4 + number * (_USAGE_HEIGHT + _GAP)
-    return canvas.place(drawing, _LEFT, top, WIDTH - _LEFT - _RIGHT, _USAGE_HEIGHT)
 
 
 def _usage_draw(axes: Axes, panel: _Panel, both: Sequence[Points]) -> None:
@@ -335,10 +326,6 @@ def _usage_draw(axes: Axes, panel: _Panel, both: Sequence[Points]) -> None:
     axes.set_yticks([0, most], ["0", panel.write(most)])
     axes.tick_params(axis="y", labelsize=SMALL)
     canvas.note(axes, panel.title, (0, 0.5), (-8, 0), ha="right")
-
-
-def _both(found: Explanation, panel: _Panel) -> list[Points]:
-    return [_points(one, panel.names) for one in (found.a, found.b)]
 
 
 def _points(one: One, names: tuple[str, ...]) -> Points:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.export.page import laid_out, page_of, save
+from perfkit.export.page import laid_out, page_of
 from perfkit.findings.reading import written
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
@@ -18,8 +18,6 @@ from perfkit.passports.words import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
     from pandas import DataFrame
 
     from perfkit.machines.comparison import Change, Explained, Explanation, Said
@@ -390,11 +388,6 @@ def to_json(found: Explanation) -> str:
     """Write it as JSON; numbers are short, and what is not known is null."""
     told = short_numbers(json.loads(written(found)))
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
-
-
-def write(found: Explanation, path: str | Path) -> Path:
-    """Write the page; it is whole or not there at all."""
-    return save(path, lambda: page(found))
 
 
 def page(found: Explanation) -> str:

@@ -244,10 +244,8 @@ def _compared(work: Explained, pair: _Pair, looks: int) -> Explained:
     one, other = pair.a.works[work.name], pair.b.works[work.name]
     floors = pair.a.floor, pair.b.floor
     shared = math.hypot(pair.a.drift, pair.b.drift)
-    speed = ratios.between(_rate(one), _rate(other), floors, looks, shared)
-    if speed and min(one.trials, other.trials) < 2:
-        # One trial shows nothing of how trials differ: nothing is claimed.
-        speed = replace(speed, verdict="too noisy to say")
+    trials = min(one.trials, other.trials)
+    speed = ratios.between(_rate(one), _rate(other), floors, looks, shared, trials)
     work = _taken_apart(replace(work, speed=speed), pair)
     changes = (
         replace(one, why=pair.behind(one, work.slower)) if one.claimed else one

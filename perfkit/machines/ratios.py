@@ -105,6 +105,7 @@ def between(
     floors: tuple[float | None, float | None],
     looks: int = 1,
     shared: float = 0.0,
+    trials: int = 2,
 ) -> Ratio | None:
     """Compare two rates, each low, middle and high.
 
@@ -114,6 +115,8 @@ def between(
         floors: The noise floors of both; None where one is not known.
         looks: How many such ratios the same statement looks at.
         shared: What the intervals of all of them have in common, see ``Ratio``.
+        trials: What the rate of either rests on at least; one trial shows nothing of
+            how trials differ, so that nothing is claimed.
 
     Returns:
         None where one was not measured, or without an interval.
@@ -123,13 +126,24 @@ def between(
         return None
     middle = other[0] - one[0]
     half = math.hypot(one[1], other[1]) * _widened(looks)
-    return Ratio(
-        ratio=math.exp(middle),
-        low=math.exp(middle - half),
-        high=math.exp(middle + half),
-        verdict=_judged(middle, half, floors),
-        shared=shared,
-    )
+    floor = math.hypot(*(math.log(floor) if floor else 0.0 for floor in floors))
+    verdict = _without_claim(middle, half)
+    if trials < 2:
+        verdict = "too noisy to say"
+    elif abs(middle) > max(half, floor):
+        verdict = "faster" if middle > 0 else "slower"
+    return _ratio(middle, half, verdict, shared)
+
+
+def _without_claim(middle: float, half: float) -> Comparing:
+    """Whether a difference that is worth knowing can be left out."""
+    alike = abs(middle) + half <= math.log(WORTH_KNOWING)
+    return "no difference shown" if alike else "too noisy to say"
+
+
+def _ratio(middle: float, half: float, verdict: Comparing, shared: float) -> Ratio:
+    low, ratio, high = map(math.exp, (middle - half, middle, middle + half))
+    return Ratio(ratio=ratio, low=low, high=high, verdict=verdict, shared=shared)
 
 
 def on_the_whole(found: Iterable[Ratio]) -> Ratio | None:
@@ -145,24 +159,13 @@ def on_the_whole(found: Iterable[Ratio]) -> Ratio | None:
         return None
     # Each was widened for the number of them; the mean of all is one look.
     widened, shared = _widened(len(logs)), max(one.shared for one in ratios)
-    own = [_without_shared(half / widened, shared) for _, half in logs]
-    weights = [1 / half**2 for half in own]
+    # Without what they share; some of an interval is always its own.
+    own = [max((h / widened) ** 2 - shared**2, (h / widened / 2) ** 2) for _, h in logs]
+    weights = [1 / square for square in own]
     told = zip(weights, logs, strict=True)
     middle = math.fsum(weight * log for weight, (log, _) in told) / math.fsum(weights)
     half = math.hypot(1 / math.sqrt(math.fsum(weights)), shared)
-    alike = abs(middle) + half <= math.log(WORTH_KNOWING)
-    return Ratio(
-        ratio=math.exp(middle),
-        low=math.exp(middle - half),
-        high=math.exp(middle + half),
-        verdict="no difference shown" if alike else "too noisy to say",
-        shared=shared,
-    )
-
-
-def _without_shared(half: float, shared: float) -> float:
-    """Half of an interval without what it shares; some of it is always its own."""
-    return math.sqrt(max(half**2 - shared**2, (half / 2) ** 2))
+    return _ratio(middle, half, _without_claim(middle, half), shared)
 
 
 def rungs(a: Held, b: Held) -> tuple[RungRatio, ...]:
@@ -192,10 +195,9 @@ def _rung(
     why = _apart(a, b)
     if a is None or b is None or why:
         return replace(made, missing=why)
-    speed = between((a.low, a.rate, a.high), (b.low, b.rate, b.high), floors, looks)
-    if speed and min(a.trials, b.trials) < 2:
-        # One trial shows nothing of how trials differ: nothing is claimed.
-        speed = replace(speed, verdict="too noisy to say")
+    trials = min(a.trials, b.trials)
+    both = (a.low, a.rate, a.high), (b.low, b.rate, b.high)
+    speed = between(*both, floors, looks, trials=trials)
     return replace(made, speed=speed, missing="" if speed else "It has no interval.")
 
 
@@ -228,17 +230,6 @@ def _widened(looks: int) -> float:
     """How much wider each of so many intervals is, for all to hold at once."""
     level = 1 - _LEVEL / (2 * max(1, looks))
     return statistics.NormalDist().inv_cdf(level) / HALF
-
-
-def _judged(
-    middle: float, half: float, floors: tuple[float | None, float | None]
-) -> Comparing:
-    floor = math.hypot(*(math.log(floor) if floor else 0.0 for floor in floors))
-    if abs(middle) > max(half, floor):
-        return "faster" if middle > 0 else "slower"
-    left_open = abs(middle) + half
-    worth = math.log(WORTH_KNOWING)
-    return "no difference shown" if left_open <= worth else "too noisy to say"
 
 
 CORES, SPEED, KERNELS, PYTHON = "cores", "core speed", "kernels", "interpreter"
