@@ -18,6 +18,7 @@ from perfkit.passports.words import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
     from pandas import DataFrame
 
     from perfkit.machines.comparison import Change, Explained, Explanation, Said
