@@ -19,7 +19,7 @@ from perfkit.passports.passport import load
 from perfkit.passports.words import title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pandas import DataFrame
 
@@ -115,18 +115,6 @@ class Measure:
         return tenths[-1] / tenths[0]
 
 
-def measures(passports: Sequence[Passport]) -> tuple[Measure, ...]:
-    """The reference trainings and the rungs that any machine has a rate of."""
-    found = dict[tuple[str, str], Measure]()
-    for place, passport in enumerate(passports):
-        for group, name, unit, rate in _rates(passport):
-            # Files come from anywhere: what counts something else is something else.
-            one = found.setdefault((name, unit), Measure(name, group, unit))
-            one.rates[place] = rate
-    shared = {*sorted(found, key=lambda key: -len(found[key].rates))[:_MEASURES_MOST]}
-    return tuple(one for key, one in found.items() if key in shared)
-
-
 def _rates(passport: Passport) -> Iterator[tuple[str, str, str, float]]:
     for training in passport.trainings:
         if training.rate:
@@ -159,8 +147,15 @@ class Classroom(Shown):
 
     @functools.cached_property
     def measures(self) -> tuple[Measure, ...]:
-        """The reference trainings and rungs, each over all machines."""
-        return measures(self.passports)
+        """The reference trainings and rungs, each over all machines that have it."""
+        found = dict[tuple[str, str], Measure]()
+        for place, passport in enumerate(self.passports):
+            for group, name, unit, rate in _rates(passport):
+                # Files come from anywhere: what counts something else is another.
+                one = found.setdefault((name, unit), Measure(name, group, unit))
+                one.rates[place] = rate
+        wanted = sorted(found, key=lambda key: -len(found[key].rates))[:_MEASURES_MOST]
+        return tuple(one for key, one in found.items() if key in wanted)
 
     @functools.cached_property
     def chart(self) -> Figure:

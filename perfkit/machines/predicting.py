@@ -162,8 +162,9 @@ def drawn(work: Work, names: tuple[str, ...], draw: np.random.Generator) -> Draw
         draw: Where random numbers come from.
     """
     seconds = work.seconds or 1.0
-    known = work.low and work.high
-    spread = math.log(work.high / work.low) / 2 / HALF if known else 0.0
+    spread = 0.0
+    if work.low and work.high:
+        spread = math.log(work.high / work.low) / 2 / HALF
     step = seconds * np.exp(draw.normal(0, spread, COUNT))
     # The interval of a part is that of its share, at the usual length of a step.
     parts = {
@@ -351,10 +352,10 @@ def _pipeline(a: Held, name: str, drawn: Drawn) -> Draws:
         return shown
     if _usual_share(shown, drawn) > _SHOWS:
         return drawn.step
-    hidden = [_taking(a, rung, work.batch) for rung in _stages(work)]
-    if None in hidden:
+    known = [_taking(a, rung, work.batch) for rung in _stages(work)]
+    if None in known:
         return shown
-    return np.minimum(np.full(COUNT, sum(filter(None, hidden))), drawn.step)
+    return np.asarray(np.minimum(drawn.step, sum(filter(None, known))))
 
 
 def _scaled(

@@ -239,27 +239,26 @@ def rung_rates(ladder: Finding, names: Iterable[str]) -> tuple[RungRate, ...]:
         ladder: A finding of ``machine-ladder``.
         names: Words to leave out: the user's and the host's name.
     """
-    levels = Levels(measurement(ladder))
-    hidden, found = tuple(names), list[RungRate]()
-    for name, rung in rungs(ladder.notes).items():
-        level = levels.rate(name)
-        missing = "" if level else cleaned(_why(ladder, name), hidden, _LONGEST)
-        found.append(
-            RungRate(
-                name=name,
-                group=rung.group,
-                what=rung.what,
-                unit=rung.unit,
-                rate=level.middle if level else None,
-                low=level.low if level else None,
-                high=level.high if level else None,
-                trials=level.trials if level else 0,
-                limit=rung.limit,
-                limit_from=rung.limit_from,
-                missing=missing,
-            )
+    levels, hidden = Levels(measurement(ladder)), tuple(names)
+    every = {
+        name: (rung, levels.rate(name)) for name, rung in rungs(ladder.notes).items()
+    }
+    return tuple(
+        RungRate(
+            name=name,
+            group=rung.group,
+            what=rung.what,
+            unit=rung.unit,
+            rate=level.middle if level else None,
+            low=level.low if level else None,
+            high=level.high if level else None,
+            trials=level.trials if level else 0,
+            limit=rung.limit,
+            limit_from=rung.limit_from,
+            missing="" if level else cleaned(_why(ladder, name), hidden, _LONGEST),
         )
-    return tuple(found)
+        for name, (rung, level) in every.items()
+    )
 
 
 def thinned(

@@ -269,7 +269,12 @@ def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Note:
     at_a_time = _run(maker, course)
     timed = course.timed
     if not timed.traced:
-        raise BadParameterError(_too_short(course.made, steps))
+        raise BadParameterError(
+            f"The data were used up after {course.made} steps, before {steps} could be "
+            "traced; ask for fewer steps, or repeat the data."
+            if course.made
+            else "The training made no step: its data are empty, or used up."
+        )
     told = {
         "untraced_s": timed.untraced,
         "traced_s": timed.traced,
@@ -345,31 +350,18 @@ class Looped:
             Left: Enough steps were made, or there are no more data. What follows the
                 loop, such as saving a model, does not run.
         """
-        self.begun, made = True, -1
-        while made < self._course.made and not self._course.over:
-            made = self._course.made
-            yield from self._epoch(data)
+        self.begun, made, course = True, -1, self._course
+        while made < course.made and not course.over:
+            made, batches = course.made, iter(data)
+            while not course.over:
+                course.begin()
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    break
+                try:
+                    yield batch
+                finally:
+                    # Also where the user's own code leaves the loop after this step.
+                    course.end()
         raise Left
-
-    def _epoch(self, data: Any) -> Iterator[Any]:
-        batches = iter(data)
-        while not self._course.over:
-            self._course.begin()
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return
-            try:
-                yield batch
-            finally:
-                # Also where the user's own code leaves the loop after this step.
-                self._course.end()
-
-
-def _too_short(made: int, steps: int) -> str:
-    if not made:
-        return "The training made no step: its data are empty, or used up."
-    return (
-        f"The data were used up after {made} steps, before {steps} could be traced; "
-        "ask for fewer steps, or repeat the data."
-    )
