@@ -76,7 +76,7 @@ def test_on_the_whole_two_jobs_of_equal_doubt_count_alike():
 
 def test_one_trial_claims_nothing():
     slow = pairs.onednn_off()
-    once = tuple(pairs.changed(one, trials=1) for one in slow.trainings)
+    once = pairs.each(slow.trainings, trials=1)
     found = compare(pairs.passport(), pairs.changed(slow, trainings=once))
     assert found.verdict == "too noisy to say"
     assert not any(work.claimed for work in found.works)
