@@ -8,7 +8,7 @@ from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import INK
-from perfkit.findings.profile_report import short
+from perfkit.findings.profile import short
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from perfkit.passports.passport import load
 from perfkit.passports.words import title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pandas import DataFrame
 
@@ -72,7 +72,7 @@ _NAME = 60
 _MEASURES_MOST = 60
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Measure:
     """One rung or reference training, over all machines.
 
@@ -81,18 +81,21 @@ class Measure:
         group: The part of the machine that it tries.
         unit: What is counted per second.
         rates: By the place of a machine in its class; those without it are left out.
-        median: Of these rates.
     """
 
     name: str
     group: str
     unit: str
-    rates: dict[int, float]
-    median: float
+    rates: dict[int, float] = field(default_factory=dict)
 
-    def ratio(self, place: int) -> float | None:
+    @functools.cached_property
+    def median(self) -> float:
+        """The rate of the median machine."""
+        return statistics.median(self.rates.values())
+
+    def ratio(self, place: int | None) -> float | None:
         """A machine's rate over the median; None where it has none."""
-        rate = self.rates.get(place)
+        rate = None if place is None else self.rates.get(place)
         return None if rate is None else rate / self.median
 
     @property
@@ -110,29 +113,6 @@ class Measure:
             return None
         tenths = statistics.quantiles(self.ratios, n=10, method="inclusive")
         return tenths[-1] / tenths[0]
-
-
-def measures(passports: Sequence[Passport]) -> tuple[Measure, ...]:
-    """The reference trainings and the rungs that any machine has a rate of."""
-    about: dict[tuple[str, str], str] = {}
-    rates: dict[tuple[str, str], dict[int, float]] = {}
-    for place, passport in enumerate(passports):
-        for group, name, unit, rate in _rates(passport):
-            # Files come from anywhere: what counts something else is something else.
-            about.setdefault((name, unit), group)
-            rates.setdefault((name, unit), {})[place] = rate
-    shared = sorted(rates, key=lambda key: -len(rates[key]))[:_MEASURES_MOST]
-    return tuple(
-        Measure(
-            name=name,
-            group=group,
-            unit=unit,
-            rates=rates[name, unit],
-            median=statistics.median(rates[name, unit].values()),
-        )
-        for (name, unit), group in about.items()
-        if (name, unit) in shared
-    )
 
 
 def _rates(passport: Passport) -> Iterator[tuple[str, str, str, float]]:
@@ -167,8 +147,15 @@ class Classroom(Shown):
 
     @functools.cached_property
     def measures(self) -> tuple[Measure, ...]:
-        """The reference trainings and rungs, each over all machines."""
-        return measures(self.passports)
+        """The reference trainings and rungs, each over all machines that have it."""
+        found = dict[tuple[str, str], Measure]()
+        for place, passport in enumerate(self.passports):
+            for group, name, unit, rate in _rates(passport):
+                # Files come from anywhere: what counts something else is another.
+                one = found.setdefault((name, unit), Measure(name, group, unit))
+                one.rates[place] = rate
+        wanted = sorted(found, key=lambda key: -len(found[key].rates))[:_MEASURES_MOST]
+        return tuple(one for key, one in found.items() if key in wanted)
 
     @functools.cached_property
     def chart(self) -> Figure:
@@ -182,7 +169,7 @@ class Classroom(Shown):
 
         A file that is no passport has a row too; the last column says what is wrong.
         """
-        rows = [self._row(place) for place in range(len(self.passports))]
+        rows = [self.row(place) for place in range(len(self.passports))]
         rows += [{"path": p, "problem": why} for p, why in self.problems.items()]
         return frame(rows, COLUMNS)
 
@@ -193,17 +180,17 @@ class Classroom(Shown):
             BadFileError: It cannot be written.
             BadParameterError: ``path`` is no place for a page.
         """
-        from perfkit.machines.class_page import write
+        from perfkit.export.page import save
+        from perfkit.machines.class_page import page
 
-        return write(self, path)
+        sources = [passport.path for passport in self.passports if passport.path]
+        return save(path, lambda: page(self), sources)
 
-    def ratios(self, place: int) -> dict[str, float]:
-        """A machine's rates over those of the median machine, by name."""
+    def row(self, place: int) -> dict[str, Any]:
+        """One machine, by ``COLUMNS``."""
+        passport = self.passports[place]
         found = {one.name: one.ratio(place) for one in self.measures}
-        return {name: ratio for name, ratio in found.items() if ratio is not None}
-
-    def _row(self, place: int) -> dict[str, Any]:
-        passport, ratios = self.passports[place], self.ratios(place)
+        ratios = {name: ratio for name, ratio in found.items() if ratio is not None}
         slowest = min(ratios, key=ratios.__getitem__, default="")
         cannot = unable(passport)
         return {
@@ -257,13 +244,19 @@ def classroom(
             says so.
         BadParameterError: There is no such folder, or more files than a class has.
     """
-    passports, problems = _read(_files(Path(os.path.expanduser(folder))))
-    if you is None:
-        return Classroom(passports=tuple(passports), problems=problems)
-    yours = _slim(load(you) if isinstance(you, str | Path) else you)
-    place = _place(yours, passports)
-    if place is None:
-        place, passports = len(passports), [*passports, yours]
+    passports: list[Passport] = []
+    problems: dict[Path, str] = {}
+    for path in _files(Path(os.path.expanduser(folder))):
+        try:
+            passports.append(_slim(load(path)))
+        except BadFileError as error:
+            problems[path] = str(error)
+    place = None
+    if you is not None:
+        yours = _slim(load(you) if isinstance(you, str | Path) else you)
+        if yours not in passports:
+            passports.append(yours)
+        place = passports.index(yours)
     return Classroom(passports=tuple(passports), problems=problems, you=place)
 
 
@@ -282,24 +275,9 @@ def _files(folder: Path) -> list[Path]:
     return paths
 
 
-def _read(paths: list[Path]) -> tuple[list[Passport], dict[Path, str]]:
-    passports, problems = [], {}
-    for path in paths:
-        try:
-            passports.append(_slim(load(path)))
-        except BadFileError as error:
-            problems[path] = str(error)
-    return passports, problems
-
-
 def _slim(passport: Passport) -> Passport:
     """Without its samples, which nothing of a class shows and a thousand would fill."""
     slim = replace(passport, samples={}, phases={})
     if passport.path:
         store.remember(slim, passport.path)
     return slim
-
-
-def _place(yours: Passport, passports: list[Passport]) -> int | None:
-    """Where it is among those that were read: the same file, or a copy of it."""
-    return next((n for n, one in enumerate(passports) if one == yours), None)

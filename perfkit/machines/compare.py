@@ -1,28 +1,73 @@
-"""Two machines compared: from whatever was handed over to the explanation."""
+"""Two machines compared: what sets them apart, and what to do about it."""
 
 from __future__ import annotations
 
+import functools
+import math
 import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfkit import documents
+import numpy as np
+
+from perfkit import documents, units
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
-from perfkit.machines import comparison_words, ratios
-from perfkit.machines.comparison import Explanation, held
-from perfkit.machines.explaining import advice, explained
-from perfkit.machines.ratios import other_software, same_job
-from perfkit.machines.sides import differences
-from perfkit.passports.passport import Passport
+from perfkit.machine.checks import checks
+from perfkit.machines import comparison_report, ratios
+from perfkit.machines.comparison import (
+    ALL_PARTS_AND_REST,
+    LOAD,
+    THROTTLING,
+    Advice,
+    Change,
+    Explained,
+    Explanation,
+    Predicted,
+    held,
+)
+from perfkit.machines.predicting import (
+    DECODE,
+    MAP,
+    drawn,
+    ends,
+    expected,
+    without_losses,
+)
+from perfkit.machines.predicting import DISK as DISK_RUNG
+from perfkit.machines.ratios import (
+    CORES,
+    DISK,
+    GPU,
+    KERNELS,
+    LINK,
+    PYTHON,
+    SPEED,
+    THREADS,
+    other_software,
+    same_job,
+    same_work,
+)
+from perfkit.machines.sides import differences, losses
+from perfkit.measure.statistics import WORTH_KNOWING
+from perfkit.passports.passport import PARTS, Passport
 
 if TYPE_CHECKING:
-    from perfkit.machines.comparison import Document, Held
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from perfkit.machine.record import Machine
+    from perfkit.machines.comparison import Document, Held, Work
+    from perfkit.machines.predicting import Drawn, Draws, Expected
+    from perfkit.machines.ratios import MachineDiffers, Ratio, RungRatio, Side
+    from perfkit.machines.sides import Lost
+
+    Rungs = Mapping[str, RungRatio]
+    Log = tuple[float, float] | None
 
 _KINDS = (Passport, Finding, Diagnosis)
 
@@ -46,10 +91,10 @@ def compare(a: Document | str | Path, b: Document | str | Path) -> Explanation:
             f"A is a {one.kind} and B a {other.kind}; give two of a kind, best two "
             "passports: `perfkit passport -o NAME.json` on each machine."
         )
-    return _explained(held(one), held(other))
+    return _compared(held(one), held(other))
 
 
-def _explained(a: Held, b: Held) -> Explanation:
+def _compared(a: Held, b: Held) -> Explanation:
     job = same_job(a, b)
     differ = differences(a.machine, b.machine)
     if job:
@@ -57,24 +102,24 @@ def _explained(a: Held, b: Held) -> Explanation:
             a=a.one,
             b=b.one,
             verdict="not the same job",
-            headline=comparison_words.headline("not the same job", job=job),
+            headline=comparison_report.headline("not the same job", job=job),
             job=job,
             differences=differ,
         )
     rungs = ratios.rungs(a, b)
-    works = explained(a, b, differ, rungs)
-    verdict = comparison_words.verdict(works, same=True)
+    works = _explained(a, b, differ, rungs)
+    verdict = comparison_report.verdict(works)
     return Explanation(
         a=a.one,
         b=b.one,
         verdict=verdict,
-        headline=comparison_words.headline(verdict, works, rungs=rungs),
-        because=tuple(comparison_words.because(works, other_software(a, b))),
+        headline=comparison_report.headline(verdict, works, rungs=rungs),
+        because=tuple(comparison_report.because(works, other_software(a, b))),
         differences=differ,
         rungs=rungs,
         works=works,
-        advice=advice(a, b, works),
-        next=tuple(comparison_words.following(works)),
+        advice=_advice(a, b, works),
+        next=tuple(comparison_report.following(works)),
     )
 
 
@@ -103,3 +148,341 @@ def parsed(data: bytes, name: str) -> Document:
             "passport, of a finding or of a diagnosis."
         )
     return found
+
+
+# Work of all cores, and the same on one: what only the number of cores changes.
+_TOGETHER = (DECODE, "NumPy product, float32", "TensorFlow product, float32")
+_ALONE = ("JPEG decode, 1 core", "NumPy product, 1 core", "TensorFlow product, 1 core")
+# Work of one core in which no library of TensorFlow's has a part.
+_ONE_CORE = ("Python loop", "NumPy product, 1 core", "JPEG decode, 1 core")
+_KERNELS = (
+    *("TensorFlow product, 1 core", "TensorFlow product, float32"),
+    "convolution, float32",
+)
+_NUMPY = ("NumPy product, 1 core", "NumPy product, float32")
+_GPUS = ("GPU product, float32", "GPU product, TF32", "GPU product, float16")
+# What else the input may wait for, where the rungs that stand for it do not show it.
+_BESIDE = {"input": (DISK_RUNG, MAP, DECODE)}
+_MOST = 4
+_WORTH = math.log(WORTH_KNOWING)
+# A rung that is surely not this much slower stands behind nothing that is claimed.
+_REFUTED = math.log(1.2)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two machines, and what may stand behind a difference between them."""
+
+    a: Held
+    b: Held
+    differences: tuple[MachineDiffers, ...]
+    rungs: Rungs
+    losses: tuple[Lost, Lost]
+
+    def behind(self, change: Change, slower: Side) -> str:
+        """What stands behind a change, in a clause; "" where nothing is to be said."""
+        at = slower != "A"
+        if change.name == LOAD:
+            return _loaded(slower, self.losses[at], (self.a, self.b)[at].machine)
+        if change.name == THROTTLING:
+            return _throttled(slower, self.losses[at])
+        shown = _slow_rungs(change, slower, self.rungs)
+        found = _plausible(change.name, slower, self.differences, self.rungs)
+        topics = {one.topic for one in found}
+        rung = f" ({_rung(shown[0])})" if shown else ""
+        if len(topics) == 1:
+            one = found[0]
+            return f"{one.what}: {one.b} on B, {one.a} on A{rung}"
+        if not topics:
+            no = "nothing in the records of the machines says why"
+            if shown:
+                return f"{_rung(shown[0])}; {no}"
+            return f"{no}, and no microbenchmark shows it"
+        names = ", ".join(dict.fromkeys(one.what for one in found[:_MOST]))
+        return f"it is not known which of these stands behind it: {names}{rung}"
+
+
+def _plausible(
+    part: str, slower: Side, differences: Iterable[MachineDiffers], rungs: Rungs
+) -> list[MachineDiffers]:
+    able = [d for d in differences if part in d.parts and d.slower in ("", slower)]
+    told = [(d, _shown(d.sign, slower, rungs)) for d in able]
+    return (
+        [d for d, shown in told if shown]
+        or [d for d, shown in told if shown is None and d.slower]
+        or [d for d, shown in told if shown is None]
+    )
+
+
+def _shown(sign: str, slower: Side, rungs: Rungs) -> bool | None:
+    """Whether the rungs show what a difference would do; None if they leave it open."""
+    found = _SIGNS[sign](slower, rungs) if sign in _SIGNS else None
+    if found is None:
+        return None
+    longer, half = found
+    if longer > max(_WORTH, half):
+        return True
+    return False if longer + half < _REFUTED else None
+
+
+def _lost_together(
+    every: Iterable[str], one: Iterable[str], slower: Side, rungs: Rungs
+) -> Log:
+    """How much more is lost on all cores than on one, the mean over pairs of rungs."""
+    pairs = zip(every, one, strict=True)
+    found = [_more_lost((first,), (second,), slower, rungs) for first, second in pairs]
+    return _mean([pair for pair in found if pair])
+
+
+def _more_lost(
+    names: Iterable[str], than: Iterable[str], slower: Side, rungs: Rungs
+) -> Log:
+    """How much more some rungs lose than others."""
+    one, other = _lost(names, slower, rungs), _lost(than, slower, rungs)
+    if one is None or other is None:
+        return None
+    return one[0] - other[0], math.hypot(one[1], other[1])
+
+
+def _lost(names: Iterable[str], slower: Side, rungs: Rungs) -> Log:
+    """How much longer one machine takes, the mean over rungs; None if unknown."""
+    found = (rungs[name].speed for name in names if name in rungs)
+    return _mean([_log(speed, slower) for speed in found if speed])
+
+
+# By the sign of a difference, how much longer the rungs take that would show it.
+_SIGNS: dict[str, Callable[[Side, Rungs], Log]] = {
+    CORES: functools.partial(_lost_together, _TOGETHER, _ALONE),
+    # The same, where TensorFlow's own threads do it.
+    THREADS: functools.partial(_lost_together, _TOGETHER[2:], _ALONE[2:]),
+    SPEED: functools.partial(_lost, _ONE_CORE),
+    # How much more TensorFlow's kernels lose than NumPy's.
+    KERNELS: functools.partial(_more_lost, _KERNELS, _NUMPY),
+    PYTHON: functools.partial(_lost, ("Python loop",)),
+    DISK: functools.partial(_lost, (DISK_RUNG,)),
+    GPU: functools.partial(_lost, _GPUS),
+    LINK: functools.partial(_lost, ("to the GPU, pinned", "to the GPU")),
+}
+
+
+def _mean(logs: Sequence[tuple[float, float]]) -> Log:
+    if not logs:
+        return None
+    middle = math.fsum(log for log, _ in logs) / len(logs)
+    return middle, math.hypot(*(half for _, half in logs)) / len(logs)
+
+
+def _log(speed: Ratio, slower: Side) -> tuple[float, float]:
+    """Logarithm of how many times as long one machine takes, and half its interval."""
+    longer = math.log(speed.ratio) * (1 if slower == "A" else -1)
+    return longer, math.log(speed.high / speed.low) / 2
+
+
+def _slow_rungs(change: Change, slower: Side, rungs: Rungs) -> list[RungRatio]:
+    """Rungs that stand for a part, or bear on it, and are slower; the slowest first."""
+    names = dict.fromkeys((*change.rungs, *_BESIDE.get(change.name, ())))
+    found = [rungs[name] for name in names if name in rungs]
+    said = "faster" if slower == "A" else "slower"
+    slow = [
+        (_log(rung.speed, slower)[0], rung)
+        for rung in found
+        if rung.speed is not None and rung.speed.verdict == said
+    ]
+    slow.sort(key=lambda told: -told[0])
+    return [rung for longer, rung in slow if longer > _WORTH]
+
+
+def _rung(rung: RungRatio) -> str:
+    rates = (units.rate(value or 0.0, rung.unit) for value in (rung.b, rung.a))
+    return "{}: {} on B, {} on A".format(rung.name, *rates)
+
+
+def _loaded(slower: Side, lost: Lost, machine: Machine) -> str:
+    top = ", ".join(one.program for one in machine.load.top[:3]) if machine.load else ""
+    busy, cores = units.significant(lost.others, 2), units.significant(machine.cores)
+    named = f" ({plain(top)})" if top else ""
+    return f"other programs kept {busy} of {cores} cores busy on {slower}{named}"
+
+
+def _throttled(slower: Side, lost: Lost) -> str:
+    if lost.reasons:
+        return f"the GPU of {slower} was slowed: {plain(', '.join(lost.reasons))}"
+    pulse = units.percent(lost.pulse or 0.0)
+    return f"the cores of {slower} ran at {pulse} of their best"
+
+
+# Noise may let a part seem longer than its step, and no more than so many times.
+_MOST_OF_STEP = 100.0
+
+
+def _explained(
+    a: Held,
+    b: Held,
+    differences: tuple[MachineDiffers, ...],
+    rungs: tuple[RungRatio, ...],
+) -> tuple[Explained, ...]:
+    """Each job that one of the two has, in A's order."""
+    opened = [_opened(a, b, name) for name in dict.fromkeys((*a.works, *b.works))]
+    looks = sum(not work.missing for work in opened)
+    known = {rung.name: rung for rung in rungs}
+    pair = _Pair(a, b, differences, known, losses(a, b))
+    return tuple(
+        work if work.missing else _with_speed(work, pair, looks) for work in opened
+    )
+
+
+def _with_speed(work: Explained, pair: _Pair, looks: int) -> Explained:
+    """A job with its speed, and with its step taken apart."""
+    one, other = pair.a.works[work.name], pair.b.works[work.name]
+    floors = pair.a.floor, pair.b.floor
+    shared = math.hypot(pair.a.drift, pair.b.drift)
+    trials = min(one.trials, other.trials)
+    speed = ratios.between(_rate(one), _rate(other), floors, looks, shared, trials)
+    work = _taken_apart(replace(work, speed=speed), pair)
+    changes = (
+        replace(one, why=pair.behind(one, work.slower)) if one.claimed else one
+        for one in work.changes
+    )
+    return replace(work, changes=tuple(changes))
+
+
+def _opened(a: Held, b: Held, name: str) -> Explained:
+    """A job before it is compared; ``missing`` says why it is not."""
+    for side, works in (("A", a.works), ("B", b.works)):
+        work = works.get(name)
+        if work is None or work.seconds is None:
+            why = f": {work.missing}" if work and work.missing else "."
+            return Explained(name=name, missing=f"Not measured on {side}{why}")
+    one, other = a.works[name], b.works[name]
+    job = same_work(a, b, name)
+    made = Explained(name=name, unit=one.unit, a=one.seconds, b=other.seconds, job=job)
+    if job:
+        return replace(made, missing="The two are not the same job.")
+    if all(ratios.logarithm(_rate(work)) for work in (one, other)):
+        return made
+    why = "A step has no interval, or one that no machine can have."
+    return replace(made, missing=why)
+
+
+def _rate(work: Work) -> ratios.Interval:
+    low, middle, high = (
+        1 / seconds if seconds else None
+        for seconds in (work.high, work.seconds, work.low)
+    )
+    return low, middle, high
+
+
+def _taken_apart(work: Explained, pair: _Pair) -> Explained:
+    """The parts of both, their changes and shares, and B's as expected."""
+    one, other = pair.a.works[work.name], pair.b.works[work.name]
+    names = tuple(
+        name for name in PARTS if _is_known(one, name) and _is_known(other, name)
+    )
+    if not names:
+        return work
+    draw = np.random.default_rng(0)
+    raw = drawn(one, names, draw), drawn(other, names, draw)
+    clean = tuple(
+        without_losses(of, loss, what, draw)
+        for of, loss, what in zip(raw, pair.losses, (one, other), strict=True)
+    )
+    told = expected(pair.a, pair.b, work.name, raw[0], draw)
+    changes = tuple(_changes(clean[0], clean[1], told, claimed=work.claimed))
+    predicted = None
+    if told.step is not None:
+        low, high = ends(told.step)
+        predicted = Predicted(seconds=_middle(told.step), low=low, high=high)
+    return replace(work, changes=changes, predicted=predicted)
+
+
+def _is_known(work: Work, name: str) -> bool:
+    part = work.parts.get(name)
+    if part is None or part.seconds is None:
+        return False
+    numbers = (part.seconds, part.low or 0.0, part.high or 0.0)
+    return max(map(abs, numbers)) <= _MOST_OF_STEP * (work.seconds or 0.0)
+
+
+def _changes(a: Drawn, b: Drawn, told: Expected, *, claimed: bool) -> Iterable[Change]:
+    whole = b.step - a.step
+    for name in ALL_PARTS_AND_REST:
+        if name not in a.parts and name not in b.parts:
+            continue
+        # The clocks of a GPU are told only where they fell.
+        one, other = (side.parts.get(name, np.zeros(1)) for side in (a, b))
+        change = other - one
+        low, high = ends(change)
+        scaled = told.parts.get(name)
+        made = Change(
+            name=name,
+            a=_middle(one),
+            b=_middle(other),
+            change=_middle(change),
+            low=low,
+            high=high,
+            predicted=None if scaled is None else _middle(scaled),
+            rungs=told.rungs.get(name, ()),
+        )
+        shares = change / np.where(whole == 0, np.nan, whole)
+        shares = shares[np.isfinite(shares)]
+        if claimed and len(shares):
+            low, high = ends(shares)
+            share = _middle(shares)
+            made = replace(made, share=share, share_low=low, share_high=high)
+        yield made
+
+
+def _middle(draws: Draws) -> float:
+    return float(np.median(draws))
+
+
+# By parts of a step, the ids of the checks that bear on them.
+_CHECKS = {
+    ("input", "compute"): "few-cores few-threads swapping little-memory deterministic",
+    (LOAD, "input", "dispatch", "compute"): "busy-cores stolen-time",
+    (
+        *(THROTTLING, "input", "dispatch", "compute"),
+    ): "governor limited-frequency saving-power battery",
+    ("input",): "slow-disk windows-drive",
+    (THROTTLING, "compute"): "throttled power-limit",
+    ("transfer",): "slow-link",
+    ("compute", "transfer"): "shared-gpu mig small-gpu",
+    ("dispatch", "compute"): "launch-blocking",
+    ("compute",): (
+        "no-driver driver-not-loaded wsl-1 driver-too-old lost-card no-libcuda "
+        "missing-library wrong-cudnn cpu-only-build native-windows hidden-gpu "
+        "no-computing no-kernels unseen-gpu exclusive-gpu shadowed-libraries "
+        "onednn-off no-tf32 no-autotune deterministic-cudnn forced-compiling "
+        "unified-memory xla-passes-off no-xla xla-dump"
+    ),
+}
+_BEARS = {name: parts for parts, ids in _CHECKS.items() for name in ids.split()}
+
+
+def _advice(a: Held, b: Held, works: Iterable[Explained]) -> tuple[Advice, ...]:
+    """The remedies that bear on what makes the difference, most seconds first."""
+    found = dict[str, Advice]()
+    for work in works:
+        for one in _advising_of(work, a, b):
+            known = found.get(one.title)
+            if known is None or known.seconds < one.seconds:
+                found[one.title] = one
+    return tuple(sorted(found.values(), key=lambda one: -one.seconds))
+
+
+def _advising_of(work: Explained, a: Held, b: Held) -> Iterator[Advice]:
+    if not work.claimed:
+        return
+    slow, fast = (b, a) if work.slower == "B" else (a, b)
+    there = {(check.id, check.title) for check in checks(fast.machine)}
+    for check in checks(slow.machine):
+        wrong = check.status in ("fail", "warn") and check.remedy
+        bears = _BEARS.get(check.id, ())
+        seconds = sum(abs(c.change or 0.0) for c in work.causes if c.name in bears)
+        if wrong and seconds and (check.id, check.title) not in there:
+            yield Advice(
+                title=check.title,
+                remedy=check.remedy,
+                seconds=seconds,
+                of=work.name,
+            )

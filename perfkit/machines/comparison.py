@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from perfkit.findings.diagnosis import Diagnosis
@@ -26,7 +26,7 @@ from perfkit.passports import words as passport_words
 from perfkit.passports.passport import PARTS, Part, Passport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pandas import DataFrame
@@ -84,12 +84,7 @@ class Change:
     @property
     def claimed(self) -> bool:
         """Whether it is shown to be part of the difference."""
-        return (
-            self.share is not None
-            and self.share_low is not None
-            and self.share_low > 0
-            and self.name != UNEXPLAINED
-        )
+        return self.name != UNEXPLAINED and (self.share_low or 0.0) > 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,14 +124,13 @@ class Explained:
     @property
     def claimed(self) -> bool:
         """Whether B is shown to be faster or slower."""
-        return self.speed is not None and self.speed.verdict in ("faster", "slower")
+        return bool(self.slower)
 
     @property
     def slower(self) -> Side:
         """The machine that is shown to be slower."""
-        if self.speed is None or not self.claimed:
-            return ""
-        return "B" if self.speed.verdict == "slower" else "A"
+        sides: dict[str, Side] = {"slower": "B", "faster": "A"}
+        return sides.get(self.speed.verdict, "") if self.speed else ""
 
     @property
     def causes(self) -> tuple[Change, ...]:
@@ -241,13 +235,13 @@ class Explanation(Shown):
 
     def table(self) -> DataFrame:
         """One row per job and part: seconds on both, their change and its share."""
-        from perfkit.machines.comparison_page import table
+        from perfkit.machines.comparison_report import table
 
         return table(self)
 
     def to_json(self) -> str:
         """All of it as JSON, the samples of both machines included."""
-        from perfkit.machines.comparison_page import to_json
+        from perfkit.machines.comparison_report import to_json
 
         return to_json(self)
 
@@ -258,14 +252,15 @@ class Explanation(Shown):
             BadFileError: It cannot be written.
             BadParameterError: ``path`` is no place for a page.
         """
-        from perfkit.machines.comparison_page import write
+        from perfkit.export.page import save
+        from perfkit.machines.comparison_report import page
 
-        return write(self, path)
+        return save(path, lambda: page(self))
 
     @property
     def report(self) -> Report:
         """What a person reads of it."""
-        from perfkit.machines.comparison_page import report
+        from perfkit.machines.comparison_report import report
 
         return report(self)
 
@@ -339,8 +334,8 @@ class Held:
 
     one: One
     machine: Machine
-    asked: dict[str, str]
-    works: dict[str, Work]
+    asked: dict[str, str] = field(default_factory=dict)
+    works: dict[str, Work] = field(default_factory=dict)
     rungs: dict[str, RungRate] = field(default_factory=dict)
     floor: float | None = None
     rungs_floor: float | None = None
@@ -350,43 +345,53 @@ class Held:
 
 def held(document: Document) -> Held:
     """Read what a document measured."""
+    label = document.label if isinstance(document, Passport) else ""
+    one = One(
+        label=plain(label, _LONGEST),
+        summary=plain(document.machine.summary),
+        recorded=plain(document.recorded[:16].replace("T", " ")),
+        cores=document.machine.cores_granted,
+        samples=dict(levels.thinned(document.samples)),
+    )
+    made = Held(one=one, machine=document.machine, samples=document.samples)
     if isinstance(document, Passport):
-        return _of_passport(document)
+        return _of_passport(document, made)
     if isinstance(document, Diagnosis):
-        return _of_diagnosis(document)
-    return _of_finding(document)
+        return _of_diagnosis(document, made)
+    return _of_finding(document, made)
 
 
-def _of_passport(passport: Passport) -> Held:
+def _of_passport(passport: Passport, made: Held) -> Held:
     works = [_of_training(training) for training in passport.trainings]
-    return Held(
-        one=_one(passport.label, passport.machine, passport.recorded, passport.samples),
-        machine=passport.machine,
+    # From when to when the trainings went; () where nobody knows.
+    phase = passport.phases.get(_TRAININGS)
+    spans = passport.visits.get(_TRAININGS) or ((phase,) if phase else ())
+    return replace(
+        made,
         asked={"kind": "passport"},
         works={work.name: work for work in works},
         rungs={plain(rung.name, _LONGEST): rung for rung in passport.rungs},
         floor=passport.noise_floors.get(_TRAININGS),
         rungs_floor=passport.noise_floors.get(_LADDER),
         drift=passport.drift.get(_TRAININGS, 0.0),
-        samples=during(passport.samples, _when(passport)),
+        samples=_during(passport.samples, spans),
     )
 
 
 def _of_training(training: Training) -> Work:
-    job = {plain(k, _LONGEST): plain(str(v)) for k, v in training.job.items()}
-    # How many numbers are learnt shows a network that another Keras builds otherwise.
-    known = {} if training.weights is None else {"weights": f"{training.weights:,}"}
-    asked = {"batch": str(training.batch), "dtype": plain(training.dtype, _LONGEST)}
+    job = _in_words(training.job)
+    job |= {"batch": str(training.batch), "dtype": plain(training.dtype, _LONGEST)}
+    if training.weights is not None:
+        # It shows a network that another Keras builds otherwise.
+        job["weights"] = f"{training.weights:,}"
     return Work(
         name=passport_words.title(training),
-        job=job | asked | known,
+        job=job,
         seconds=training.seconds,
         low=training.low,
         high=training.high,
         trials=training.trials,
-        parts={
-            part.name: part for part in training.parts if part.name != "unexplained"
-        },
+        parts={one.name: one for one in training.parts if one.name != UNEXPLAINED},
         model=str(training.job.get("model", "")),
         dtype=training.dtype,
         batch=training.batch,
@@ -396,13 +401,23 @@ def _of_training(training: Training) -> Work:
     )
 
 
-def _of_finding(finding: Finding) -> Held:
-    told = {plain(k, _LONGEST): plain(str(v)) for k, v in finding.parameters.items()}
-    ladder = is_ladder(finding)
-    trained = () if ladder else finding.timings
-    rates = levels.rung_rates(finding, ()) if ladder else ()
-    works = {
-        plain(timing.variant, _LONGEST): Work(
+def _in_words(told: Mapping[str, object]) -> dict[str, str]:
+    return {plain(name, _LONGEST): plain(str(value)) for name, value in told.items()}
+
+
+def _of_finding(finding: Finding, made: Held) -> Held:
+    asked = {"experiment": plain(finding.experiment, _LONGEST)}
+    made = replace(
+        made,
+        asked=asked | _in_words(finding.parameters),
+        floor=finding.noise_floor,
+        rungs_floor=finding.noise_floor,
+    )
+    if is_ladder(finding):
+        rates = levels.rung_rates(finding, ())
+        return replace(made, rungs={plain(one.name, _LONGEST): one for one in rates})
+    works = [
+        Work(
             name=plain(timing.variant, _LONGEST),
             job={},
             unit="example",
@@ -411,80 +426,42 @@ def _of_finding(finding: Finding) -> Held:
             high=1 / timing.low if timing.low > 0 else None,
             trials=timing.trials,
         )
-        for timing in trained
+        for timing in finding.timings
         if timing.variant != TWIN and timing.rate > 0
-    }
-    return Held(
-        one=_one("", finding.machine, finding.recorded, finding.samples),
-        machine=finding.machine,
-        asked={"experiment": plain(finding.experiment, _LONGEST)} | told,
-        works=works,
-        rungs={plain(rung.name, _LONGEST): rung for rung in rates},
-        floor=finding.noise_floor,
-        rungs_floor=finding.noise_floor,
-        samples=finding.samples,
-    )
+    ]
+    return replace(made, works={work.name: work for work in works})
 
 
-def _of_diagnosis(found: Diagnosis) -> Held:
+def _of_diagnosis(found: Diagnosis, made: Held) -> Held:
     name, step = plain(found.training, _LONGEST), found.step
-    facts = {word: found.facts[word] for word in _ASKED if word in found.facts}
-    asked = {word: plain(str(value)) for word, value in facts.items()}
     seconds = step.median_s if step and step.median_s > 0 else None
+    parts = {name: found.split.get(name) for name in PARTS[:-1]}
     work = Work(
         name=name,
-        job=asked,
+        job=_in_words({n: found.facts[n] for n in _ASKED if n in found.facts}),
         seconds=seconds,
         low=step.low if step else None,
         high=step.high if step else None,
         trials=sum(trial.variant == found.baseline for trial in found.trials),
-        parts=dict(_parts(found)),
+        parts={
+            name: Part(
+                name=name,
+                seconds=one.seconds,
+                low=one.low,
+                high=one.high,
+                how=one.how,
+            )
+            for name, one in parts.items()
+            if one and one.seconds is not None and one.grade != "not tested"
+        },
         missing="" if seconds else "The training as given could not be measured.",
     )
-    return Held(
-        one=_one("", found.machine, found.recorded, found.samples),
-        machine=found.machine,
-        asked={"training": name},
-        works={name: work},
-        floor=found.noise_floor,
-        samples=found.samples,
+    return replace(
+        made, asked={"training": name}, works={name: work}, floor=found.noise_floor
     )
 
 
-def _parts(found: Diagnosis) -> Iterator[tuple[str, Part]]:
-    for name in PARTS[:-1]:
-        part = found.split.get(name)
-        if part is None or part.seconds is None or part.grade == "not tested":
-            continue
-        yield (
-            name,
-            Part(
-                name=name,
-                seconds=part.seconds,
-                low=part.low,
-                high=part.high,
-                how=part.how,
-            ),
-        )
-
-
-def _one(label: str, machine: Machine, recorded: str, samples: Columns) -> One:
-    return One(
-        label=plain(label, _LONGEST),
-        summary=plain(machine.summary),
-        recorded=plain(recorded[:16].replace("T", " ")),
-        cores=machine.cores_granted,
-        samples=dict(levels.thinned(samples)),
-    )
-
-
-def _when(passport: Passport) -> tuple[tuple[float, float], ...]:
-    """From when to when the trainings went; () where nobody knows."""
-    phase = passport.phases.get(_TRAININGS)
-    return passport.visits.get(_TRAININGS) or ((phase,) if phase else ())
-
-
-def during(
+def _during(
     samples: Columns, spans: tuple[tuple[float, float], ...]
 ) -> dict[str, tuple[float | None, ...]]:
     """The samples of one measurement; all of them where nobody knows when it was."""

@@ -10,18 +10,19 @@ from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
 from perfkit.charts.figure import INK
-from perfkit.machines import comparison_words
 from perfkit.machines.comparison import UNEXPLAINED
+from perfkit.machines.comparison_report import share
+from perfkit.passports.words import seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
     from perfkit.machines.comparison import Explained, Explanation, One
-    from perfkit.machines.ratios import Ratio, RungRatio
+    from perfkit.machines.ratios import Ratio
 
 
 # Colour and hatch, so that no meaning hangs on the colour alone.
@@ -54,23 +55,89 @@ def from_a_to_b(found: Explanation) -> Figure:
     title = f"{work.name}: from A's {work.unit} to B's"
     bars = list(_bars(work))
     lines = canvas.caption_lines(list(_caption(work)))
-    inner, height = canvas.frame(len(bars), lines, axis=48)
 
-    def draw(drawing: Drawing) -> None:
-        names = [rows.name(bar.name) for bar in bars]
-        right = rows.room([bar.said for bar in bars])
-        axes = rows.axes(drawing, names, inner, right=right)
-        _from_a_to_b_set_scale(axes, work, bars)
+    told = work.predicted.seconds if work.predicted else 0.0
+    ends = [end for bar in bars for end in (bar.start, bar.end)]
+    low, high = 1.06 * min(0.0, *ends), 1.06 * max(told, 1e-9, *ends)
+
+    def draw(axes: Axes) -> None:
+        axes.set_xlim(low, high)
+        ticks = curves.even_ticks(low, high)
+        curves.put(axes, ticks, lambda value: units.seconds(value) if value else "0")
+        axes.set_xlabel(f"time of a {work.unit}")
         for row, bar in enumerate(bars):
-            _from_a_to_b_draw(axes, row, bar)
-            rows.beside(axes, row, *bar.said, bold=bar.kind == "whole")
+            _draw_bar(axes, row, bar)
         if work.predicted is not None:
-            axes.axvline(work.predicted.seconds, color=INK, lw=1.2, ls=(0, (4, 3)))
+            axes.axvline(told, color=INK, lw=1.2, ls=(0, (4, 3)))
+
+    words = "; ".join(f"{bar.name} {', '.join(filter(None, bar.said))}" for bar in bars)
+    return row_chart(
+        title,
+        [(bar.name, bar.said) for bar in bars],
+        lines,
+        draw,
+        alt=f"{words}. {'. '.join(lines)}.",
+        axis=48,
+        bold={"A", "B"},
+    )
+
+
+def row_chart(
+    title: str,
+    said: Sequence[tuple[str, tuple[str, str]]],
+    lines: list[str],
+    draw: Callable[[Axes], None],
+    *,
+    alt: str,
+    height: float = 1.0,
+    axis: float = 40,
+    bold: Iterable[str] = (),
+) -> Figure:
+    """Draw a chart with a row per name.
+
+    Args:
+        title: Of the chart.
+        said: Of each row its name, and the words to its right and below these.
+        lines: Of the caption.
+        draw: Draws into the axes what is in the rows.
+        alt: What the chart shows, in words.
+        height: Of a row, as a share of the usual one.
+        axis: Height of the axis below.
+        bold: Rows whose words stand out.
+    """
+    inner, whole = canvas.frame(height * len(said), lines, axis=axis)
+
+    def put(drawing: Drawing) -> None:
+        names = [rows.name(name) for name, _ in said]
+        right = rows.room([words for _, words in said])
+        axes = rows.axes(drawing, names, inner, right=right)
+        draw(axes)
+        for row, (name, words) in enumerate(said):
+            rows.beside(axes, row, *words, bold=name in bold)
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
-    told = "; ".join(f"{bar.name} {', '.join(filter(None, bar.said))}" for bar in bars)
-    return canvas.drawn(height, f"{title}. {told}. {'. '.join(lines)}.", draw)
+    return canvas.drawn(whole, f"{title}. {alt}", put)
+
+
+def ratio_scale(axes: Axes, low: float, high: float, label: str) -> None:
+    """Ratios on a logarithmic axis; a dashed line marks 1."""
+    # Machines that are alike shall look alike.
+    low, high = min(0.5, low) / 1.15, max(2.0, high) * 1.15
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    curves.put(axes, curves.log_ticks(low, high), units.ratio)
+    axes.set_xlabel(f"{label} (logarithmic)")
+    axes.axvline(1, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
+
+
+# Beyond, a ratio stands at the edge: one broken file must not flatten all others.
+_FARTHEST = 1000.0
+
+
+def within(ratio: float) -> float:
+    """A ratio as far away as an axis shows it."""
+    return min(max(ratio, 1 / _FARTHEST), _FARTHEST)
 
 
 def _bars(work: Explained) -> Iterator[_Bar]:
@@ -82,7 +149,7 @@ def _bars(work: Explained) -> Iterator[_Bar]:
             continue
         kind = "more" if change > 0 else "less"
         low, high = one.low or 0.0, one.high or 0.0
-        said = f"{'+' * (change > 0)}{comparison_words.seconds(change)}"
+        said = f"{'+' * (change > 0)}{seconds(change)}"
         yield _Bar(
             name=one.name,
             kind="open" if one.name == UNEXPLAINED else kind,
@@ -90,31 +157,17 @@ def _bars(work: Explained) -> Iterator[_Bar]:
             end=at + change,
             low=at + low,
             high=at + high,
-            said=(said, comparison_words.share(one)),
+            said=(said, share(one)),
         )
         at += change
     yield _whole("B", work.b or 0.0)
 
 
-def _whole(name: str, seconds: float) -> _Bar:
-    said = comparison_words.seconds(seconds), ""
-    return _Bar(name, "whole", 0.0, seconds, seconds, seconds, said)
+def _whole(name: str, end: float) -> _Bar:
+    return _Bar(name, "whole", 0.0, end, end, end, (seconds(end), ""))
 
 
-def _from_a_to_b_set_scale(axes: Axes, work: Explained, bars: list[_Bar]) -> None:
-    told = work.predicted.seconds if work.predicted else 0.0
-    high = 1.06 * max(told, *(max(bar.start, bar.end) for bar in bars), 1e-9)
-    low = 1.06 * min(0.0, *(min(bar.start, bar.end) for bar in bars))
-    axes.set_xlim(low, high)
-    curves.put(axes, curves.even_ticks(low, high), _seconds)
-    axes.set_xlabel(f"time of a {work.unit}")
-
-
-def _seconds(value: float) -> str:
-    return units.seconds(value) if value else "0"
-
-
-def _from_a_to_b_draw(axes: Axes, row: int, bar: _Bar) -> None:
+def _draw_bar(axes: Axes, row: int, bar: _Bar) -> None:
     colour, hatch = _LOOKS[bar.kind]
     left, width = min(bar.start, bar.end), abs(bar.end - bar.start)
     look: Any = {"facecolor": colour, "hatch": hatch, "edgecolor": INK}
@@ -131,8 +184,8 @@ def _caption(work: Explained) -> Iterator[str]:
     yield "bar with ends: 95 % interval of a change"
     yield "crossed: not explained"
     if work.predicted is not None:
-        told = comparison_words.seconds(work.predicted.seconds)
-        yield f"dashed: B's step as A's and the rungs let expect it, {told}"
+        told = seconds(work.predicted.seconds)
+        yield f"dashed: predicted from A and the microbenchmarks, {told}"
     if not work.claimed:
         yield "no difference of the whole is claimed"
 
@@ -147,65 +200,44 @@ _MARKS = {
     "no difference shown": ("o", True, GREY),
     "too noisy to say": ("o", False, GREY),
 }
-# Beyond, a rung stands at the edge: one of them must not flatten all others.
-_FARTHEST = 1000.0
 
 
 def rung_ratios(found: Explanation) -> Figure:
     """Draw each rung's ratio with its interval; 1 is neither faster nor slower."""
-    shown = [(r, r.speed) for r in found.rungs if r.speed is not None][:_MOST]
+    shown = {r.name: r.speed for r in found.rungs if r.speed is not None}
+    shown = dict([*shown.items()][:_MOST])
+    said = {n: units.ratio_between(s.ratio, s.low, s.high) for n, s in shown.items()}
     lines = canvas.caption_lines(
         ["line: 95 % interval", "arrow: faster or slower is shown", "ring: too noisy"]
     )
-    inner, height = canvas.frame(_RUNG_RATIOS_HEIGHT * len(shown), lines)
 
-    def draw(drawing: Drawing) -> None:
-        names = [rows.name(rung.name) for rung, _ in shown]
-        said = [(_beside(speed), "") for _, speed in shown]
-        axes = rows.axes(drawing, names, inner, right=rows.room(said))
-        _rung_ratios_set_scale(axes, [speed for _, speed in shown])
-        for row, (_, speed) in enumerate(shown):
+    def draw(axes: Axes) -> None:
+        ratios = [within(speed.ratio) for speed in shown.values()]
+        ends = curves.limits([1.0, *ratios], [speed.low for speed in shown.values()])
+        ratio_scale(axes, *ends, "B's rate over A's")
+        for row, speed in enumerate(shown.values()):
             _rung_ratios_draw(axes, row, speed)
-            rows.beside(axes, row, *said[row])
-        canvas.heading(drawing, _RUNG_RATIOS_TITLE)
-        canvas.caption(drawing, lines)
 
-    told = "; ".join(_sentence(rung, speed) for rung, speed in shown)
-    return canvas.drawn(height, f"{_RUNG_RATIOS_TITLE}. {told}.", draw)
-
-
-def _rung_ratios_set_scale(axes: Axes, shown: list[Ratio]) -> None:
-    ratios = [_within(speed.ratio) for speed in shown]
-    low, high = curves.limits([1.0, *ratios], [s.low for s in shown])
-    # Machines that are alike shall look alike.
-    low, high = min(0.5, low) / 1.15, max(2.0, high) * 1.15
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    curves.put(axes, curves.log_ticks(low, high), units.ratio)
-    axes.set_xlabel("B's rate over A's (logarithmic)")
-    axes.axvline(1, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
+    told = "; ".join(f"{name} {said[name]}, {shown[name].verdict}" for name in shown)
+    return row_chart(
+        _RUNG_RATIOS_TITLE,
+        [(name, (words, "")) for name, words in said.items()],
+        lines,
+        draw,
+        alt=f"{told}.",
+        height=_RUNG_RATIOS_HEIGHT,
+    )
 
 
 def _rung_ratios_draw(axes: Axes, row: int, speed: Ratio) -> None:
     mark, filled, colour = _MARKS[speed.verdict]
     first, last = axes.get_xlim()
-    low, high = (min(max(end, first), last) for end in (speed.low, speed.high))
+    low, at, high = (
+        min(max(value, first), last) for value in (speed.low, speed.ratio, speed.high)
+    )
     axes.hlines(row, low, high, colors=colour, lw=2.2)
     face = colour if filled else "none"
-    at = min(max(speed.ratio, first), last)
     axes.plot(at, row, mark, ms=8, color=colour, mfc=face, mew=1.6, clip_on=False)
-
-
-def _within(ratio: float) -> float:
-    return min(max(ratio, 1 / _FARTHEST), _FARTHEST)
-
-
-def _beside(speed: Ratio) -> str:
-    return units.ratio_between(speed.ratio, speed.low, speed.high)
-
-
-def _sentence(rung: RungRatio, speed: Ratio) -> str:
-    return f"{rung.name} {_beside(speed)}, {speed.verdict}"
 
 
 _USAGE_TITLE = "What both machines did meanwhile"
@@ -247,35 +279,37 @@ Points = list[tuple[float, float]]
 
 def usage(found: Explanation) -> Figure:
     """Draw processor, memory, disk, GPU and power of both."""
-    panels = [panel for panel in _PANELS if any(_both(found, panel))]
-    if not panels:
+    sides = found.a, found.b
+    every = {one: [_points(side, one.names) for side in sides] for one in _PANELS}
+    shown = {panel: both for panel, both in every.items() if any(both)}
+    if not shown:
         return canvas.message(_USAGE_TITLE, "Neither machine was watched.")
     lines = canvas.caption_lines(
         ["blue: A", "red, dashed: B", "beside: the mean of each"]
     )
-    height = (
-        canvas.TOP + len(panels) * (_USAGE_HEIGHT + _GAP) + 40 + 16 * len(lines) + 8
-    )
-    end = max((t for one in (found.a, found.b) for t in _times(one)), default=1.0)
+    step = _USAGE_HEIGHT + _GAP
+    height = canvas.TOP + len(shown) * step + 40 + 16 * len(lines) + 8
+    times = (t for side in sides for t in side.samples.get("t", ()))
+    end = max(1e-3, *(t for t in times if t is not None))
 
     def draw(drawing: Drawing) -> None:
-        made = [_axes(drawing, number) for number in range(len(panels))]
-        for axes, panel in zip(made, panels, strict=True):
-            _usage_draw(axes, panel, _both(found, panel))
-            axes.set_xlim(0, max(end, 1e-3))
-            curves.put(axes, curves.even_ticks(0, max(end, 1e-3)), "{:g}".format)
-            axes.tick_params(axis="x", labelbottom=axes is made[-1])
-        made[-1].set_xlabel("seconds since the start of each recording")
+        for number, (panel, both) in enumerate(shown.items()):
+            top, width = canvas.TOP + 4 + number * step, WIDTH - _LEFT - _RIGHT
+            axes = canvas.place(drawing, _LEFT, top, width, _USAGE_HEIGHT)
+            _usage_draw(axes, panel, both)
+            axes.set_xlim(0, end)
+            curves.put(axes, curves.even_ticks(0, end), "{:g}".format)
+            axes.tick_params(axis="x", labelbottom=number == len(shown) - 1)
+        axes.set_xlabel("seconds since the start of each recording")
         canvas.heading(drawing, _USAGE_TITLE)
         canvas.caption(drawing, lines)
 
-    said = "; ".join(text for panel in panels for text in _in_words(found, panel))
+    said = "; ".join(
+        f"{panel.title} of {name}: {_mean(points, panel)} on average"
+        for panel, both in shown.items()
+        for (name, *_), points in zip(_LINES, both, strict=True)
+    )
     return canvas.drawn(height, f"{_USAGE_TITLE}. {said}.", draw)
-
-
-def _axes(drawing: Drawing, number: int) -> Axes:
-    top = canvas.TOP + 4 + number * (_USAGE_HEIGHT + _GAP)
-    return canvas.place(drawing, _LEFT, top, WIDTH - _LEFT - _RIGHT, _USAGE_HEIGHT)
 
 
 def _usage_draw(axes: Axes, panel: _Panel, both: Sequence[Points]) -> None:
@@ -294,10 +328,6 @@ def _usage_draw(axes: Axes, panel: _Panel, both: Sequence[Points]) -> None:
     canvas.note(axes, panel.title, (0, 0.5), (-8, 0), ha="right")
 
 
-def _both(found: Explanation, panel: _Panel) -> list[Points]:
-    return [_points(one, panel.names) for one in (found.a, found.b)]
-
-
 def _points(one: One, names: tuple[str, ...]) -> Points:
     """When and how much, where at least one of the samples is there."""
     columns = [one.samples[name] for name in names if name in one.samples]
@@ -310,19 +340,10 @@ def _points(one: One, names: tuple[str, ...]) -> Points:
     return points
 
 
-def _times(one: One) -> Iterator[float]:
-    yield from (t for t in one.samples.get("t", ()) if t is not None)
-
-
 def _mean(points: Points, panel: _Panel) -> str:
     if not points:
         return "not known"
     return panel.write(sum(value for _, value in points) / len(points))
-
-
-def _in_words(found: Explanation, panel: _Panel) -> Iterator[str]:
-    for (name, *_), points in zip(_LINES, _both(found, panel), strict=True):
-        yield f"{panel.title} of {name}: {_mean(points, panel)} on average"
 
 
 def pictures(found: Explanation) -> dict[str, Figure]:

@@ -53,28 +53,21 @@ class Piece:
     alone: bool = False
 
 
-def pieces(part: str, a: Held, b: Held, name: str) -> tuple[Piece, ...]:
+def _pieces(part: str, a: Held, b: Held, name: str) -> tuple[Piece, ...]:
     """The pieces of one part of a job; the last is what is left of it."""
-    one, other = a.works[name], b.works[name]
     if part == "input":
-        return _input(a, b, one)
+        return _input(a, b, a.works[name])
     if part == "dispatch":
-        return _timed(a, CALL, 1), _small_things(a, b)
+        return _timed(a, CALL, 1), _same(_small_things(a, b))
     if part == "transfer":
-        return (Piece(TO_GPU, TO_GPU),)
-    return tuple(_compute(a, one, b, other))
+        return (_same(TO_GPU),)
+    return tuple(_compute(a, a.works[name], b, b.works[name]))
 
 
-def small_things(a: Held, b: Held) -> str:
+def _small_things(a: Held, b: Held) -> str:
     """The rung of both that does small things on one core."""
     both = (rung for rung in _SMALL_THINGS if rung in a.rungs and rung in b.rungs)
     return next(both, _SMALL_THINGS[-1])
-
-
-def pipeline_seconds(held: Held, work: Work) -> float | None:
-    """What the pipeline of a batch takes alone, as the rungs say; None if unknown."""
-    known = [_taking(held, rung, work.batch) for rung in _stages(work)]
-    return None if None in known else sum(filter(None, known))
 
 
 def _compute(a: Held, one: Work, b: Held, other: Work) -> Iterator[Piece]:
@@ -93,21 +86,20 @@ def _input(a: Held, b: Held, work: Work) -> tuple[Piece, ...]:
     data = work.job.get("data", "")
     if work.on_gpu:
         *more, last = _stages(work)
-        return (*(_timed(a, rung, work.batch) for rung in more), Piece(last, last))
+        return (*(_timed(a, rung, work.batch) for rung in more), _same(last))
     if FORGOTTEN in data:
-        return (Piece(DECODE, DECODE),)
+        return (_same(DECODE),)
     decoded = (_timed(a, DECODE, work.batch),) if "JPEG" in data else ()
-    return (*decoded, _small_things(a, b))
+    return (*decoded, _same(_small_things(a, b)))
+
+
+def _same(rung: str) -> Piece:
+    return Piece(rung, rung)
 
 
 def _timed(a: Held, rung: str, units: float) -> Piece:
     """So many units of a rung's work; all of a part where A's rung is not known."""
     return Piece(rung, rung, _taking(a, rung, units))
-
-
-def _small_things(a: Held, b: Held) -> Piece:
-    rung = small_things(a, b)
-    return Piece(rung, rung)
 
 
 def _stages(work: Work) -> tuple[str, ...]:
@@ -130,26 +122,22 @@ def _arithmetic(held: Held, work: Work) -> str:
     convolves = work.model == "small-cnn"
     if not work.on_gpu:
         return f"convolution, {kind}" if convolves else f"TensorFlow product, {kind}"
+    short = kind != "float32"
     if convolves:
-        return f"GPU convolution, {'float32' if kind == 'float32' else 'float16'}"
-    return f"GPU product, {_on_gpu(held, kind)}"
-
-
-def _on_gpu(held: Held, kind: str) -> str:
+        return f"GPU convolution, {'float16' if short else kind}"
     gpus = held.machine.gpus
     capability = gpus[0].compute_capability if gpus else None
     try:
         new = float(capability or 0) >= _AMPERE
     except ValueError:
         new = False
-    return "TF32" if kind == "float32" and new else kind
+    return f"GPU product, {'TF32' if new and not short else kind}"
 
 
 COUNT = 4000
 # What is read from samples is known to about a quarter of itself.
 _DOUBT = 0.25
 _ON_PROCESSOR = ("input", "dispatch", "compute", UNEXPLAINED)
-_OF_GPU = ("compute",)
 
 
 @dataclass(frozen=True)
@@ -174,10 +162,13 @@ def drawn(work: Work, names: tuple[str, ...], draw: np.random.Generator) -> Draw
         draw: Where random numbers come from.
     """
     seconds = work.seconds or 1.0
-    step = seconds * np.exp(draw.normal(0, _spread(work), COUNT))
+    spread = 0.0
+    if work.low and work.high:
+        spread = math.log(work.high / work.low) / 2 / HALF
+    step = seconds * np.exp(draw.normal(0, spread, COUNT))
     # The interval of a part is that of its share, at the usual length of a step.
     parts = {
-        name: step * draw.normal(*_drawing_share(work.parts[name], seconds), COUNT)
+        name: step * draw.normal(*_share(work.parts[name], seconds), COUNT)
         for name in names
     }
     left = step - sum(parts.values(), np.zeros(COUNT))
@@ -189,22 +180,17 @@ def without_losses(
 ) -> Drawn:
     """Take what other programs and slower clocks cost out of the parts that bore it."""
     parts = dict(of.parts)
-    on_gpu = _OF_GPU if work.on_gpu else ()
-    bearing = tuple(name for name in _ON_PROCESSOR if name not in on_gpu)
-    slowed = {
-        LOAD: (lost.load, bearing),
-        THROTTLING: (lost.throttling, bearing),
-    }
-    for name, (share, where) in slowed.items():
+    bearing = [n for n in _ON_PROCESSOR if not (work.on_gpu and n == "compute")]
+    for name, share in ((LOAD, lost.load), (THROTTLING, lost.throttling)):
         if share is not None:
-            parts[name] = _taken(parts, share, where, draw)
-    if lost.gpu and on_gpu:
-        slower = _taken(parts, lost.gpu, on_gpu, draw)
+            parts[name] = _taken(parts, share, bearing, draw)
+    if lost.gpu and work.on_gpu:
+        slower = _taken(parts, lost.gpu, ["compute"], draw)
         parts[THROTTLING] = parts.get(THROTTLING, 0.0) + slower
     return Drawn(of.step, parts)
 
 
-def slowdown(
+def _slowdown(
     a: Held, b: Held, rungs: tuple[str, str], draw: np.random.Generator
 ) -> Draws | None:
     """How many times as long the same work takes on B; None if a rung is missing."""
@@ -227,7 +213,7 @@ def ends(values: Draws) -> tuple[float, float]:
 def _taken(
     parts: dict[str, Draws],
     share: float,
-    where: tuple[str, ...],
+    where: list[str],
     draw: np.random.Generator,
 ) -> Draws:
     """Take a share out of some parts, and give what was taken."""
@@ -240,37 +226,34 @@ def _taken(
     return gone
 
 
-def _spread(work: Work) -> float:
-    if not work.low or not work.high:
-        return 0.0
-    return math.log(work.high / work.low) / 2 / HALF
-
-
-def _drawing_share(part: Part, seconds: float) -> tuple[float, float]:
-    value = part.seconds or 0.0
-    if part.low is None or part.high is None:
-        return value / seconds, 0.0
-    return value / seconds, (part.high - part.low) / 2 / HALF / seconds
+def _share(part: Part, seconds: float) -> tuple[float, float]:
+    """The middle and the standard deviation of a part's share of a step."""
+    spread = 0.0
+    if part.low is not None and part.high is not None:
+        spread = (part.high - part.low) / 2 / HALF / seconds
+    return (part.seconds or 0.0) / seconds, spread
 
 
 # A rung that takes so many times as long as cores explain does not work, it waits.
 _WAITS = 2.0
 
 
-def by_core(a: Held, b: Held, draw: np.random.Generator) -> Draws:
+def _by_core(a: Held, b: Held, draw: np.random.Generator) -> Draws:
     """How many times as long a core of B takes for small things."""
-    rung = small_things(a, b)
-    found = slowdown(a, b, (rung, rung), draw)
+    rung = _small_things(a, b)
+    found = _slowdown(a, b, (rung, rung), draw)
     return np.ones(COUNT) if found is None else found
 
 
-def is_late(a: Held, b: Held, draw: np.random.Generator) -> bool:
+def _is_late(a: Held, b: Held, draw: np.random.Generator) -> bool:
     """Whether elements come late on B, which no speed of a core explains."""
-    longer = slowdown(a, b, (MAP, MAP), draw)
-    return longer is not None and bool(np.median(longer / by_core(a, b, draw)) > _WAITS)
+    longer = _slowdown(a, b, (MAP, MAP), draw)
+    return longer is not None and bool(
+        np.median(longer / _by_core(a, b, draw)) > _WAITS
+    )
 
 
-def late(a: Held, b: Held, work: Work, draw: np.random.Generator) -> Draws:
+def _late(a: Held, b: Held, work: Work, draw: np.random.Generator) -> Draws:
     """Seconds by which a batch comes later on B, because each of its elements does.
 
     Args:
@@ -279,19 +262,18 @@ def late(a: Held, b: Held, work: Work, draw: np.random.Generator) -> Draws:
         work: B's.
         draw: Where random numbers come from.
     """
-    one, longer = a.rungs.get(MAP), slowdown(a, b, (MAP, MAP), draw)
-    if longer is None or one is None or not one.rate or not is_late(a, b, draw):
+    one, longer = a.rungs.get(MAP), _slowdown(a, b, (MAP, MAP), draw)
+    if longer is None or one is None or not one.rate or not _is_late(a, b, draw):
         return np.zeros(COUNT)
-    each = (longer - by_core(a, b, draw)) / one.rate
+    each = (longer - _by_core(a, b, draw)) / one.rate
     return np.maximum(each * work.batch, 0.0)
 
 
-def reading(held: Held, work: Work) -> float:
+def _reading(held: Held, work: Work) -> float:
     """Seconds that the disk needs for a batch; 0 where none is read from it."""
-    rung = held.rungs.get(DISK)
-    if FORGOTTEN not in work.job.get("data", "") or rung is None or not rung.rate:
+    if FORGOTTEN not in work.job.get("data", ""):
         return 0.0
-    return work.batch * BYTES_ON_DISK / rung.rate
+    return _taking(held, DISK, work.batch * BYTES_ON_DISK) or 0.0
 
 
 # An input that shows with more than this share of a step is what the step waits for.
@@ -322,7 +304,7 @@ def expected(
 ) -> Expected:
     """Scale A's parts to B."""
     known = [part for part in drawn.parts if part != UNEXPLAINED]
-    of = {part: pieces(part, a, b, name) for part in known}
+    of = {part: _pieces(part, a, b, name) for part in known}
     rungs = {p: tuple(dict.fromkeys(piece.b for piece in of[p])) for p in known}
     scaled: dict[str, Draws] = {}
     for part in known:
@@ -334,19 +316,17 @@ def expected(
             scaled[part] = found
     work, left = b.works[name], _left(drawn, scaled, a.works[name])
     if "input" in scaled:
-        coming = np.maximum(scaled["input"] + late(a, b, work, draw), reading(b, work))
+        coming = np.maximum(
+            scaled["input"] + _late(a, b, work, draw), _reading(b, work)
+        )
         others = (seconds for part, seconds in scaled.items() if part != "input")
         beyond = np.maximum(coming - sum(others, left), 0.0)
         # A processor works on the batches in between: that shows in any case.
         shown = 0.0 if work.on_gpu else scaled["input"]
         scaled["input"] = np.maximum(beyond, shown)
-    missing = [drawn.parts[part] for part in known if part not in scaled]
-    is_open = _predicting_share(drawn.parts[UNEXPLAINED], drawn) > _OPEN
-    if (
-        not scaled
-        or is_open
-        or any(_predicting_share(s, drawn) > _SMALL for s in missing)
-    ):
+    share = {name: _usual_share(of, drawn) for name, of in drawn.parts.items()}
+    missing = any(share[part] > _SMALL for part in known if part not in scaled)
+    if not scaled or share[UNEXPLAINED] > _OPEN or missing:
         return Expected(None, scaled, rungs)
     parts = scaled | {UNEXPLAINED: left}
     return Expected(sum(parts.values(), np.zeros(COUNT)), parts, rungs)
@@ -370,10 +350,12 @@ def _pipeline(a: Held, name: str, drawn: Drawn) -> Draws:
     work, shown = a.works[name], drawn.parts["input"]
     if not work.on_gpu:
         return shown
-    if float(np.median(shown / drawn.step)) > _SHOWS:
+    if _usual_share(shown, drawn) > _SHOWS:
         return drawn.step
-    hidden = pipeline_seconds(a, work)
-    return shown if hidden is None else np.minimum(np.full(COUNT, hidden), drawn.step)
+    known = [_taking(a, rung, work.batch) for rung in _stages(work)]
+    if None in known:
+        return shown
+    return np.asarray(np.minimum(drawn.step, sum(filter(None, known))))
 
 
 def _scaled(
@@ -398,14 +380,14 @@ def _scaled(
 
 def _longer(piece: Piece, a: Held, b: Held, draw: np.random.Generator) -> Draws | None:
     """How many times as long the work of a piece takes on B, without what it waits."""
-    if piece.b == MAP and is_late(a, b, draw):
-        return by_core(a, b, draw)
-    longer = slowdown(a, b, (piece.a, piece.b), draw)
+    if piece.b == MAP and _is_late(a, b, draw):
+        return _by_core(a, b, draw)
+    longer = _slowdown(a, b, (piece.a, piece.b), draw)
     if longer is None or not piece.alone:
         return longer
-    every, one = (slowdown(a, b, (rung, rung), draw) for rung in (TOGETHER, ALONE))
+    every, one = (_slowdown(a, b, (rung, rung), draw) for rung in (TOGETHER, ALONE))
     return None if every is None or one is None else longer * one / every
 
 
-def _predicting_share(seconds: Draws, drawn: Drawn) -> float:
+def _usual_share(seconds: Draws, drawn: Drawn) -> float:
     return float(np.median(seconds / drawn.step))

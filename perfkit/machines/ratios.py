@@ -14,7 +14,7 @@ from perfkit.measure.statistics import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from perfkit.machines.comparison import Held
     from perfkit.passports.passport import RungRate
@@ -105,6 +105,7 @@ def between(
     floors: tuple[float | None, float | None],
     looks: int = 1,
     shared: float = 0.0,
+    trials: int = 2,
 ) -> Ratio | None:
     """Compare two rates, each low, middle and high.
 
@@ -114,6 +115,8 @@ def between(
         floors: The noise floors of both; None where one is not known.
         looks: How many such ratios the same statement looks at.
         shared: What the intervals of all of them have in common, see ``Ratio``.
+        trials: What the rate of either rests on at least; one trial shows nothing of
+            how trials differ, so that nothing is claimed.
 
     Returns:
         None where one was not measured, or without an interval.
@@ -123,13 +126,24 @@ def between(
         return None
     middle = other[0] - one[0]
     half = math.hypot(one[1], other[1]) * _widened(looks)
-    return Ratio(
-        ratio=math.exp(middle),
-        low=math.exp(middle - half),
-        high=math.exp(middle + half),
-        verdict=_judged(middle, half, floors),
-        shared=shared,
-    )
+    floor = math.hypot(*(math.log(floor) if floor else 0.0 for floor in floors))
+    verdict = _without_claim(middle, half)
+    if trials < 2:
+        verdict = "too noisy to say"
+    elif abs(middle) > max(half, floor):
+        verdict = "faster" if middle > 0 else "slower"
+    return _ratio(middle, half, verdict, shared)
+
+
+def _without_claim(middle: float, half: float) -> Comparing:
+    """Whether a difference that is worth knowing can be left out."""
+    alike = abs(middle) + half <= math.log(WORTH_KNOWING)
+    return "no difference shown" if alike else "too noisy to say"
+
+
+def _ratio(middle: float, half: float, verdict: Comparing, shared: float) -> Ratio:
+    low, ratio, high = map(math.exp, (middle - half, middle, middle + half))
+    return Ratio(ratio=ratio, low=low, high=high, verdict=verdict, shared=shared)
 
 
 def on_the_whole(found: Iterable[Ratio]) -> Ratio | None:
@@ -145,24 +159,13 @@ def on_the_whole(found: Iterable[Ratio]) -> Ratio | None:
         return None
     # Each was widened for the number of them; the mean of all is one look.
     widened, shared = _widened(len(logs)), max(one.shared for one in ratios)
-    own = [_ratios_without(half / widened, shared) for _, half in logs]
-    weights = [1 / half**2 for half in own]
+    # Without what they share; some of an interval is always its own.
+    own = [max((h / widened) ** 2 - shared**2, (h / widened / 2) ** 2) for _, h in logs]
+    weights = [1 / square for square in own]
     told = zip(weights, logs, strict=True)
     middle = math.fsum(weight * log for weight, (log, _) in told) / math.fsum(weights)
     half = math.hypot(1 / math.sqrt(math.fsum(weights)), shared)
-    alike = abs(middle) + half <= math.log(WORTH_KNOWING)
-    return Ratio(
-        ratio=math.exp(middle),
-        low=math.exp(middle - half),
-        high=math.exp(middle + half),
-        verdict="no difference shown" if alike else "too noisy to say",
-        shared=shared,
-    )
-
-
-def _ratios_without(half: float, shared: float) -> float:
-    """Half of an interval without what it shares; some of it is always its own."""
-    return math.sqrt(max(half**2 - shared**2, (half / 2) ** 2))
+    return _ratio(middle, half, _without_claim(middle, half), shared)
 
 
 def rungs(a: Held, b: Held) -> tuple[RungRatio, ...]:
@@ -172,11 +175,6 @@ def rungs(a: Held, b: Held) -> tuple[RungRatio, ...]:
     pairs = {name: (a.rungs.get(name), b.rungs.get(name)) for name in both}
     looks = sum(not _apart(*pair) for pair in pairs.values())
     return tuple(_rung(name, *pair, floors, looks) for name, pair in pairs.items())
-
-
-def by_name(found: tuple[RungRatio, ...]) -> Mapping[str, RungRatio]:
-    """The rungs by their names."""
-    return {rung.name: rung for rung in found}
 
 
 def _rung(
@@ -197,10 +195,9 @@ def _rung(
     why = _apart(a, b)
     if a is None or b is None or why:
         return replace(made, missing=why)
-    speed = between((a.low, a.rate, a.high), (b.low, b.rate, b.high), floors, looks)
-    if speed and min(a.trials, b.trials) < 2:
-        # One trial shows nothing of how trials differ: nothing is claimed.
-        speed = replace(speed, verdict="too noisy to say")
+    trials = min(a.trials, b.trials)
+    both = (a.low, a.rate, a.high), (b.low, b.rate, b.high)
+    speed = between(*both, floors, looks, trials=trials)
     return replace(made, speed=speed, missing="" if speed else "It has no interval.")
 
 
@@ -235,75 +232,9 @@ def _widened(looks: int) -> float:
     return statistics.NormalDist().inv_cdf(level) / HALF
 
 
-def _judged(
-    middle: float, half: float, floors: tuple[float | None, float | None]
-) -> Comparing:
-    floor = math.hypot(*(math.log(floor) if floor else 0.0 for floor in floors))
-    if abs(middle) > max(half, floor):
-        return "faster" if middle > 0 else "slower"
-    left_open = abs(middle) + half
-    worth = math.log(WORTH_KNOWING)
-    return "no difference shown" if left_open <= worth else "too noisy to say"
-
-
 CORES, SPEED, KERNELS, PYTHON = "cores", "core speed", "kernels", "interpreter"
 MEMORY, DISK, GPU, LINK = "memory", "disk", "GPU", "link"
 THREADS = "threads"
-# What a reading may differ by from one look to the next.
-SAME = 0.05
-# Topics that rungs show.
-_SIGNS = {CORES, SPEED, KERNELS, DISK, GPU, LINK}
-
-
-def number(
-    what: str,
-    values: tuple[float | None, float | None],
-    write: Callable[[float], str],
-    topic: str,
-    parts: tuple[str, ...],
-    *,
-    more: bool = False,
-    sign: str = "",
-) -> Iterator[MachineDiffers]:
-    """A number of which less is slower, unless ``more`` is."""
-    a, b = values
-    if a is None or b is None or abs(a - b) <= SAME * max(abs(a), abs(b)):
-        return
-    slower: Side = "B" if (b > a) is more else "A"
-    yield MachineDiffers(
-        what=what,
-        a=write(a),
-        b=write(b),
-        topic=topic,
-        parts=parts,
-        slower=slower,
-        sign=sign or (topic if topic in _SIGNS else ""),
-    )
-
-
-def words(
-    what: str,
-    a: str | None,
-    b: str | None,
-    topic: str,
-    parts: tuple[str, ...],
-    *,
-    slower: Side = "",
-    sign: str = "",
-) -> Iterator[MachineDiffers]:
-    """Words, of which the records alone do not say which is faster."""
-    if a is None or b is None or a == b:
-        return
-    yield MachineDiffers(
-        what=what,
-        a=plain(a, 80) or "none",
-        b=plain(b, 80) or "none",
-        topic=topic,
-        parts=parts,
-        slower=slower,
-        sign=sign or (topic if topic in _SIGNS else ""),
-    )
-
 
 _NONE = "not said"
 # Libraries that do the work: that they differ is said with the verdict.
@@ -319,7 +250,7 @@ def same_work(a: Held, b: Held, name: str) -> tuple[Differs, ...]:
     """In what one job differs, which both have; () where it is the same."""
     one, other = a.works[name].job, b.works[name].job
     known = {"weights"} - (one.keys() & other.keys())
-    return _unlike(_jobs_without(one, known), _jobs_without(other, known))
+    return _unlike(_without(one, known), _without(other, known))
 
 
 def other_software(a: Held, b: Held) -> str:
@@ -341,7 +272,7 @@ def _version(held: Held, name: str) -> str:
     return plain(held.machine.versions.get(name, "not installed"), 40)
 
 
-def _jobs_without(job: Mapping[str, str], names: set[str]) -> dict[str, str]:
+def _without(job: Mapping[str, str], names: set[str]) -> dict[str, str]:
     return {name: value for name, value in job.items() if name not in names}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import getpass
 import importlib.metadata
@@ -11,7 +12,6 @@ import platform
 import threading
 import time
 import warnings
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,10 +23,15 @@ from perfkit.findings import store
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
 from perfkit.measure.plan import Preparing, TrialStarted
-from perfkit.passports import levels as machines_levels
-from perfkit.passports import passport as machines_passport
-from perfkit.passports.levels import Levels, Visit, together
-from perfkit.passports.passport import Passport
+from perfkit.passports.levels import (
+    Levels,
+    Visit,
+    joined,
+    rung_rates,
+    thinned,
+    together,
+)
+from perfkit.passports.passport import Passport, save
 from perfkit.progress import Board
 
 if TYPE_CHECKING:
@@ -34,9 +39,7 @@ if TYPE_CHECKING:
 
     from perfkit.displays import Display
     from perfkit.experiments.session import Session
-    from perfkit.findings.record import Finding
     from perfkit.machine.record import Machine
-    from perfkit.measure.plan import Event
 
 
 LADDER, TRAININGS = "machine-ladder", "reference-trainings"
@@ -124,13 +127,11 @@ class Making:
         from perfkit.machine.load import observed
 
         hidden = (*environment.own_names(), *environment.named_in(os.environ))
-        findings = self.findings
+        findings = {name: together(told) for name, told in self.visits.items()}
         ladder, trained = (findings.get(name) for name in (LADDER, TRAININGS))
         levels = {n: Levels(measurement(one)) for n, one in findings.items()}
         every = sorted(itertools.chain(*self.visits.values()), key=lambda one: one[0])
-        samples = machines_levels.joined(
-            (began, found.samples) for began, found in every
-        )
+        samples = joined((began, found.samples) for began, found in every)
         when = {name: tuple(map(_span, told)) for name, told in self.visits.items()}
         here = replace(self._machine, gpus=observed(self._machine.gpus, samples))
         made = Passport(
@@ -139,9 +140,9 @@ class Making:
             perfkit=importlib.metadata.version("perfkit"),
             machine=here,
             checks=checks(here),
-            rungs=machines_levels.rung_rates(ladder, hidden) if ladder else (),
+            rungs=rung_rates(ladder, hidden) if ladder else (),
             trainings=trainings_of(trained) if trained else (),
-            samples=machines_levels.thinned(samples),
+            samples=thinned(samples),
             phases={name: (spans[0][0], spans[-1][1]) for name, spans in when.items()},
             visits=when,
             noise_floors={n: f for n, one in levels.items() if (f := one.noise_floor)},
@@ -171,21 +172,14 @@ class Making:
         from perfkit.machine.starting import started
 
         if self.budget < _STARTS_FROM_S:
-            least = f"{_STARTS_FROM_S:.0f} s"
-            self._missed.append(
-                f"A budget below {least} leaves out TensorFlow's start."
-            )
+            least = f"A budget below {_STARTS_FROM_S:.0f} s"
+            self._missed.append(f"{least} leaves out TensorFlow's start.")
             return
         doing = "Starting TensorFlow"
         with display:
             display.show(Board(doing=doing), at_once=True)
             self._machine = replace(self._machine, start=started(_START_S))
             display.show(Board(doing=doing, over=True), at_once=True)
-
-    @property
-    def findings(self) -> dict[str, Finding]:
-        """What each experiment found, by its name: all visits together."""
-        return {name: together(told) for name, told in self.visits.items()}
 
     @property
     def _trained(self) -> bool:
@@ -234,12 +228,13 @@ class Making:
         with (
             running.interrupt_is_stop() as asked,
             display,
-            closing(session.events()) as events,
+            contextlib.closing(session.events()) as events,
         ):
             last = self.clock()
             for event in events:
                 now = self.clock()
-                if _waits(event):
+                # Until another run has ended.
+                if isinstance(event, Preparing) and event.message.startswith("Waiting"):
                     self._waited += now - last
                 last = now
                 if isinstance(event, TrialStarted) and not started:
@@ -257,7 +252,7 @@ class Making:
         if self.path is None:
             return
         try:
-            machines_passport.save(self.passport(), self.path)
+            save(self.passport(), self.path)
             self.unsaved = ""
         except PerfkitError as error:
             self.unsaved = str(error)
@@ -268,11 +263,6 @@ def _span(visit: Visit) -> tuple[float, float]:
     began, found = visit
     ends = (trial.started_s + trial.wall_s for trial in found.trials)
     return began, began + max(ends, default=0.0)
-
-
-def _waits(event: Event) -> bool:
-    """Whether another run has to end first."""
-    return isinstance(event, Preparing) and event.message.startswith("Waiting")
 
 
 # Seconds in which both measurements have two rounds or more on two cores.
@@ -328,7 +318,12 @@ def ready(
             f"label is {label!r}; give a name of at most {_LONGEST_LABEL} letters."
         )
     path, seconds = _new_file(out), _seconds(budget)
-    names = (platform.node(), _user()) if with_names else ("", "")
+    names = ("", "")
+    if with_names:
+        # A container may run under a user number that has no name.
+        with contextlib.suppress(KeyError, OSError, ImportError):
+            names = ("", getpass.getuser())
+        names = (platform.node(), names[1])
     called = plain(label) or (plain(path.stem) if path else "this machine")
     return Making(seconds, called[:_LONGEST_LABEL], path, names)
 
@@ -339,19 +334,20 @@ def _new_file(out: str | Path | None) -> Path | None:
     if not isinstance(out, str | Path) or not str(out):
         raise BadParameterError(f"The file is {out!r}; give a name such as lab-7.json.")
     path, name = Path(out).expanduser(), plain(str(out))
-    if path.suffix.lower() != ".json":
-        raise BadParameterError(
-            f"The file is {name!r}; give a name that ends in .json."
-        )
-    if path.exists():
-        raise BadParameterError(
-            f"{name} is there already; give another name, or delete it first."
-        )
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise BadParameterError(
-            f"{name} cannot be written; give a file in a folder that exists and that "
-            "you may write to."
-        )
+    writable = path.parent.is_dir() and os.access(path.parent, os.W_OK)
+    wrong = {
+        f"The file is {name!r}; give a name that ends in .json.": (
+            path.suffix.lower() != ".json"
+        ),
+        f"{name} is there already; give another name, or delete it first.": (
+            path.exists()
+        ),
+        f"{name} cannot be written; give a file in a folder that exists and that you "
+        "may write to.": not writable,
+    }
+    for why, is_so in wrong.items():
+        if is_so:
+            raise BadParameterError(why)
     return path
 
 
@@ -365,11 +361,3 @@ def _seconds(given: float | None) -> float:
             f"budget is {given!r}; give seconds from 1 to {_LONGEST_S:.0f}."
         )
     return float(given)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        # A container may run under a user number that has no name.
-        return ""

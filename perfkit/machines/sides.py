@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import statistics
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from perfkit import units
 from perfkit.findings.text import plain
@@ -17,189 +18,203 @@ from perfkit.machines.ratios import (
     LINK,
     MEMORY,
     PYTHON,
-    SAME,
     SPEED,
     THREADS,
     MachineDiffers,
-    number,
-    words,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from perfkit.machine.record import Machine
     from perfkit.machines.comparison import Held
     from perfkit.machines.ratios import Side
 
-    Reading = Callable[[Machine], float | None]
     Columns = dict[str, tuple[float | None, ...]]
+    Value = float | str | None
 
+# What a reading may differ by from one look to the next.
+_SAME = 0.05
+# Topics that rungs show.
+_SIGNS = {CORES, SPEED, KERNELS, DISK, GPU, LINK}
 _PROCESSOR = ("input", "dispatch", "compute")
 _EVERYTHING = ("input", "dispatch", "transfer", "compute")
+_CLOCKS = "clock settings"
 # Memory that is enough for any reference training: more brings nothing.
 _ENOUGH_MEMORY = 16e9
 
 
+class _Reading(NamedTuple):
+    """What is read of both machines: a number of which less is slower, or words.
+
+    Attributes:
+        what: It is called.
+        where: In the record, such as ``"processor.governor"``.
+        topic: See ``MachineDiffers``, and so ``parts`` and ``sign``.
+        write: Writes a number.
+    """
+
+    what: str
+    where: str
+    topic: str
+    parts: tuple[str, ...] = ()
+    sign: str = ""
+    write: Callable[[float], str] = units.significant
+
+
+def _per_second(unit: str) -> Callable[[float], str]:
+    return lambda rate: units.rate(rate, unit)
+
+
+_CORES = (
+    _Reading("cores granted", "cores_granted", CORES, _PROCESSOR),
+    _Reading("cores present", "cores", "cores present"),
+)
+_OF_GPU = (
+    _Reading("GPU memory", "memory", "GPU memory", write=units.size),
+    _Reading("link lanes under load", "link.busy_width", LINK, ("transfer",)),
+    _Reading("link generation under load", "link.busy_generation", LINK, ("transfer",)),
+    _Reading("GPU power limit in watts", "power.limit", GPU, ("compute",)),
+    _Reading("highest GPU clock in Hz", "clocks.sm_max", GPU, ("compute",)),
+)
+_DRIVER = (_Reading("NVIDIA driver", "driver.version", "driver", ("compute",)),)
+_CPU = (_Reading("processor", "cpu", SPEED, _PROCESSOR),)
+_FREQUENCY = (
+    _Reading(
+        *("highest frequency", "processor.frequency_max", SPEED, _PROCESSOR),
+        write=_per_second("Hz"),
+    ),
+)
+_DISK = (
+    _Reading(
+        *("disk of the data, cold", "disk.cold", DISK, ("input",)),
+        write=_per_second("B"),
+    ),
+    _Reading("file system of the data", "disk.filesystem", DISK, ("input",)),
+)
+_SETTINGS = (
+    _Reading("governor", "processor.governor", _CLOCKS, _PROCESSOR, SPEED),
+    _Reading("energy preference", "processor.preference", _CLOCKS, _PROCESSOR, SPEED),
+    _Reading("boost", "processor.boost", _CLOCKS, _PROCESSOR, SPEED),
+    _Reading(
+        *("frequency allowed", "processor.frequency_allowed", _CLOCKS, _PROCESSOR),
+        *(SPEED, _per_second("Hz")),
+    ),
+)
+_SOFTWARE = (
+    _Reading("TensorFlow build", "software.build", "build"),
+    _Reading("Python", "python", "Python", ("dispatch",), PYTHON),
+    _Reading("system", "system", "system"),
+)
+
+
 def differences(a: Machine, b: Machine) -> tuple[MachineDiffers, ...]:
     """In what two machines differ, what can matter most first."""
+    both = a.gpus and b.gpus
     found = (
-        *_cores(a, b),
-        *_gpus(a, b),
-        *_processor(a, b),
+        *_read(_CORES, a, b),
+        *_unlike("GPUs", (_gpus(a), _gpus(b)), GPU, ("compute", "transfer")),
+        *(_read(_OF_GPU, a.gpus[0], b.gpus[0]) if both else ()),
+        *(_read(_DRIVER, a, b) if both else ()),
+        *_read(_CPU, a, b),
+        *_instructions(a, b),
+        *_read(_FREQUENCY, a, b),
         *_memory(a, b),
-        *_disk(a, b),
-        *_settings(a, b),
-        *variables(a, b),
-        *libraries(a, b),
+        *_read(_DISK, a, b),
+        *_read(_SETTINGS, a, b),
+        *_battery(a, b),
+        *_variables(a, b),
+        *_libraries(a, b),
+        *_read(_SOFTWARE, a, b),
     )
     return tuple(found)
 
 
-def _cores(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
-    yield from number(
-        "cores granted",
-        (a.cores_granted, b.cores_granted),
-        units.significant,
-        CORES,
-        _PROCESSOR,
-    )
-    yield from number(
-        "cores present", (a.cores, b.cores), units.significant, "cores present", ()
-    )
+def _read(table: Iterable[_Reading], a: object, b: object) -> Iterator[MachineDiffers]:
+    for what, where, topic, parts, sign, write in table:
+        both = _value(a, where), _value(b, where)
+        yield from _unlike(what, both, topic, parts, sign=sign, write=write)
 
 
-def _gpus(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
-    yield from words("GPUs", _named(a), _named(b), GPU, ("compute", "transfer"))
-    if not (a.gpus and b.gpus):
+def _value(of: object, where: str) -> Value:
+    """One value of a record; None where what it belongs to is not known."""
+
+    def inside(one: object, name: str) -> object:
+        return None if one is None else getattr(one, name)
+
+    found = functools.reduce(inside, where.split("."), of)
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    return found  # type: ignore[return-value]
+
+
+def _unlike(
+    what: str,
+    values: tuple[Value, Value],
+    topic: str,
+    parts: tuple[str, ...] = (),
+    *,
+    sign: str = "",
+    slower: Side = "",
+    write: Callable[[float], str] = units.significant,
+) -> Iterator[MachineDiffers]:
+    """Of a number less is slower; of words the records alone do not say."""
+    a, b = values
+    if a is None or b is None or a == b:
         return
-    one, other = a.gpus[0], b.gpus[0]
-    yield from number(
-        "GPU memory", (one.memory, other.memory), units.size, "GPU memory", ()
-    )
-    pairs: tuple[tuple[str, float | None, float | None, str], ...] = (
-        ("link lanes under load", one.link.busy_width, other.link.busy_width, LINK),
-        (
-            "link generation under load",
-            one.link.busy_generation,
-            other.link.busy_generation,
-            LINK,
-        ),
-        ("GPU power limit in watts", one.power.limit, other.power.limit, GPU),
-        ("highest GPU clock in Hz", one.clocks.sm_max, other.clocks.sm_max, GPU),
-    )
-    for what, mine, theirs, topic in pairs:
-        part = "transfer" if topic == LINK else "compute"
-        yield from number(what, (mine, theirs), units.significant, topic, (part,))
-    drivers = [m.driver.version if m.driver else None for m in (a, b)]
-    yield from words("NVIDIA driver", drivers[0], drivers[1], "driver", ("compute",))
-
-
-def _processor(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
-    yield from words("processor", a.cpu, b.cpu, SPEED, _PROCESSOR, sign=SPEED)
-    one, other = a.processor, b.processor
-    if one is None or other is None:
+    if isinstance(a, str) or isinstance(b, str):
+        texts = [plain(str(value), 80) or "none" for value in values]
+    elif abs(a - b) <= _SAME * max(abs(a), abs(b)):
         return
-    if one.instructions is not None and other.instructions is not None:
-        mine, theirs = set(one.instructions), set(other.instructions)
-        yield from words(
-            "instruction sets that only one has",
-            " ".join(sorted(mine - theirs)) or "none",
-            " ".join(sorted(theirs - mine)) or "none",
-            SPEED,
-            ("compute",),
-            slower=_fewer(mine, theirs),
-            sign=SPEED,
-        )
-    yield from number(
-        "highest frequency",
-        (one.frequency_max, other.frequency_max),
-        lambda hertz: units.rate(hertz, "Hz"),
-        SPEED,
-        _PROCESSOR,
+    else:
+        texts, slower = [write(a), write(b)], slower or ("B" if b < a else "A")
+    yield MachineDiffers(
+        what=what,
+        a=texts[0],
+        b=texts[1],
+        topic=topic,
+        parts=parts,
+        slower=slower,
+        sign=sign or (topic if topic in _SIGNS else ""),
     )
 
 
-def _memory(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
-    scarce = min(a.memory, b.memory) < _ENOUGH_MEMORY
-    parts = ("input", "compute") if scarce else ()
-    yield from number("memory granted", (a.memory, b.memory), units.size, MEMORY, parts)
-    swaps = [m.load.swap if m.load else None for m in (a, b)]
-    if None not in swaps and max(filter(None, swaps), default=0) > SAME * min(
-        a.memory, b.memory
-    ):
-        yield from number(
-            "bytes in swap", (swaps[0], swaps[1]), units.size, MEMORY, parts, more=True
-        )
-
-
-def _disk(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
-    one, other = a.disk, b.disk
-    if one is None or other is None:
-        return
-    yield from number(
-        "disk of the data, cold",
-        (one.cold, other.cold),
-        lambda rate: units.rate(rate, "B"),
-        DISK,
-        ("input",),
-    )
-    yield from words(
-        "file system of the data",
-        one.filesystem,
-        other.filesystem,
-        DISK,
-        ("input",),
-        sign=DISK,
-    )
-
-
-def _settings(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
-    one, other = a.processor, b.processor
-    if one is not None and other is not None:
-        for what, mine, theirs in (
-            ("governor", one.governor, other.governor),
-            ("energy preference", one.preference, other.preference),
-            ("boost", _yes(one.boost), _yes(other.boost)),
-        ):
-            yield from words(
-                what, mine, theirs, "clock settings", _PROCESSOR, sign=SPEED
-            )
-        yield from number(
-            "frequency allowed",
-            (one.frequency_allowed, other.frequency_allowed),
-            lambda hertz: units.rate(hertz, "Hz"),
-            "clock settings",
-            _PROCESSOR,
-            sign=SPEED,
-        )
-    if a.load and b.load:
-        mine, theirs = _yes(a.load.on_battery), _yes(b.load.on_battery)
-        slower: Side = "B" if theirs == "yes" else "A"
-        yield from words(
-            "on battery",
-            mine,
-            theirs,
-            "clock settings",
-            _PROCESSOR,
-            slower=slower,
-            sign=SPEED,
-        )
-
-
-def _named(machine: Machine) -> str:
+def _gpus(machine: Machine) -> str:
     return ", ".join(gpu.name for gpu in machine.gpus[:8]) or "none"
 
 
-def _fewer(mine: set[str], theirs: set[str]) -> Side:
-    """Who lacks instructions that the other has, where only one does."""
-    if mine < theirs:
-        return "A"
-    return "B" if theirs < mine else ""
+def _instructions(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
+    known = (m.processor.instructions if m.processor else None for m in (a, b))
+    mine, theirs = (None if one is None else {*one} for one in known)
+    if mine is None or theirs is None:
+        return
+    # Who lacks instructions that the other has is slower, where only one does.
+    slower: Side = "A" if mine < theirs else "B" if theirs < mine else ""
+    one, other = (" ".join(sorted(n)) or "none" for n in (mine - theirs, theirs - mine))
+    what = "instruction sets that only one has"
+    yield from _unlike(what, (one, other), SPEED, ("compute",), slower=slower)
 
 
-def _yes(value: bool | None) -> str | None:
-    return None if value is None else "yes" if value else "no"
+def _memory(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
+    least = min(a.memory, b.memory)
+    parts = ("input", "compute") if least < _ENOUGH_MEMORY else ()
+    memory = a.memory, b.memory
+    yield from _unlike("memory granted", memory, MEMORY, parts, write=units.size)
+    one, other = (m.load.swap if m.load else None for m in (a, b))
+    if one is not None and other is not None and max(one, other) > _SAME * least:
+        slower: Side = "B" if other > one else "A"
+        swap, write = (one, other), units.size
+        yield from _unlike(
+            "bytes in swap", swap, MEMORY, parts, slower=slower, write=write
+        )
+
+
+def _battery(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
+    both = _value(a, "load.on_battery"), _value(b, "load.on_battery")
+    slower: Side = "B" if both[1] == "yes" else "A"
+    yield from _unlike(
+        "on battery", both, _CLOCKS, _PROCESSOR, sign=SPEED, slower=slower
+    )
 
 
 # Variables by the start of their names: what they can slow, and which rungs show it.
@@ -218,6 +233,7 @@ _VARIABLES = {
     "DNNL": (("compute",), KERNELS),
 }
 _OFF = {"0", "false", "off", "no"}
+# TensorFlow's and Keras' versions come first.
 _LIBRARIES = {
     "tensorflow": (_EVERYTHING, KERNELS),
     "keras": (("dispatch", "compute"), ""),
@@ -225,39 +241,22 @@ _LIBRARIES = {
 }
 
 
-def variables(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
+def _variables(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
     """Those that are set otherwise; those that can slow something come first."""
     one, other = a.environment, b.environment
-    names = [n for n in dict.fromkeys((*one, *other)) if one.get(n) != other.get(n)]
-    told = [(name, *_variable(name)) for name in names]
-    for name, parts, sign in sorted(told, key=lambda found: not found[1]):
-        yield MachineDiffers(
-            what=plain(name, 60),
-            a=plain(one.get(name, "not set"), 80),
-            b=plain(other.get(name, "not set"), 80),
-            topic=plain(name, 60),
-            parts=parts,
-            slower=_switched_off(name, one.get(name), other.get(name)),
+    found = list[MachineDiffers]()
+    for name in dict.fromkeys((*one, *other)):
+        known = (told for start, told in _VARIABLES.items() if name.startswith(start))
+        parts, sign = next(known, ((), ""))
+        found += _unlike(
+            plain(name, 60),
+            (one.get(name, "not set"), other.get(name, "not set")),
+            plain(name, 60),
+            parts,
             sign=sign,
+            slower=_switched_off(name, one.get(name), other.get(name)),
         )
-
-
-def libraries(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
-    """Versions; TensorFlow's and Keras' come first."""
-    names = dict.fromkeys((*_LIBRARIES, *a.versions, *b.versions))
-    for name in names:
-        parts, sign = _LIBRARIES.get(name, ((), ""))
-        mine, theirs = (m.versions.get(name, "not installed") for m in (a, b))
-        yield from words(plain(name, 60), mine, theirs, name, parts, sign=sign)
-    builds = [m.software.build if m.software else None for m in (a, b)]
-    yield from words("TensorFlow build", builds[0], builds[1], "build", ())
-    yield from words("Python", a.python, b.python, "Python", ("dispatch",), sign=PYTHON)
-    yield from words("system", a.system, b.system, "system", ())
-
-
-def _variable(name: str) -> tuple[tuple[str, ...], str]:
-    found = (told for start, told in _VARIABLES.items() if name.startswith(start))
-    return next(found, ((), ""))
+    yield from sorted(found, key=lambda one: not one.parts)
 
 
 def _switched_off(name: str, a: str | None, b: str | None) -> Side:
@@ -266,6 +265,13 @@ def _switched_off(name: str, a: str | None, b: str | None) -> Side:
         return ""
     off = [value is not None and value.strip().lower() in _OFF for value in (a, b)]
     return "" if off[0] == off[1] else "A" if off[0] else "B"
+
+
+def _libraries(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
+    for name in dict.fromkeys((*_LIBRARIES, *a.versions, *b.versions)):
+        parts, sign = _LIBRARIES.get(name, ((), ""))
+        one, other = (m.versions.get(name, "not installed") for m in (a, b))
+        yield from _unlike(plain(name, 60), (one, other), name, parts, sign=sign)
 
 
 # Fewer samples than this say nothing.
@@ -303,7 +309,7 @@ class Lost:
 
 def losses(a: Held, b: Held) -> tuple[Lost, Lost]:
     """What each of the two lost; what one of them does not tell is told of neither."""
-    one, other = lost(a, b), lost(b, a)
+    one, other = _lost(a, b), _lost(b, a)
     if one.load is None or other.load is None:
         one, other = replace(one, load=None), replace(other, load=None)
     if one.throttling is None or other.throttling is None:
@@ -311,18 +317,15 @@ def losses(a: Held, b: Held) -> tuple[Lost, Lost]:
     return one, other
 
 
-def lost(held: Held, other: Held) -> Lost:
+def _lost(held: Held, other: Held) -> Lost:
     """What one machine lost; the other shows how many cores the same jobs can fill."""
     pulse = _pulse(held.samples)
-    slowed = None if pulse is None else (1 - pulse if pulse < _STEADY else 0.0)
-    taken = _taken(held, other)
     gpu, reasons = _gpu(held.machine, held.samples)
-    others = _mean(held.samples, "cpu_other") or 0.0
     return Lost(
-        load=None if taken is None else min(_MOST, taken),
-        throttling=slowed,
+        load=_taken(held, other),
+        throttling=pulse and (1 - pulse if pulse < _STEADY else 0.0),
         gpu=gpu,
-        others=others,
+        others=_mean(held.samples, "cpu_other") or 0.0,
         pulse=pulse,
         reasons=reasons,
     )
@@ -336,17 +339,14 @@ def _taken(held: Held, other: Held) -> float | None:
         return None
     free = max(0.0, machine.cores - others)
     gone = machine.cores_granted - min(machine.cores_granted, free)
-    wanted = min(machine.cores_granted, max(used, _filled(other)))
+    filled = _mean(other.samples, "cpu_trial") or 0.0
+    wanted = min(machine.cores_granted, max(used, filled))
     # Cores that stood idle all the same would have done what others kept from it.
     idle = max(0.0, machine.cores_granted - gone - used)
     missed = min(gone, wanted - used) - idle
     if gone < _LEAST * machine.cores_granted or missed <= 0:
         return 0.0
-    return missed / (used + missed)
-
-
-def _filled(held: Held) -> float:
-    return _mean(held.samples, "cpu_trial") or 0.0
+    return min(_MOST, missed / (used + missed))
 
 
 def _pulse(samples: Columns) -> float | None:

@@ -239,27 +239,26 @@ def rung_rates(ladder: Finding, names: Iterable[str]) -> tuple[RungRate, ...]:
         ladder: A finding of ``machine-ladder``.
         names: Words to leave out: the user's and the host's name.
     """
-    levels = Levels(measurement(ladder))
-    hidden, found = tuple(names), list[RungRate]()
-    for name, rung in rungs(ladder.notes).items():
-        level = levels.rate(name)
-        missing = "" if level else cleaned(_why(ladder, name), hidden, _LONGEST)
-        found.append(
-            RungRate(
-                name=name,
-                group=rung.group,
-                what=rung.what,
-                unit=rung.unit,
-                rate=level.middle if level else None,
-                low=level.low if level else None,
-                high=level.high if level else None,
-                trials=level.trials if level else 0,
-                limit=rung.limit,
-                limit_from=rung.limit_from,
-                missing=missing,
-            )
+    levels, hidden = Levels(measurement(ladder)), tuple(names)
+    every = {
+        name: (rung, levels.rate(name)) for name, rung in rungs(ladder.notes).items()
+    }
+    return tuple(
+        RungRate(
+            name=name,
+            group=rung.group,
+            what=rung.what,
+            unit=rung.unit,
+            rate=level.middle if level else None,
+            low=level.low if level else None,
+            high=level.high if level else None,
+            trials=level.trials if level else 0,
+            limit=rung.limit,
+            limit_from=rung.limit_from,
+            missing="" if level else cleaned(_why(ladder, name), hidden, _LONGEST),
         )
-    return tuple(found)
+        for name, (rung, level) in every.items()
+    )
 
 
 def thinned(
@@ -305,11 +304,9 @@ def _one(name: str, values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     if not known:
         return None
-    return round(known[-1], 2) if name == "t" else _short(statistics.fmean(known))
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.3g}")
+    return (
+        round(known[-1], 2) if name == "t" else float(f"{statistics.fmean(known):.3g}")
+    )
 
 
 def _why(ladder: Finding, name: str) -> str:
@@ -339,27 +336,24 @@ def together(visits: Sequence[Visit]) -> Finding:
         The last one with the trials and samples of all, on the passport's clock, and
         what was worked out of them worked out anew.
     """
-    measured = _measured(visits)
+    found = [finding for _, finding in visits]
+    columns = joined((began, one.samples) for began, one in visits)
+    measured = replace(
+        measurement(found[-1]),
+        arms=tuple(
+            {a.name: a for one in found for a in measurement(one).arms}.values()
+        ),
+        trials=tuple(_trials(visits)),
+        samples={name: tuple(values) for name, values in columns.items()},
+    )
     return replace(
-        visits[-1][1],
+        found[-1],
         trials=measured.trials,
         samples=measured.samples,
         timings=measured.timings,
         comparisons=measured.comparisons,
         noise_floor=measured.noise_floor,
-        budget_s=sum(found.budget_s for _, found in visits),
-    )
-
-
-def _measured(visits: Sequence[Visit]) -> Measurement:
-    found = [finding for _, finding in visits]
-    arms = {arm.name: arm for one in found for arm in measurement(one).arms}
-    columns = joined((began, one.samples) for began, one in visits)
-    return replace(
-        measurement(found[-1]),
-        arms=tuple(arms.values()),
-        trials=tuple(_trials(visits)),
-        samples={name: tuple(values) for name, values in columns.items()},
+        budget_s=sum(one.budget_s for one in found),
     )
 
 
@@ -367,10 +361,7 @@ def _trials(visits: Sequence[Visit]) -> Iterator[Trial]:
     """All trials; no round of one visit bears the number of another's."""
     before = 0
     for began, found in visits:
-        yield from (_moved(trial, before, began) for trial in found.trials)
+        for trial in found.trials:
+            number = 0 if trial.is_try else trial.round + before
+            yield replace(trial, round=number, started_s=trial.started_s + began)
         before += max((trial.round for trial in found.trials), default=0)
-
-
-def _moved(trial: Trial, rounds: int, seconds: float) -> Trial:
-    number = 0 if trial.is_try else trial.round + rounds
-    return replace(trial, round=number, started_s=trial.started_s + seconds)

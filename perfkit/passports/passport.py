@@ -7,7 +7,7 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import reading, store
@@ -30,13 +30,7 @@ SCHEMA: Final = 1
 Parameter = str | bool | int | float | None
 PartName = Literal["input", "dispatch", "transfer", "compute", "unexplained"]
 # In the order in which a step goes through them; what is left comes last.
-PARTS: Final[tuple[PartName, ...]] = (
-    "input",
-    "dispatch",
-    "transfer",
-    "compute",
-    "unexplained",
-)
+PARTS: Final[tuple[PartName, ...]] = get_args(PartName)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,11 +265,21 @@ def faults(passport: Passport) -> Iterator[str]:
     if len(passport.label) > _LONGEST_LABEL:
         yield "its label is too long"
     for rung in passport.rungs:
-        yield from _disordered(f"rung {rung.name}", rung.low, rung.rate, rung.high)
+        name = f"microbenchmark {plain(rung.name, 80)}"
+        yield from _disordered(name, rung.low, rung.rate, rung.high)
         if rung.limit is not None and rung.limit <= 0:
-            yield f"the limit of rung {plain(rung.name, 80)} is not above 0"
+            yield f"the limit of {name} is not above 0"
     for training in passport.trainings:
-        yield from _faults_of(training)
+        name = f"training {plain(training.name, 80)}"
+        yield from _disordered(name, training.low, training.seconds, training.high)
+        if training.batch <= 0:
+            yield f"the batch of {name} is not above 0"
+        if training.parts and tuple(part.name for part in training.parts) != PARTS:
+            yield f"the parts of {name} are not {', '.join(PARTS)}"
+        for part in training.parts:
+            known = [n for n in (part.low, part.seconds, part.high) if n is not None]
+            if known != sorted(known):
+                yield f"a part of {name} lies outside its interval"
     if min(passport.noise_floors.values(), default=1.0) <= 0:
         yield "a noise floor is not above 0"
     if max(map(len, (passport.visits, *passport.visits.values()))) > _MOST_VISITS:
@@ -285,34 +289,6 @@ def faults(passport: Passport) -> Iterator[str]:
     spans = (*passport.phases.values(), *itertools.chain(*passport.visits.values()))
     if any(end < began for began, end in spans):
         yield "a measurement ends before it begins"
-    yield from _faults_of_samples(passport)
-
-
-def _faults_of(training: Training) -> Iterator[str]:
-    name = f"training {training.name}"
-    yield from _disordered(name, training.low, training.seconds, training.high)
-    if training.batch <= 0:
-        yield f"the batch of {plain(name, 80)} is not above 0"
-    if training.parts and tuple(part.name for part in training.parts) != PARTS:
-        yield f"the parts of {plain(name, 80)} are not {', '.join(PARTS)}"
-    for part in training.parts:
-        known = [n for n in (part.low, part.seconds, part.high) if n is not None]
-        if known != sorted(known):
-            yield f"a part of {plain(name, 80)} lies outside its interval"
-
-
-def _disordered(
-    name: str, low: float | None, value: float | None, high: float | None
-) -> Iterator[str]:
-    """A rate, or the seconds of a step: above 0 and within its interval."""
-    known = [number for number in (low, value, high) if number is not None]
-    if value is not None and value <= 0:
-        yield f"{plain(name, 80)} is not above 0"
-    elif min(known, default=0.0) < 0 or known != sorted(known):
-        yield f"{plain(name, 80)} lies outside its interval"
-
-
-def _faults_of_samples(passport: Passport) -> Iterator[str]:
     lengths = {len(values) for values in passport.samples.values()}
     if max(lengths, default=0) > MOST_SAMPLES:
         yield f"it has more than {MOST_SAMPLES} samples"
@@ -323,6 +299,17 @@ def _faults_of_samples(passport: Passport) -> Iterator[str]:
         yield "a sample has no time"
     elif any(b < a for a, b in itertools.pairwise(times)):  # type: ignore[operator]
         yield "the samples are not in order"
+
+
+def _disordered(
+    name: str, low: float | None, value: float | None, high: float | None
+) -> Iterator[str]:
+    """A rate, or the seconds of a step: above 0 and within its interval."""
+    known = [number for number in (low, value, high) if number is not None]
+    if value is not None and value <= 0:
+        yield f"{name} is not above 0"
+    elif min(known, default=0.0) < 0 or known != sorted(known):
+        yield f"{name} lies outside its interval"
 
 
 FOLDER = Path(__file__).parents[1] / "reference"
@@ -347,7 +334,9 @@ _DIGITS = 6
 def to_json(passport: Passport) -> str:
     """Write a passport as JSON: what is not known is left out, numbers are short."""
     return json.dumps(
-        _short(json.loads(written(passport))), ensure_ascii=False, separators=(",", ":")
+        short_numbers(json.loads(written(passport)), nulls=False),
+        ensure_ascii=False,
+        separators=(",", ":"),
     )
 
 
@@ -370,9 +359,11 @@ def save(passport: Passport, path: str | Path) -> Path:
     return path
 
 
-def _short(value: Any) -> Any:
+def short_numbers(value: Any, *, nulls: bool = True) -> Any:
+    """What JSON holds with short numbers, and without what is null if so asked."""
     if isinstance(value, dict):
-        return {n: _short(item) for n, item in value.items() if item is not None}
+        kept = {n: one for n, one in value.items() if nulls or one is not None}
+        return {n: short_numbers(one, nulls=nulls) for n, one in kept.items()}
     if isinstance(value, list):
-        return [_short(item) for item in value]
+        return [short_numbers(item, nulls=nulls) for item in value]
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

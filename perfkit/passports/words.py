@@ -29,8 +29,11 @@ def report(passport: Passport) -> Report:
     """What a person reads of it."""
     recorded = passport.recorded[:16].replace("T", " ")
     named = passport.label or "a machine"
-    trainings = tuple(map(_training, passport.trainings))
-    parts = Table("Parts of the machine", ("part", "rate"), tuple(rungs(passport)))
+    trainings = tuple(
+        (title(one), step(one), *_split(one)) for one in passport.trainings
+    )
+    rungs = tuple((rung.name, _rate(rung)) for rung in passport.rungs)
+    parts = Table("Parts of the machine", ("part", "rate"), rungs)
     return Report(
         verdict=Verdict(headline=f"Passport of {named}, recorded {recorded}"),
         table=Table("Reference trainings", ("training", "a step", *PARTS), trainings),
@@ -39,20 +42,20 @@ def report(passport: Passport) -> Report:
     )
 
 
-def _training(training: Training) -> tuple[str, ...]:
-    parts = (training.part(name) for name in PARTS)
-    told = (seconds_of(part) if part else "" for part in parts)
-    return title(training), step(training), *told
+def _split(training: Training) -> Iterator[str]:
+    for name in PARTS:
+        part = training.part(name)
+        yield seconds_of(part) if part else ""
 
 
 def about(passport: Passport) -> Iterator[str]:
     """The machine and its checks, a line each."""
     tensorflow = passport.machine.versions.get("tensorflow", "")
-    library = f", TensorFlow {plain(tensorflow, 20)}" if tensorflow else ""
-    yield f"{plain(passport.machine.summary)}{library}"
+    library = f", TensorFlow {tensorflow}" if tensorflow else ""
+    yield f"{passport.machine.summary}{library}"
     for check in passport.checks:
         if check.status in ("fail", "warn"):
-            yield f"{check.status}: {plain(check.title)}"
+            yield f"{check.status}: {check.title}"
 
 
 def title(training: Training) -> str:
@@ -64,26 +67,16 @@ def title(training: Training) -> str:
 def step(training: Training) -> str:
     """What a step takes as text, or why that is not known."""
     if training.seconds is None:
-        return f"not measured. {plain(training.missing)}".rstrip()
-    if training.low is None or training.high is None:
-        return units.seconds(training.seconds)
-    ends = training.low, training.high
-    return units.between(training.seconds, *ends, units.seconds)
+        return f"not measured. {training.missing}".rstrip()
+    return seconds_of(training)
 
 
-def rungs(passport: Passport) -> Iterator[tuple[str, str]]:
-    """Each rung with its rate."""
-    for rung in passport.rungs:
-        yield plain(rung.name, 60), _rate(rung)
-
-
-def seconds_of(part: Part) -> str:
-    """A part as ``"1.2 ms (1.1 to 1.3)"``, or a word where it was not measured."""
-    if part.seconds is None:
-        return "not measured"
-    if part.low is None or part.high is None or part.low == part.high:
-        return _time(part.seconds)
-    return units.between(part.seconds, part.low, part.high, _time)
+def seconds_of(timed: Training | Part) -> str:
+    """As ``"1.2 ms (1.1 to 1.3)"``, or a word where it was not measured."""
+    low, high = timed.low, timed.high
+    if timed.seconds is None or low is None or high is None or low == high:
+        return seconds(timed.seconds)
+    return units.between(timed.seconds, low, high, seconds)
 
 
 def unwhole(passport: Passport) -> Iterator[str]:
@@ -92,7 +85,7 @@ def unwhole(passport: Passport) -> Iterator[str]:
         yield "It was stopped before it was whole."
     elif passport.unfinished:
         yield "Making it was broken off; what is here was measured by then."
-    yield from (plain(sentence) for sentence in passport.missed)
+    yield from passport.missed
 
 
 def preview(passport: Passport, size: int, names: str = "`--with-names`") -> str:
@@ -148,12 +141,10 @@ def _left_out(passport: Passport, names: str) -> Iterator[str]:
 
 def _rate(rung: RungRate) -> str:
     if rung.rate is None:
-        return f"not measured. {plain(rung.missing)}".rstrip()
-    unit = plain(rung.unit, 20)
-    if rung.low is None or rung.high is None:
-        said = units.rate(rung.rate, unit)
-    else:
-        said = units.rate_between(rung.rate, rung.low, rung.high, unit)
+        return f"not measured. {rung.missing}".rstrip()
+    said = units.rate(rung.rate, rung.unit)
+    if rung.low is not None and rung.high is not None:
+        said = units.rate_between(rung.rate, rung.low, rung.high, rung.unit)
     if rung.share is None:
         return said
     # What is beyond its limit says that the limit was taken too low.
@@ -161,9 +152,11 @@ def _rate(rung: RungRate) -> str:
     return f"{said}, {of} its limit"
 
 
-def _time(seconds: float) -> str:
-    """What is less than a clock can tell is nothing."""
-    return units.seconds(seconds if abs(seconds) >= _LEAST_S else 0.0)
+def seconds(value: float | None) -> str:
+    """Seconds as text; less than a clock can tell is nothing."""
+    if value is None:
+        return "not measured"
+    return units.seconds(value if abs(value) >= _LEAST_S else 0.0)
 
 
 def _count(things: Sequence[object], noun: str) -> str:

@@ -11,7 +11,7 @@ import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import own_callbacks, raised
 from perfkit.diagnosis.look import PROBLEM, TRACEBACK
@@ -25,7 +25,6 @@ from perfkit.measure.tick import Note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
-    from contextlib import AbstractContextManager
 
     from perfkit.diagnosis.training import Training
 
@@ -116,19 +115,6 @@ _FEWEST_WARM, _WARM_S, _MOST_WARM = 3, 1.5, 100
 _SIDE_S, _MOST_BLOCKS = 2.0, 10
 
 
-class Profiler(Protocol):
-    """What records a trace."""
-
-    def start(self) -> None:
-        """Begin to record."""
-
-    def stop(self) -> None:
-        """End, and write what was recorded."""
-
-    def mark(self, number: int) -> AbstractContextManager[object]:
-        """Mark what is done within it as the step of this number."""
-
-
 @dataclass(frozen=True)
 class Asked:
     """What the next step is for.
@@ -155,7 +141,7 @@ class Timed:
     traced: list[float] = field(default_factory=list)
 
 
-def plan(steps: int, profiler: Profiler, timed: Timed) -> Generator[Asked, float, None]:
+def plan(steps: int, profiler: Marks, timed: Timed) -> Generator[Asked, float, None]:
     """Ask for one step after another; each is answered by its seconds.
 
     Args:
@@ -214,7 +200,7 @@ class Course:
     def __init__(
         self,
         steps: int,
-        profiler: Profiler,
+        profiler: Marks,
         sync: Callable[[], object],
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -283,7 +269,12 @@ def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Note:
     at_a_time = _run(maker, course)
     timed = course.timed
     if not timed.traced:
-        raise BadParameterError(_too_short(course.made, steps))
+        raise BadParameterError(
+            f"The data were used up after {course.made} steps, before {steps} could be "
+            "traced; ask for fewer steps, or repeat the data."
+            if course.made
+            else "The training made no step: its data are empty, or used up."
+        )
     told = {
         "untraced_s": timed.untraced,
         "traced_s": timed.traced,
@@ -359,31 +350,18 @@ class Looped:
             Left: Enough steps were made, or there are no more data. What follows the
                 loop, such as saving a model, does not run.
         """
-        self.begun, made = True, -1
-        while made < self._course.made and not self._course.over:
-            made = self._course.made
-            yield from self._epoch(data)
+        self.begun, made, course = True, -1, self._course
+        while made < course.made and not course.over:
+            made, batches = course.made, iter(data)
+            while not course.over:
+                course.begin()
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    break
+                try:
+                    yield batch
+                finally:
+                    # Also where the user's own code leaves the loop after this step.
+                    course.end()
         raise Left
-
-    def _epoch(self, data: Any) -> Iterator[Any]:
-        batches = iter(data)
-        while not self._course.over:
-            self._course.begin()
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return
-            try:
-                yield batch
-            finally:
-                # Also where the user's own code leaves the loop after this step.
-                self._course.end()
-
-
-def _too_short(made: int, steps: int) -> str:
-    if not made:
-        return "The training made no step: its data are empty, or used up."
-    return (
-        f"The data were used up after {made} steps, before {steps} could be traced; "
-        "ask for fewer steps, or repeat the data."
-    )

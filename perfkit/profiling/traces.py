@@ -18,12 +18,13 @@ from perfkit.measure.tick import Note
 from perfkit.profiling.course import traces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from perfkit.machine.record import Machine
     from perfkit.measure.processes import Ended
 
     Rows = list[dict[str, Any]]
+    Reader = Callable[[str], tuple["Made", ...]]
 
 STEPS = "input_pipeline_analyzer"
 OPS = "framework_op_stats"
@@ -103,79 +104,115 @@ _WHOLE, _TIME = "stepTimeMs", "TimeMs"
 _WRONG = (LookupError, TypeError, ValueError, AttributeError)
 
 
-def steps(text: str) -> tuple[ProfiledStep, ...]:
-    """The steps, taken apart.
+def _reader(understand: Callable[[Any], Iterable[Made]]) -> Reader[Made]:
+    """Let it read the text of a table, and refuse in a sentence what is none."""
 
-    Raises:
-        BadFileError: The table is not as it should be.
-    """
-    return _understood(text, lambda made: tuple(map(_step, _rows(made, "stepnum"))))
+    @functools.wraps(understand)
+    def read(text: str) -> tuple[Made, ...]:
+        try:
+            return tuple(understand(json.loads(text)))
+        except _WRONG as error:
+            raise BadFileError(
+                "xprof gave a table that this perfkit cannot read "
+                f"({type(error).__name__}: {str(error)[:80]})."
+            ) from None
+
+    return read
 
 
-def stages(text: str) -> tuple[Stage, ...]:
-    """The stages of the input, the dearest first.
+@_reader
+def steps(made: Any) -> Iterable[ProfiledStep]:
+    """The steps, taken apart."""
+    for row in _rows(made, "stepnum"):
+        parts = {
+            _PARTS.get(name, name.removesuffix(_TIME)): float(value) / 1e3
+            for name, value in row.items()
+            if name.endswith(_TIME) and name != _WHOLE
+        }
+        seconds = float(row[_WHOLE]) / 1e3
+        yield ProfiledStep(name=str(row["stepnum"]), seconds=seconds, parts=parts)
 
-    Raises:
-        BadFileError: The table is not as it should be.
-    """
-    found = _understood(text, lambda made: tuple(map(_stage, _rows(made, "opName"))))
-    return tuple(sorted(found, key=lambda stage: -stage.self_s))
+
+@_reader
+def stages(made: Any) -> Iterable[Stage]:
+    """The stages of the input, the most expensive first."""
+    found = [
+        Stage(
+            name=str(row["opName"]),
+            category=str(row["category"]),
+            count=int(row["count"]),
+            total_s=float(row["timeInMs"]) / 1e3,
+            self_s=float(row["selfTimeInMs"]) / 1e3,
+        )
+        for row in _rows(made, "opName")
+    ]
+    return sorted(found, key=lambda stage: -stage.self_s)
+
+
+@_reader
+def ops(made: Any) -> Iterable[Op]:
+    """All operations, the most expensive first; idle time is none."""
+    found = [
+        Op(
+            name=str(row["operation"]),
+            type=str(row["type"]),
+            device="host" if str(row["host_or_device"]).lower() == "host" else "device",
+            count=int(row["occurrences"]),
+            total_s=float(row["total_time"]) / 1e6,
+            self_s=float(row["total_self_time"]) / 1e6,
+        )
+        for row in _rows(made, "operation")
+    ]
+    working = (op for op in found if op.type != _IDLE)
+    return sorted(working, key=lambda op: -op.self_s)
+
+
+@_reader
+def kernels(made: Any) -> Iterable[Kernel]:
+    """The kernels of GPUs, the most expensive first."""
+    found = [
+        Kernel(
+            name=str(row["kernel_name"]),
+            op=str(row["op_name"]),
+            count=int(row["occurrences"]),
+            total_s=float(row["total_duration_us"]) / 1e6,
+            least_s=float(row["min_duration_us"]) / 1e6,
+            most_s=float(row["max_duration_us"]) / 1e6,
+            occupancy=float(row["occupancy_pct"]) / 100,
+            tensor_cores=bool(row["is_kernel_using_tensor_core"]),
+            could_use_them=bool(row["is_op_tensor_core_eligible"]),
+        )
+        for row in _rows(made, "kernel_name")
+    ]
+    return sorted(found, key=lambda kernel: -kernel.total_s)
+
+
+@_reader
+def memory(made: Any) -> Iterable[Held]:
+    """What each allocator held."""
+    for name, one in made["memoryProfilePerAllocator"].items():
+        summary = one["profileSummary"]
+        peak = summary["peakStats"]
+        yield Held(
+            allocator=name,
+            capacity=int(summary["memoryCapacity"]),
+            peak=int(peak["peakBytesInUse"]),
+            peak_ever=int(summary["peakBytesUsageLifetime"]),
+            fragmentation=float(peak["fragmentation"]),
+        )
+
+
+@_reader
+def _severe(made: Any) -> Iterable[str]:
+    return [str(row["message"]) for row in _rows(made, "severity")]
 
 
 def warnings_of(text: str) -> tuple[str, ...]:
     """What the profiler itself found wrong; empty where nobody says."""
     try:
-        rows = _rows(json.loads(text), "severity")
-        return tuple(str(row["message"]) for row in rows)
-    except _WRONG:
+        return _severe(text)
+    except BadFileError:
         return ()
-
-
-def ops(text: str) -> tuple[Op, ...]:
-    """All operations, the dearest first; idle time is none.
-
-    Raises:
-        BadFileError: The table is not as it should be.
-    """
-    found = _understood(text, lambda made: list(map(_op, _rows(made, "operation"))))
-    working = (op for op in found if op.type != _IDLE)
-    return tuple(sorted(working, key=lambda op: -op.self_s))
-
-
-def kernels(text: str) -> tuple[Kernel, ...]:
-    """The kernels of GPUs, the dearest first.
-
-    Raises:
-        BadFileError: The table is not as it should be.
-    """
-    found = _understood(
-        text, lambda made: tuple(map(_kernel, _rows(made, "kernel_name")))
-    )
-    return tuple(sorted(found, key=lambda kernel: -kernel.total_s))
-
-
-def memory(text: str) -> tuple[Held, ...]:
-    """What each allocator held.
-
-    Raises:
-        BadFileError: It is not as it should be.
-    """
-    return _understood(
-        text,
-        lambda made: tuple(
-            _held(name, one) for name, one in made["memoryProfilePerAllocator"].items()
-        ),
-    )
-
-
-def _understood(text: str, understand: Callable[[Any], Made]) -> Made:
-    try:
-        return understand(json.loads(text))
-    except _WRONG as error:
-        raise BadFileError(
-            "xprof gave a table that this perfkit cannot read "
-            f"({type(error).__name__}: {str(error)[:80]})."
-        ) from None
 
 
 def _rows(made: Any, column: str) -> Rows:
@@ -183,71 +220,9 @@ def _rows(made: Any, column: str) -> Rows:
     for table in reversed(made if isinstance(made, list) else [made]):
         ids = [one["id"] for one in table.get("cols", ())]
         if column in ids:
-            return [_by_id(ids, row["c"]) for row in table["rows"]]
+            values = ([(c or {}).get("v") for c in row["c"]] for row in table["rows"])
+            return [dict(zip(ids, one, strict=False)) for one in values]
     raise LookupError(f"there is no column {column}")
-
-
-def _by_id(ids: list[str], cells: list[Any]) -> dict[str, Any]:
-    values = ((cell or {}).get("v") for cell in cells)
-    return dict(zip(ids, values, strict=False))
-
-
-def _step(row: dict[str, Any]) -> ProfiledStep:
-    parts = {
-        _PARTS.get(name, name.removesuffix(_TIME)): float(value) / 1e3
-        for name, value in row.items()
-        if name.endswith(_TIME) and name != _WHOLE
-    }
-    return ProfiledStep(
-        name=str(row["stepnum"]), seconds=float(row[_WHOLE]) / 1e3, parts=parts
-    )
-
-
-def _stage(row: dict[str, Any]) -> Stage:
-    return Stage(
-        name=str(row["opName"]),
-        category=str(row["category"]),
-        count=int(row["count"]),
-        total_s=float(row["timeInMs"]) / 1e3,
-        self_s=float(row["selfTimeInMs"]) / 1e3,
-    )
-
-
-def _op(row: dict[str, Any]) -> Op:
-    return Op(
-        name=str(row["operation"]),
-        type=str(row["type"]),
-        device="host" if str(row["host_or_device"]).lower() == "host" else "device",
-        count=int(row["occurrences"]),
-        total_s=float(row["total_time"]) / 1e6,
-        self_s=float(row["total_self_time"]) / 1e6,
-    )
-
-
-def _kernel(row: dict[str, Any]) -> Kernel:
-    return Kernel(
-        name=str(row["kernel_name"]),
-        op=str(row["op_name"]),
-        count=int(row["occurrences"]),
-        total_s=float(row["total_duration_us"]) / 1e6,
-        least_s=float(row["min_duration_us"]) / 1e6,
-        most_s=float(row["max_duration_us"]) / 1e6,
-        occupancy=float(row["occupancy_pct"]) / 100,
-        tensor_cores=bool(row["is_kernel_using_tensor_core"]),
-        could_use_them=bool(row["is_op_tensor_core_eligible"]),
-    )
-
-
-def _held(name: str, one: dict[str, Any]) -> Held:
-    summary = one["profileSummary"]
-    peak = summary["peakStats"]
-    return Held(
-        allocator=name,
-        capacity=int(summary["memoryCapacity"]),
-        peak=int(peak["peakBytesInUse"]),
-        peak_ever=int(summary["peakBytesUsageLifetime"]),
-        fragmentation=float(peak["fragmentation"]),
-    )
 
 
 _PRIVILEGES = re.compile(
@@ -257,6 +232,7 @@ _PRIVILEGES = re.compile(
 _CUPTI = re.compile(r"cupti", re.IGNORECASE)
 _NO_GPU = "TensorFlow computes on no GPU here, so there are no kernels."
 _REST = "All else is here, and what perfkit.diagnose measures needs none of it."
+_WSL = ("wsl1", "wsl2")
 _ON_WSL = (
     "in Windows, open NVIDIA's control panel as administrator, enable the developer "
     "settings there, and let all users access the GPU performance counters"
@@ -286,37 +262,29 @@ def why_no_kernels(said: str, gpus: int, machine: Machine) -> str:
         )
     if _CUPTI.search(said):
         line = next(line for line in said.splitlines() if _CUPTI.search(line))
+        # Without the head of a line of the log.
+        words = line.split("] ", 1)[-1].strip().rstrip(".")[:160]
         return (
-            f"CUPTI, which tells what a GPU does, did not work ({_words(line)}): "
+            f"CUPTI, which tells what a GPU does, did not work ({words}): "
             'python -m pip install "tensorflow[and-cuda]" brings the one that this '
             f"TensorFlow needs. {_REST}"
         )
-    where = "; on WSL and in containers that is often so" if _boxed(machine) else ""
+    software = machine.software
+    boxed = software and (software.container or software.platform in _WSL)
+    where = "; on WSL and in containers that is often so" if boxed else ""
     return f"The trace holds nothing of the GPU, and no reason{where}. {_REST}"
 
 
 def _remedy(machine: Machine) -> str:
     software = machine.software
-    if software and software.platform in ("wsl1", "wsl2"):
+    if software and software.platform in _WSL:
         return _ON_WSL
     inside = software is not None and software.container
     return f"{_IN_CONTAINER}on the host {_ON_LINUX}" if inside else _ON_LINUX
 
 
-def _boxed(machine: Machine) -> bool:
-    software = machine.software
-    return software is not None and (
-        software.container or software.platform in ("wsl1", "wsl2")
-    )
-
-
-def _words(line: str) -> str:
-    """What a line of the log says, without its head."""
-    return line.split("] ", 1)[-1].strip().rstrip(".")[:160]
-
-
 # What each table of a profile is read from, and how.
-_READERS = {
+_READERS: dict[str, tuple[str, Reader[Any]]] = {
     "steps": (STEPS, steps),
     "stages": (STEPS, stages),
     "ops": (OPS, ops),
@@ -353,10 +321,20 @@ def gathered(
         recorded: When it began.
         xprof: The version that read the trace.
     """
-    read, missing = _read(tables, failed)
+    read: dict[str, tuple[Any, ...]] = dict.fromkeys(_READERS, ())
+    missing = dict[str, str]()
+    for name, (tool, understand) in _READERS.items():
+        try:
+            if tool in failed:
+                missing[name] = failed[tool]
+            else:
+                read[name] = understand(tables[tool])
+        except BadFileError as error:
+            missing[name] = str(error)
+    said = "\n".join([str(told["said"]), *warnings_of(tables.get(STEPS, ""))])
     reasons = {
         "steps": _NO_STEPS,
-        "kernels": why_no_kernels(_said(told, tables), told["gpus"], here),
+        "kernels": why_no_kernels(said, told["gpus"], here),
         "memory": _NO_MEMORY,
     }
     empty = {name: why for name, why in reasons.items() if not read[name]}
@@ -378,25 +356,3 @@ def gathered(
         missing=empty | missing,
         trace_bytes=told["bytes"],
     )
-
-
-def _read(
-    tables: dict[str, str], failed: dict[str, str]
-) -> tuple[dict[str, tuple[Any, ...]], dict[str, str]]:
-    read: dict[str, tuple[Any, ...]] = dict.fromkeys(_READERS, ())
-    missing = dict[str, str]()
-    for name, (tool, understand) in _READERS.items():
-        if tool in failed:
-            missing[name] = failed[tool]
-            continue
-        try:
-            read[name] = understand(tables[tool])
-        except BadFileError as error:
-            missing[name] = str(error)
-    return read, missing
-
-
-def _said(told: dict[str, Any], tables: dict[str, str]) -> str:
-    """What the log and the trace itself say of the profiler."""
-    warnings = warnings_of(tables.get(STEPS, ""))
-    return "\n".join([str(told["said"]), *warnings])

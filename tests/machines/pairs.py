@@ -236,6 +236,10 @@ def changed(of=MACHINE, **fields):
     return replace(of, **fields)
 
 
+def each(things, **fields):
+    return tuple(replace(one, **fields) for one in things)
+
+
 def on_gpu(passport, hidden):
     """The same machine with a GPU: a pipeline that works while the GPU computes."""
     trainings = []

@@ -5,7 +5,7 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.machines.comparison_page import page
+from perfkit.machines.comparison_report import page
 from perfkit.passports import passport
 from tests.export.pages import problems
 from tests.findings.made import finding
@@ -110,7 +110,7 @@ def test_what_nobody_watched_is_no_load_of_nothing():
 
 def test_a_training_without_a_split_is_compared_as_a_whole():
     slow = pairs.one_core()
-    bare = tuple(pairs.changed(one, parts=()) for one in slow.trainings)
+    bare = pairs.each(slow.trainings, parts=())
     found = perfkit.compare(pairs.passport(), pairs.changed(slow, trainings=bare))
     assert found.verdict == "slower"
     assert "not taken apart on both" in found.report.verdict.much
@@ -145,27 +145,17 @@ def test_a_passport_full_of_attacks_does_no_harm(start):
 @pytest.mark.parametrize("value", [5e-324, 1e29])
 @pytest.mark.parametrize("where", ["seconds", "rate", "part", "sample"])
 def test_numbers_that_no_machine_has_do_no_harm(where, value):
-    odd = pairs.one_core()
-    if where == "seconds":
-        spread = {"seconds": value, "low": value, "high": value}
-        odd = pairs.changed(
-            odd, trainings=tuple(pairs.changed(t, **spread) for t in odd.trainings)
-        )
-    elif where == "rate":
-        spread = {"rate": value, "low": value, "high": value}
-        odd = pairs.changed(
-            odd, rungs=tuple(pairs.changed(r, **spread) for r in odd.rungs)
-        )
-    elif where == "part":
-        spread = {"seconds": value, "low": -value, "high": value}
-        trainings = tuple(
-            pairs.changed(t, parts=tuple(pairs.changed(p, **spread) for p in t.parts))
-            for t in odd.trainings
-        )
-        odd = pairs.changed(odd, trainings=trainings)
-    else:
-        samples = {name: (value,) * pairs.SAMPLES for name in odd.samples}
-        odd = pairs.changed(odd, samples=samples)
+    odd, spread = pairs.one_core(), {"low": value, "high": value}
+    steps = pairs.each(odd.trainings, seconds=value, **spread)
+    rungs = pairs.each(odd.rungs, rate=value, **spread)
+    parts = pairs.each(odd.trainings[0].parts, seconds=value, low=-value, high=value)
+    fields = {
+        "seconds": {"trainings": steps},
+        "rate": {"rungs": rungs},
+        "part": {"trainings": pairs.each(odd.trainings, parts=parts)},
+        "sample": {"samples": dict.fromkeys(odd.samples, (value,) * pairs.SAMPLES)},
+    }
+    odd = pairs.changed(odd, **fields[where])
     show(perfkit.compare(pairs.passport(), odd))
 
 

@@ -42,7 +42,7 @@ def test_one_training_that_is_another_job_leaves_the_others(field, value, said):
 
 def test_another_precision_is_another_training():
     one = pairs.passport()
-    mixed = tuple(pairs.changed(t, dtype="mixed_bfloat16") for t in one.trainings)
+    mixed = pairs.each(one.trainings, dtype="mixed_bfloat16")
     found = compare(one, pairs.changed(one, trainings=mixed))
     assert all(work.speed is None for work in found.works)
     assert "No training was measured on both" in found.headline
@@ -59,7 +59,7 @@ def test_another_tensorflow_is_the_machine_and_is_said():
 
 def test_weights_that_only_one_tells_are_no_other_job():
     one = pairs.passport()
-    unknown = tuple(pairs.changed(t, weights=None) for t in one.trainings)
+    unknown = pairs.each(one.trainings, weights=None)
     found = compare(one, pairs.changed(one, trainings=unknown))
     assert found.verdict == "no difference shown"
 

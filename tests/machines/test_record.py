@@ -84,7 +84,7 @@ OUTSIDE = tuple(Part(name=name, seconds=1.0, low=2.0) for name in PARTS)
         ({"rungs": (RungRate(name="a", unit="B", rate=-1.0),)}, "not above 0"),
         (
             {"rungs": (RungRate(name="a", unit="B", rate=3.0, low=1.0, high=2.0),)},
-            "rung a lies outside its interval",
+            "microbenchmark a lies outside its interval",
         ),
         ({"trainings": (training("a", 1.0, batch=0),)}, "not above 0"),
         (

@@ -4,8 +4,7 @@ from perfkit.machine import checks
 from perfkit.machine.checks.asking import statements
 from perfkit.machine.gpu import Gpu, Link
 from perfkit.machine.record import Disk, Processor
-from perfkit.machines.compare import compare
-from perfkit.machines.explaining import _BEARS
+from perfkit.machines.compare import _BEARS, compare
 from perfkit.machines.sides import differences
 from tests.machines import pairs
 

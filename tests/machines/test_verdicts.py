@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from perfkit.machines import comparison_words, ratios
+from perfkit.machines import comparison_report, ratios
 from perfkit.machines.compare import compare
 from perfkit.machines.ratios import Ratio
 from tests.machines import pairs
@@ -76,7 +76,7 @@ def test_on_the_whole_two_jobs_of_equal_doubt_count_alike():
 
 def test_one_trial_claims_nothing():
     slow = pairs.onednn_off()
-    once = tuple(pairs.changed(one, trials=1) for one in slow.trainings)
+    once = pairs.each(slow.trainings, trials=1)
     found = compare(pairs.passport(), pairs.changed(slow, trainings=once))
     assert found.verdict == "too noisy to say"
     assert not any(work.claimed for work in found.works)
@@ -104,12 +104,12 @@ def test_trainings_that_differ_both_ways_depend_on_the_training():
     ],
 )
 def test_a_share_that_may_be_anything_is_not_known(share, said):
-    assert comparison_words.percent(*share) == said
+    assert comparison_report.percent(*share) == said
 
 
 def test_how_much_a_part_is_of_a_difference_is_said_only_where_that_is_known():
     main = compare(pairs.passport(), pairs.one_core()).main
     wide = dataclasses.replace(main.causes[0], share_low=0.04, share_high=12.07)
     vague = dataclasses.replace(main, changes=(wide,))
-    assert "part of the difference is the input" in comparison_words.much((vague,))
-    assert " % of the difference is the input" in comparison_words.much((main,))
+    assert "part of the difference is the input" in comparison_report.much((vague,))
+    assert " % of the difference is the input" in comparison_report.much((main,))

@@ -3,14 +3,7 @@
 import json
 from dataclasses import replace
 
-from perfkit.findings.profile import (
-    Held,
-    Kernel,
-    Op,
-    Profile,
-    ProfiledStep,
-    Stage,
-)
+from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
 from tests.findings.made import MACHINE
 
 STEP = ProfiledStep(
@@ -18,22 +11,9 @@ STEP = ProfiledStep(
     seconds=0.010,
     parts={"input": 0.006, "host compute": 0.003, "all other": 0.001},
 )
-DENSE = Op(
-    name="model/dense/MatMul",
-    type="MatMul",
-    device="host",
-    count=10,
-    total_s=0.030,
-    self_s=0.030,
-)
-MAP = Op(
-    name="Iterator::Root::Map",
-    type="Dataset",
-    device="host",
-    count=10,
-    total_s=0.06,
-    self_s=0.010,
-)
+TEN = {"device": "host", "count": 10}
+DENSE = Op(name="model/dense/MatMul", type="MatMul", total_s=0.030, self_s=0.030, **TEN)
+MAP = Op(name="Iterator::Root::Map", type="Dataset", total_s=0.06, self_s=0.010, **TEN)
 KERNEL = Kernel(
     name="ampere_sgemm_128x64_nn",
     op="model/dense/MatMul",

@@ -13,14 +13,8 @@ def test_a_step_keeps_all_its_parts_in_seconds():
     text = json.dumps(profiled.steps_table((4.0, 1.0), (5.0, 1.5)))
     first, second = traces.steps(text)
     assert (first.name, second.name) == ("train 0", "train 1")
-    assert first.parts == pytest.approx(
-        {
-            "input": 0.004,
-            "host compute": 0.001,
-            "device compute": 0.0,
-            "all other": 0.0005,
-        }
-    )
+    parts = {"input": 0.004, "host compute": 0.001, "device compute": 0.0}
+    assert first.parts == pytest.approx(parts | {"all other": 0.0005})
     assert second.seconds == pytest.approx(0.007)
     assert sum(second.parts.values()) == pytest.approx(second.seconds)
 
@@ -60,11 +54,9 @@ def test_idle_time_is_no_operation():
 def test_a_kernel_tells_whether_it_uses_tensor_cores():
     made = profiled.kernels_table(("sgemm", 100.0, False), ("hgemm", 400.0, True))
     first, second = traces.kernels(json.dumps(made))
-    assert (first.name, first.tensor_cores, first.could_use_them) == (
-        "hgemm",
-        True,
-        True,
-    )
+    assert first.name == "hgemm"
+    assert first.tensor_cores
+    assert first.could_use_them
     assert second.total_s == pytest.approx(1e-4)
     assert first.occupancy == 0.5
 
@@ -81,16 +73,7 @@ def test_memory_is_told_in_bytes_though_xprof_writes_texts():
     assert traces.memory(json.dumps(profiled.memory_table())) == ()
 
 
-@pytest.mark.parametrize(
-    "read",
-    [
-        traces.steps,
-        traces.stages,
-        traces.ops,
-        traces.kernels,
-        traces.memory,
-    ],
-)
+@pytest.mark.parametrize("read", [read for _, read in traces._READERS.values()])
 @pytest.mark.parametrize(
     "text",
     [
