@@ -210,9 +210,7 @@ def report(of: Examination) -> Report:
     log = tuple(f"{weight}: {line}" for weight, line in rows)
     start = of.machine.start
     return Report(
-        verdict=Verdict(
-            headline=of.answer(), warnings=tuple(map(_check, of.wrong))
-        ),
+        verdict=Verdict(headline=of.answer(), warnings=tuple(map(_check, of.wrong))),
         table=Table("This machine", ("part", "what it is"), parts(of.machine)),
         besides=(
             *nothing,

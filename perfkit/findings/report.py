@@ -75,6 +75,7 @@ class Report:
         stamp: Where and when a recording is from; "" for what was run here.
         table: The rows that the verdict chose from, seen at once.
         besides: Sentences below it: what is in order, what is not known yet.
+        charted: Whether its first chart shows the rows of the table.
         folds: Everything else; those that are empty are not shown.
         foot: What it was measured on, and when.
         path: Where it is saved; None where it is not.
@@ -84,6 +85,7 @@ class Report:
     question: str = ""
     stamp: str = ""
     table: Table | None = None
+    charted: bool = False
     besides: tuple[str, ...] = ()
     folds: tuple[Fold, ...] = ()
     foot: tuple[str, ...] = ()
@@ -287,8 +289,7 @@ def in_html(
     """
     pieces, folds = [*_head(report, answer)], list(report.filled)
     if report.table and report.table.rows:
-        # A chart shows the same rows, and shows them better.
-        if figure:
+        if figure and report.charted:
             folds.insert(0, Fold(report.table.title, tables=(report.table,)))
         else:
             pieces.append(_table(report.table))

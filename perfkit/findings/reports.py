@@ -57,6 +57,7 @@ def of_finding(finding: Finding) -> Report:
         question=finding.question,
         stamp=finding.stamp,
         table=_variants(finding),
+        charted=True,
         besides=tuple(_missing(finding)),
         folds=_common_folds(finding),
         foot=tuple(_foot(finding)),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _TITLE = "Every machine, relative to the median one"
 _HEIGHT = 0.75
+_NONE = "No passport lies there: `perfkit passport -o NAME.json` makes a machine's."
 # Dots that the eye cannot tell apart are one: so many fit between 1 and e.
 _APART = 80
 
@@ -94,8 +95,10 @@ def report(room: Classroom) -> Report:
         verdict=Verdict(
             headline=f"A class of {count:,} machine{'' if count == 1 else 's'}",
             much="" if room.you is None else f"You are here: {room.name(room.you)}",
+            next="" if count else _NONE,
         ),
         table=filled[0] if filled else None,
+        charted=True,
         folds=tuple(Fold(table.title, tables=(table,)) for table in filled[1:]),
     )
 

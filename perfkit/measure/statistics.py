@@ -54,6 +54,8 @@ _APART = 0.95
 _TURNS = 3.0
 # Of their median: so that one wild variant does not make all the others look wild.
 _WILD = 3.0
+# The ends of an interval that are further apart leave open how much it is.
+_SURE = 2.5
 # A difference smaller than this is not worth a change of code: an interval that leaves
 # none larger open says "no difference shown", a wider one "too noisy to say".
 WORTH_KNOWING = 1.10
@@ -146,11 +148,12 @@ class Comparison:
 
     @property
     def sure(self) -> Sure:
-        """How sure its verdict is; a single round is never more than likely."""
+        """How sure its verdict is; one round, or a wide interval, is likely at most."""
         known = units.is_known(self.low, self.high)
         if self.verdict == "too noisy to say" or not known:
             return "not known yet"
-        return "sure" if self.rounds > 1 else "likely"
+        narrow = self.high <= _SURE * self.low
+        return "sure" if narrow and self.rounds > 1 else "likely"
 
     @property
     def ends(self) -> str:

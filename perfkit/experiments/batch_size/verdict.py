@@ -112,7 +112,9 @@ def _answer(measured: Measurement, knee: Knee) -> Verdict:
         interval=compared.ends,
         edits=(Edit(old=_fit(small), new=_fit(size)),),
         warnings=(_LEARNS,),
-        next=f"Ask again with a `largest` above {size:,}." if knee.rising else "",
+        next=f"`perfkit run batch-size --largest {4 * size}` goes on."
+        if knee.rising
+        else "",
         winner=compared.variant if knee.alone else "",
     )
 

@@ -79,7 +79,7 @@ def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
 def paying(paid: PayBack, batch: float) -> str:
     """When a mode has paid back, after "it"."""
     if paid.paying == "pays back":
-        return f"has paid back its first call after {paid.steps(batch)}"
+        return f"compiles first: it is ahead after {paid.steps(batch)}"
     return {
         "at once": "is ahead from its first call on",
         "never": "never pays back, because its steps are slower",

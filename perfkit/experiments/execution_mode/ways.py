@@ -247,7 +247,7 @@ def _fit(name: str, changes: str, do: str, against: str = FIT, **options: Any) -
         changes,
         against,
         do,
-        f"model.compile(..., {said})",
+        f"model.compile(..., {said})\nmodel.fit(batches, verbose=0)",
         xla=options.get("jit_compile"),
     )
 

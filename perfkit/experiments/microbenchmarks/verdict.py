@@ -14,6 +14,7 @@ from perfkit import units
 from perfkit.experiments.microbenchmarks import probes
 from perfkit.experiments.shared import probe
 from perfkit.experiments.shared import probe_gpu as gpu
+from perfkit.experiments.shared.words import MORE
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import rungs, share_of
 
@@ -80,7 +81,7 @@ def judge(measured: Measurement) -> Verdict:
             much="Each part was tried once: what it reached is shown, not claimed.",
             sure="not known yet",
             because=(*busy, *missing),
-            next=f"Give a larger budget: two rounds say more.\n{_FURTHER}",
+            next=f"{MORE}\n{_FURTHER}",
         )
     weak = [] if busy else sorted(_weak(measured), key=lambda part: part.share)
     limited = any(rung.limit for rung in rungs(measured.notes).values())

@@ -30,7 +30,9 @@ _CHOICES = {
     )
     for name, p in _PLAIN.items()
 }
-_LAST_LAYER = 'Give the last layer of the model `dtype="float32"`: a loss needs digits.'
+_LAST_LAYER = (
+    'Give the last layer of the model `dtype="float32"`: a loss needs the precision.'
+)
 _UNKNOWN = "Whether it learns what float32 learns is not known yet."
 _ALIKE: dict[Alike, str] = {
     "equal within rounding": "it learns the same",

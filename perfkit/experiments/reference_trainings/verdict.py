@@ -16,7 +16,7 @@ from perfkit.experiments.reference_trainings.work import (
     TRAINED,
 )
 from perfkit.experiments.shared.reference_jobs import REFERENCES, RESIDENTS
-from perfkit.experiments.shared.words import failures
+from perfkit.experiments.shared.words import MORE, failures
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import measurement
 from perfkit.measure.measurement import Arm
@@ -244,7 +244,7 @@ def judge(measured: Measurement) -> Verdict:
             much="Each ran once." if once else "No part is shown to be most of a step.",
             sure="not known yet",
             because=because,
-            next=f"Give a larger budget: two rounds say more.\n{_COMPARE}",
+            next=f"{MORE}\n{_COMPARE}",
         )
     headline = "; ".join(f"mostly {n}: {_listed(some)}" for n, some in found.items())
     worst, part = most[0]

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from perfkit.measure.statistics import Comparison
 
 
+MORE = "Give it more seconds, such as `--budget 180`: two rounds say more."
+
+
 def quoted(name: str) -> str:
     """A variant's name as it stands in a sentence."""
     return f'"{name}"'

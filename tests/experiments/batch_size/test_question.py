@@ -154,7 +154,7 @@ def test_the_smallest_batch_that_is_as_fast_as_any_is_advised():
 def test_a_rate_that_still_rises_asks_for_larger_sizes():
     found = verdict(measured(by_cost(1.0, 1e-6)))
     assert found.headline.startswith("Train with `batch_size=1024`: the rate still")
-    assert "above 1,024" in found.next
+    assert "--largest 4096" in found.next
     assert found.winner == "batch 1,024"
 
 

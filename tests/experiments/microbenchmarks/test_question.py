@@ -219,7 +219,7 @@ def test_one_round_calls_nothing_weak(kept):
     found = judge(replace(measured, trials=tuple(trials)))
     assert found.sure == ("not known yet" if kept == "one round" else "")
     assert "GPU memory" not in found.headline + found.much + " ".join(found.because)
-    assert ("larger budget" in found.next) is (kept == "one round")
+    assert ("more seconds" in found.next) is (kept == "one round")
 
 
 def test_without_a_limit_the_rate_itself_is_said():
@@ -243,7 +243,7 @@ def test_what_was_not_reached_is_told_and_stop_needs_no_larger_budget(stopped):
     said = " ".join(judge(replace(measured, trials=tuple(cut))).because)
     assert "Not measured: graph call. " in said
     assert ("The run was stopped." in said) is stopped
-    assert ("larger budget" in said) is not stopped
+    assert ("more seconds" in said) is not stopped
 
 
 def test_a_noisy_machine_is_asked_to_be_quieter():
