@@ -59,7 +59,9 @@ def test_the_experiment_in_the_document_is_found_and_runs(pixel_scaling, tmp_pat
     finding = perfkit.run("pixel-scaling", side=64, budget=3, folder=tmp_path)
     assert {t.variant for t in finding.timings} == {"one_by_one", "all_at_once"}
     assert finding.notes["pixels"] == 64 * 64
-    assert finding.verdict.headline.startswith("All at once against one by one: ")
+    # A busy machine may leave it open.
+    open_yet = 'Whether anything is faster than "one_by_one" is not known yet.'
+    assert finding.verdict.headline in ("Scale whole images.", open_yet)
 
 
 def test_the_test_in_the_document_passes(pixel_scaling):
