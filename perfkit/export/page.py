@@ -90,7 +90,8 @@ def of_finding(found: Recorded, *, level: int = 1, charts: bool = True) -> Page:
     from perfkit.gallery import chart, kinds
 
     finding = found.finding if isinstance(found, Diagnosis) else found
-    report = replace(found.report, folds=(*found.report.folds, *reports.facts(finding)))
+    report = found.report
+    report = replace(report, folds=(*report.folds, *reports.facts(finding)))
     drawn = (chart(found, kind) for kind in kinds(found)) if charts else ()
     return page_of(report, drawn, level=level)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -357,7 +358,7 @@ class Diagnosis(Shown):
             else:
                 yield f"No change of {named} brings {most}."
 
-    @property
+    @functools.cached_property
     def finding(self) -> Finding:
         """The same as a finding, so that its trials are drawn and listed as one."""
         return Finding(

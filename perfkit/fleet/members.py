@@ -18,6 +18,7 @@ from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 from perfkit.passports import passport as passports
 from perfkit.passports.passport import Passport
+from perfkit.passports.words import headline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -177,8 +178,11 @@ def _said(sent: _Sent, found: Finding | Passport | None, task: Task) -> str:
     why = plain(sent.why, _LONGEST)
     if found is None:
         return why or "It ended without a word and without a finding."
-    said = plain(found.report.verdict.headline, _LONGEST)
-    if isinstance(found, Passport):
+    # Its headline alone: a whole report takes long, and a run goes on meanwhile.
+    if isinstance(found, Finding):
+        said = plain(found.verdict.headline, _LONGEST)
+    else:
+        said = plain(headline(found), _LONGEST)
         ours = task.tensorflow
         theirs = plain(found.machine.versions.get("tensorflow", ""), 40)
         if theirs and ours and theirs != ours:

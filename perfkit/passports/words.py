@@ -27,19 +27,23 @@ _LEAST_S = 1e-9
 
 def report(passport: Passport) -> Report:
     """What a person reads of it."""
-    recorded = passport.recorded[:16].replace("T", " ")
-    named = passport.label or "a machine"
     trainings = tuple(
         (title(one), step(one), *_split(one)) for one in passport.trainings
     )
     rungs = tuple((rung.name, _rate(rung)) for rung in passport.rungs)
     parts = Table("Parts of the machine", ("part", "rate"), rungs)
     return Report(
-        verdict=Verdict(headline=f"Passport of {named}, recorded {recorded}"),
+        verdict=Verdict(headline=headline(passport)),
         table=Table("Reference trainings", ("training", "a step", *PARTS), trainings),
         besides=(*about(passport), *unwhole(passport)),
         folds=(Fold(parts.title, tables=(parts,)),),
     )
+
+
+def headline(passport: Passport) -> str:
+    """Whose passport it is and when it was recorded."""
+    recorded = passport.recorded[:16].replace("T", " ")
+    return f"Passport of {passport.label or 'a machine'}, recorded {recorded}"
 
 
 def _split(training: Training) -> Iterator[str]:
