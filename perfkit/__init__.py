@@ -4,9 +4,9 @@ perfkit.experiments()                   the questions that can be asked, by name
 finding = perfkit.run("data-pipeline")  asks one of this machine, in about a minute
 finding.verdict.headline                what is so, by how much, and how sure that is
 perfkit.diagnose(make_training)         what slows a training of your own, by how much
-perfkit.chart(finding)                  every variant's rate with its interval
+perfkit.race(make_a, make_b)            whether one training is faster than another
 perfkit.findings(), .load(path)         all that was found so far; one of them again
-perfkit.export(finding)                 one HTML file of it that needs no network
+perfkit.chart(finding), .export(finding)  its chart; one HTML file of all of it
 perfkit.compare(a, b)                   why two machines differ, from their passports
 perfkit.doctor()                        what this computer is, and what slows it here
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from perfkit.panel.panel import panel
     from perfkit.passports.passport import recorded
     from perfkit.profiling.profile import profile
+    from perfkit.race.race import race
     from perfkit.running import run
 
 __version__ = "0.1.0"
@@ -75,6 +76,7 @@ __all__ = [
     "panel",
     "passport",
     "profile",
+    "race",
     "recorded",
     "run",
     "steps",
@@ -111,13 +113,14 @@ _HOME = {
     "panel": "panel.panel",
     "passport": "machines.recording",
     "profile": "profiling.profile",
+    "race": "race.race",
     "recorded": "passports.passport",
     "run": "running",
     "steps": "diagnosis.steps",
     "variant": "experiments.base",
 }
 
-_PACKAGES = ("doctor", "experiments", "export", "findings", "machine")
+_PACKAGES = ("doctor", "experiments", "export", "findings", "machine", "race")
 for _name in _PACKAGES:
     _verbs.make_callable(f"perfkit.{_name}", f"perfkit.{_HOME[_name]}")
 _verbs.make_callable("perfkit.panel", "perfkit.panel.panel", needs="anywidget")

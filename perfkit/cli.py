@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perfkit.findings.store import Recorded
     from perfkit.running import Watched
 
-DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, BAD_USAGE, LEFT_OPEN, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -131,6 +131,32 @@ def _write_patch(found: Diagnosis, made: Callable[[], object]) -> None:
     sys.stdout.buffer.write(written.text)
     for sentence in written.says:
         print(f"perfkit: {sentence}", file=sys.stderr)
+
+
+def _race(asked: Namespace) -> int:
+    from perfkit.race.entrants import Asked
+    from perfkit.race.race import open_race
+
+    _check_writable(asked.json)
+    what = Asked(
+        trainings=tuple(asked.trainings),
+        commit=tuple(asked.commit),
+        python=tuple(asked.python),
+        env=tuple(asked.env),
+        cores=tuple(asked.cores),
+        batch=asked.batch,
+        policy=asked.policy,
+        arguments=tuple(asked.arguments),
+        fit=asked.fit,
+    )
+    session = open_race(
+        what, asked.budget, seed=asked.seed, folder=asked.out, worse=asked.worse
+    )
+    code = _watched(session, asked)
+    if asked.worse is None or code == INTERRUPTED:
+        return code
+    is_worse = session.is_worse
+    return LEFT_OPEN if is_worse is None else FAILED if is_worse else DONE
 
 
 def _profile(asked: Namespace) -> int:
@@ -286,6 +312,7 @@ _COMMANDS = {
     "list": _list,
     "run": _run,
     "diagnose": _diagnose,
+    "race": _race,
     "profile": _profile,
     "show": _show,
     "passport": _passport,

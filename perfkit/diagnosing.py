@@ -101,7 +101,7 @@ def open_diagnosis(
         return Replay(recording(made, where), home)
     return DiagnosisSession(
         made,
-        budget=_in_seconds(budget),
+        budget=in_seconds(budget),
         seed=seed,
         folder=home,
         only=only,
@@ -117,7 +117,12 @@ def usual_budget() -> float | None:
     return max(LEAST_BUDGET_S, given) if given else None
 
 
-def _in_seconds(budget: float | str | None) -> float | None:
+def in_seconds(budget: float | str | None) -> float | None:
+    """Understand the budget of a run of one's own training; None for ``"auto"``.
+
+    Raises:
+        BadParameterError: It is no time.
+    """
     if budget in (None, AUTO):
         return usual_budget()
     return seconds("budget", budget or 0)

@@ -20,14 +20,17 @@ if TYPE_CHECKING:
 
 # What ends in a report.
 _REPORTING = (
-    *("doctor", "run", "diagnose", "profile"),
+    *("doctor", "run", "diagnose", "race", "profile"),
     *("show", "passport", "class", "compare"),
 )
+# Their scripts' own arguments stand behind a double dash.
+_OF_SCRIPTS = ("diagnose", "race")
 _COMMANDS = {
     "doctor": "say what this machine is, and what in it slows training",
     "list": "list the questions that can be asked",
     "run": "ask this machine one of them",
     "diagnose": "say what slows a training of your own, swap by swap",
+    "race": "say whether one training is faster than another, and how sure that is",
     "profile": "trace a few steps of a training of yours, to explain what was measured",
     "show": "show a saved finding, diagnosis, profile or passport",
     "passport": "record this machine in one small file, to compare it with others",
@@ -40,6 +43,10 @@ _COMMANDS = {
 _EXIT_CODES = (
     "exit code: 0 done; 1 nothing could be found; 2 bad usage; 130 stopped by Ctrl-C "
     "(what was measured by then is saved and shown)"
+)
+_RACES_CODES = (
+    f"{_EXIT_CODES}. With --worse: 1 if a side is shown to be slower than the first "
+    "by more than that, 0 if it is shown not to be, 3 if that is left open"
 )
 _DOCTORS_CODES = (
     "exit code: 0 nothing fails (a warning is no failure); 1 something fails; 2 bad "
@@ -81,11 +88,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if given in _FILLERS:
         _FILLERS[given](commands[given], arguments)
     ours = list(arguments)
-    if given == "diagnose":
+    if given in _OF_SCRIPTS:
         # What follows belongs to the script.
         ours = list(itertools.takewhile(lambda word: word != "--", arguments))
     asked, rest = parser.parse_known_args(ours)
-    if given == "diagnose":
+    if given in _OF_SCRIPTS:
         asked.arguments = list(arguments[len(ours) + 1 :])
     if asked.command is None:
         parser.error(f"say what to do: {', '.join(commands)}")
@@ -177,6 +184,53 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     )
     _add_run_options(
         parser, "seconds for all of it, or auto: what it needs, at most 600 (auto)"
+    )
+
+
+def _fill_race(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
+    parser.epilog = _RACES_CODES
+    parser.add_argument(
+        "trainings",
+        metavar="FILE.py",
+        nargs="+",
+        help="scripts as they are, or FILE.py:FUNCTION, the first to be held against; "
+        "or one, and one of the following; the scripts' own arguments behind --",
+    )
+    several = {
+        "commit": ("COMMIT", "hold the working tree against a commit of git"),
+        "python": ("PYTHON", "the same in the environment of another interpreter"),
+        "env": ("NAME=VALUE", "the same with a variable; several in one are quoted"),
+        "cores": ("0-1,3", "the same on these cores alone"),
+    }
+    for name, (metavar, what) in several.items():
+        parser.add_argument(
+            f"--{name}", action="append", default=[], metavar=metavar, help=what
+        )
+    parser.add_argument(
+        "--batch", type=_integers, metavar="64,128", default=(), help="sizes of a batch"
+    )
+    parser.add_argument(
+        "--policy",
+        type=lambda text: tuple(text.split(",")),
+        metavar="WORD,WORD",
+        default=(),
+        help="of float32, mixed_bfloat16, mixed_float16",
+    )
+    parser.add_argument(
+        "--fit",
+        type=_integer,
+        metavar="N",
+        default=0,
+        help="which of a script's calls of fit to take, from 1 (that of most epochs)",
+    )
+    parser.add_argument(
+        "--worse",
+        type=_share,
+        metavar="5%",
+        help="for checks by a machine: what counts as slower; see the exit codes",
+    )
+    _add_run_options(
+        parser, "seconds for the race, or auto: what it needs, at most 600 (auto)"
     )
 
 
@@ -335,6 +389,7 @@ _FILLERS = {
     "doctor": _fill_doctor,
     "run": _fill_run,
     "diagnose": _fill_diagnose,
+    "race": _fill_race,
     "profile": _fill_profile,
     "show": _fill_show,
     "passport": _fill_passport,
@@ -406,6 +461,28 @@ def _integer(text: str) -> int | str:
         return int(text)
     except ValueError:
         return text
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, text.split(",")))
+    except ValueError:
+        raise BadParameterError(
+            f"--batch is {text!r}; give numbers of examples, such as 64,128."
+        ) from None
+
+
+def _share(text: str) -> float:
+    """Read ``"5%"`` as 0.05."""
+    try:
+        share = float(text.rstrip("% ")) / 100
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise BadParameterError(
+            f"--worse is {text!r}; give a share between 0 and 100 %, such as 5%."
+        )
+    return share
 
 
 _NUMBERS: dict[type, Callable[[str], float | str]] = {int: _integer, float: _number}

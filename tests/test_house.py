@@ -31,6 +31,7 @@ ORDER = (
         "displays",
         "report",
         "doctor",
+        "race",
         "_verbs",
     },
     {

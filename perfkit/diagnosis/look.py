@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit.diagnosis import hints, raised, variables
 from perfkit.diagnosis.choosing import planned
 from perfkit.diagnosis.epochs import Epochs, fitted
-from perfkit.diagnosis.facts import facts_of, facts_of_loop, some_epochs
+from perfkit.diagnosis.facts import Facts, facts_of, facts_of_loop, some_epochs
 from perfkit.diagnosis.loop_calls import LoopCalls
 from perfkit.diagnosis.looping import Looping
 from perfkit.diagnosis.maker import contain
@@ -27,14 +27,15 @@ from perfkit.diagnosis.pipeline.rebuilding import leave_files_alone
 from perfkit.diagnosis.screening import Turns
 from perfkit.diagnosis.tracing import Tracing, noted
 from perfkit.diagnosis.training import Training, handed_over
-from perfkit.errors import BadParameterError
+from perfkit.errors import BadParameterError, RunError
 from perfkit.measure.launcher import read_early
 from perfkit.measure.tick import READY, Note, Tick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
     from perfkit.measure.tick import Yielded
+    from perfkit.measure.trial import Outcome
 
 FACTS, PROBLEM, TRACEBACK = "facts", "problem", "traceback"
 # Seconds from the beginning of the diagnosis until the facts were known.
@@ -72,6 +73,28 @@ def look(
     except Exception as error:
         yield Note(TRACEBACK, raised.note_of(error))
         yield Note(PROBLEM, f"The training raised {raised.in_short(error)}")
+
+
+def facts_in(notes: Mapping[str, Any], outcome: Outcome, message: str) -> Facts:
+    """What a look has found, from its notes.
+
+    Args:
+        notes: By name.
+        outcome: How its process ended; ``"completed"`` where it goes on.
+        message: One sentence on another outcome, without a subject.
+
+    Raises:
+        RunError: The training cannot be run; a note holds what its own code raised.
+    """
+    if FACTS in notes:
+        return Facts(**notes[FACTS])
+    said = notes.get(PROBLEM) or f"The training {message.rstrip('.')}."
+    if outcome == "timed-out":
+        said += " If it does not hang, give it a larger budget."
+    error = RunError(str(said))
+    if TRACEBACK in notes:
+        error.add_note(raised.in_text(notes[TRACEBACK]))
+    raise error
 
 
 def _looked(

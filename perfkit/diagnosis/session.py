@@ -16,7 +16,6 @@ from perfkit.diagnosis import (
     choosing,
     judging,
     look,
-    raised,
     split,
     swaps,
     telling,
@@ -220,15 +219,7 @@ class DiagnosisSession:
     def _understand(
         self, notes: dict[str, Any], outcome: Outcome, message: str
     ) -> None:
-        if look.FACTS not in notes:
-            said = notes.get(look.PROBLEM) or f"The training {message.rstrip('.')}."
-            if outcome == "timed-out":
-                said += " If it does not hang, give it a larger budget."
-            error = RunError(str(said))
-            if look.TRACEBACK in notes:
-                error.add_note(raised.in_text(notes[look.TRACEBACK]))
-            raise error
-        self._facts = Facts(**notes[look.FACTS])
+        self._facts = look.facts_in(notes, outcome, message)
         self._anatomy = notes.get(look.ANATOMY, {})
         self._swaps, self._untested = swaps.applicable(self._facts)
         if self._only:

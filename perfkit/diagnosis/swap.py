@@ -45,7 +45,7 @@ class Swap:
         before: Sets what has to be set before the training is made.
         after: The name of the swap that has to bring something first, so that no time
             goes into this one where it cannot; "" for none.
-        batches: Times as many examples in a step.
+        batches: Times as many examples in a step; a fraction where they are fewer.
         steps: Steps that are made at a time.
         own_pauses: Whether it is about the ends of epochs, where what is random in
             them may differ from the training as given.
@@ -67,7 +67,7 @@ class Swap:
     apply: Callable[[Training], object] = nothing
     before: Callable[[], object] = nothing
     after: str = ""
-    batches: int = 1
+    batches: float = 1
     steps: int = 1
     own_pauses: bool = False
     ceiling: bool = False

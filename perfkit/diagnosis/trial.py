@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from perfkit.diagnosis.tracing import Tracing, noted
 from perfkit.diagnosis.training import Training, handed_over
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.swap import Swap
@@ -32,7 +33,7 @@ _MANY = 64
 
 def trial(
     maker: Callable[[], Any], facts: Facts, swaps: Sequence[Swap] = ()
-) -> Iterator[Told]:
+) -> Generator[Told]:
     """Train as the maker has it, with these things swapped."""
     contain(maker)
     epochs = loop_epochs(facts) if facts.loop else epochs_for(facts, swaps)
@@ -84,11 +85,11 @@ def loop_epochs(facts: Facts) -> Epochs:
 
 def epochs_for(facts: Facts, swaps: Sequence[Swap] = ()) -> Epochs:
     """How long the epochs of a trial are."""
-    times = max([1, *(swap.batches for swap in swaps)])
+    times = next((swap.batches for swap in swaps if swap.batches != 1), 1)
     at_a_time = max([facts.steps_per_execution, *(swap.steps for swap in swaps)])
-    steps = -(-facts.steps // times) if facts.steps else None
+    steps = math.ceil(facts.steps / times) if facts.steps else None
     epochs = Epochs(
-        batch=facts.batch * times,
+        batch=round(facts.batch * times),
         steps=steps,
         examples=(facts.steps or 0) * facts.batch,
         validation=facts.validation_steps,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from perfkit.machine.record import Machine
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Tries
+    from perfkit.measure.plan import Starter, Tries
 
 
 class Session:
@@ -84,7 +84,7 @@ class Session:
         self._folder = folder
         self._path: Path | None = None
         self._stopped = threading.Event()
-        launcher().warm()
+        self._warm()
 
     def events(self) -> Generator[Event]:
         """Run, and tell what happens; at least one event every 0.25 s.
@@ -104,22 +104,26 @@ class Session:
         finally:
             alone.let_go()
 
-    def _measure(self) -> Generator[Event]:
-        run = Run(
-            Plan(
-                arms=tuple(self.experiment.variants().values()),
-                baseline=self.experiment.baseline,
-                budget=self._budget,
-                seed=self._seed,
-                prepare=self.experiment.prepare,
-                in_turns=self.experiment.in_turns and not self.machine.gpus,
-                tries=self._tries,
-                spread=spread.of_this_machine(),
-            ),
-            launcher(),
-            Monitor(),
-            stopped=self._stopped,
+    def _plan(self) -> Plan:
+        return Plan(
+            arms=tuple(self.experiment.variants().values()),
+            baseline=self.experiment.baseline,
+            budget=self._budget,
+            seed=self._seed,
+            prepare=self.experiment.prepare,
+            in_turns=self.experiment.in_turns and not self.machine.gpus,
+            tries=self._tries,
+            spread=spread.of_this_machine(),
         )
+
+    def _warm(self) -> None:
+        launcher().warm()
+
+    def _starter(self) -> Starter:
+        return launcher()
+
+    def _measure(self) -> Generator[Event]:
+        run = Run(self._plan(), self._starter(), Monitor(), stopped=self._stopped)
         for event in run.events():
             if isinstance(event, TrialEnded | Finished):
                 self._keep(event)

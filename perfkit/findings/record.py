@@ -99,6 +99,7 @@ class Verdict:
         because: The measured facts it rests on, a sentence each.
         next: What to do after that, or what to measure now.
         winner: The variant the headline names as fastest; "" where none is claimed.
+        folds: More of it, as sentences and tables that a reader may unfold.
     """
 
     headline: str
@@ -110,6 +111,7 @@ class Verdict:
     because: tuple[str, ...] = ()
     next: str = ""
     winner: str = ""
+    folds: tuple[Fold, ...] = ()
 
     def _repr_html_(self) -> str:
         why = Fold("How sure is this?", self.because)

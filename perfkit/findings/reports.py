@@ -36,6 +36,8 @@ _PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": 
 _WORTH = 1.05
 _UNMEASURED = "it applies and may help, and this run did not measure it"
 _STAGES = 40
+# The parameter of what was typed as a command of its own.
+TYPED = "command"
 # Of what is not known yet so many are named at once; all stand among the rest.
 _NAMED = 4
 
@@ -59,7 +61,7 @@ def of_finding(finding: Finding) -> Report:
         table=_variants(finding),
         charted=True,
         besides=tuple(_missing(finding)),
-        folds=_common_folds(finding),
+        folds=(*finding.verdict.folds, *_common_folds(finding)),
         foot=tuple(_foot(finding)),
         path=finding.path,
     )
@@ -294,6 +296,10 @@ def _repeat(finding: Finding) -> str:
             f"A diagnosis by perfkit {version}, begun {recorded}, seed {finding.seed}. "
             "Each variant is your training with one thing changed."
         )
+    if typed := finding.parameters.get(TYPED):
+        again = f"perfkit race --budget={finding.budget_s:g} --seed={finding.seed}"
+        command = str(typed).replace("perfkit race", again, 1)
+        return f"Repeat it: `{plain(command, 600)}` (perfkit {version}, {recorded})."
     given = [
         f"--{name.replace('_', '-')}={value}"
         for name, value in finding.parameters.items()

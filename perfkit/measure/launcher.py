@@ -56,16 +56,65 @@ def read_early(variables: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in variables.items() if k.startswith(_READ_EARLY)}
 
 
-class Running:
-    """A trial's process, seen from outside.
+class Started:
+    """A trial's process, seen from outside; how it is heard is up to who started it.
 
-    Attributes:
+    Args:
         pid: Of the trial's process; it leads a group of its own.
         started_ns: ``time.perf_counter_ns`` when it was asked for.
+        silence: Seconds without news, in its own turns, before it counts as hung.
+
+    Attributes:
         outcome: How it ended; None while it runs.
         message: One sentence on an outcome other than ``completed``.
-        silence: Seconds without news, in its own turns, before it counts as hung.
+        tail: The last of what it printed.
     """
+
+    def __init__(self, pid: int, started_ns: int, silence: float) -> None:
+        self.pid, self.started_ns, self.silence = pid, started_ns, silence
+        self.outcome: Outcome | None = None
+        self.message = ""
+        self.tail = ""
+        self._heard = self._frozen = time.perf_counter()
+
+    def poll(self, timeout: float) -> list[Message]:
+        """Wait up to ``timeout`` seconds for what the trial tells, and return it.
+
+        Once the trial is over ``outcome`` is set and nothing more comes.
+        """
+        if self.outcome is not None:
+            return []
+        messages = self._hear(timeout)
+        silent = time.perf_counter() - self._heard > self.silence
+        if self.outcome is None and silent:
+            self.kill(
+                "timed-out",
+                f"gave no sign of life for {self.silence:.0f} s and was ended",
+            )
+        return messages
+
+    def kill(self, outcome: Outcome, message: str) -> None:
+        """End the trial and all it started, now; it ends with this outcome."""
+        raise NotImplementedError
+
+    def _hear(self, timeout: float) -> list[Message]:
+        """Wait for what it tells; sets ``outcome`` where it is over."""
+        raise NotImplementedError
+
+    def freeze(self) -> None:
+        """Let the trial and all it started stand still; it keeps what it holds."""
+        self._frozen = time.perf_counter()
+        _signal_group(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on from where it stood."""
+        # While it stands still it cannot be heard, and that is not silence.
+        self._heard += time.perf_counter() - self._frozen
+        _signal_group(self.pid, signal.SIGCONT)
+
+
+class Running(Started):
+    """A trial that was started by this process's launcher."""
 
     def __init__(
         self,
@@ -78,14 +127,11 @@ class Running:
         self._messages, sink = context.Pipe(duplex=False)
         self._output, out = context.Pipe(duplex=False)
         self._limits, self._folder = limits, folder
-        self.silence = limits.silence
-        self._tail = bytearray()
+        self._printed = bytearray()
         self._killed: tuple[Outcome, str] | None = None
         self._ended: tuple[Outcome, str] | None = None
-        self.outcome: Outcome | None = None
-        self.message = ""
         self._oom_kills = _oom_kills()
-        self.started_ns = time.perf_counter_ns()
+        started_ns = time.perf_counter_ns()
         self._process = context.Process(  # type: ignore[attr-defined]
             target=worker.work,
             args=(payload, seed, limits, sink, out, folder),
@@ -95,27 +141,20 @@ class Running:
             self._process.start()
         sink.close()
         out.close()
-        self.pid: int = self._process.pid
-        self._heard = self._frozen = time.perf_counter()
+        super().__init__(self._process.pid, started_ns, limits.silence)
         self._open: list[Any] = [self._messages, self._output]
 
-    def poll(self, timeout: float) -> list[Message]:
-        """Wait up to ``timeout`` seconds for what the trial tells, and return it.
+    @property
+    def heard_on(self) -> list[Any]:
+        """What becomes ready when there is something to hear."""
+        return [*self._open, self._process.sentinel]
 
-        Once the trial is over ``outcome`` is set and nothing more comes.
-        """
-        if self.outcome is not None:
-            return []
-        ready = connection.wait([*self._open, self._process.sentinel], timeout)
+    def _hear(self, timeout: float) -> list[Message]:
+        ready = connection.wait(self.heard_on, timeout)
         messages = self._read(ready)
         if self._process.sentinel in ready:
             messages += self._drain()
             self._finish()
-        elif time.perf_counter() - self._heard > self.silence:
-            self.kill(
-                "timed-out",
-                f"gave no sign of life for {self.silence:.0f} s and was ended",
-            )
         return messages
 
     def kill(self, outcome: Outcome, message: str) -> None:
@@ -127,17 +166,6 @@ class Running:
         self._process.join(5)
         self._drain()
         self._finish()
-
-    def freeze(self) -> None:
-        """Let the trial and all it started stand still; it keeps what it holds."""
-        self._frozen = time.perf_counter()
-        _signal_group(self.pid, signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Let it go on from where it stood."""
-        # While it stands still it cannot be heard, and that is not silence.
-        self._heard += time.perf_counter() - self._frozen
-        _signal_group(self.pid, signal.SIGCONT)
 
     def _read(self, ready: list[Any]) -> list[Message]:
         messages: list[Message] = []
@@ -160,8 +188,9 @@ class Running:
         text = os.read(self._output.fileno(), 1 << 16)
         if not text:
             self._open.remove(self._output)
-        self._tail += text
-        del self._tail[:-_TAIL]
+        self._printed += text
+        del self._printed[:-_TAIL]
+        self.tail = self._printed.decode(errors="replace")
 
     def _drain(self) -> list[Message]:
         messages = self._read([])
@@ -183,11 +212,6 @@ class Running:
         )
         self._messages.close()
         self._output.close()
-
-    @property
-    def tail(self) -> str:
-        """The last of what the trial printed."""
-        return self._tail.decode(errors="replace")
 
 
 class Launcher:
@@ -258,9 +282,13 @@ class Launcher:
         self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
     ) -> Running:
         """Start a trial of ``work``, which makes the variant's generator."""
+        return self.start_pickled(cloudpickle.dumps(work), seed, limits)
+
+    def start_pickled(self, payload: bytes, seed: int, limits: Limits) -> Running:
+        """Start a trial of work that was pickled by ``cloudpickle``."""
         # Within the server's folder, so that it goes even where we cannot remove it.
         folder = tempfile.mkdtemp(prefix="trial-", dir=self._folder or None)
-        return Running(self._context, cloudpickle.dumps(work), seed, limits, folder)
+        return Running(self._context, payload, seed, limits, folder)
 
     def _warm(self) -> None:
         why: str | None
@@ -311,13 +339,17 @@ class Launcher:
         self._loaded = loaded
 
     def _last_words(self) -> str:
+        lines = self.log().strip().splitlines()
+        return f" ({lines[-1].strip()})" if lines else ""
+
+    def log(self) -> str:
+        """The last of what was printed while TensorFlow was loaded."""
         try:
             path = os.path.join(self._folder, preload.LOG)
             with open(path, errors="replace") as log:
-                lines = log.read()[-_TAIL:].strip().splitlines()
+                return log.read()[-_TAIL:]
         except OSError:
             return ""
-        return f" ({lines[-1].strip()})" if lines else ""
 
 
 @functools.cache

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from perfkit.measure.launcher import Message, Running
+    from perfkit.measure.launcher import Message, Started
     from perfkit.measure.trial import Outcome
 
 
@@ -82,7 +82,7 @@ class LiveTrial:
         self,
         variant: str,
         round: int,
-        running: Running,
+        running: Started,
         *,
         zero_ns: int,
         clock: Callable[[], int],

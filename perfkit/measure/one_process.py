@@ -17,7 +17,7 @@ from perfkit.measure.trial import ONE_PROCESS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perfkit.measure.launcher import Message, Running
+    from perfkit.measure.launcher import Message, Started
     from perfkit.measure.measurement import Arm
     from perfkit.measure.trial import Outcome, Trial
 
@@ -50,7 +50,7 @@ class Opening:
         arms: What it may tell of, by name.
     """
 
-    running: Running
+    running: Started
     heard: tuple[Message, ...]
     arms: tuple[Arm, ...]
 
@@ -129,7 +129,7 @@ class OneProcess:
             self._lives[variant] = LiveTrial(
                 variant,
                 1,
-                cast("Running", self._parts[variant]),
+                cast("Started", self._parts[variant]),
                 zero_ns=self._zero_ns,
                 clock=self._clock,
                 seed=self._seed,

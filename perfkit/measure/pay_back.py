@@ -18,6 +18,8 @@ from perfkit import units
 from perfkit.measure.steady import steady
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from perfkit.measure.measurement import Measurement
@@ -87,8 +89,12 @@ def line(trial: Trial) -> Line | None:
     return Line(found.first_call_s - first * each, each)
 
 
-def lines(measured: Measurement, variant: str) -> dict[int, Line]:
-    """A variant's line in each round."""
+def lines(
+    measured: Measurement,
+    variant: str,
+    line: Callable[[Trial], Line | None] = line,
+) -> dict[int, Line]:
+    """A variant's line in each round; ``line`` says what that of a trial is."""
     found = ((trial.round, line(trial)) for trial in measured.of(variant))
     return {number: known for number, known in found if known is not None}
 
@@ -102,12 +108,24 @@ def typical(measured: Measurement, variant: str) -> Line | None:
     return Line(float(extra), float(each))
 
 
-def pay_back(measured: Measurement, variant: str, baseline: str) -> PayBack | None:
-    """Say after how many examples a variant has caught up; None where unknown."""
+def pay_back(
+    measured: Measurement,
+    variant: str,
+    baseline: str,
+    line: Callable[[Trial], Line | None] = line,
+) -> PayBack | None:
+    """Say after how many examples a variant has caught up; None where unknown.
+
+    Args:
+        measured: The run.
+        variant: The one in question.
+        baseline: The one it is held against.
+        line: What a trial took before its steady state, and for each example.
+    """
     compared = measured.compare(variant, baseline)
     if compared is None:
         return None
-    one, other = lines(measured, variant), lines(measured, baseline)
+    one, other = (lines(measured, each, line) for each in (variant, baseline))
     common = sorted(one.keys() & other.keys())
     extra = np.array([one[number].extra - other[number].extra for number in common])
     saved = np.array([other[number].each - one[number].each for number in common])

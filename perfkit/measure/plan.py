@@ -12,7 +12,7 @@ from perfkit.measure.trial import Trial
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perfkit.measure.launcher import Running
+    from perfkit.measure.launcher import Started
     from perfkit.measure.measurement import Arm, Measurement
     from perfkit.measure.one_process import Opening
     from perfkit.measure.trial import Limits
@@ -154,7 +154,7 @@ class Starter(Protocol):
 
     def start(
         self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
-    ) -> Running:
+    ) -> Started:
         """Start one."""
 
 

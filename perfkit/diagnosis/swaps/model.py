@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
@@ -12,6 +13,7 @@ from perfkit.diagnosis.own_callbacks import see_every_step
 from perfkit.diagnosis.pipeline.facts import narrowed
 from perfkit.diagnosis.swap import Swap, Untested, of_data
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
+from perfkit.errors import BadParameterError
 from perfkit.experiments.shared import precision
 from perfkit.experiments.shared.precision import (
     BFLOAT16,
@@ -164,24 +166,38 @@ def batch(facts: Facts) -> Iterator[Swap | Untested]:
         )
 
 
-def enlarge(training: Training, *, times: int) -> None:
-    """Put several batches into one; validation and callbacks keep their own."""
+def enlarge(training: Training, *, times: float) -> None:
+    """Put several batches into one; validation and callbacks keep their own.
+
+    Args:
+        training: It is changed.
+        times: As many examples in a batch; a fraction for fewer.
+
+    Raises:
+        BadParameterError: Its batches can be joined, and not parted.
+    """
     from perfkit.diagnosis.facts import examples_in, steps_of
 
     arguments, data = training.arguments, training.data
-    see_every_step(arguments["callbacks"], steps_of(training), times)
+    if times >= 1:
+        see_every_step(arguments["callbacks"], steps_of(training), round(times))
     if arguments.get("steps_per_epoch"):
-        arguments["steps_per_epoch"] = -(-int(arguments["steps_per_epoch"]) // times)
+        arguments["steps_per_epoch"] = math.ceil(arguments["steps_per_epoch"] / times)
     if training.kind == "arrays":
         size = int(arguments.get("batch_size") or _BATCH)
         arguments.setdefault("validation_batch_size", size)
-        arguments["batch_size"] = size * times
+        arguments["batch_size"] = round(size * times)
     elif training.kind == "tf.data":
-        training.data = data.rebatch(examples_in(next(iter(data))) * times)
+        training.data = data.rebatch(round(examples_in(next(iter(data))) * times))
+    elif times != round(times):
+        raise BadParameterError(
+            f"The batches of its {training.kind} can be joined and not parted: give a "
+            "multiple of their size."
+        )
     elif training.kind == "PyDataset":
-        training.data = _merged_items(data, times)
+        training.data = _merged_items(data, round(times))
     else:
-        training.data = lambda: _merged_batches(iter(data()), times)
+        training.data = lambda: _merged_batches(iter(data()), round(times))
 
 
 def _merged_items(data: Any, times: int) -> Any:
@@ -261,14 +277,14 @@ def precisions(
             "weights stay float32.",
             fix=f'keras.config.set_dtype_policy("{policy}") before the model is made; '
             'give its last layer dtype="float32", and watch the loss.',
-            before=functools.partial(_choose, policy),
+            before=functools.partial(choose_policy, policy),
             combines=False,
         )
     if not trying:
         yield Untested("precision", expectations[BFLOAT16].because)
 
 
-def _choose(policy: str) -> None:
+def choose_policy(policy: str) -> None:
     """Let all layers that are made from now on compute in this policy."""
     import keras
 

@@ -1,0 +1,356 @@
+"""Places where trials run: an interpreter, its variables, its cores, a launcher each.
+
+What this process is itself needs no more than its own launcher. Every other place gets
+a process of its own (``perfkit.measure.server``), which has that interpreter and those
+variables from its start. Nothing is installed there: what the other environment lacks
+of perfkit it is lent, by a folder of links on its path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from perfkit.errors import BadParameterError, MissingPartError, RunError
+from perfkit.machine import software
+from perfkit.measure.launcher import Started, launcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from perfkit.measure.launcher import Message
+    from perfkit.measure.trial import Limits, Outcome
+
+# What a trial imports besides TensorFlow; those with parts in C fit one Python alone.
+_LENT = {"cloudpickle": False, "psutil": True, "greenlet": True}
+_PROBE = """
+import importlib.util, json, sys
+names = sys.argv[1:]
+found = {n: importlib.util.find_spec(n) is not None for n in names}
+print(json.dumps({"python": sys.version_info[:3], "path": sys.path, "found": found}))
+"""
+_PROBE_S, _START_S, _END_S = 60.0, 60.0, 5.0
+_OLDEST = (3, 11)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where trials run, as far as it is another than this process.
+
+    Attributes:
+        python: The interpreter; "" for this one.
+        variables: Of the environment, set before TensorFlow is loaded.
+        cores: Numbers of the cores it may use; empty for all.
+    """
+
+    python: str = ""
+    variables: tuple[tuple[str, str], ...] = ()
+    cores: tuple[int, ...] = ()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """All variables that it has."""
+        return os.environ | dict(self.variables)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What an interpreter is.
+
+    Attributes:
+        python: Its version.
+        versions: Of the packages that matter, by name.
+        lacks: What it has to be lent.
+    """
+
+    python: str
+    versions: dict[str, str] = field(default_factory=dict)
+    lacks: tuple[str, ...] = ()
+
+
+def environment_of(place: Place) -> Environment:
+    """Ask an interpreter what it is; nothing of TensorFlow is imported.
+
+    Raises:
+        BadParameterError: It cannot be run, or is too old.
+        MissingPartError: It lacks what a training needs.
+    """
+    name = place.python or sys.executable
+    try:
+        ran = subprocess.run(
+            [name, "-c", _PROBE, "tensorflow", "perfkit", *_LENT],
+            env=place.environment,
+            capture_output=True,
+            timeout=_PROBE_S,
+            check=True,
+            text=True,
+            cwd="/",
+        )
+        told = json.loads(ran.stdout.splitlines()[-1])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        raise BadParameterError(
+            f"{name} cannot be run as Python ({error}): give the python of an "
+            "environment, such as other-env/bin/python."
+        ) from None
+    python = tuple(told["python"])
+    if python[:2] < _OLDEST:
+        raise BadParameterError(
+            f"{name} is Python {'.'.join(map(str, python))}, and perfkit runs on "
+            f"{'.'.join(map(str, _OLDEST))} or later."
+        )
+    if not told["found"]["tensorflow"]:
+        raise MissingPartError(f"{name} has no TensorFlow: give another environment.")
+    lacks = tuple(part for part in _LENT if not told["found"][part])
+    if python[:2] != sys.version_info[:2] and any(_LENT[part] for part in lacks):
+        missing = " and ".join(part for part in lacks if _LENT[part])
+        raise MissingPartError(
+            f"{name} lacks {missing}, which this Python's would not fit: "
+            f"`{name} -m pip install {missing.replace(' and', '')}` brings it."
+        )
+    keras = software.keras_version(told["path"]) or "3"
+    if keras.startswith(("0.", "1.", "2.")):
+        raise MissingPartError(
+            f"{name} has Keras {keras}, and perfkit measures Keras 3: give an "
+            "environment with TensorFlow 2.16 or later."
+        )
+    versions = software.versions([folder for folder in told["path"] if folder])
+    return Environment(".".join(map(str, python)), versions, lacks)
+
+
+class Host:
+    """The launcher of a place that is another than this process.
+
+    Args:
+        place: Which.
+        environment: What it is.
+
+    Attributes:
+        log: What TensorFlow said when it was loaded; "" before that.
+        loaded_s: Seconds that loading it took; None before that.
+    """
+
+    def __init__(self, place: Place, environment: Environment) -> None:
+        self.log = ""
+        self.loaded_s: float | None = None
+        self._place = place
+        self._lent = _lend(environment.lacks) if place.python else ""
+        self._number = 0
+        self._inbox: dict[int, deque[Message]] = defaultdict(deque)
+        self._connection, theirs = Pipe()
+        self._began = time.perf_counter()
+        number = theirs.fileno()
+        self._process = subprocess.Popen(
+            [
+                place.python or sys.executable,
+                # Without the folder that it is started in.
+                *("-P", "-m", "perfkit.measure.server", str(number)),
+            ],
+            env=self._variables(),
+            pass_fds=[number],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            # An interrupt means the run, and what it started is ended by it.
+            start_new_session=True,
+        )
+        theirs.close()
+        if place.cores and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(self._process.pid, place.cores)
+
+    def _variables(self) -> dict[str, str]:
+        given = self._place.environment
+        if self._lent:
+            path = (given.get("PYTHONPATH", ""), self._lent)
+            given["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+        return given
+
+    def wait(self, timeout: float) -> bool:
+        """Wait up to ``timeout`` seconds; True once trials start at once.
+
+        Raises:
+            RunError: It ended before it was ready.
+        """
+        if self.loaded_s is not None:
+            return True
+        if not self._connection.poll(timeout):
+            return False
+        try:
+            _, problem, self.log = self._connection.recv()
+        except (EOFError, OSError):
+            problem = self._last_words()
+        if problem:
+            raise RunError(problem)
+        self.loaded_s = time.perf_counter() - self._began
+        return True
+
+    def start(
+        self, work: Callable[[], Iterator[Any]], seed: int, limits: Limits
+    ) -> Hosted:
+        """Start a trial of ``work``, which makes the variant's generator.
+
+        Raises:
+            RunError: The launcher there is gone.
+        """
+        self._number += 1
+        number, payload = self._number, cloudpickle.dumps(work)
+        try:
+            self._connection.send(("start", number, payload, seed, limits))
+            began = time.perf_counter()
+            while not self._inbox[number]:
+                if time.perf_counter() - began > _START_S:
+                    raise EOFError
+                self.receive(_START_S)
+        except (EOFError, OSError):
+            raise RunError(self._last_words()) from None
+        _, pid, started_ns = self._inbox[number].popleft()
+        return Hosted(self, number, pid, started_ns, limits.silence)
+
+    def receive(self, timeout: float) -> None:
+        """Take in what is told within ``timeout`` seconds.
+
+        Raises:
+            EOFError: The launcher there is gone.
+        """
+        while self._connection.poll(timeout):
+            kind, number, *rest = self._connection.recv()
+            self._inbox[number].append((kind, *rest))
+            timeout = 0.0
+
+    def messages(self, number: int, timeout: float) -> list[Message]:
+        """What a trial told, and last how it ended, within ``timeout`` seconds."""
+        inbox = self._inbox[number]
+        try:
+            if not inbox:
+                self.receive(timeout)
+        except (EOFError, OSError):
+            inbox.append(("ended", "crashed", "lost the process that started it", ""))
+        found = list(inbox)
+        inbox.clear()
+        return found
+
+    def ask(self, *what: Any) -> None:
+        """Ask for something that has no answer of its own."""
+        with contextlib.suppress(OSError):
+            self._connection.send(what)
+
+    def close(self) -> None:
+        """End it with all it started."""
+        self._connection.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stderr:
+            self._process.stderr.close()
+        if self._lent:
+            shutil.rmtree(self._lent, ignore_errors=True)
+
+    def _last_words(self) -> str:
+        self._process.kill()
+        said = self._process.stderr.read() if self._process.stderr else b""
+        lines = said.decode(errors="replace").strip().splitlines()
+        last = f" ({lines[-1].strip()[:300]})" if lines else ""
+        name = self._place.python or "another process"
+        return (
+            f"Trials could not be started with {name}{last}. Try "
+            f"`{self._place.python or 'python'} -c 'import tensorflow'` with the same "
+            "variables."
+        )
+
+
+class Hosted(Started):
+    """A trial that another process started for this one."""
+
+    def __init__(
+        self, host: Host, number: int, pid: int, started_ns: int, silence: float
+    ) -> None:
+        super().__init__(pid, started_ns, silence)
+        self._host, self._number = host, number
+
+    def _hear(self, timeout: float) -> list[Message]:
+        told: list[Message] = []
+        for kind, *rest in self._host.messages(self._number, timeout):
+            self._heard = time.perf_counter()
+            if kind == "told":
+                told += rest[0]
+            else:
+                self.outcome, self.message, self.tail = rest
+        return told
+
+    def kill(self, outcome: Outcome, message: str) -> None:
+        """End the trial and all it started, now; it ends with this outcome."""
+        if self.outcome is not None:
+            return
+        self._host.ask("kill", self._number, outcome, message)
+        began = time.perf_counter()
+        while self.outcome is None:
+            self._hear(_END_S)
+            if time.perf_counter() - began > _END_S and self.outcome is None:
+                self.outcome, self.message = outcome, message
+
+
+class Launchers:
+    """Starts each trial in its place; its work says which, as ``work.place``.
+
+    One launcher of this process does for all where they share one place.
+
+    Args:
+        places: Of all trials to come.
+        environments: What each place is.
+    """
+
+    def __init__(
+        self, places: set[Place], environments: Mapping[Place, Environment]
+    ) -> None:
+        self._here = len(places) == 1
+        self.hosts: dict[Place, Host] = {}
+        if self._here:
+            launcher().load_with(dict(next(iter(places)).variables))
+            return
+        self.hosts = {place: Host(place, environments[place]) for place in places}
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until all can start trials; False if that takes longer."""
+        if self._here:
+            return launcher().wait(timeout)
+        share = timeout / len(self.hosts)
+        return all([host.wait(share) for host in self.hosts.values()])
+
+    def start(self, work: Any, seed: int, limits: Limits) -> Started:
+        """Start a trial where its work belongs."""
+        starter = launcher() if self._here else self.hosts[work.place]
+        return starter.start(work, seed, limits)
+
+    def close(self) -> None:
+        """End all that was started for it."""
+        for host in self.hosts.values():
+            host.close()
+        if self._here:
+            launcher().load_with({})
+
+
+def _lend(lacks: tuple[str, ...]) -> str:
+    """Make a folder with links to perfkit and to what an environment lacks of it."""
+    folder = Path(tempfile.mkdtemp(prefix="perfkit-lent-"))
+    for name in ("perfkit", *lacks):
+        spec = importlib.util.find_spec(name)
+        if spec and spec.origin:
+            whole = Path(spec.origin)
+            source = whole.parent if whole.name == "__init__.py" else whole
+            (folder / source.name).symlink_to(source)
+    return str(folder)

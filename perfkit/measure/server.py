@@ -1,0 +1,83 @@
+"""A launcher in a process of its own: ``python -m perfkit.measure.server NUMBER``.
+
+It starts trials for a run elsewhere, with the interpreter, the variables and the cores
+that it has itself. What it is asked comes over the connection of that number, and what
+trials tell goes back over it. When that is closed it ends with all it started.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from multiprocessing import connection
+from typing import TYPE_CHECKING, Any
+
+from perfkit.errors import RunError
+from perfkit.measure.launcher import launcher
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from perfkit.measure.launcher import Running
+
+_SLICE_S = 0.05
+_FOR_EVER = float("inf")
+
+
+def serve(asking: Connection) -> None:
+    """Start trials and pass on what they tell, until nobody asks any more."""
+    running: dict[int, Running] = {}
+    try:
+        _warm(asking)
+        while True:
+            heard_on = [each for one in running.values() for each in one.heard_on]
+            connection.wait([asking, *heard_on])
+            _tell(asking, running)
+            while asking.poll():
+                _do(asking, running, asking.recv())
+    except (EOFError, ConnectionError):
+        # Whoever asked is gone, in whatever way.
+        pass
+    finally:
+        for one in running.values():
+            one.kill("stopped", "nobody listens any more")
+
+
+def _warm(asking: Connection) -> None:
+    try:
+        while not launcher().wait(_SLICE_S):
+            if asking.poll():
+                asking.recv()
+    except RunError as error:
+        asking.send(("ready", str(error), ""))
+        raise EOFError from None
+    asking.send(("ready", "", launcher().log()))
+
+
+def _do(asking: Connection, running: dict[int, Running], what: tuple[Any, ...]) -> None:
+    kind, number, *rest = what
+    if kind == "start":
+        payload, seed, limits = rest
+        # Whoever asked knows when a trial stands still, and so what is silence.
+        limits = replace(limits, silence=_FOR_EVER)
+        one = running[number] = launcher().start_pickled(payload, seed, limits)
+        asking.send(("started", number, one.pid, one.started_ns))
+    elif number in running:
+        running[number].kill(*rest)
+        _tell(asking, running)
+
+
+def _tell(asking: Connection, running: dict[int, Running]) -> None:
+    for number, one in list(running.items()):
+        if messages := one.poll(0):
+            asking.send(("told", number, messages))
+        if one.outcome is not None:
+            asking.send(("ended", number, one.outcome, one.message, one.tail))
+            del running[number]
+
+
+if __name__ == "__main__":
+    serve(connection.Connection(int(sys.argv[1])))
+    sys.stdout.flush()
+    os._exit(0)

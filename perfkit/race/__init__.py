@@ -1,0 +1,1 @@
+"""Is this training faster than that one: scripts, commits, environments."""

@@ -1,0 +1,147 @@
+"""A commit's files in a folder of their own; the repository is only read.
+
+No branch, index or file of the user's is touched, and no hook runs: the commit is read
+into an index that lies in the new folder, and written from there. What git does not
+keep, such as data, is linked into it, so that both sides read the same.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfkit.errors import BadParameterError
+
+_PREFIX = "perfkit-commit-"
+_LOCK = "lock"
+_GIT_S = 300.0
+# What a run of ours leaves beside a script is no data.
+_OURS = "perfkit-findings"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The files of a commit.
+
+    Attributes:
+        name: As it was asked for, with its number: ``"main (1a2b3c4)"``.
+        top: The folder of the working tree.
+        tree: The folder that holds the files.
+        folder: What holds it and goes with it.
+        held: An open file; as long as it is open nobody takes the folder for left.
+    """
+
+    name: str
+    top: Path
+    tree: Path
+    folder: Path
+    held: int
+
+    def path_of(self, path: Path) -> Path:
+        """Where a file or folder of the working tree lies in the commit.
+
+        Raises:
+            BadParameterError: The commit has none.
+        """
+        try:
+            found = self.tree / path.resolve().relative_to(self.top)
+        except ValueError:
+            raise BadParameterError(
+                f"{path.name} does not lie in the repository {self.top.name}."
+            ) from None
+        if not found.exists():
+            raise BadParameterError(f"{self.name} has no {path.name} in that place.")
+        return found
+
+    def close(self) -> None:
+        """Remove its files."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self.held)
+
+
+def checked_out(revision: str, script: Path) -> Commit:
+    """Write the files of a commit of the repository that holds a script.
+
+    Args:
+        revision: As git understands it: a branch, a tag, ``HEAD~1``.
+        script: A file of its working tree.
+
+    Raises:
+        BadParameterError: There is no git, repository or commit.
+    """
+    _remove_what_was_left()
+    where = script.resolve().parent
+    top = Path(_git(where, "rev-parse", "--show-toplevel")).resolve()
+    # What begins with a dash would be an option.
+    number = _git(
+        top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"
+    )
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    held = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(held, fcntl.LOCK_SH)
+    found = Commit(f"{revision} ({number[:7]})", top, folder / top.name, folder, held)
+    try:
+        index = {"GIT_INDEX_FILE": str(folder / "index")}
+        _git(top, "read-tree", number, **index)
+        _git(top, "checkout-index", "--all", f"--prefix={found.tree}/", **index)
+        _link_what_git_does_not_keep(top, found.tree)
+    except BaseException:
+        found.close()
+        raise
+    return found
+
+
+def _link_what_git_does_not_keep(top: Path, tree: Path) -> None:
+    listed = _git(top, "ls-files", "--others", "--directory", "-z")
+    for name in filter(None, listed.split("\0")):
+        here, there = top / name.rstrip("/"), tree / name.rstrip("/")
+        known = os.path.lexists(there) or here.name in (_OURS, "__pycache__")
+        if not known:
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.symlink_to(here, target_is_directory=here.is_dir())
+
+
+def _git(folder: Path, *arguments: str, **variables: str) -> str:
+    # Those that git sets for its hooks would name another repository or index.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    try:
+        ran = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            env=environment | variables,
+            capture_output=True,
+            timeout=_GIT_S,
+            check=True,
+        )
+    except FileNotFoundError:
+        raise BadParameterError(
+            "--commit needs git, which is not installed here."
+        ) from None
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip().splitlines()
+        raise BadParameterError(
+            f"git refused ({said[-1] if said else error}): give a commit of the "
+            "repository that the script lies in, such as main or HEAD~1."
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise BadParameterError(
+            f"git {arguments[0]} took longer than {_GIT_S:.0f} s."
+        ) from None
+    return os.fsdecode(ran.stdout).strip("\n")
+
+
+def _remove_what_was_left() -> None:
+    """Remove the folders of races that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            lock = os.open(folder / _LOCK, os.O_RDWR)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)

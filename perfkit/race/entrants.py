@@ -1,0 +1,265 @@
+"""Which sides were asked for: by files, a commit, a Python, a variable, a batch."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosis.maker import InFile, maker, name_of
+from perfkit.diagnosis.script import Script
+from perfkit.errors import BadParameterError
+from perfkit.machine import environment
+from perfkit.measure.host import Place
+from perfkit.race.commits import checked_out
+from perfkit.race.side import Side
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+_NOW = "the working tree"
+_MOST = 8
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a race was asked with.
+
+    Attributes:
+        trainings: Functions, or files as ``diagnose`` takes them; the first is the
+            baseline. One alone needs one of the others.
+        commit: Revisions of git: each is held against the working tree, as before it.
+        python: Interpreters of other environments.
+        env: Of each side more: variables, as ``"NAME=VALUE NAME=VALUE"``.
+        cores: Of each side more: numbers of cores, as ``"0-1,3"``.
+        batch: Sizes of a batch, each with each policy.
+        policy: Dtype policies.
+        arguments: Of the scripts, as on their own command line.
+        fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
+    """
+
+    trainings: tuple[Any, ...]
+    commit: tuple[str, ...] = ()
+    python: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    cores: tuple[str, ...] = ()
+    batch: tuple[int, ...] = ()
+    policy: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    fit: int = 0
+
+    @property
+    def typed(self) -> str:
+        """The command that asks the same, without paths and other people's words."""
+        words = [name_of(self._maker(t)) for t in self.trainings]
+        for option in ("commit", "python", "env", "cores", "batch", "policy"):
+            for value in getattr(self, option):
+                said = _shared(value) if option == "env" else str(value)
+                shown = _in_short(said) if option == "python" else said
+                words[:0] = [f"--{option}", shown]
+        return shlex.join(["perfkit", "race", *words])
+
+    def _maker(self, training: Any) -> Callable[[], Any]:
+        return maker(training, self.arguments, self.fit)
+
+
+@dataclass(frozen=True)
+class Entrants:
+    """The sides of a race.
+
+    Attributes:
+        sides: The baseline first.
+        close: To be called when the race is over.
+    """
+
+    sides: tuple[Side, ...]
+    close: tuple[Callable[[], None], ...] = field(default=())
+
+
+def entrants(asked: Asked) -> Entrants:
+    """Make the sides; nothing of theirs is run.
+
+    Raises:
+        BadParameterError: There are not two, or they differ in two things at once.
+    """
+    kinds = {
+        "two files": len(asked.trainings) > 1,
+        "--commit": bool(asked.commit),
+        "--python": bool(asked.python),
+        "--env": bool(asked.env),
+        "--cores": bool(asked.cores),
+        "--batch and --policy": bool(asked.batch or asked.policy),
+    }
+    given = [kind for kind, there in kinds.items() if there]
+    if not given:
+        raise BadParameterError(
+            "A race needs two sides: give a second file, or one of "
+            f"{', '.join(list(kinds)[1:])}."
+        )
+    if len(given) > 1:
+        raise BadParameterError(
+            f"One thing at a time: {' and '.join(given)} together would not show which "
+            "of them made the difference."
+        )
+    made = _ENTRANTS[given[0]](asked)
+    names = [side.name for side in made.sides]
+    if len(made.sides) > _MOST or len(set(names)) < len(names):
+        for close in made.close:
+            close()
+        why = f"at most {_MOST} sides" if len(names) > _MOST else "each side once"
+        raise BadParameterError(f"A race has {why}; these are {', '.join(names)}.")
+    return made
+
+
+def _of_files(asked: Asked) -> Entrants:
+    makers = [asked._maker(training) for training in asked.trainings]
+    names = [name_of(each) for each in makers]
+    if len(set(names)) < len(names):
+        # The same name in two folders: the folder tells them apart.
+        names = [_with_folder(m, n) for m, n in zip(makers, names, strict=True)]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({i})" for i, name in enumerate(names, 1)]
+    sides = (Side(name=n, maker=m) for n, m in zip(names, makers, strict=True))
+    return Entrants(tuple(sides))
+
+
+def _of_commits(asked: Asked) -> Entrants:
+    made = asked._maker(asked.trainings[0])
+    if not isinstance(made, Script | InFile):
+        raise BadParameterError("--commit needs a file, such as train.py.")
+    path, sides, close = Path(made.path), [], []
+    try:
+        for revision in asked.commit:
+            commit = checked_out(revision, path)
+            close.append(commit.close)
+            there = replace(made, path=str(commit.path_of(path)))
+            if isinstance(there, Script):
+                there = replace(there, folder=_folder_in(commit, there.folder))
+            sides.append(Side(name=commit.name, maker=there))
+    except BaseException:
+        for each in close:
+            each()
+        raise
+    now = Side(name=_NOW, maker=made, changes="The files as they are now.")
+    return Entrants((*sides, now), tuple(close))
+
+
+def _folder_in(commit: Any, folder: str) -> str:
+    """Where a script runs in a commit: the same folder of it, if it lies there."""
+    try:
+        return str(commit.path_of(Path(folder)))
+    except BadParameterError:
+        return folder
+
+
+def _of_pythons(asked: Asked) -> Entrants:
+    places = {
+        _in_short(python): Place(python=_found(python)) for python in asked.python
+    }
+    return _in_places(asked, places, "this environment")
+
+
+def _of_variables(asked: Asked) -> Entrants:
+    places = {}
+    for given in asked.env:
+        pairs = shlex.split(given)
+        if not pairs or not all(map(_VARIABLE.fullmatch, pairs)):
+            raise BadParameterError(
+                f"--env is {given!r}; give NAME=VALUE, or several in quotes: "
+                '"NAME=VALUE NAME=VALUE".'
+            )
+        variables = tuple((n, v) for n, _, v in (p.partition("=") for p in pairs))
+        places[_shared(given)] = Place(variables=variables)
+    return _in_places(asked, places)
+
+
+def _of_cores(asked: Asked) -> Entrants:
+    places = {f"cores {given}": Place(cores=_numbers(given)) for given in asked.cores}
+    return _in_places(asked, places, "all cores")
+
+
+def _in_places(asked: Asked, places: dict[str, Place], own: str = "") -> Entrants:
+    made = asked._maker(asked.trainings[0])
+    here = Side(name=own or name_of(made), maker=made)
+    others = (
+        Side(name=name, maker=made, place=place, changes=f"{name} besides.")
+        for name, place in places.items()
+    )
+    return Entrants((here, *others))
+
+
+def _by_hand(asked: Asked) -> Entrants:
+    made = asked._maker(asked.trainings[0])
+    for policy in asked.policy:
+        if policy not in POLICIES:
+            raise BadParameterError(
+                f"--policy is {policy!r}; choose from {', '.join(POLICIES)}."
+            )
+    if any(size < 1 for size in asked.batch):
+        raise BadParameterError("--batch takes numbers of examples, 1 or more.")
+    sides = [Side(name=name_of(made), maker=made)]
+    for batch, policy in itertools.product(asked.batch or (0,), asked.policy or ("",)):
+        said = [f"batch {batch}"] * bool(batch) + [policy] * bool(policy)
+        name = " in ".join(said)
+        sides.append(Side(name=name, maker=made, batch=batch, policy=policy))
+    return Entrants(tuple(sides))
+
+
+_ENTRANTS = {
+    "two files": _of_files,
+    "--commit": _of_commits,
+    "--python": _of_pythons,
+    "--env": _of_variables,
+    "--cores": _of_cores,
+    "--batch and --policy": _by_hand,
+}
+
+
+def _with_folder(made: Any, name: str) -> str:
+    path = getattr(made, "path", "")
+    return f"{Path(path).parent.name}/{name}" if path else name
+
+
+def _found(python: str) -> str:
+    """Its whole path, links kept: they say which environment it belongs to."""
+    return os.path.abspath(os.path.expanduser(python)) if os.sep in python else python
+
+
+def _in_short(python: str) -> str:
+    """An environment by the name of its folder, whoever it belongs to."""
+    parts = Path(python).parts
+    return (
+        parts[-3] if len(parts) > 2 and parts[-2] in ("bin", "Scripts") else parts[-1]
+    )
+
+
+def _shared(given: str) -> str:
+    """Variables as a file may hold them: what may be a secret is left out."""
+    pairs = dict(p.partition("=")[::2] for p in shlex.split(given))
+    known = environment.that_matter(pairs, environment.named_in(os.environ))
+    return " ".join(f"{name}={known.get(name, '<value>')}" for name in pairs)
+
+
+def _numbers(given: str) -> tuple[int, ...]:
+    """Numbers as ``taskset`` takes them, such as ``"0-1,3"``."""
+    found = set[int]()
+    try:
+        for part in given.split(","):
+            first, _, last = part.partition("-")
+            found.update(range(int(first), int(last or first) + 1))
+    except ValueError:
+        raise BadParameterError(
+            f"--cores is {given!r}; give numbers, such as 0-1,3."
+        ) from None
+    here = getattr(os, "sched_getaffinity", lambda _: set(range(os.cpu_count() or 1)))
+    if not found or not found <= here(0):
+        raise BadParameterError(
+            f"--cores is {given!r}, and this process may use {sorted(here(0))}."
+        )
+    return tuple(sorted(found))

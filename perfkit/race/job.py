@@ -1,0 +1,177 @@
+"""Do two sides do the same job? Their model, their data, how they learn, at first.
+
+What differs is said before any rate is compared. Losses waver from batch to batch, and
+two versions may see theirs in another order, so losses differ only where they lie
+further apart than that lets expect.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+from perfkit.race.side import COMPILED, LOSSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.measure.measurement import Measurement
+
+# So many of the first losses are held against each other, and lie apart where they
+# differ by so many standard errors and by this share.
+_FIRST, _ERRORS, _SHARE = 5, 4.0, 0.02
+# Losses that differ by no more are the same but for rounding.
+_ROUNDING = 1e-4
+_SHAPE = re.compile(r"(\w+)\[([^\]]*)\]")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that two sides do not do alike.
+
+    Attributes:
+        said: What, after "instead of" what: the end of a sentence.
+        other_work: Whether an example of one is no example of the other.
+    """
+
+    said: str
+    other_work: bool = False
+
+
+def differences(one: Facts, other: Facts, *, batch: int = 0) -> tuple[Difference, ...]:
+    """What ``one`` does otherwise than ``other``, by what they were seen to be.
+
+    Args:
+        one: Facts of a side.
+        other: Of the one that it is held against.
+        batch: Examples of its step, where they were chosen by hand: that is known.
+    """
+    return tuple(_differences(one, other, by_hand=bool(batch)))
+
+
+def _differences(one: Facts, other: Facts, *, by_hand: bool) -> Iterator[Difference]:
+    if one.parameters != other.parameters:
+        now, before = map(_count, (one.parameters, other.parameters))
+        said = f"its model has {now} parameters instead of {before}"
+        yield Difference(said, other_work=True)
+    elif one.layers != other.layers:
+        added = _beyond(one.layers, other.layers)
+        left = _beyond(other.layers, one.layers)
+        what = [f"has {added}"] * bool(added) + [f"lacks {left}"] * bool(left)
+        said = " and ".join(what) or "has them in another order"
+        said = f"of the layers of its model it {said}"
+        yield Difference(said, other_work=True)
+    fixed = not (_is_open(one) or _is_open(other))
+    mine, theirs = (_inputs(facts, sizes=fixed) for facts in (one, other))
+    if mine != theirs:
+        said = f"an example is {_listed(mine)} instead of {_listed(theirs)}"
+        yield Difference(said, other_work=True)
+    if one.batch != other.batch and not by_hand:
+        yield Difference(f"a step holds {one.batch} examples instead of {other.batch}")
+    mine_, theirs_ = (_epoch(facts) for facts in (one, other))
+    # The last batch of an epoch may be dropped or not.
+    if abs(mine_ - theirs_) > max(one.batch, other.batch):
+        said = f"an epoch holds {_count(mine_)} examples instead of {_count(theirs_)}"
+        yield Difference(said)
+
+
+def in_learning(
+    measured: Measurement, side: str, baseline: str
+) -> tuple[Difference, ...]:
+    """What it does otherwise by how it learns: as compiled, and its first losses."""
+    return tuple(_in_learning(measured, side, baseline))
+
+
+def _in_learning(
+    measured: Measurement, side: str, baseline: str
+) -> Iterator[Difference]:
+    mine, theirs = (_compiled(measured, each) for each in (side, baseline))
+    for name in sorted(mine.keys() & theirs.keys()):
+        if mine[name] != theirs[name]:
+            yield Difference(f"its {name} is {mine[name]} instead of {theirs[name]}")
+    one, other = (first_losses(measured, each) for each in (side, baseline))
+    known = all(map(math.isfinite, (*one, *other)))
+    if len(one) > 1 and len(other) > 1 and known and _apart(one, other):
+        yield Difference(
+            f"its first losses are {units.significant(statistics.fmean(one))} instead "
+            f"of {units.significant(statistics.fmean(other))}"
+        )
+
+
+def first_losses(measured: Measurement, side: str) -> list[float]:
+    """The first losses of all trials of a side; none where its loop tells none."""
+    told = losses(measured, side).values()
+    return [loss for trial in told for _, loss in trial[:_FIRST]]
+
+
+def losses(measured: Measurement, side: str) -> dict[int, list[tuple[int, float]]]:
+    """Of a side in each round: steps done, and the mean loss up to there."""
+    told = {trial.round: trial.notes.get(LOSSES) for trial in measured.of(side)}
+    return {
+        number: [(int(steps), float(loss)) for steps, loss in one]
+        for number, one in told.items()
+        if isinstance(one, list | tuple) and one
+    }
+
+
+def alike(measured: Measurement, side: str, baseline: str) -> bool:
+    """Whether the first losses are the same but for rounding, in each round."""
+    one, other = (losses(measured, each) for each in (side, baseline))
+    common = one.keys() & other.keys()
+    return bool(common) and all(
+        abs(mine - theirs) <= _ROUNDING * max(abs(theirs), _ROUNDING)
+        for number in common
+        for (_, mine), (_, theirs) in zip(
+            one[number][:_FIRST], other[number][:_FIRST], strict=False
+        )
+    )
+
+
+def _apart(one: list[float], other: list[float]) -> bool:
+    apart = abs(statistics.fmean(one) - statistics.fmean(other))
+    error = math.hypot(*(statistics.stdev(x) / math.sqrt(len(x)) for x in (one, other)))
+    scale = abs(statistics.fmean(other))
+    return apart > _ERRORS * error and apart > _SHARE * scale
+
+
+def _compiled(measured: Measurement, side: str) -> dict[str, Any]:
+    told = (trial.notes.get(COMPILED) for trial in measured.of(side))
+    return next((one for one in told if isinstance(one, dict)), {})
+
+
+def _is_open(facts: Facts) -> bool:
+    """Whether its batches may have other sizes each time."""
+    return facts.open_shapes or facts.data not in ("tf.data", "arrays")
+
+
+def _inputs(facts: Facts, *, sizes: bool) -> tuple[str, ...]:
+    """The shapes of what goes into the model, without the length of a batch."""
+    # Labels and weights come last; how they are written is no other example.
+    parts = facts.element[:-1] if len(facts.element) > 1 else facts.element
+    shapes = (_SHAPE.fullmatch(part) for part in parts)
+    inside = [found[2].split(", ")[1:] for found in shapes if found]
+    shown = (one if sizes else ["?"] * len(one) for one in inside)
+    return tuple(", ".join(one) or "one number" for one in shown)
+
+
+def _listed(shapes: tuple[str, ...]) -> str:
+    return " and ".join(f"({one})" if "," in one else one for one in shapes) or "none"
+
+
+def _epoch(facts: Facts) -> int:
+    return (facts.steps or 0) * facts.batch
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if number < 1e6 else f"{number / 1e6:.3g} million"
+
+
+def _beyond(some: tuple[str, ...], others: tuple[str, ...]) -> str:
+    left = list(others)
+    more = [one for one in some if one not in left or left.remove(one)]  # type: ignore[func-returns-value]
+    return ", ".join(dict.fromkeys(more))

@@ -1,0 +1,257 @@
+"""The question of a race, and its verdict: is one side faster than the other?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from perfkit import units
+from perfkit.experiments.base import Experiment
+from perfkit.experiments.shared.race import QUIETER
+from perfkit.experiments.shared.words import failures
+from perfkit.findings.record import Verdict
+from perfkit.findings.report import Fold
+from perfkit.findings.reports import TYPED
+from perfkit.race import job, why
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.findings.report import Table
+    from perfkit.measure.measurement import Arm, Measurement
+    from perfkit.measure.statistics import Comparison
+    from perfkit.race.job import Difference
+    from perfkit.race.side import Side
+
+_NO_RATE = "Look at how the trials ended, or give the race more seconds."
+_LEARNS = (
+    "{name} learns otherwise: tune its learning rate anew, and watch the validation "
+    "loss."
+)
+_ALIKE = "The losses of their first steps are the same."
+_NO_LOSS = (
+    "How a loop of your own learns is not seen here: see to it that both sides do the "
+    "same."
+)
+_NO_EXAMPLE = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Race(Experiment):
+    """Is one of these trainings faster than the other?
+
+    Attributes:
+        of: Its sides, the baseline first.
+        facts: Of each side's training, by its name; none before they were looked at.
+        typed: The command that asks for it, without paths.
+        environment: What differs in what the sides run on.
+    """
+
+    name: ClassVar[str] = "race"
+
+    of: Any = ()
+    facts: Any = field(default_factory=dict)
+    typed: Any = ""
+    environment: Any = field(default_factory=lambda: Fold(""))
+
+    def __post_init__(self) -> None:
+        """Take the sides as they are: they were checked when they were chosen."""
+
+    @property
+    def sides(self) -> Sequence[Side]:
+        """Its sides, the baseline first."""
+        found: Sequence[Side] = self.of
+        return found
+
+    @property
+    def baseline(self) -> str:  # type: ignore[override]
+        """The name of the first side."""
+        return self.sides[0].name
+
+    @property
+    def question(self) -> str:
+        """Ask it of these sides."""
+        first, *others = (side.name for side in self.sides)
+        if len(others) == 1:
+            return f"Is {others[0]} faster than {first}?"
+        return f"Which is fastest: {', '.join([first, *others[:-1]])} or {others[-1]}?"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The command that asks it again, and what each side has."""
+        changes = {side.name: side.changes for side in self.sides if side.changes}
+        return {TYPED: self.typed} | changes
+
+    def variants(self) -> Mapping[str, Arm]:
+        """Its sides; what explains them is chosen as the race goes."""
+        return {}
+
+    def verdict(self, measured: Measurement) -> Verdict:
+        """Say which is faster; where they do different work, that comes first."""
+        first, *others = self.sides
+        timed = [s for s in others if measured.compare(s.name, first.name)]
+        if not timed:
+            return Verdict(
+                headline="There is no answer yet: no two sides could be compared.",
+                because=failures(measured),
+                next=_NO_RATE,
+            )
+        ranked = measured.fastest(tuple(side.name for side in self.sides))
+        best = next((s for s in timed if s.name == ranked[0].variant), None)
+        found = self._told(best or timed[-1], measured)
+        if len(others) > 1 and best is None:
+            rest = ", ".join(side.name for side in timed)
+            none = f"None of these is shown to be faster than {first.name}: {rest}."
+            found = replace(found, headline=none)
+        return self._with_reasons(found, measured)
+
+    def _told(self, side: Side, measured: Measurement) -> Verdict:
+        """Of one side against the baseline."""
+        compared = measured.compare(side.name, self.baseline)
+        assert compared
+        one, two = side.name, self.baseline
+        differ = self.differences(side, measured)
+        rates = self._rates(side, measured)
+        slower = compared.verdict == "slower"
+        sure, ends = compared.sure, compared.ends_slower if slower else compared.ends
+        if differ:
+            said = "; ".join(each.said for each in differ)
+            if any(each.other_work for each in differ):
+                return Verdict(
+                    headline=f"{one} and {two} do different work, so no one is called "
+                    f"faster: {said}.",
+                    much=f"For all that, {rates}.",
+                )
+            return Verdict(
+                headline=f"{one} does another job than {two}: {said}.",
+                much=f"Per example it {_compared(compared)}: {rates}.",
+                sure=sure,
+                interval=ends,
+            )
+        warned = (_LEARNS.format(name=one),) if side.batch or side.policy else ()
+        if compared.verdict == "faster":
+            headline = f"{one} runs {_times(compared)} as fast as {two}."
+        elif compared.verdict == "slower":
+            headline = f"{one} takes {_as_long(compared)} as long as {two}."
+        elif compared.verdict == "no difference shown":
+            most = max(compared.high, 1 / compared.low) - 1
+            headline = f"No difference between {one} and {two} is shown."
+            rates = f"any is below {units.percent(most)}; {rates}"
+        else:
+            headline = f"Whether {one} is faster than {two} is not known yet."
+        return Verdict(
+            headline=headline,
+            much=f"{rates[:1].upper()}{rates[1:]}.",
+            sure=sure,
+            interval=ends,
+            warnings=warned,
+            next=QUIETER if sure == "not known yet" else "",
+            winner=one if compared.verdict == "faster" else "",
+        )
+
+    def _with_reasons(self, found: Verdict, measured: Measurement) -> Verdict:
+        """The same with what it rests on, and why the sides differ."""
+        explained = [self.sides[0], self._against(measured)]
+        part, split = why.where(explained, self.facts, measured)
+        folds = (
+            split,
+            why.starting(self.sides, self.facts, measured),
+            Fold("Is it the same job?", tuple(self._same(measured))),
+            self.environment,
+        )
+        return replace(
+            found,
+            because=(*filter(None, [part]), *failures(measured)),
+            folds=tuple(
+                fold for fold in folds if fold.sentences or any(_rows(fold.tables))
+            ),
+        )
+
+    def _against(self, measured: Measurement) -> Side:
+        """The side that stands against the baseline: the fastest of the others."""
+        others = self.sides[1:]
+        ranked = measured.fastest(tuple(side.name for side in others))
+        return next((s for s in others if s.name == ranked[0].variant), others[-1])
+
+    def differences(self, side: Side, measured: Measurement) -> tuple[Difference, ...]:
+        """What a side does otherwise than the baseline, but for what was asked for."""
+        facts: Mapping[str, Facts] = self.facts
+        seen = job.differences(facts[side.name], facts[self.baseline], batch=side.batch)
+        if side.batch or side.policy:
+            return seen
+        return (*seen, *job.in_learning(measured, side.name, self.baseline))
+
+    def _same(self, measured: Measurement) -> Iterator[str]:
+        for side in self.sides[1:]:
+            if self.facts[side.name].loop:
+                yield _NO_LOSS
+                return
+            if job.alike(measured, side.name, self.baseline):
+                yield f"{side.name}: {_ALIKE}"
+            yield from _learnt(measured, side, self.sides[0])
+
+    def _rates(self, side: Side, measured: Measurement) -> str:
+        one, two = measured.timing(side.name), measured.timing(self.baseline)
+        assert one
+        assert two
+        batches = {why.facts_of(s, self.facts).batch for s in (side, self.sides[0])}
+        mine, theirs = units.rate(one.rate), units.rate(two.rate)
+        unit = f" {theirs.partition(' ')[2]}"
+        said = f"{mine.removesuffix(unit)} instead of {theirs}"
+        if len(batches) > 1:
+            return said
+        batch = batches.pop()
+        steps = [units.seconds(batch / timing.rate) for timing in (one, two)]
+        return f"a step takes {steps[0]} instead of {steps[1]} ({said})"
+
+
+def _learnt(measured: Measurement, side: Side, baseline: Side) -> Iterator[str]:
+    """How far each had learnt after as many steps, over all seeds."""
+    one, two = (job.losses(measured, each.name) for each in (side, baseline))
+    common = [
+        (dict(one[number]), dict(two[number])) for number in one.keys() & two.keys()
+    ]
+    steps = [max(mine.keys() & theirs.keys(), default=0) for mine, theirs in common]
+    last = min(steps, default=0)
+    pairs = [(m[last], t[last]) for m, t in common if last in m and last in t]
+    if last <= _NO_EXAMPLE or not pairs:
+        return
+    mine_, theirs_ = (sum(each) / len(pairs) for each in zip(*pairs, strict=True))
+    seeds = f"{len(pairs)} seeds" if len(pairs) > 1 else "one seed"
+    yield (
+        f"After {last:,} steps the loss of {side.name} was "
+        f"{units.significant(mine_)}, that of {baseline.name} "
+        f"{units.significant(theirs_)} ({seeds})."
+    )
+
+
+def _rows(tables: tuple[Table, ...]) -> Iterator[bool]:
+    return (bool(table.rows) for table in tables)
+
+
+def _compared(compared: Comparison) -> str:
+    if compared.verdict == "slower":
+        return f"takes {_as_long(compared)} as long"
+    if compared.verdict == "faster":
+        return f"runs {_times(compared)} as fast"
+    if compared.verdict == "no difference shown":
+        return "shows no difference"
+    return "is not known yet to be faster"
+
+
+def _times(compared: Comparison) -> str:
+    if not units.is_known(compared.low, compared.high):
+        return "many times"
+    return f"{_ratio(compared.ratio)} times"
+
+
+def _as_long(compared: Comparison) -> str:
+    if not units.is_known(compared.low, compared.high):
+        return "many times"
+    return f"{_ratio(1 / compared.ratio)} times"
+
+
+def _ratio(value: float) -> str:
+    """Two digits behind the point where one would hide the difference."""
+    return f"{value:.2f}" if value < 1.995 else units.times(value)

@@ -1,0 +1,115 @@
+"""Race two trainings: the verb that notebooks and scripts need."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosing import in_seconds
+from perfkit.displays import display_here
+from perfkit.race.entrants import Asked, entrants
+from perfkit.race.question import Race
+from perfkit.race.session import RaceSession
+from perfkit.running import check_seed, watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from perfkit.findings.record import Finding
+
+
+def race(
+    *trainings: Callable[[], Any] | str | Path,
+    commit: str | Sequence[str] = (),
+    python: str | Sequence[str] = (),
+    env: str | Sequence[str] = (),
+    cores: str | Sequence[str] = (),
+    batch: int | Sequence[int] = (),
+    policy: str | Sequence[str] = (),
+    arguments: Sequence[str] = (),
+    fit: int = 0,
+    budget: float | str | None = None,
+    guess: str = "",
+    seed: int | None = None,
+    folder: str | Path | None = None,
+) -> Finding:
+    """Say whether one training is faster than another, by how much, and how sure.
+
+    Both run in fresh processes, by turns, with the first once more in each round as a
+    control. Give two or more trainings, or one and one other thing in which the sides
+    differ. A kernel interrupt or Ctrl-C is Stop: the finding then holds what was
+    measured by then.
+
+    Args:
+        *trainings: Functions that return a compiled Keras model and its data, or files
+            as ``diagnose`` takes them. The first is the baseline.
+        commit: Revisions of git: the working tree is held against each.
+        python: Interpreters of other environments.
+        env: Variables for a side of its own each: ``"NAME=VALUE NAME=VALUE"``.
+        cores: Cores for a side of its own each: ``"0-1,3"``.
+        batch: Examples of a step, a side of its own each.
+        policy: Dtype policies, a side of its own each.
+        arguments: Of the scripts, as on their own command line.
+        fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
+        budget: Seconds for rounds; None or ``"auto"`` for what the race needs, unless
+            PERFKIT_BUDGET says otherwise.
+        guess: What you expect; it is kept in the finding and drawn into the chart.
+        seed: Where random order and random numbers start; None draws one.
+        folder: Where the finding is saved; None for ``perfkit-findings`` here.
+
+    Raises:
+        BadParameterError: There are not two sides, or they differ in two things.
+        MissingPartError: An environment has not what a training needs.
+        RunError: A side cannot be run; the sentence says which, and why.
+    """
+    asked = Asked(
+        trainings=trainings,
+        commit=_several(commit),
+        python=_several(python),
+        env=_several(env),
+        cores=_several(cores),
+        batch=_several(batch),
+        policy=_several(policy),
+        arguments=tuple(arguments),
+        fit=fit,
+    )
+    session = open_race(asked, budget, guess=guess, seed=seed, folder=folder)
+    found = watch(session, display_here())
+    if session.unsaved:
+        warnings.warn(session.unsaved, stacklevel=2)
+    return found
+
+
+def open_race(
+    asked: Asked,
+    budget: float | str | None = None,
+    *,
+    guess: str = "",
+    seed: int | None = None,
+    folder: str | Path | None = None,
+    worse: float | None = None,
+) -> RaceSession:
+    """Make a race, not yet begun; refuse what cannot succeed."""
+    check_seed(seed)
+    home = Path(os.path.expanduser(folder)) if folder is not None else None
+    made = entrants(asked)
+    try:
+        return RaceSession(
+            Race(of=made.sides, typed=asked.typed),
+            budget=in_seconds(budget),
+            guess=guess,
+            seed=seed,
+            folder=home,
+            worse=worse,
+            closing=made.close,
+        )
+    except BaseException:
+        for close in made.close:
+            close()
+        raise
+
+
+def _several(given: Any) -> tuple[Any, ...]:
+    return (given,) if isinstance(given, str | int) else tuple(given)

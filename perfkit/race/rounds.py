@@ -1,0 +1,139 @@
+"""Which trials a round of a race holds: the sides, then what explains a difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perfkit.diagnosis import swaps
+from perfkit.diagnosis.choosing import trial_s
+from perfkit.measure.measurement import Arm
+from perfkit.race.side import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.diagnosis.swap import Swap
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Comparison
+    from perfkit.race.side import Side
+
+# Rounds of the sides alone, at least and as planned; then rounds with what explains.
+_FEWEST, _ROUNDS, _WHY_ROUNDS = 3, 6, 2
+# An interval this narrow needs no more rounds.
+_NARROW = 0.025
+_SHORTEST_S, _LONGEST_S = 60.0, 600.0
+# The share of a budget after which a difference that is shown is explained.
+_EXPLAIN_AFTER = 0.6
+
+
+def without(side: str, swap: Swap) -> str:
+    """The name of a side with a part of it left out."""
+    return f"{side}, {swap.name}"
+
+
+def ceilings(facts: Facts) -> tuple[Swap, ...]:
+    """What leaves whole parts of a step out: input, whoever watches, most of Python."""
+    found, _ = swaps.applicable(facts)
+    return tuple(s for s in found if s.ceiling or s.cause == "step-overhead")
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Chooses the arms of each round of a race.
+
+    Attributes:
+        sides: The first is the baseline.
+        facts: Of each side's training, by its name.
+        budget: Seconds of all rounds.
+        worse: What counts as slower, as a share; None where nobody asked. A race that
+            has decided that is over.
+    """
+
+    sides: Sequence[Side]
+    facts: Mapping[str, Facts]
+    budget: float
+    worse: float | None = None
+
+    @property
+    def first(self) -> tuple[Arm, ...]:
+        """The baseline, whose control is in every round."""
+        return tuple(self._arms())[:1]
+
+    def __call__(self, measured: Measurement) -> tuple[Arm, ...]:
+        """The arms of the next round; none where another would tell nothing."""
+        rounds = max((trial.round for trial in measured.trials), default=0)
+        compared = [
+            measured.compare(side.name, self.sides[0].name) for side in self.sides[1:]
+        ]
+        arms = tuple(self._arms())
+        if rounds < _FEWEST:
+            return arms
+        if self.worse is not None and decided(compared, self.worse) is not None:
+            return ()
+        spent = max(trial.started_s + trial.wall_s for trial in measured.trials)
+        differ = any(one and not one.is_noise for one in compared)
+        narrow = all(one and one.half_width <= _NARROW for one in compared)
+        if not differ:
+            return () if narrow else arms
+        why = tuple(self._why(measured))
+        seen = min((len(measured.of(arm.name)) for arm in why), default=_WHY_ROUNDS)
+        if seen >= _WHY_ROUNDS and narrow:
+            return ()
+        if narrow or seen or spent > _EXPLAIN_AFTER * self.budget:
+            return (*arms, *why)
+        return arms
+
+    def _arms(self) -> Iterator[Arm]:
+        first, *others = self.sides
+        yield Arm(first.name, Work(first, self.facts[first.name]), first.changes)
+        for side in others:
+            work = Work(side, self.facts[side.name])
+            # What ends its epochs may be another thing in each version.
+            yield Arm(side.name, work, side.changes, first.name, other_pauses=True)
+
+    def _why(self, measured: Measurement) -> Iterator[Arm]:
+        """The sides that differ most, each without a part of it."""
+        best, *_ = measured.fastest(tuple(side.name for side in self.sides))
+        names = {self.sides[0].name, best.variant, self.sides[-1].name}
+        if len(self.sides) > 2:
+            names = {self.sides[0].name, best.variant}
+        for side in self.sides:
+            for swap in ceilings(self.facts[side.name]) * (side.name in names):
+                work = Work(side, self.facts[side.name], (swap,))
+                yield Arm(
+                    without(side.name, swap),
+                    work,
+                    swap.changes,
+                    side.name,
+                    other_pauses=True,
+                )
+
+
+def decided(compared: Sequence[Comparison | None], worse: float) -> bool | None:
+    """Whether any side is slower than the baseline by more than that share.
+
+    Returns:
+        None where that is left open.
+    """
+    least = 1 - worse
+    if any(c and c.verdict == "slower" and c.high < least for c in compared):
+        return True
+    known = all(c and c.low >= least for c in compared)
+    return False if compared and known else None
+
+
+def budget_for(sides: Sequence[Side], facts: Mapping[str, Facts]) -> float:
+    """Seconds that a race needs, ten minutes at most."""
+    each = {
+        side.name: trial_s(facts[side.name].ready_s, facts[side.name].step_s)
+        for side in sides
+    }
+    first, last = each[sides[0].name], each[sides[-1].name]
+    whole = sum(each.values()) + first
+    why = sum(
+        len(ceilings(facts[s.name])) * each[s.name] for s in (sides[0], sides[-1])
+    )
+    needed = _ROUNDS * whole + _WHY_ROUNDS * (whole + why)
+    return min(_LONGEST_S, max(_SHORTEST_S, needed, 2 * (first + last)))

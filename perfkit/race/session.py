@@ -1,0 +1,203 @@
+"""One race, from the first look at its sides to the saved finding."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosis import look, variables
+from perfkit.errors import BadParameterError, RunError
+from perfkit.experiments.session import Session
+from perfkit.findings.standing import measurement
+from perfkit.machine.environment import named_in
+from perfkit.measure import spread
+from perfkit.measure.host import Environment, Launchers, environment_of
+from perfkit.measure.plan import Plan, Preparing
+from perfkit.measure.trial import Limits
+from perfkit.race import why
+from perfkit.race.rounds import Rounds, budget_for, decided
+from perfkit.race.side import First
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+    from pathlib import Path
+
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.measure.host import Place
+    from perfkit.measure.plan import Event
+    from perfkit.race.question import Race
+    from perfkit.race.side import Side
+
+LEAST_BUDGET_S = 10.0
+_SLICE_S = 0.1
+_LONGEST_LOOK_S = 300.0
+_UNKNOWN_S = 600.0
+
+
+class RaceSession(Session):
+    """A race that can be watched and stopped, and that saves what it has.
+
+    Args:
+        race: Its sides.
+        budget: Seconds for rounds; None for what the race needs, at most ten minutes.
+        seed: Where random order and random numbers start; None draws one.
+        folder: Where the finding is saved; None for ``perfkit-findings`` here.
+        worse: The share from which on a side counts as slower; a race that has decided
+            that is over. None where nobody asked.
+        closing: Called when it is over.
+
+    Raises:
+        BadParameterError: A budget that holds no measurement, or a place that is none.
+        MissingPartError: A place has not what a training needs.
+    """
+
+    def __init__(
+        self,
+        race: Race,
+        *,
+        budget: float | None = None,
+        guess: str = "",
+        seed: int | None = None,
+        folder: Path | None = None,
+        worse: float | None = None,
+        closing: Sequence[Callable[[], None]] = (),
+    ) -> None:
+        if budget is not None and not LEAST_BUDGET_S <= budget <= 86_400:
+            raise BadParameterError(
+                f"The budget is {budget!r}; give seconds from {LEAST_BUDGET_S:.0f} to "
+                "86400."
+            )
+        self._asked, self._worse, self._closing = budget, worse, closing
+        # What a script sets before it imports TensorFlow is set in its place.
+        self._race = replace(race, of=tuple(map(_with_variables, race.sides)))
+        places = {side.place for side in self._race.sides}
+        self._environments: dict[Place, Environment] = (
+            {place: environment_of(place) for place in places}
+            if len(places) > 1
+            else {}
+        )
+        self._launchers: Launchers | None = None
+        super().__init__(
+            self._race,
+            budget=_UNKNOWN_S if budget is None else budget,
+            guess=guess,
+            seed=seed,
+            folder=folder,
+        )
+
+    def _warm(self) -> None:
+        """Load nothing yet: the sides say what TensorFlow is loaded with."""
+
+    @property
+    def budget(self) -> float:
+        """Seconds of all rounds: known once the sides were looked at."""
+        return self._budget
+
+    @property
+    def is_worse(self) -> bool | None:
+        """Whether a side is slower by more than was asked; None where that is open.
+
+        Where sides do another job, no rate says.
+        """
+        found, race = self.finding, self._race
+        if found is None or self._worse is None:
+            return None
+        measured = measurement(found)
+        compared = [measured.compare(s.name, race.baseline) for s in race.sides[1:]]
+        if any(race.differences(side, measured) for side in race.sides[1:]):
+            return None
+        return decided(compared, self._worse)
+
+    def events(self) -> Generator[Event]:
+        """Race, and tell what happens; at least one event every 0.25 s.
+
+        Raises:
+            RunError: A side cannot be run; the sentence says which, and why.
+        """
+        try:
+            yield from super().events()
+        finally:
+            for close in self._closing:
+                close()
+
+    def _measure(self) -> Generator[Event]:
+        places = {side.place for side in self._race.sides}
+        self._launchers = Launchers(places, self._environments)
+        with contextlib.closing(self._launchers):
+            yield from self._look()
+            if not self._stopped.is_set():
+                yield from super()._measure()
+
+    def _starter(self) -> Launchers:
+        assert self._launchers
+        return self._launchers
+
+    def _plan(self) -> Plan:
+        race = self._race
+        choose = Rounds(race.sides, race.facts, self._budget, self._worse)
+        return Plan(
+            arms=choose.first,
+            baseline=self._race.baseline,
+            budget=self._budget,
+            seed=self._seed,
+            in_turns=not self.machine.gpus,
+            choose=choose,
+            spread=spread.of_this_machine(),
+        )
+
+    def _look(self) -> Iterator[Event]:
+        launchers = self._starter()
+        facts: dict[str, Facts] = {}
+        while not self._stopped.is_set() and not launchers.wait(_SLICE_S):
+            yield Preparing("Loading TensorFlow, once for each environment")
+        known: dict[tuple[object, Place], Facts] = {}
+        for side in self._race.sides:
+            key = side.maker, side.place
+            if key not in known:
+                found = yield from self._facts_of(side)
+                if found is None:
+                    return
+                known[key] = found
+            facts[side.name] = known[key]
+            # Refused here, and not in the middle of a run.
+            side.swaps(known[key])
+        logs = {place: host.log for place, host in launchers.hosts.items()}
+        environment = why.environments(
+            self._race.sides, self._environments, logs, named_in(os.environ)
+        )
+        self._race = replace(self._race, facts=facts, environment=environment)
+        self.experiment = self._race
+        if self._asked is None:
+            self._budget = budget_for(self._race.sides, facts)
+
+    def _facts_of(self, side: Side) -> Generator[Event, None, Facts | None]:
+        """Look at a side; None where the race was stopped meanwhile."""
+        longest = Limits(silence=_LONGEST_LOOK_S)
+        running = self._starter().start(First(side), self._seed, longest)
+        notes: dict[str, Any] = {}
+        try:
+            while not (running.outcome or self._stopped.is_set()):
+                heard = running.poll(_SLICE_S)
+                notes |= {m[1]: m[2] for m in heard if m[0] == "note"}
+                yield Preparing(f"Looking at {side.name}")
+        finally:
+            running.kill("stopped", "was stopped")
+        if self._stopped.is_set():
+            return None
+        try:
+            return look.facts_in(notes, running.outcome or "completed", running.message)
+        except RunError as error:
+            named = RunError(f"{side.name}: {error}")
+            for note in getattr(error, "__notes__", ()):
+                named.add_note(note)
+            raise named from None
+
+
+def _with_variables(side: Side) -> Side:
+    given = dict(side.place.variables)
+    # What was asked for by hand counts more than what the script says.
+    every = variables.assigned(side.maker) | given
+    place = replace(side.place, variables=tuple(sorted(every.items())))
+    return replace(side, place=place)
