@@ -7,6 +7,10 @@ from typing import Any, Literal
 
 # The note of a trial that took turns with the others of its round in one process.
 ONE_PROCESS = "one process"
+# The note of the losses of a trial: after so many examples, their mean since the last.
+LOSSES = "losses"
+# The note of the seconds from a trial's start until its first step was done.
+FIRST_STEP_S = "first_step_s"
 Outcome = Literal["completed", "out-of-memory", "crashed", "timed-out", "stopped"]
 
 

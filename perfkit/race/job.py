@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.race.side import COMPILED, LOSSES
+from perfkit.measure.trial import LOSSES
+from perfkit.race.side import COMPILED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,10 +111,10 @@ def first_losses(measured: Measurement, side: str) -> list[float]:
 
 
 def losses(measured: Measurement, side: str) -> dict[int, list[tuple[int, float]]]:
-    """Of a side in each round: steps done, and the mean loss up to there."""
+    """Of a side in each round: after so many examples, the mean loss up to there."""
     told = {trial.round: trial.notes.get(LOSSES) for trial in measured.of(side)}
     return {
-        number: [(int(steps), float(loss)) for steps, loss in one]
+        number: [(int(examples), float(loss)) for examples, loss in one]
         for number, one in told.items()
         if isinstance(one, list | tuple) and one
     }

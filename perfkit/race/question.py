@@ -34,7 +34,6 @@ _NO_LOSS = (
     "How a loop of your own learns is not seen here: see to it that both sides do the "
     "same."
 )
-_NO_EXAMPLE = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,20 +206,20 @@ class Race(Experiment):
 
 
 def _learnt(measured: Measurement, side: Side, baseline: Side) -> Iterator[str]:
-    """How far each had learnt after as many steps, over all seeds."""
+    """How far each had learnt after as many examples, over all seeds."""
     one, two = (job.losses(measured, each.name) for each in (side, baseline))
     common = [
         (dict(one[number]), dict(two[number])) for number in one.keys() & two.keys()
     ]
-    steps = [max(mine.keys() & theirs.keys(), default=0) for mine, theirs in common]
-    last = min(steps, default=0)
+    seen = [max(mine.keys() & theirs.keys(), default=0) for mine, theirs in common]
+    last = min(seen, default=0)
     pairs = [(m[last], t[last]) for m, t in common if last in m and last in t]
-    if last <= _NO_EXAMPLE or not pairs:
+    if not last:
         return
     mine_, theirs_ = (sum(each) / len(pairs) for each in zip(*pairs, strict=True))
     seeds = f"{len(pairs)} seeds" if len(pairs) > 1 else "one seed"
     yield (
-        f"After {last:,} steps the loss of {side.name} was "
+        f"After {last:,} examples the loss of {side.name} was "
         f"{units.significant(mine_)}, that of {baseline.name} "
         f"{units.significant(theirs_)} ({seeds})."
     )

@@ -16,6 +16,7 @@ from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError
 from perfkit.measure.host import Place
 from perfkit.measure.tick import Note
+from perfkit.measure.trial import FIRST_STEP_S, LOSSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     from perfkit.experiments.shared.loops import Told
     from perfkit.measure.tick import Yielded
 
-# Notes of a trial: seconds from its start until the training was made, until its first
-# step was done; the mean loss between steps; how the model was compiled.
-MADE_S, FIRST_STEP_S, LOSSES, COMPILED = "made_s", "first_step_s", "losses", "compiled"
+# Notes of a trial: seconds from its start until the training was made, and how its
+# model was compiled.
+MADE_S, COMPILED = "made_s", "compiled"
 # Losses are told of every one of the first steps, then ever more seldom.
 _EACH, _SELDOMER, _MOST = 5, 1.3, 64
 
@@ -131,7 +132,7 @@ class Work:
     def __call__(self) -> Iterator[Told]:
         """Train, and tell besides how the loss goes down."""
         contain(self.side.maker)
-        learning = Learning(self.side.maker)
+        learning = Learning(self.side.maker, self.side.batch or self.facts.batch)
         swaps = (*self.side.swaps(self.facts), *self.swaps)
         with contextlib.closing(trial(learning, self.facts, swaps)) as running:
             for told in running:
@@ -144,15 +145,18 @@ class Learning:
 
     Args:
         maker: What makes it.
+        batch: Examples of a step.
         clock: Seconds.
     """
 
     def __init__(
         self,
         maker: Callable[[], Any],
+        batch: int = 1,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._maker, self._clock, self._began = maker, clock, clock()
+        self._maker, self._batch = maker, batch
+        self._clock, self._began = clock, clock()
         self._news: dict[str, Any] = {}
         self._losses: list[tuple[int, float]] = []
         # Steps of earlier epochs and of this one; of this one at the last loss, and
@@ -205,7 +209,8 @@ class Learning:
         if done < self._next or loss is None or len(self._losses) >= _MOST:
             return
         total = float(loss) * step
-        self._losses.append((done, (total - self._sum) / (step - self._told)))
+        between = (total - self._sum) / (step - self._told)
+        self._losses.append((done * self._batch, between))
         self._told, self._sum = step, total
         self._next = done + max(1.0, (_SELDOMER - 1) * done * (done >= _EACH))
         self._news[LOSSES] = list(self._losses)

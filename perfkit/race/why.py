@@ -18,8 +18,9 @@ from perfkit.machine.starting.log import said
 from perfkit.measure.measurement import TWIN, Measurement
 from perfkit.measure.pay_back import Line, pay_back
 from perfkit.measure.steady import steady
+from perfkit.measure.trial import FIRST_STEP_S
 from perfkit.race.rounds import ceilings, without
-from perfkit.race.side import FIRST_STEP_S, MADE_S
+from perfkit.race.side import MADE_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
