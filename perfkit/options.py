@@ -463,26 +463,16 @@ def _integer(text: str) -> int | str:
         return text
 
 
-def _integers(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(map(int, text.split(",")))
-    except ValueError:
-        raise BadParameterError(
-            f"--batch is {text!r}; give numbers of examples, such as 64,128."
-        ) from None
+def _integers(text: str) -> tuple[int | str, ...]:
+    return tuple(map(_integer, text.split(",")))
 
 
-def _share(text: str) -> float:
-    """Read ``"5%"`` as 0.05."""
+def _share(text: str) -> float | str:
+    """Read ``"5%"`` as 0.05; what is none is left for who has the better words."""
     try:
-        share = float(text.rstrip("% ")) / 100
+        return float(text.rstrip("% ")) / 100
     except ValueError:
-        share = 0.0
-    if not 0 < share < 1:
-        raise BadParameterError(
-            f"--worse is {text!r}; give a share between 0 and 100 %, such as 5%."
-        )
-    return share
+        return text
 
 
 _NUMBERS: dict[type, Callable[[str], float | str]] = {int: _integer, float: _number}

@@ -1,16 +1,16 @@
 """How does each variant learn: its loss against examples, and against seconds?
 
-A line is the mean over all trials, each with another seed; the thin ones are the trials
-themselves. Trials stand still between their turns, so the seconds are worked out: those
-until the first step, then examples at the variant's rate.
+A line is the mean over all trials, each from another seed unless the training sets its
+own; the thin ones are the trials themselves. Trials stand still between their turns, so
+the seconds are worked out: those until the first step, then examples at the rate.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from perfkit import units
 from perfkit.charts import canvas, curves
@@ -59,12 +59,20 @@ def _draw(finding: Finding, *, in_seconds: bool) -> Figure:
 
     def fill(axes: Axes) -> None:
         every = [point for of in trials.values() for one in of for point in one]
-        places = [x for x, _ in every]
-        axes.set_xscale("log")
-        axes.set_xlim(min(places) / 1.2, max(places) * 1.2)
-        curves.put(axes, curves.log_ticks(min(places), max(places)), _short)
-        axes.set_xlabel(f"{along} of training (logarithmic)")
-        curves.even(axes, max(y for _, y in every), units.significant)
+        places, losses = zip(*every, strict=True)
+        if in_seconds:
+            axes.set_xlim(0, max(places))
+            curves.put(axes, curves.even_ticks(0, max(places)), _short)
+            axes.set_xlabel("seconds of training, its start included")
+        else:
+            axes.set_xscale("log")
+            axes.set_xlim(min(places) / 1.1, max(places))
+            curves.put(axes, curves.log_ticks(min(places), max(places)), _short)
+            axes.set_xlabel("examples of training (logarithmic)")
+        room = (max(losses) - min(losses)) / 8 or max(losses) / 8
+        low, high = max(0.0, min(losses) - room), max(losses) + room
+        axes.set_ylim(low, high)
+        curves.ticks(axes, curves.even_ticks(low, high), units.significant)
         for name, of in trials.items():
             colour, style = looks[name]
             for one in of:
@@ -77,7 +85,7 @@ def _draw(finding: Finding, *, in_seconds: bool) -> Figure:
         f"{_short(mean[-1][0])} {along}"
         for name, mean in means.items()
     ]
-    caption = ("thick: the mean over trials, each with another seed", "thin: a trial")
+    caption = ("thick: the mean over trials", "thin: a trial, of a seed of its own")
     return curves.picture(title, "loss", caption, words, fill)
 
 
@@ -87,19 +95,21 @@ def _name(axes: Axes, means: dict[str, Points], looks: dict[str, Any]) -> None:
     least, taken = (top - bottom) / 16, -math.inf
     for name in sorted(means, key=lambda name: means[name][-1][1]):
         taken = max(means[name][-1][1], taken + least)
-        x = max(mean[-1][0] for mean in means.values())
-        curves.label(axes, plain(name, 24), x, taken, colour=looks[name][0])
+        right = axes.get_xlim()[1]
+        curves.label(axes, plain(name, 24), right, taken, colour=looks[name][0])
 
 
 def _learnt(finding: Finding, *, in_seconds: bool) -> dict[str, list[Points]]:
     """The losses of each variant that was compared, or is the baseline, by trial."""
     rates = {timing.variant: timing.rate for timing in finding.timings}
+    began = {name: _first_step_s(finding, name) for name in rates}
     found: dict[str, list[Points]] = defaultdict(list)
     for trial in finding.trials:
         points = _points(trial)
         if trial.variant in rates and len(points) > 1:
             if in_seconds:
-                points = _over_time(trial, points, rates[trial.variant])
+                first_s, rate = began[trial.variant], rates[trial.variant]
+                points = _over_time(points, first_s, rate)
             found[trial.variant] += [points] * bool(points)
     # What leaves a part out learns nothing that matters.
     sides = {finding.baseline, *_against(finding)}
@@ -118,17 +128,23 @@ def _points(trial: Trial) -> Points:
     return [(float(x), float(y)) for x, y in known if _is_number(x) and _is_number(y)]
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     sound = isinstance(value, int | float) and not isinstance(value, bool)
     return sound and math.isfinite(value) and 0 < value < 1e12
 
 
-def _over_time(trial: Trial, points: Points, rate: float) -> Points:
-    began = trial.notes.get(FIRST_STEP_S)
-    if not _is_number(began) or not rate > 0:
+def _first_step_s(finding: Finding, variant: str) -> float:
+    """Seconds until the first step of its trials was done, the median; 0.0 if none."""
+    trials = (trial for trial in finding.trials if trial.variant == variant)
+    told = [trial.notes.get(FIRST_STEP_S) for trial in trials]
+    return median([one for one in told if _is_number(one)] or [0.0])
+
+
+def _over_time(points: Points, first_s: float, rate: float) -> Points:
+    if not (first_s > 0 and rate > 0):
         return []
     first = points[0][0]
-    return [(float(began) + (x - first) / rate, y) for x, y in points]  # type: ignore[arg-type]
+    return [(first_s + (x - first) / rate, y) for x, y in points]
 
 
 def _mean(trials: list[Points]) -> Points:

@@ -12,7 +12,6 @@ import contextlib
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -102,8 +101,9 @@ def environment_of(place: Place) -> Environment:
         )
         told = json.loads(ran.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        why = getattr(error, "strerror", None) or "it does not answer as one"
         raise BadParameterError(
-            f"{name} cannot be run as Python ({error}): give the python of an "
+            f"{name} cannot be run as Python ({why}): give the python of an "
             "environment, such as other-env/bin/python."
         ) from None
     python = tuple(told["python"])
@@ -158,6 +158,7 @@ class Host:
                 place.python or sys.executable,
                 # Without the folder that it is started in.
                 *("-P", "-m", "perfkit.measure.server", str(number)),
+                *([self._lent] if self._lent else []),
             ],
             env=self._variables(),
             pass_fds=[number],
@@ -257,8 +258,6 @@ class Host:
             self._process.wait()
         if self._process.stderr:
             self._process.stderr.close()
-        if self._lent:
-            shutil.rmtree(self._lent, ignore_errors=True)
 
     def _last_words(self) -> str:
         self._process.kill()

@@ -1,13 +1,15 @@
-"""A launcher in a process of its own: ``python -m perfkit.measure.server NUMBER``.
+"""A launcher in a process of its own: ``python -m perfkit.measure.server NUMBER LENT``.
 
 It starts trials for a run elsewhere, with the interpreter, the variables and the cores
 that it has itself. What it is asked comes over the connection of that number, and what
-trials tell goes back over it. When that is closed it ends with all it started.
+trials tell goes back over it. When that is closed it ends with all it started, and with
+the folder that it was lent, if any.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from dataclasses import replace
 from multiprocessing import connection
@@ -79,5 +81,7 @@ def _tell(asking: Connection, running: dict[int, Running]) -> None:
 
 if __name__ == "__main__":
     serve(connection.Connection(int(sys.argv[1])))
-    sys.stdout.flush()
+    # What it was lent goes with it, even where whoever lent it was killed.
+    for folder in sys.argv[2:]:
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)

@@ -201,8 +201,11 @@ def _by_hand(asked: Asked) -> Entrants:
             raise BadParameterError(
                 f"--policy is {policy!r}; choose from {', '.join(POLICIES)}."
             )
-    if any(size < 1 for size in asked.batch):
-        raise BadParameterError("--batch takes numbers of examples, 1 or more.")
+    for size in asked.batch:
+        if not isinstance(size, int) or size < 1:
+            raise BadParameterError(
+                f"--batch is {size!r}; give numbers of examples, such as 64,128."
+            )
     sides = [Side(name=name_of(made), maker=made)]
     for batch, policy in itertools.product(asked.batch or (0,), asked.policy or ("",)):
         said = [f"batch {batch}"] * bool(batch) + [policy] * bool(policy)

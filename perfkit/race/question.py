@@ -118,13 +118,13 @@ class Race(Experiment):
             said = "; ".join(each.said for each in differ)
             if any(each.other_work for each in differ):
                 return Verdict(
-                    headline=f"{one} and {two} do different work, so no one is called "
+                    headline=f"{one} and {two} do different work, so neither is called "
                     f"faster: {said}.",
-                    much=f"For all that, {rates}.",
+                    much=_sentence(rates),
                 )
             return Verdict(
                 headline=f"{one} does another job than {two}: {said}.",
-                much=f"Per example it {_compared(compared)}: {rates}.",
+                much=_sentence(f"per example it {_compared(compared)}", rates),
                 sure=sure,
                 interval=ends,
             )
@@ -136,12 +136,13 @@ class Race(Experiment):
         elif compared.verdict == "no difference shown":
             most = max(compared.high, 1 / compared.low) - 1
             headline = f"No difference between {one} and {two} is shown."
-            rates = f"any is below {units.percent(most)}; {rates}"
+            least = f"any is below {units.percent(most)}"
+            rates = f"{least}: {rates}" if rates else least
         else:
             headline = f"Whether {one} is faster than {two} is not known yet."
         return Verdict(
             headline=headline,
-            much=f"{rates[:1].upper()}{rates[1:]}.",
+            much=_sentence(rates),
             sure=sure,
             interval=ends,
             warnings=warned,
@@ -191,9 +192,12 @@ class Race(Experiment):
             yield from _learnt(measured, side, self.sides[0])
 
     def _rates(self, side: Side, measured: Measurement) -> str:
+        """How fast both are; "" where that is not known well enough."""
         one, two = measured.timing(side.name), measured.timing(self.baseline)
         assert one
         assert two
+        if not all(units.is_known(t.low, t.high) for t in (one, two)):
+            return ""
         batches = {why.facts_of(s, self.facts).batch for s in (side, self.sides[0])}
         mine, theirs = units.rate(one.rate), units.rate(two.rate)
         unit = f" {theirs.partition(' ')[2]}"
@@ -223,6 +227,12 @@ def _learnt(measured: Measurement, side: Side, baseline: Side) -> Iterator[str]:
         f"{units.significant(mine_)}, that of {baseline.name} "
         f"{units.significant(theirs_)} ({seeds})."
     )
+
+
+def _sentence(*parts: str) -> str:
+    """What is known of these, as a sentence."""
+    said = ": ".join(filter(None, parts))
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
 def _rows(tables: tuple[Table, ...]) -> Iterator[bool]:

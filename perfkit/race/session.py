@@ -69,6 +69,10 @@ class RaceSession(Session):
                 f"The budget is {budget!r}; give seconds from {LEAST_BUDGET_S:.0f} to "
                 "86400."
             )
+        if worse is not None and not (isinstance(worse, float) and 0 < worse < 1):
+            raise BadParameterError(
+                f"--worse is {worse!r}; give a share below 100 %, such as 5%."
+            )
         self._asked, self._worse, self._closing = budget, worse, closing
         # What a script sets before it imports TensorFlow is set in its place.
         self._race = replace(race, of=tuple(map(_with_variables, race.sides)))
