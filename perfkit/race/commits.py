@@ -11,18 +11,60 @@ import fcntl
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perfkit.errors import BadParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _PREFIX = "perfkit-commit-"
 _LOCK = "lock"
 _GIT_S = 300.0
 # What a run of ours leaves beside a script is no data.
 _OURS = "perfkit-findings"
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A process that runs the code of a commit in the place of that of a working tree.
+
+    Attributes:
+        top: The folder of the working tree; "" where nothing is moved.
+        tree: That of the commit's files.
+    """
+
+    top: str = ""
+    tree: str = ""
+
+    def move(self) -> None:
+        """Let packages that are installed from the working tree be the commit's."""
+        sys.path[:] = [
+            self.tree + place[len(self.top) :] if self._is_code(place) else place
+            for place in sys.path
+        ]
+
+    def left(self, names: Iterable[str]) -> list[str]:
+        """Those of these modules that came from the working tree all the same."""
+        files = {name: getattr(sys.modules.get(name), "__file__", "") for name in names}
+        found = (
+            n.partition(".")[0] for n, f in files.items() if self._is_code(f or "")
+        )
+        return sorted(set(found))
+
+    def _is_code(self, place: str) -> bool:
+        """Whether it lies in the working tree, and in no environment within it."""
+        inside = self.top and f"{place}{os.sep}".startswith(f"{self.top}{os.sep}")
+        return (
+            bool(inside)
+            and "site-packages" not in place
+            and not (place.startswith(sys.prefix) and sys.prefix != self.top)
+        )
 
 
 @dataclass(frozen=True)
@@ -58,6 +100,11 @@ class Commit:
         if not found.exists():
             raise BadParameterError(f"{self.name} has no {path.name} in that place.")
         return found
+
+    @property
+    def moved(self) -> Moved:
+        """Where code of the working tree is to be found instead."""
+        return Moved(str(self.top), str(self.tree))
 
     def close(self) -> None:
         """Remove its files."""

@@ -57,7 +57,10 @@ class Asked:
     @property
     def typed(self) -> str:
         """The command that asks the same, without paths and other people's words."""
-        words = [name_of(self._maker(t)) for t in self.trainings]
+        makers = [self._maker(t) for t in self.trainings]
+        words = [name_of(made) for made in makers]
+        if not all(isinstance(made, Script | InFile) for made in makers):
+            return f"perfkit.race({', '.join(words)})"
         for option in ("commit", "python", "env", "cores", "batch", "policy"):
             for value in getattr(self, option):
                 said = _shared(value) if option == "env" else str(value)
@@ -141,7 +144,7 @@ def _of_commits(asked: Asked) -> Entrants:
             there = replace(made, path=str(commit.path_of(path)))
             if isinstance(there, Script):
                 there = replace(there, folder=_folder_in(commit, there.folder))
-            sides.append(Side(name=commit.name, maker=there))
+            sides.append(Side(name=commit.name, maker=there, moved=commit.moved))
     except BaseException:
         for each in close:
             each()

@@ -13,6 +13,7 @@ from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold
 from perfkit.findings.reports import TYPED
 from perfkit.race import job, why
+from perfkit.race.side import LEFT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,11 @@ _NO_RATE = "Look at how the trials ended, or give the race more seconds."
 _LEARNS = (
     "{name} learns otherwise: tune its learning rate anew, and watch the validation "
     "loss."
+)
+_LEFT = (
+    "{names} is installed in a way that both sides share: {two} ran with that of the "
+    "working tree. Install it with `pip install .` into an environment for each, and "
+    "race those with --python."
 )
 _ALIKE = "The losses of their first steps are the same."
 _NO_LOSS = (
@@ -128,7 +134,7 @@ class Race(Experiment):
                 sure=sure,
                 interval=ends,
             )
-        warned = (_LEARNS.format(name=one),) if side.batch or side.policy else ()
+        warned = tuple(self._warned(side, measured))
         if compared.verdict == "faster":
             headline = f"{one} runs {_times(compared)} as fast as {two}."
         elif compared.verdict == "slower":
@@ -181,6 +187,14 @@ class Race(Experiment):
         if side.batch or side.policy:
             return seen
         return (*seen, *job.in_learning(measured, side.name, self.baseline))
+
+    def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
+        if side.batch or side.policy:
+            yield _LEARNS.format(name=side.name)
+        trials = measured.of(self.baseline)
+        left = next((t.notes[LEFT] for t in trials if LEFT in t.notes), ())
+        if left:
+            yield _LEFT.format(names=", ".join(left), two=self.baseline)
 
     def _same(self, measured: Measurement) -> Iterator[str]:
         for side in self.sides[1:]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from perfkit.errors import BadParameterError
 from perfkit.measure.host import Place
 from perfkit.measure.tick import Note
 from perfkit.measure.trial import FIRST_STEP_S, LOSSES
+from perfkit.race.commits import Moved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
     from perfkit.experiments.shared.loops import Told
     from perfkit.measure.tick import Yielded
 
-# Notes of a trial: seconds from its start until the training was made, and how its
-# model was compiled.
-MADE_S, COMPILED = "made_s", "compiled"
+# Notes of a trial: seconds from its start until the training was made, how its model
+# was compiled, and of a commit what came from the working tree all the same.
+MADE_S, COMPILED, LEFT = "made_s", "compiled", "from the working tree"
 # Losses are told of every one of the first steps, then ever more seldom.
 _EACH, _SELDOMER, _MOST = 5, 1.3, 64
 
@@ -43,6 +45,7 @@ class Side:
         place: Where it runs.
         batch: Examples of a step, in place of its own; 0 for its own.
         policy: The dtype policy of its layers, in place of its own; "" for its own.
+        moved: Of a commit: where its code lies.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Side:
     place: Place = field(default_factory=Place)
     batch: int = 0
     policy: str = ""
+    moved: Moved = field(default_factory=Moved)
 
     def swaps(self, facts: Facts) -> tuple[Swap, ...]:
         """What is swapped in it, by hand.
@@ -107,6 +111,7 @@ class First:
 
     def __call__(self) -> Iterator[Yielded]:
         """Tell what it is, as a diagnosis does."""
+        self.side.moved.move()
         return look(self.side.maker)
 
 
@@ -131,8 +136,9 @@ class Work:
 
     def __call__(self) -> Iterator[Told]:
         """Train, and tell besides how the loss goes down."""
+        self.side.moved.move()
         contain(self.side.maker)
-        learning = Learning(self.side.maker, self.side.batch or self.facts.batch)
+        learning = Learning(self.side, self.side.batch or self.facts.batch)
         swaps = (*self.side.swaps(self.facts), *self.swaps)
         with contextlib.closing(trial(learning, self.facts, swaps)) as running:
             for told in running:
@@ -144,18 +150,18 @@ class Learning:
     """Makes a training, and notes when that was done and how it learns from then on.
 
     Args:
-        maker: What makes it.
+        side: Whose.
         batch: Examples of a step.
         clock: Seconds.
     """
 
     def __init__(
         self,
-        maker: Callable[[], Any],
+        side: Side,
         batch: int = 1,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._maker, self._batch = maker, batch
+        self._side, self._batch = side, batch
         self._clock, self._began = clock, clock()
         self._news: dict[str, Any] = {}
         self._losses: list[tuple[int, float]] = []
@@ -166,7 +172,10 @@ class Learning:
 
     def __call__(self) -> Any:
         """Make the training, with a callback more."""
-        made = self._maker()
+        before = set(sys.modules)
+        made = self._side.maker()
+        if left := self._side.moved.left(set(sys.modules) - before):
+            self._news[LEFT] = left
         self._news[MADE_S] = self._clock() - self._began
         if not isinstance(made, tuple) or len(made) not in (2, 3):
             return made
