@@ -142,7 +142,9 @@ def alike(measured: Measurement, side: str, baseline: str) -> bool:
 
 def _apart(one: list[float], other: list[float]) -> bool:
     apart = abs(statistics.fmean(one) - statistics.fmean(other))
-    error = math.hypot(*(statistics.stdev(x) / math.sqrt(len(x)) for x in (one, other)))
+    # Each round may see the same batches: more of them are no more losses.
+    count = min(len(one), len(other), _FIRST)
+    error = math.hypot(*map(statistics.stdev, (one, other))) / math.sqrt(count)
     scale = abs(statistics.fmean(other))
     return apart > _ERRORS * error and apart > _SHARE * scale
 
