@@ -38,7 +38,7 @@ def sides(*names, **more):
     )
 
 
-def measured(rates=None, rounds=3, notes=None, trials=(), noise=0.001):
+def measured(rates=None, rounds=6, notes=None, trials=(), noise=0.001):
     """Rounds of sides with these rates, and of the control of the first.
 
     Args:
