@@ -129,7 +129,7 @@ def pay_back(
     common = sorted(one.keys() & other.keys())
     extra = np.array([one[number].extra - other[number].extra for number in common])
     saved = np.array([other[number].each - one[number].each for number in common])
-    if compared.verdict != "faster" or saved.mean() <= 0 or len(common) < 2:
+    if compared.verdict != "faster" or len(common) < 2 or saved.mean() <= 0:
         slower = compared.verdict == "slower"
         paying: Paying = "never" if slower else "not shown"
         return PayBack(variant=variant, baseline=baseline, paying=paying)
