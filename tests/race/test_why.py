@@ -149,6 +149,20 @@ def test_steps_that_are_alike_pay_nothing_back():
     assert why.starting(sides(), FACTS, run).sentences == ()
 
 
+@pytest.mark.parametrize("later_s", [0.02, -0.02])
+def test_starts_that_waver_say_nothing_of_who_starts_later(later_s):
+    trials = []
+    for number, wavers in enumerate((-0.5, 0.5, 0.4, -0.4), 1):
+        first = {OLD: 1.0 + wavers, NEW: 1.0 - wavers + later_s, TWIN: 1.0}
+        steps = {OLD: 0.010, NEW: 0.005, TWIN: 0.010}
+        for name, step_s in steps.items():
+            notes = {MADE_S: 0.1, FIRST_STEP_S: first[name] + step_s}
+            trials.append(trial(name, number, step_s, notes))
+    run = Measurement(arms=measured().arms, trials=tuple(trials), baseline=OLD)
+    assert run.compare(NEW, OLD).verdict == "faster"
+    assert why.starting(sides(), FACTS, run).sentences == ()
+
+
 def test_a_batch_by_hand_counts_its_own_steps():
     (by_hand,) = sides(OLD, "batch 40", batch=40)[1:]
     assert why.facts_of(by_hand, {"batch 40": facts()}).batch == 40
