@@ -242,7 +242,8 @@ def _in_short(python: str) -> str:
 def _shared(given: str) -> str:
     """Variables as a file may hold them: what may be a secret is left out."""
     pairs = dict(p.partition("=")[::2] for p in shlex.split(given))
-    known = environment.that_matter(pairs, environment.named_in(os.environ))
+    names = (*environment.own_names(), *environment.named_in(os.environ))
+    known = environment.that_matter(pairs, names)
     return " ".join(f"{name}={known.get(name, '<value>')}" for name in pairs)
 
 
