@@ -214,7 +214,7 @@ GIVEN = {
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), itertools.combinations([*GIVEN, "two files"], 2)
+    ("one", "other"), list(itertools.combinations([*GIVEN, "two files"], 2))
 )
 def test_two_things_at_once_are_refused(train, tmp_path, one, other):
     options = {one: GIVEN[one]}
