@@ -44,6 +44,8 @@ print(json.dumps({"python": sys.version_info[:3], "path": sys.path, "found": fou
 """
 _PROBE_S, _START_S, _END_S = 60.0, 60.0, 5.0
 _OLDEST = (3, 11)
+# How what is no interpreter fails to say what it is.
+_NO_PYTHON = (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -100,13 +102,12 @@ def environment_of(place: Place) -> Environment:
             cwd="/",
         )
         told = json.loads(ran.stdout.splitlines()[-1])
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        why = getattr(error, "strerror", None) or "it does not answer as one"
+        python = tuple(told["python"])
+    except _NO_PYTHON as error:
         raise BadParameterError(
-            f"{name} cannot be run as Python ({why}): give the python of an "
-            "environment, such as other-env/bin/python."
+            f"{name} cannot be run as Python ({_in_short(error)}): give the python of "
+            "an environment, such as other-env/bin/python."
         ) from None
-    python = tuple(told["python"])
     if python[:2] < _OLDEST:
         raise BadParameterError(
             f"{name} is Python {'.'.join(map(str, python))}, and perfkit runs on "
@@ -129,6 +130,19 @@ def environment_of(place: Place) -> Environment:
         )
     versions = software.versions([folder for folder in told["path"] if folder])
     return Environment(".".join(map(str, python)), versions, lacks)
+
+
+def _in_short(error: Exception) -> str:
+    match error:
+        case subprocess.CalledProcessError():
+            lines = str(error.stderr or "").strip().splitlines()
+            return lines[-1][:200] if lines else f"it ended with {error.returncode}"
+        case subprocess.TimeoutExpired():
+            return f"it did not answer within {_PROBE_S:.0f} s"
+        case OSError():
+            return error.strerror or type(error).__name__
+        case _:
+            return "it answers as no Python does"
 
 
 class Host:

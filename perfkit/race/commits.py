@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _PREFIX = "perfkit-commit-"
 _LOCK = "lock"
 _GIT_S = 300.0
+# A new index is a change of one, which some hooks and monitors are told of.
+_NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
 # What a run of ours leaves beside a script is no data.
 _OURS = "perfkit-findings"
 
@@ -159,7 +161,7 @@ def _git(folder: Path, *arguments: str, **variables: str) -> str:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     try:
         ran = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
+            ["git", *_NO_HOOKS, "-C", str(folder), *arguments],
             env=environment | variables,
             capture_output=True,
             timeout=_GIT_S,

@@ -19,7 +19,7 @@ from perfkit.race.commits import checked_out
 from perfkit.race.side import Side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 _NOW = "the working tree"
@@ -57,16 +57,21 @@ class Asked:
     @property
     def typed(self) -> str:
         """The command that asks the same, without paths and other people's words."""
-        makers = [self._maker(t) for t in self.trainings]
-        words = [name_of(made) for made in makers]
+        makers = [self._maker(training) for training in self.trainings]
+        names = [name_of(made) for made in makers]
         if not all(isinstance(made, Script | InFile) for made in makers):
-            return f"perfkit.race({', '.join(words)})"
-        for option in ("commit", "python", "env", "cores", "batch", "policy"):
+            return f"perfkit.race({', '.join(names)})"
+        words = []
+        for option in ("commit", "python", "env", "cores"):
+            shown = {"python": _in_short, "env": _shared}.get(option, str)
             for value in getattr(self, option):
-                said = _shared(value) if option == "env" else str(value)
-                shown = _in_short(said) if option == "python" else said
-                words[:0] = [f"--{option}", shown]
-        return shlex.join(["perfkit", "race", *words])
+                words += [f"--{option}", shown(value)]
+        for option in ("batch", "policy"):
+            if several := getattr(self, option):
+                words += [f"--{option}", ",".join(map(str, several))]
+        if self.fit:
+            words += ["--fit", str(self.fit)]
+        return shlex.join(["perfkit", "race", *words, *names])
 
     def _maker(self, training: Any) -> Callable[[], Any]:
         return maker(training, self.arguments, self.fit)
@@ -162,39 +167,57 @@ def _folder_in(commit: Any, folder: str) -> str:
 
 
 def _of_pythons(asked: Asked) -> Entrants:
-    places = {
-        _in_short(python): Place(python=_found(python)) for python in asked.python
-    }
-    return _in_places(asked, places, "this environment")
+    names = [_in_short(python) for python in asked.python]
+    places = [Place(python=_found(python)) for python in asked.python]
+    return _in_places(asked, names, places, "this environment")
 
 
 def _of_variables(asked: Asked) -> Entrants:
-    places = {}
-    for given in asked.env:
+    places = [Place(variables=_variables(given)) for given in asked.env]
+    return _in_places(asked, [_shared(given) for given in asked.env], places)
+
+
+def _variables(given: str) -> tuple[tuple[str, str], ...]:
+    try:
         pairs = shlex.split(given)
-        if not pairs or not all(map(_VARIABLE.fullmatch, pairs)):
-            raise BadParameterError(
-                f"--env is {given!r}; give NAME=VALUE, or several in quotes: "
-                '"NAME=VALUE NAME=VALUE".'
-            )
-        variables = tuple((n, v) for n, _, v in (p.partition("=") for p in pairs))
-        places[_shared(given)] = Place(variables=variables)
-    return _in_places(asked, places)
+    except ValueError:
+        pairs = []
+    if not pairs or not all(map(_VARIABLE.fullmatch, pairs)):
+        raise BadParameterError(
+            f"--env is {given!r}; give NAME=VALUE, or several in quotes: "
+            '"NAME=VALUE NAME=VALUE".'
+        )
+    return tuple((name, value) for name, _, value in (p.partition("=") for p in pairs))
 
 
 def _of_cores(asked: Asked) -> Entrants:
-    places = {f"cores {given}": Place(cores=_numbers(given)) for given in asked.cores}
-    return _in_places(asked, places, "all cores")
+    names = [f"cores {given}" for given in asked.cores]
+    places = [Place(cores=_numbers(given)) for given in asked.cores]
+    return _in_places(asked, names, places, "all cores")
 
 
-def _in_places(asked: Asked, places: dict[str, Place], own: str = "") -> Entrants:
+def _in_places(
+    asked: Asked, names: Sequence[str], places: Sequence[Place], own: str = ""
+) -> Entrants:
     made = asked._maker(asked.trainings[0])
     here = Side(name=own or name_of(made), maker=made)
     others = (
         Side(name=name, maker=made, place=place, changes=f"{name} besides.")
-        for name, place in places.items()
+        for name, place in zip(_told_apart(names, places), places, strict=True)
     )
     return Entrants((here, *others))
+
+
+def _told_apart(names: Sequence[str], places: Sequence[Place]) -> list[str]:
+    """Number the names that several places have; one given twice keeps its name."""
+    known = {
+        name: {p for n, p in zip(names, places, strict=True) if n == name}
+        for name in names
+    }
+    return [
+        f"{name} ({number})" if len(known[name]) > 1 else name
+        for number, name in enumerate(names, 1)
+    ]
 
 
 def _by_hand(asked: Asked) -> Entrants:
@@ -248,7 +271,8 @@ def _in_short(python: str) -> str:
 def _shared(given: str) -> str:
     """Variables as a file may hold them: what may be a secret is left out."""
     pairs = dict(p.partition("=")[::2] for p in shlex.split(given))
-    known = environment.that_matter(pairs, environment.named_in(os.environ))
+    names = (*environment.own_names(), *environment.named_in(os.environ))
+    known = environment.that_matter(pairs, names)
     return " ".join(f"{name}={known.get(name, '<value>')}" for name in pairs)
 
 
@@ -257,8 +281,8 @@ def _numbers(given: str) -> tuple[int, ...]:
     found = set[int]()
     try:
         for part in given.split(","):
-            first, _, last = part.partition("-")
-            found.update(range(int(first), int(last or first) + 1))
+            first, dash, last = part.partition("-")
+            found.update(range(int(first), int(last if dash else first) + 1))
     except ValueError:
         raise BadParameterError(
             f"--cores is {given!r}; give numbers, such as 0-1,3."

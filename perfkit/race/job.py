@@ -56,11 +56,17 @@ def differences(one: Facts, other: Facts, *, batch: int = 0) -> tuple[Difference
 
 
 def _differences(one: Facts, other: Facts, *, by_hand: bool) -> Iterator[Difference]:
-    if one.parameters != other.parameters:
+    if one.counts != other.counts:
+        said = "one of them counts its steps, and what these hold is not known"
+        yield Difference(said, other_work=True)
+        return
+    # A loop of one's own does not show its model.
+    seen = not (one.loop or other.loop)
+    if seen and one.parameters != other.parameters:
         now, before = map(_count, (one.parameters, other.parameters))
         said = f"its model has {now} parameters instead of {before}"
         yield Difference(said, other_work=True)
-    elif one.layers != other.layers:
+    elif seen and one.layers != other.layers:
         added = _beyond(one.layers, other.layers)
         left = _beyond(other.layers, one.layers)
         what = [f"has {added}"] * bool(added) + [f"lacks {left}"] * bool(left)
@@ -76,7 +82,8 @@ def _differences(one: Facts, other: Facts, *, by_hand: bool) -> Iterator[Differe
         yield Difference(f"a step holds {one.batch} examples instead of {other.batch}")
     mine_, theirs_ = (_epoch(facts) for facts in (one, other))
     # The last batch of an epoch may be dropped or not.
-    if abs(mine_ - theirs_) > max(one.batch, other.batch):
+    most = max(one.batch, other.batch)
+    if mine_ and theirs_ and abs(mine_ - theirs_) > most:
         said = f"an epoch holds {_count(mine_)} examples instead of {_count(theirs_)}"
         yield Difference(said)
 
@@ -94,7 +101,8 @@ def _in_learning(
     mine, theirs = (_compiled(measured, each) for each in (side, baseline))
     for name in sorted(mine.keys() & theirs.keys()):
         if mine[name] != theirs[name]:
-            yield Difference(f"its {name} is {mine[name]} instead of {theirs[name]}")
+            now, before = (_set_to(each[name]) for each in (mine, theirs))
+            yield Difference(f"its {name} is {now} instead of {before}")
     one, other = (first_losses(measured, each) for each in (side, baseline))
     known = all(map(math.isfinite, (*one, *other)))
     if len(one) > 1 and len(other) > 1 and known and _apart(one, other):
@@ -135,7 +143,9 @@ def alike(measured: Measurement, side: str, baseline: str) -> bool:
 
 def _apart(one: list[float], other: list[float]) -> bool:
     apart = abs(statistics.fmean(one) - statistics.fmean(other))
-    error = math.hypot(*(statistics.stdev(x) / math.sqrt(len(x)) for x in (one, other)))
+    # Each round may see the same batches: more of them are no more losses.
+    count = min(len(one), len(other), _FIRST)
+    error = math.hypot(*map(statistics.stdev, (one, other))) / math.sqrt(count)
     scale = abs(statistics.fmean(other))
     return apart > _ERRORS * error and apart > _SHARE * scale
 
@@ -143,6 +153,10 @@ def _apart(one: list[float], other: list[float]) -> bool:
 def _compiled(measured: Measurement, side: str) -> dict[str, Any]:
     told = (trial.notes.get(COMPILED) for trial in measured.of(side))
     return next((one for one in told if isinstance(one, dict)), {})
+
+
+def _set_to(value: Any) -> str:
+    return units.significant(value) if isinstance(value, float) else str(value)
 
 
 def _is_open(facts: Facts) -> bool:
@@ -165,6 +179,7 @@ def _listed(shapes: tuple[str, ...]) -> str:
 
 
 def _epoch(facts: Facts) -> int:
+    """Examples of an epoch; 0 where nobody knows."""
     return (facts.steps or 0) * facts.batch
 
 

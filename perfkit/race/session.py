@@ -11,7 +11,7 @@ from perfkit.diagnosis import look, variables
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.session import Session
 from perfkit.findings.standing import measurement
-from perfkit.machine.environment import named_in
+from perfkit.machine.environment import named_in, own_names
 from perfkit.measure import spread
 from perfkit.measure.host import Environment, Launchers, environment_of
 from perfkit.measure.plan import Plan, Preparing
@@ -169,7 +169,10 @@ class RaceSession(Session):
             side.swaps(known[key])
         logs = {place: host.log for place, host in launchers.hosts.items()}
         environment = why.environments(
-            self._race.sides, self._environments, logs, named_in(os.environ)
+            self._race.sides,
+            self._environments,
+            logs,
+            (*own_names(), *named_in(os.environ)),
         )
         self._race = replace(self._race, facts=facts, environment=environment)
         self.experiment = self._race

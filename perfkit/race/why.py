@@ -174,13 +174,14 @@ def _pays(
 
     for one, other in ((side, baseline), (baseline, side)):
         paid = pay_back(measured, one.name, other.name, line)
-        if paid and paid.paying == "pays back":
+        # Who starts later is claimed only where the interval leaves no doubt of it.
+        if paid and paid.paying == "pays back" and paid.low > 0:
             steps = paid.steps(facts_of(one, facts).batch)
             return (
                 f"{one.name} starts later than {other.name} and has caught up after "
                 f"{steps}."
             )
-        if paid and paid.paying == "at once":
+        if paid and paid.paying == "at once" and paid.high == 0:
             return f"{one.name} also starts no later than {other.name}."
     return ""
 

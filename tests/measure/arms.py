@@ -6,7 +6,9 @@ import re
 import signal
 import subprocess
 import time
+from dataclasses import dataclass
 
+from perfkit.measure.host import Place
 from perfkit.measure.tick import READY, Note, Pause, every
 
 
@@ -123,3 +125,21 @@ def what_it_sees():
     yield Note("pid", os.getpid())
     yield Note("group", os.getpgrp())
     yield 1
+
+
+def where_it_runs():
+    """Note what a trial was given: its cores and its variables."""
+    yield READY
+    yield Note("cores", sorted(os.sched_getaffinity(0)))
+    yield Note("variables", dict(os.environ))
+    yield 1
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The same, as work that says where it belongs."""
+
+    place: Place
+
+    def __call__(self):
+        return where_it_runs()

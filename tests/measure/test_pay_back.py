@@ -111,6 +111,11 @@ def test_one_round_shows_nothing():
     assert pay_back(run, "graph", "eager").paying == "not shown"
 
 
+def test_trials_without_a_line_show_nothing():
+    run = measured(eager=[(0.1, 0.01)] * 3, graph=[(0.2, 0.001)] * 3)
+    assert pay_back(run, "graph", "eager", lambda trial: None).paying == "not shown"
+
+
 def test_steps_are_said_with_their_interval():
     paid = PayBack(
         variant="graph",

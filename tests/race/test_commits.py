@@ -1,0 +1,379 @@
+"""Repositories made here: what a race reads of them, and that it leaves them alone."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from perfkit.diagnosis.script import Script
+from perfkit.errors import BadParameterError
+from perfkit.race.commits import checked_out
+from perfkit.race.entrants import Asked, entrants
+
+SCRIPT = "import keras\nmodel = keras.Sequential()\nmodel.fit([1], [2])\n"
+WHO = {
+    "GIT_AUTHOR_NAME": "Ada",
+    "GIT_AUTHOR_EMAIL": "ada@example.com",
+    "GIT_COMMITTER_NAME": "Ada",
+    "GIT_COMMITTER_EMAIL": "ada@example.com",
+    # What the one who runs the tests has set up is nothing to these repositories.
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+}
+
+
+def git(folder, *words):
+    ran = subprocess.run(
+        ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *words],
+        env=os.environ | WHO,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ran.stdout
+
+
+def write(folder, **files):
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("_py", ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """Where commits are written: a folder that only this test has."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def repository(tmp_path, temporary):
+    """Two commits and a working tree that has gone on from there."""
+    top = tmp_path / "mine"
+    top.mkdir()
+    git(top, "init", "-q", "-b", "main")
+    write(
+        top,
+        train_py=SCRIPT,
+        model_py="SIZE = 1\n",
+        gone_py="GONE = True\n",
+        inner__train_py=SCRIPT,
+    )
+    (top / ".gitignore").write_text("data/\n*.bin\n__pycache__/\nperfkit-findings/\n")
+    git(top, "add", ".")
+    git(top, "commit", "-qm", "one")
+    git(top, "tag", "v1")
+    write(top, model_py="SIZE = 2\n", later_py="LATER = True\n")
+    git(top, "add", ".")
+    git(top, "commit", "-qm", "two")
+    # Changed, staged, deleted, untracked, ignored.
+    write(top, train_py=SCRIPT + "# mine\n", model_py="SIZE = 3\n", new_py="NEW = 1\n")
+    git(top, "add", "model.py")
+    (top / "gone.py").unlink()
+    write(top, data__images="pixels", notes__plan="mine", inner__weights_py="W = 1")
+    (top / "inner" / "cache.bin").write_bytes(b"\0\1")
+    write(top, **{"perfkit-findings__race": "{}", "inner____pycache__x": "x"})
+    return top
+
+
+@pytest.fixture
+def take():
+    """Check commits out; what a test leaves open is closed."""
+    made = []
+
+    def take(revision, script):
+        made.append(checked_out(revision, script))
+        return made[-1]
+
+    yield take
+    for commit in made:
+        if commit.folder.exists():
+            commit.close()
+
+
+def state(top):
+    """All that a race must leave as it is: every file, and what git says of them."""
+    every = {}
+    for folder, _, files in os.walk(top):
+        for name in files:
+            path = Path(folder) / name
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            status = path.stat()
+            every[str(path)] = digest, status.st_mtime_ns, status.st_ino
+    said = [
+        git(top, *words.split())
+        for words in (
+            "status --porcelain",
+            "branch --all -v",
+            "stash list",
+            "worktree list",
+            "reflog",
+        )
+    ]
+    return every, said
+
+
+def test_a_commit_has_its_own_files_and_not_those_of_today(repository, take):
+    commit = take("v1", repository / "train.py")
+    files = {p.name: p.read_text() for p in commit.tree.iterdir() if p.suffix == ".py"}
+    assert files == {
+        "train.py": SCRIPT,
+        "model.py": "SIZE = 1\n",
+        "gone.py": "GONE = True\n",
+        "new.py": "NEW = 1\n",
+    }
+    assert not (commit.tree / ".git").exists()
+
+
+def test_what_git_does_not_keep_is_the_same_for_both(repository, take):
+    commit = take("main", repository / "train.py")
+    for name in ("data", "notes", "new.py", "inner/weights.py", "inner/cache.bin"):
+        assert (commit.tree / name).resolve() == repository / name
+    assert (commit.tree / "data" / "images").read_text() == "pixels"
+    # Files that git keeps are copies: whoever writes there writes into no tree of ours.
+    assert not (commit.tree / "train.py").is_symlink()
+    assert not (commit.tree / "inner").is_symlink()
+    left = ("perfkit-findings", "inner/__pycache__")
+    assert not any(os.path.lexists(commit.tree / name) for name in left)
+
+
+def test_what_was_untracked_since_and_lies_in_the_commit_is_the_commits(
+    repository, take
+):
+    git(repository, "rm", "-q", "--cached", "later.py")
+    write(repository, later_py="LATER = 'mine'\n")
+    commit = take("HEAD", repository / "train.py")
+    assert (commit.tree / "later.py").read_text() == "LATER = True\n"
+
+
+@pytest.mark.parametrize(
+    ("revision", "same"),
+    [("main", "HEAD"), ("v1", "HEAD~1"), ("HEAD~1", "HEAD~1"), ("HEAD^{}", "HEAD")],
+)
+def test_a_commit_is_named_as_asked_and_by_its_number(repository, take, revision, same):
+    number = git(repository, "rev-parse", same).strip()
+    commit = take(revision, repository / "train.py")
+    assert commit.name == f"{revision} ({number[:7]})"
+
+
+def test_a_short_number_is_a_commit(repository, take):
+    number = git(repository, "rev-parse", "HEAD~1").strip()
+    assert take(number[:10], repository / "train.py").name.endswith(f"({number[:7]})")
+
+
+@pytest.mark.parametrize("script", ["train.py", "inner/train.py"])
+def test_any_script_of_the_tree_finds_its_place(repository, take, script):
+    commit = take("main", repository / script)
+    assert commit.top == repository
+    assert commit.path_of(repository / script) == commit.tree / script
+
+
+@pytest.mark.parametrize(
+    "revision", ["nothing-of-the-kind", "HEAD~9", "--help", "-h", "main:train.py", ""]
+)
+def test_what_is_no_commit_is_refused_and_leaves_nothing(
+    repository, temporary, revision
+):
+    with pytest.raises(BadParameterError) as caught:
+        checked_out(revision, repository / "train.py")
+    said = str(caught.value)
+    assert said.startswith("git refused (fatal: ")
+    assert said.endswith("such as main or HEAD~1.")
+    assert "\n" not in said
+    assert list(temporary.iterdir()) == []
+
+
+def test_without_a_repository_the_sentence_says_so(tmp_path, temporary):
+    write(tmp_path, train_py=SCRIPT)
+    with pytest.raises(BadParameterError, match="git refused"):
+        checked_out("main", tmp_path / "train.py")
+    assert list(temporary.iterdir()) == []
+
+
+def test_without_git_the_sentence_says_so(repository, temporary, monkeypatch):
+    monkeypatch.setenv("PATH", str(temporary))
+    with pytest.raises(BadParameterError) as caught:
+        checked_out("main", repository / "train.py")
+    assert str(caught.value) == "--commit needs git, which is not installed here."
+
+
+def test_a_file_that_the_commit_lacks_is_refused_by_name(repository, take):
+    commit = take("v1", repository / "train.py")
+    with pytest.raises(BadParameterError) as caught:
+        commit.path_of(repository / "later.py")
+    assert str(caught.value) == f"{commit.name} has no later.py in that place."
+    with pytest.raises(BadParameterError, match="does not lie in the repository mine"):
+        commit.path_of(Path("/elsewhere/train.py"))
+
+
+def test_a_folder_with_a_strange_name_is_one_like_any_other(tmp_path, take, temporary):
+    top = tmp_path / "mein ärger\nhere"
+    top.mkdir()
+    git(top, "init", "-q", "-b", "main")
+    write(top, train_py=SCRIPT)
+    git(top, "add", ".")
+    git(top, "commit", "-qm", "one")
+    write(top, **{"ein bild\n": "pixels"})
+    commit = take("main", top / "train.py")
+    assert commit.path_of(top / "train.py").read_text() == SCRIPT
+    assert (commit.tree / "ein bild\n").read_text() == "pixels"
+
+
+def test_a_worktree_of_git_is_a_working_tree(repository, take, tmp_path):
+    git(
+        repository,
+        "worktree",
+        "add",
+        "-q",
+        "-b",
+        "other",
+        str(tmp_path / "other"),
+        "v1",
+    )
+    commit = take("main", tmp_path / "other" / "train.py")
+    assert commit.top == tmp_path / "other"
+    assert (commit.tree / "model.py").read_text() == "SIZE = 2\n"
+
+
+def test_a_hook_that_git_runs_sets_variables_that_mislead_nobody(
+    repository, take, monkeypatch
+):
+    for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"):
+        monkeypatch.setenv(name, "/nowhere")
+    assert take("main", repository / "train.py").top == repository
+
+
+def test_nothing_of_the_users_is_touched_and_no_hook_runs(repository, take, temporary):
+    git(repository, "config", "core.fsmonitor", ".git/hooks/monitor")
+    for name in ("post-checkout", "post-index-change", "post-merge", "monitor"):
+        hook = repository / ".git" / "hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {temporary}/hook-{name}\n")
+        hook.chmod(0o755)
+    before = state(repository)
+    for revision in ("main", "v1"):
+        commit = take(revision, repository / "train.py")
+        assert state(repository) == before
+        commit.close()
+    assert state(repository) == before
+    assert list(temporary.iterdir()) == []
+
+
+def test_closing_leaves_what_was_linked(repository, take):
+    commit = take("main", repository / "train.py")
+    assert (commit.tree / "data").is_symlink()
+    commit.close()
+    assert not commit.folder.exists()
+    assert (repository / "data" / "images").read_text() == "pixels"
+    assert (repository / "inner" / "cache.bin").read_bytes() == b"\0\1"
+
+
+_HOLDS = """
+import sys, tempfile, time
+from pathlib import Path
+from perfkit.race.commits import checked_out
+tempfile.tempdir = sys.argv[1]
+print(checked_out("v1", Path(sys.argv[2])).folder, flush=True)
+time.sleep(3600)
+"""
+
+
+def test_a_killed_race_leaves_the_user_alone_and_the_next_one_tidies(
+    repository, take, temporary
+):
+    before = state(repository)
+    script = repository / "train.py"
+    with subprocess.Popen(
+        [sys.executable, "-c", _HOLDS, str(temporary), str(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holding:
+        folder = Path(holding.stdout.readline().strip())
+        assert folder.parent == temporary
+        # Of a race that goes on nothing is taken.
+        beside = take("main", script)
+        assert folder.is_dir()
+        holding.send_signal(signal.SIGKILL)
+    assert folder.is_dir()
+    assert state(repository) == before
+    after = take("main", script)
+    assert not folder.exists()
+    assert beside.folder.is_dir()
+    assert after.folder.is_dir()
+    assert state(repository) == before
+
+
+def race_of(*trainings, **options):
+    made = entrants(Asked(trainings=tuple(map(str, trainings)), **options))
+    return made.sides, made.close
+
+
+def test_a_race_holds_the_working_tree_against_a_commit(repository, temporary):
+    (then, now), close = race_of(repository / "train.py", commit=("HEAD~1",))
+    number = git(repository, "rev-parse", "HEAD~1")[:7]
+    assert [then.name, now.name] == [f"HEAD~1 ({number})", "the working tree"]
+    assert Path(now.maker.path) == repository / "train.py"
+    assert Path(then.maker.path).read_text() == SCRIPT
+    for each in close:
+        each()
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("inside", [".", "inner"])
+def test_a_script_runs_in_the_same_folder_of_the_commit(
+    repository, temporary, monkeypatch, inside
+):
+    monkeypatch.chdir(repository / inside)
+    (then, now), close = race_of(repository / "train.py", commit=("main",))
+    (top,) = temporary.glob("*/mine")
+    assert isinstance(then.maker, Script)
+    assert Path(now.maker.folder).resolve() == repository / inside
+    assert Path(then.maker.folder) == top / inside
+    for each in close:
+        each()
+
+
+def test_a_script_that_runs_elsewhere_goes_on_running_there(
+    repository, temporary, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    (then, now), close = race_of(repository / "train.py", commit=("main",))
+    assert then.maker.folder == now.maker.folder
+    for each in close:
+        each()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"commit": ("main", "nothing")}, "git refused"),
+        ({"commit": ("main", "main")}, "A race has each side once"),
+        ({"commit": ("main", "HEAD"), "trainings": "later.py"}, ""),
+        ({"commit": ("main", "v1"), "trainings": "later.py"}, "has no later.py"),
+        ({"commit": ("main",) * 9}, "at most 8 sides"),
+    ],
+)
+def test_a_race_that_is_refused_leaves_no_folder(repository, temporary, options, said):
+    write(repository, later_py=SCRIPT)
+    script = repository / options.pop("trainings", "train.py")
+    if said:
+        with pytest.raises(BadParameterError, match=said):
+            race_of(script, **options)
+    else:
+        for close in race_of(script, **options)[1]:
+            close()
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_function_has_no_commit():
+    with pytest.raises(BadParameterError, match="--commit needs a file"):
+        entrants(Asked(trainings=(git,), commit=("main",)))

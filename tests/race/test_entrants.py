@@ -1,0 +1,284 @@
+import itertools
+import os
+import shlex
+
+import pytest
+
+from perfkit.diagnosis.maker import InFile
+from perfkit.diagnosis.script import Script
+from perfkit.errors import BadParameterError
+from perfkit.measure.host import Place
+from perfkit.options import parse
+from perfkit.race.entrants import Asked, entrants
+
+SCRIPT = "import keras\nmodel = keras.Sequential()\nmodel.fit([1], [2])\n"
+FUNCTION = "def make_training():\n    return 1, 2\n"
+
+
+def write(path, text=SCRIPT):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.fixture
+def train(tmp_path):
+    return write(tmp_path / "train.py")
+
+
+def make_training():
+    raise AssertionError("nothing is run while sides are made")
+
+
+def another():
+    raise AssertionError("nor is this")
+
+
+def sides(*trainings, **options):
+    made = entrants(Asked(trainings=trainings, **options))
+    assert made.close == ()
+    return made.sides
+
+
+def names(*trainings, **options):
+    return [side.name for side in sides(*trainings, **options)]
+
+
+def refused(*trainings, **options):
+    with pytest.raises(BadParameterError) as caught:
+        entrants(Asked(trainings=trainings, **options))
+    said = str(caught.value)
+    assert said.endswith(".")
+    assert "\n" not in said
+    assert len(said) < 400
+    return said
+
+
+def test_two_files_are_two_sides(tmp_path):
+    old, new = write(tmp_path / "old.py"), write(tmp_path / "new.py", FUNCTION)
+    first, other = sides(old, new)
+    assert [first.name, other.name] == ["old.py", "new.py:make_training"]
+    assert isinstance(first.maker, Script)
+    assert isinstance(other.maker, InFile)
+    assert first.place == other.place == Place()
+
+
+def test_functions_race_by_their_names():
+    assert names(make_training, another) == ["make_training", "another"]
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
+    files = [write(tmp_path / folder / "train.py") for folder in ("before", "after")]
+    assert names(*files) == ["before/train.py", "after/train.py"]
+
+
+def test_one_thing_given_twice_is_numbered(train, tmp_path):
+    folder = tmp_path.name
+    assert names(train, train) == [f"{folder}/train.py ({i})" for i in (1, 2)]
+    assert names(make_training, make_training) == [
+        "make_training (1)",
+        "make_training (2)",
+    ]
+    # Two cells, each with a function of that name.
+    functions = [eval("lambda: 1") for _ in "ab"]
+    assert names(*functions) == ["<lambda> (1)", "<lambda> (2)"]
+
+
+def test_the_scripts_arguments_and_fit_reach_both_sides(tmp_path):
+    twice = f"{SCRIPT}model.fit([1], [2])\n"
+    files = [write(tmp_path / name, twice) for name in ("a.py", "b.py")]
+    both = sides(*files, arguments=("--epochs", "3"), fit=2)
+    assert [side.maker.arguments for side in both] == [("--epochs", "3")] * 2
+    assert [side.maker.fit for side in both] == [2, 2]
+
+
+def test_variables_make_a_side_each(train):
+    here, one, other = sides(
+        train, env=("TF_A=1 TF_B='x y'", "TF_ENABLE_ONEDNN_OPTS=0")
+    )
+    assert here.name == "train.py"
+    assert here.place == Place()
+    assert one.place.variables == (("TF_A", "1"), ("TF_B", "x y"))
+    assert other.name == "TF_ENABLE_ONEDNN_OPTS=0"
+    assert other.place.variables == (("TF_ENABLE_ONEDNN_OPTS", "0"),)
+    assert here.maker == one.maker == other.maker
+
+
+def test_a_variable_may_be_set_to_nothing_and_hold_an_equals_sign(train):
+    (place,) = (side.place for side in sides(train, env=("XLA_FLAGS= TF_A=b=c",))[1:])
+    assert place.variables == (("XLA_FLAGS", ""), ("TF_A", "b=c"))
+
+
+def test_values_that_no_name_holds_still_make_sides_of_their_own(train):
+    found = sides(train, env=("WORKERS=1", "WORKERS=2"))
+    assert [dict(side.place.variables).get("WORKERS") for side in found] == [
+        None,
+        "1",
+        "2",
+    ]
+    assert len({side.name for side in found}) == 3
+
+
+@pytest.mark.parametrize("given", ["TF_A", "=1", "TF-A=1", "1A=2", "", "TF_A=1 x"])
+def test_what_is_no_variable_is_refused(train, given):
+    said = refused(train, env=(given,))
+    assert said.startswith(f"--env is {given!r}; give NAME=VALUE")
+
+
+def test_an_open_quote_is_refused_in_a_sentence(train):
+    assert refused(train, env=('TF_A="1',)).startswith("--env is 'TF_A=\"1'; give ")
+
+
+def test_cores_are_read_as_taskset_reads_them(train, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    found = sides(train, cores=("0-1,3", "2"))
+    assert [side.name for side in found] == ["all cores", "cores 0-1,3", "cores 2"]
+    assert [side.place.cores for side in found] == [(), (0, 1, 3), (2,)]
+
+
+@pytest.mark.parametrize("given", ["", "a", "0-", "-1", "0,,1", "3-1", "0-9", "12"])
+def test_cores_that_are_none_are_refused(train, monkeypatch, given):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    assert refused(train, cores=(given,)).startswith(f"--cores is {given!r}")
+
+
+def test_another_python_keeps_its_links_and_is_known_by_its_environment(
+    train, tmp_path, monkeypatch
+):
+    link = tmp_path / "other-env" / "bin" / "python"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("/usr/bin/python3")
+    here, there = sides(train, python=(str(link),))
+    assert [here.name, there.name] == ["this environment", "other-env"]
+    assert there.place.python == str(link)
+    monkeypatch.chdir(tmp_path)
+    (_, there) = sides(train, python=("other-env/bin/python",))
+    assert there.place.python == str(link)
+    # One that the PATH knows is left to it.
+    assert sides(train, python=("python3.12",))[1].place.python == "python3.12"
+
+
+def test_environments_whose_folders_have_one_name_are_two_sides(train, tmp_path):
+    pythons = tuple(str(tmp_path / p / ".venv" / "bin" / "python") for p in "ab")
+    found = sides(train, python=pythons)
+    assert [side.place.python for side in found] == ["", *pythons]
+    assert len({side.name for side in found}) == 3
+
+
+def test_what_a_diagnosis_can_change_is_chosen_by_hand(train):
+    found = sides(train, batch=(64, 128), policy=("float32", "mixed_bfloat16"))
+    assert [(side.name, side.batch, side.policy) for side in found] == [
+        ("train.py", 0, ""),
+        ("batch 64 in float32", 64, "float32"),
+        ("batch 64 in mixed_bfloat16", 64, "mixed_bfloat16"),
+        ("batch 128 in float32", 128, "float32"),
+        ("batch 128 in mixed_bfloat16", 128, "mixed_bfloat16"),
+    ]
+    assert names(train, batch=(64,)) == ["train.py", "batch 64"]
+    assert names(train, policy=("mixed_float16",)) == ["train.py", "mixed_float16"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"batch": (0,)}, "--batch takes numbers of examples, 1 or more."),
+        ({"batch": (64, -1)}, "--batch takes numbers of examples, 1 or more."),
+        ({"policy": ("int8",)}, "--policy is 'int8'; choose from float32, mixed_"),
+        (
+            {"batch": (64, 64)},
+            "A race has each side once; these are train.py, batch 64",
+        ),
+        ({"batch": tuple(range(1, 9))}, "A race has at most 8 sides; these are "),
+        ({}, "A race needs two sides: give a second file, or one of --commit, "),
+    ],
+)
+def test_what_makes_no_race_is_refused_in_a_sentence(train, options, said):
+    assert refused(train, **options).startswith(said)
+
+
+@pytest.mark.parametrize("option", ["env", "cores", "python"])
+def test_the_same_side_twice_is_refused(train, option):
+    given = {"env": "TF_A=1", "cores": "0", "python": "python3.12"}[option]
+    assert refused(train, **{option: (given, given)}).startswith(
+        "A race has each side once; these are "
+    )
+
+
+GIVEN = {
+    "commit": ("main",),
+    "python": ("python3",),
+    "env": ("TF_A=1",),
+    "cores": ("0",),
+    "batch": (64,),
+}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), list(itertools.combinations([*GIVEN, "two files"], 2))
+)
+def test_two_things_at_once_are_refused(train, tmp_path, one, other):
+    options = {one: GIVEN[one]}
+    trainings = [train, write(tmp_path / "new.py")][: 1 + (other == "two files")]
+    if other in GIVEN:
+        options[other] = GIVEN[other]
+    said = refused(*trainings, **options)
+    assert said.startswith("One thing at a time: ")
+    assert f"--{one}" in said
+    assert (f"--{other}" if other in GIVEN else other) in said
+
+
+def test_batches_and_policies_are_one_kind(train):
+    assert len(sides(train, batch=(64,), policy=("float32",))) == 2
+
+
+def test_a_file_that_is_not_there_is_refused(train, tmp_path):
+    said = refused(train, str(tmp_path / "nowhere.py"))
+    assert said.startswith("There is no file nowhere.py")
+
+
+def typed(*trainings, **options):
+    return Asked(trainings=trainings, **options).typed
+
+
+def test_the_command_can_be_typed_without_paths(train, tmp_path):
+    assert typed(train, make_training) == "perfkit race train.py make_training"
+    python = str(tmp_path / "other-env" / "bin" / "python")
+    for said in (
+        typed(train, python=(python,)),
+        typed(train, env=("LD_LIBRARY_PATH=/home/ada/lib",)),
+    ):
+        assert not set(said.split()) & {python, train}
+        assert str(tmp_path) not in said
+        assert "/home" not in said
+
+
+@pytest.mark.parametrize(
+    "given", ["API_KEY=abc123", "TF_TOKEN_x=abc123", "MY=abc123 TF_A=1"]
+)
+def test_secrets_stay_out_of_names_and_commands(train, given):
+    asked = Asked(trainings=(train,), env=(given,))
+    shown = asked.typed + "".join(s.name + s.changes for s in entrants(asked).sides)
+    assert "abc123" not in shown
+    # The trials have them nonetheless.
+    assert "abc123" in dict(entrants(asked).sides[1].place.variables).values()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"commit": ("main", "HEAD~1")},
+        {"env": ("TF_A=1 TF_B=2", "TF_C=3")},
+        {"cores": ("0", "0-1")},
+        {"batch": (64, 128)},
+        {"batch": (64, 128), "policy": ("float32", "mixed_bfloat16")},
+        {"fit": 2},
+    ],
+    ids=str,
+)
+def test_the_command_asks_the_same_again(options):
+    asked = Asked(trainings=(make_training,), **options)
+    said = shlex.split(asked.typed)
+    again = parse(said[1:])
+    assert again.trainings == ["make_training"]
+    found = {name: getattr(again, name) for name in options}
+    assert {n: v if n == "fit" else tuple(v) for n, v in found.items()} == options

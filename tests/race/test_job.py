@@ -1,0 +1,240 @@
+import math
+import random
+import re
+
+import pytest
+
+from perfkit.race import job
+from perfkit.race.side import COMPILED, LOSSES
+from tests.race.built import NEW, OLD, facts, measured
+
+TOLD = {"optimizer": "SGD", "learning rate": 0.01, "loss": "mse"}
+FALLING = [(1, 2.0), (2, 1.9), (3, 1.7), (4, 1.75), (5, 1.5), (7, 1.2)]
+
+
+def said(one, other=None, **options):
+    return [each.said for each in job.differences(one, other or facts(), **options)]
+
+
+def learning(one, other, rounds=3):
+    notes = {NEW: one, OLD: other}
+    run = measured(rounds=rounds, notes=notes)
+    return [each.said for each in job.in_learning(run, NEW, OLD)]
+
+
+def times(losses, factor):
+    return [(steps, factor * loss) for steps, loss in losses]
+
+
+def test_the_same_training_does_the_same():
+    assert said(facts()) == []
+    assert learning({COMPILED: TOLD, LOSSES: FALLING}, {}) == []
+    same = {COMPILED: TOLD, LOSSES: FALLING}
+    assert learning(same, same) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence", "other_work"),
+    [
+        (
+            {"parameters": 12_345},
+            "its model has 12,345 parameters instead of 41",
+            True,
+        ),
+        (
+            {"parameters": 25_600_000},
+            "its model has 25.6 million parameters instead of 41",
+            True,
+        ),
+        (
+            {"layers": ("Dense", "Dropout", "Dense")},
+            "of the layers of its model it has Dropout",
+            True,
+        ),
+        ({"layers": ("Dense",)}, "of the layers of its model it lacks Dense", True),
+        (
+            {"layers": ("Dense", "LSTM")},
+            "of the layers of its model it has LSTM and lacks Dense",
+            True,
+        ),
+        (
+            {"element": ("float32[10, 8]", "float32[10]")},
+            "an example is 8 instead of 4",
+            True,
+        ),
+        (
+            {"element": ("float32[10, 28, 28, 1]", "int64[10]")},
+            "an example is (28, 28, 1) instead of 4",
+            True,
+        ),
+        (
+            {"element": ("float32[10, 4]", "int32[10]", "float32[10]")},
+            "an example is 4 and one number instead of 4",
+            True,
+        ),
+        ({"batch": 20, "steps": 50}, "a step holds 20 examples instead of 10", False),
+        (
+            {"steps": 50},
+            "an epoch holds 500 examples instead of 1,000",
+            False,
+        ),
+    ],
+)
+def test_what_differs_is_said_once(change, sentence, other_work):
+    (found,) = job.differences(facts(**change), facts())
+    assert found.said == sentence
+    assert found.other_work is other_work
+
+
+def test_layers_in_another_order_are_another_model():
+    one, other = facts(layers=("A", "B")), facts(layers=("B", "A"))
+    assert said(one, other) == [
+        "of the layers of its model it has them in another order"
+    ]
+
+
+def test_a_batch_by_hand_is_no_difference_that_nobody_knew():
+    assert said(facts(batch=20, steps=50), batch=20) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data": "tf.data"},
+        {"element": ("float64[10, 4]", "int32[10, 1]")},
+        {"steps": 101},
+        {"endless": True},
+        {"metrics": ("mae",), "callbacks": ("CSVLogger",), "validation": True},
+        {"ready_s": 9.0, "step_s": 0.5, "policy": "mixed_bfloat16", "xla": True},
+    ],
+    ids=["source", "dtype", "last batch", "endless", "observers", "speed"],
+)
+def test_how_the_same_work_is_done_is_no_other_job(change):
+    assert said(facts(**change)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "open_shapes"), [("tf.data", True), ("generator", False)]
+)
+def test_batches_of_open_shapes_differ_from_one_to_the_next(kind, open_shapes):
+    one, other = (
+        facts(
+            data=kind, open_shapes=open_shapes, element=(f"int64[10, {n}]", "int64[10]")
+        )
+        for n in (17, 23)
+    )
+    assert said(one, other) == []
+    image = facts(
+        data=kind, open_shapes=open_shapes, element=("f[10, 8, 8, 3]", "i[10]")
+    )
+    assert said(image, one) == ["an example is (?, ?, ?) instead of ?"]
+
+
+def test_ragged_data_whose_length_is_open_are_the_same():
+    one = facts(data="tf.data", open_shapes=True, element=("int64[10, None]", "i[10]"))
+    two = facts(data="tf.data", open_shapes=True, element=("int64[10, 9]", "i[10]"))
+    assert said(one, two) == []
+
+
+def test_what_nobody_knows_is_not_said_to_differ():
+    assert said(facts(steps=None)) == []
+    assert said(facts(), facts(steps=None)) == []
+
+
+def test_a_loop_of_ones_own_shows_no_model():
+    loop = {"loop": True, "parameters": 0, "layers": ()}
+    assert said(facts(**loop), facts(**loop)) == []
+    assert said(facts(**loop)) == []
+    assert said(facts(), facts(**loop)) == []
+
+
+def test_a_loop_that_counts_shows_no_examples():
+    counts = {"loop": True, "parameters": 0, "layers": (), "element": ("int64[]",)}
+    one = facts(**counts, batch=1, steps=200)
+    assert said(one, one) == []
+    (found,) = job.differences(one, facts())
+    assert found.other_work
+
+
+def test_how_the_models_are_compiled_is_held_against_each_other():
+    other = TOLD | {"optimizer": "Adam", "learning rate": 0.001, "loss": "mae"}
+    assert learning({COMPILED: other}, {COMPILED: TOLD}) == [
+        "its learning rate is 0.001 instead of 0.01",
+        "its loss is mae instead of mse",
+        "its optimizer is Adam instead of SGD",
+    ]
+    schedule = TOLD | {"learning rate": "a schedule"}
+    assert learning({COMPILED: schedule}, {COMPILED: TOLD}) == [
+        "its learning rate is a schedule instead of 0.01"
+    ]
+
+
+def test_a_learning_rate_is_said_without_its_rounding():
+    # Keras keeps them as float32.
+    one, other = 0.0010000000474974513, 0.009999999776482582
+    notes = [{COMPILED: TOLD | {"learning rate": rate}} for rate in (one, other)]
+    assert learning(*notes) == ["its learning rate is 0.001 instead of 0.01"]
+
+
+def test_losses_far_apart_are_told_in_figures():
+    (sentence,) = learning({LOSSES: times(FALLING, 10)}, {LOSSES: FALLING})
+    numbers = [float(x) for x in re.findall(r"\d[\d.]*\d", sentence)]
+    first = [loss for _, loss in FALLING[:5]]
+    mean = sum(first) / len(first)
+    assert numbers == [
+        pytest.approx(10 * mean, rel=0.01),
+        pytest.approx(mean, rel=0.01),
+    ]
+    assert sentence.startswith("its first losses are ")
+
+
+def test_losses_that_waver_are_the_same():
+    shuffled = [(1, 1.8), (2, 1.6), (3, 1.9), (4, 1.55), (5, 1.95)]
+    assert learning({LOSSES: shuffled}, {LOSSES: FALLING}) == []
+    # Exactly the same each time, and a little apart: rounding adds up.
+    flat = [(n, 1.0) for n in range(1, 6)]
+    assert learning({LOSSES: flat}, {LOSSES: times(flat, 1.01)}) == []
+    assert len(learning({LOSSES: flat}, {LOSSES: times(flat, 1.1)})) == 1
+
+
+@pytest.mark.parametrize("rounds", [1, 12])
+def test_batches_in_another_order_are_seldom_taken_for_another_job(rounds):
+    draw, claims = random.Random(1), 0
+    for _ in range(200):
+        # Each side has an order of its own, the same in every round.
+        one, other = ([(n, draw.gauss(1.0, 0.3)) for n in range(1, 6)] for _ in "ab")
+        claims += bool(learning({LOSSES: one}, {LOSSES: other}, rounds))
+    assert claims <= 6
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_losses_that_are_no_numbers_on_both_sides_are_alike(bad):
+    broken = {LOSSES: [(n, bad) for n in range(1, 6)]}
+    assert learning(broken, broken) == []
+
+
+def test_a_loop_that_tells_no_losses_says_nothing_of_learning():
+    assert learning({}, {LOSSES: FALLING}) == []
+    assert learning({LOSSES: None}, {LOSSES: [(1, 1.0)]}) == []
+    run = measured(notes={NEW: {LOSSES: "broken"}, OLD: {LOSSES: []}})
+    assert job.losses(run, NEW) == job.losses(run, OLD) == {}
+
+
+def test_losses_are_alike_but_for_rounding():
+    def alike(one, other):
+        run = measured(notes={NEW: {LOSSES: one}, OLD: {LOSSES: other}})
+        return job.alike(run, NEW, OLD)
+
+    assert alike(FALLING, FALLING)
+    assert alike(times(FALLING, 1.00005), FALLING)
+    assert not alike(times(FALLING, 1.001), FALLING)
+    assert not alike([(1, math.nan)], [(1, math.nan)])
+    assert not alike([], FALLING)
+    # What comes later may go its own way.
+    assert alike([*FALLING[:5], (7, 9.0)], FALLING)
+
+
+def test_the_first_losses_are_those_of_all_rounds():
+    run = measured(rounds=2, notes={NEW: {LOSSES: FALLING}})
+    assert job.first_losses(run, NEW) == 2 * [loss for _, loss in FALLING[:5]]
+    assert job.first_losses(run, OLD) == []

@@ -1,0 +1,252 @@
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from perfkit.findings import store
+from perfkit.findings.report import Fold, Table, write
+from perfkit.race.side import COMPILED, LOSSES, Side
+from tests.findings.made import failed, of_run
+from tests.race.built import NEW, OLD, facts, make_training, measured, race, sides
+
+THIRD = "third.py"
+WAVERING = 3 * (700.0, 1400.0)
+FALLING = [(1, 2.0), (2, 1.9), (3, 1.7), (4, 1.75), (5, 1.5), (7, 1.2)]
+
+
+def verdict(rates, of=None, notes=None, rounds=6, **known):
+    return race(of, **known).verdict(measured(rates, rounds, notes))
+
+
+def against_old(rate, **more):
+    return verdict({OLD: 1000.0, NEW: rate}, **more)
+
+
+def fold(found, title):
+    (one,) = [each for each in found.folds if each.title == title]
+    return one
+
+
+def test_it_asks_by_the_names_of_its_sides():
+    assert race().question == "Is new.py faster than old.py?"
+    asked = race(sides("a.py", "b.py", "c.py")).question
+    assert asked == "Which is fastest: a.py, b.py or c.py?"
+
+
+def test_what_is_faster_is_said_with_both_steps_and_rates():
+    found = against_old(1500.0)
+    assert found.headline == "new.py runs 1.50 times as fast as old.py."
+    assert found.much == (
+        "A step takes 6.67 ms instead of 10 ms (1,500 instead of 1,000 examples/s)."
+    )
+    assert (found.sure, found.interval, found.winner) == ("sure", "1.5 to 1.5", NEW)
+    assert found.next == ""
+
+
+def test_what_is_slower_takes_longer_and_its_interval_says_how_much():
+    found = against_old(200.0)
+    assert found.headline == "new.py takes 5.0 times as long as old.py."
+    assert (found.sure, found.winner) == ("sure", "")
+    low, high = map(float, found.interval.split(" to "))
+    assert low <= 5.0 <= high
+    assert low > 4.5
+
+
+def test_no_difference_says_how_large_one_could_be():
+    found = against_old(1000.0)
+    assert found.headline == "No difference between new.py and old.py is shown."
+    assert re.match(r"Any is below \d(\.\d)? %; a step takes 10 ms ", found.much)
+    assert found.winner == ""
+
+
+def test_an_open_answer_is_not_known_yet():
+    found = against_old(WAVERING)
+    assert found.headline == "Whether new.py is faster than old.py is not known yet."
+    assert (found.sure, found.winner) == ("not known yet", "")
+    assert found.next
+
+
+def test_one_round_makes_nobody_the_winner_by_little():
+    assert against_old(1020.0, rounds=1).winner == ""
+
+
+@pytest.mark.parametrize("rate", [250.0, 990.0, 1000.0, 1500.0, WAVERING])
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"batch": 20, "steps": 50}, {"parameters": 7}, {"layers": ("LSTM",)}],
+    ids=["same", "other batch", "other model", "other layers"],
+)
+def test_the_headline_is_one_sentence(rate, change):
+    found = against_old(rate, new=change)
+    assert found.headline.endswith(".")
+    assert not re.search(r"[.:;,]\.", found.headline)
+    assert ". " not in found.headline
+    assert "None" not in found.headline + found.much
+
+
+def test_other_work_comes_first_and_no_one_is_called_faster():
+    found = against_old(3000.0, new={"parameters": 7, "element": ("f[10, 8]", "f[10]")})
+    assert found.headline == (
+        "new.py and old.py do different work, so no one is called faster: its model "
+        "has 7 parameters instead of 41; an example is 8 instead of 4."
+    )
+    assert found.much.startswith("For all that, a step takes 3.33 ms instead of 10 ms")
+    assert (found.winner, found.sure, found.interval) == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [
+        (2000.0, "Per example it runs 2.0 times as fast: "),
+        (500.0, "Per example it takes 2.0 times as long: "),
+        (1000.0, "Per example it shows no difference: "),
+        (WAVERING, "Per example it is not known yet to be faster: "),
+    ],
+)
+def test_another_batch_is_said_first_and_rates_are_per_example(rate, said):
+    found = against_old(rate, new={"batch": 20, "steps": 50})
+    assert found.headline == (
+        "new.py does another job than old.py: a step holds 20 examples instead of 10."
+    )
+    assert found.much.startswith(said)
+    # A step of another batch is no other step.
+    assert "a step takes" not in found.much
+    assert found.winner == ""
+
+
+def test_how_a_side_learns_comes_first_too():
+    told = {"optimizer": "SGD", "learning rate": 0.01, "loss": "mse"}
+    adam = {COMPILED: told | {"optimizer": "Adam"}}
+    found = against_old(2000.0, notes={OLD: {COMPILED: told}, NEW: adam})
+    assert found.headline.endswith("old.py: its optimizer is Adam instead of SGD.")
+    assert found.winner == ""
+
+
+@pytest.mark.parametrize(
+    ("side", "name"),
+    [({"batch": 40}, "batch 40"), ({"policy": "mixed_bfloat16"}, "mixed_bfloat16")],
+)
+def test_what_was_asked_for_by_hand_is_no_surprise_but_learns_otherwise(side, name):
+    of = (Side(name=OLD, maker=make_training), *sides(OLD, name, **side)[1:])
+    told = {OLD: {COMPILED: {"loss": "mse"}}, name: {COMPILED: {"loss": "mae"}}}
+    found = verdict({OLD: 1000.0, name: 2000.0}, of, told)
+    assert found.headline == f"{name} runs 2.0 times as fast as {OLD}."
+    assert found.winner == name
+    (warning,) = found.warnings
+    assert warning.startswith(f"{name} learns otherwise: tune its learning rate anew")
+    # Its own step is another one, and only rates compare.
+    assert ("step takes" in found.much) is ("batch" not in side)
+
+
+def test_of_three_the_fastest_is_named():
+    of = sides(OLD, NEW, THIRD)
+    found = verdict({OLD: 1000.0, NEW: 1300.0, THIRD: 2000.0}, of)
+    assert found.headline == "third.py runs 2.0 times as fast as old.py."
+    assert found.winner == THIRD
+
+
+def test_of_three_none_may_be_faster():
+    of = sides(OLD, NEW, THIRD)
+    found = verdict({OLD: 1000.0, NEW: 500.0, THIRD: 250.0}, of)
+    assert found.headline == (
+        "None of these is shown to be faster than old.py: new.py, third.py."
+    )
+    assert found.winner == ""
+
+
+def test_a_side_that_failed_is_said_and_the_rest_is_told():
+    of = sides(OLD, NEW, THIRD)
+    broken = failed(THIRD, "crashed", "raised ValueError: no data")
+    run = measured({OLD: 1000.0, NEW: 2000.0}, trials=[broken])
+    found = race(of).verdict(run)
+    assert found.headline == "new.py runs 2.0 times as fast as old.py."
+    assert '"third.py" raised ValueError: no data.' in found.because
+
+
+def test_without_two_sides_there_is_no_answer_and_the_reason_is_said():
+    broken = failed(NEW, "out-of-memory", "ran out of memory")
+    found = race().verdict(measured({OLD: 1000.0}, trials=[broken]))
+    assert found.headline.startswith("There is no answer yet")
+    assert found.because == ('"new.py" ran out of memory.',)
+    assert found.next
+    assert found.winner == ""
+
+
+def test_the_same_first_losses_are_said_and_how_far_each_had_learnt():
+    later = {LOSSES: [*FALLING[:5], (7, 0.5)]}
+    found = against_old(2000.0, notes={OLD: {LOSSES: FALLING}, NEW: later})
+    assert fold(found, "Is it the same job?").sentences == (
+        "new.py: The losses of their first steps are the same.",
+        "After 7 steps the loss of new.py was 0.5, that of old.py 1.2 (6 seeds).",
+    )
+
+
+def test_a_loop_of_ones_own_shows_nothing_of_how_it_learns():
+    loop = {"loop": True, "parameters": 0, "layers": ()}
+    found = against_old(2000.0, old=loop, new=loop)
+    assert found.headline == "new.py runs 2.0 times as fast as old.py."
+    (said,) = fold(found, "Is it the same job?").sentences
+    assert said.startswith("How a loop of your own learns is not seen here")
+
+
+def test_an_empty_fold_is_left_out():
+    empty = Fold("What differs between the environments", tables=(Table("", (), ()),))
+    titles = [each.title for each in against_old(2000.0).folds]
+    assert "" not in titles
+    found = replace(race(), environment=empty).verdict(measured())
+    assert empty.title not in [each.title for each in found.folds]
+
+
+def test_its_parameters_hold_the_command_and_what_each_side_has():
+    of = (sides()[0], replace(sides()[1], changes="The files as they are now."))
+    assert race(of).parameters == {
+        "command": "perfkit race old.py new.py",
+        NEW: "The files as they are now.",
+    }
+
+
+def finding(rates, of=None, **known):
+    asked, run = race(of, **known), measured(rates)
+    made = of_run(run, experiment="race", question=asked.question)
+    return replace(made, verdict=asked.verdict(run), parameters=asked.parameters)
+
+
+EIGHT = {f"batch {2**n}": 1000.0 + 50 * n for n in range(3, 10)}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        finding({OLD: 1000.0, NEW: 1500.0}),
+        finding({OLD: 1000.0, NEW: WAVERING}),
+        finding({OLD: 1000.0, NEW: 1500.0}, new={"parameters": 3, "batch": 20}),
+        finding({OLD: 1000.0} | EIGHT, sides(OLD, *EIGHT, batch=8)),
+    ],
+    ids=["faster", "open", "other work", "eight sides"],
+)
+def test_the_report_fits_a_terminal(made):
+    file = io.StringIO()
+    console = Console(file=file, width=100, color_system=None, force_terminal=True)
+    write(made.report, console)
+    shown = file.getvalue().splitlines()
+    assert len(shown) <= 25
+    assert max(map(len, shown)) <= 100
+    assert made.verdict.headline.startswith(shown[0].rstrip())
+
+
+def test_the_finding_is_read_as_it_was_saved(tmp_path):
+    notes = {LOSSES: FALLING, COMPILED: {"optimizer": "SGD", "learning rate": 0.01}}
+    run = measured({OLD: 1000.0, NEW: 1500.0}, notes={OLD: notes, NEW: notes})
+    asked = race()
+    made = replace(of_run(run, experiment="race"), verdict=asked.verdict(run))
+    again = store.load(store.save(made, tmp_path))
+    assert again.verdict == made.verdict
+    assert race().verdict(replace(run, trials=again.trials)) == made.verdict
+
+
+def test_facts_of_a_side_are_asked_by_its_name():
+    asked = race(new={"parameters": 3})
+    assert asked.facts == {OLD: facts(), NEW: facts(parameters=3)}
+    assert asked.baseline == OLD

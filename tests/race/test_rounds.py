@@ -1,0 +1,180 @@
+import pytest
+
+from perfkit.measure.measurement import TWIN, Measurement
+from perfkit.measure.statistics import Comparison
+from perfkit.race import rounds
+from perfkit.race.rounds import Rounds, budget_for, ceilings, decided, without
+from tests.findings.made import failed, trial
+from tests.race.built import NEW, OLD, facts, measured, sides
+
+# Twice as fast in one round as in the next.
+WAVERING = 3 * (700.0, 1400.0)
+
+
+def rounds_of(of=None, **options):
+    of = of or sides()
+    known = {side.name: facts() for side in of}
+    return Rounds(of, known, **{"budget": 1000.0} | options)
+
+
+def names(choose, run):
+    return [arm.name for arm in choose(run)]
+
+
+def why(*of):
+    return [without(side, swap) for side in of for swap in ceilings(facts())]
+
+
+def with_reasons(run, count, *of):
+    """The same run, whose last rounds hold what explains a difference."""
+    more = [
+        trial(n, 2000.0, number) for number in range(1, count + 1) for n in why(*of)
+    ]
+    return Measurement(
+        arms=run.arms, trials=(*run.trials, *more), baseline=run.baseline
+    )
+
+
+def test_the_ceilings_leave_out_input_observers_and_most_of_python():
+    found = {
+        swap.cause for swap in ceilings(facts(callbacks=("CSVLogger", "EarlyStopping")))
+    }
+    assert {"input-bound", "callback", "step-overhead"} <= found
+    assert "small-batch" not in found
+
+
+def test_the_first_rounds_hold_the_sides_alone():
+    choose = rounds_of()
+    assert [arm.name for arm in choose.first] == [OLD]
+    nothing = Measurement(arms=choose.first, baseline=OLD)
+    assert names(choose, nothing) == [OLD, NEW]
+    for count in (1, 2):
+        faster = measured({OLD: 1000.0, NEW: 3000.0}, rounds=count)
+        assert names(choose, faster) == [OLD, NEW]
+
+
+def test_each_side_is_held_against_the_first():
+    first, *others = rounds_of(sides(OLD, NEW, "third.py"))(Measurement(arms=()))
+    assert first.against == ""
+    assert {arm.against for arm in others} == {OLD}
+    assert [arm.work.side.name for arm in (first, *others)] == [OLD, NEW, "third.py"]
+
+
+def test_sides_that_are_alike_are_enough_once_that_is_plain():
+    assert names(rounds_of(), measured()) == []
+
+
+def test_an_open_answer_gets_more_rounds_of_the_sides():
+    open_ = measured({OLD: 1000.0, NEW: WAVERING})
+    assert names(rounds_of(), open_) == [OLD, NEW]
+
+
+def test_a_plain_difference_is_explained_and_then_it_is_over():
+    run, choose = measured({OLD: 1000.0, NEW: 2000.0}), rounds_of()
+    assert names(choose, run) == [OLD, NEW, *why(OLD, NEW)]
+    assert names(choose, with_reasons(run, 1, OLD, NEW)) == [OLD, NEW, *why(OLD, NEW)]
+    assert names(choose, with_reasons(run, 2, OLD, NEW)) == []
+
+
+def test_what_explains_a_side_is_held_against_that_side():
+    arms = rounds_of()(measured({OLD: 1000.0, NEW: 2000.0}))
+    assert {arm.against for arm in arms if arm.name in why(OLD)} == {OLD}
+    assert {arm.against for arm in arms if arm.name in why(NEW)} == {NEW}
+    assert all(len(arm.work.swaps) == 1 for arm in arms if arm.name in why(OLD, NEW))
+
+
+def test_a_wide_difference_is_explained_only_near_the_end_of_the_budget():
+    rates = {OLD: 1000.0, NEW: (2000.0, 3000.0, 2000.0, 3000.0)}
+    run = measured(rates, rounds=4)
+    assert not run.compare(NEW, OLD).is_noise
+    assert names(rounds_of(), run) == [OLD, NEW]
+    # 40 s of them are spent.
+    assert names(rounds_of(budget=60.0), run) == [OLD, NEW, *why(OLD, NEW)]
+
+
+def test_of_three_the_fastest_is_explained():
+    run = measured({OLD: 1000.0, NEW: 2000.0, "third.py": 1001.0})
+    found = names(rounds_of(sides(OLD, NEW, "third.py")), run)
+    assert found[:3] == [OLD, NEW, "third.py"]
+    assert found[3:] == why(OLD, NEW)
+
+
+def test_a_side_that_never_runs_ends_nothing():
+    run = measured({OLD: 1000.0}, trials=[failed(NEW, "crashed", "raised", 3)])
+    assert names(rounds_of(), run) == [OLD, NEW]
+
+
+def test_a_check_is_over_once_it_is_decided():
+    slower = measured({OLD: 1000.0, NEW: 500.0})
+    assert names(rounds_of(worse=0.05), slower) == []
+    assert names(rounds_of(worse=0.6), slower) == []
+    assert names(rounds_of(worse=0.05), measured()) == []
+    open_ = measured({OLD: 1000.0, NEW: WAVERING})
+    assert names(rounds_of(worse=0.05), open_) == [OLD, NEW]
+    # However plain, one or two rounds decide nothing.
+    assert names(rounds_of(worse=0.05), measured({OLD: 1e3, NEW: 5e2}, 2)) == [OLD, NEW]
+
+
+def compared(low, high, verdict="no difference shown"):
+    return Comparison(
+        variant=NEW,
+        baseline=OLD,
+        ratio=(low * high) ** 0.5,
+        low=low,
+        high=high,
+        verdict=verdict,
+        rounds=4,
+    )
+
+
+SLOWER = compared(0.5, 0.6, "slower")
+SAME = compared(0.97, 1.03)
+FASTER = compared(1.5, 1.6, "faster")
+OPEN = compared(0.7, 1.4, "too noisy to say")
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "answer"),
+    [
+        ([SLOWER], True),
+        ([SAME], False),
+        ([FASTER], False),
+        ([OPEN], None),
+        ([None], None),
+        ([], None),
+        ([SAME, SLOWER], True),
+        ([OPEN, SLOWER], True),
+        ([None, SLOWER], True),
+        ([SAME, OPEN], None),
+        ([SAME, None], None),
+        ([SAME, FASTER], False),
+        # Slower for sure, but by less than 5 %, or by who knows how much.
+        ([compared(0.96, 0.98, "slower")], False),
+        ([compared(0.94, 0.96, "slower")], None),
+        # Beyond the interval's end, but not beyond the noise.
+        ([compared(0.90, 0.94, "too noisy to say")], None),
+        # At the very border it is not slower by more.
+        ([compared(0.95, 0.99, "slower")], False),
+        ([compared(0.90, 0.95, "slower")], None),
+        ([compared(0.90, 0.9499, "slower")], True),
+        ([compared(0.9499, 1.1)], None),
+    ],
+)
+def test_what_is_decided_of_being_slower_by_5_percent(comparisons, answer):
+    assert decided(comparisons, 0.05) is answer
+
+
+def test_the_seconds_of_a_race_grow_with_its_trials_between_two_ends():
+    def needed(ready_s, step_s, *names):
+        of = sides(*names)
+        known = {s.name: facts(ready_s=ready_s, step_s=step_s) for s in of}
+        return budget_for(of, known)
+
+    assert needed(0.1, 0.001) >= rounds._SHORTEST_S
+    assert needed(900.0, 30.0) == rounds._LONGEST_S
+    assert needed(5.0, 0.05) <= needed(10.0, 0.05) <= rounds._LONGEST_S
+    assert needed(2.0, 0.01) <= needed(2.0, 0.01, OLD, NEW, "third.py")
+
+
+def test_the_control_is_the_engines_and_no_arm_of_a_round():
+    assert TWIN not in names(rounds_of(), Measurement(arms=()))
