@@ -136,6 +136,7 @@ def _write_patch(found: Diagnosis, made: Callable[[], object]) -> None:
 def _race(asked: Namespace) -> int:
     from perfkit.race.entrants import Asked
     from perfkit.race.race import open_race
+    from perfkit.race.session import RaceSession
 
     _check_writable(asked.json)
     what = Asked(
@@ -155,7 +156,8 @@ def _race(asked: Namespace) -> int:
     code = _watched(session, asked)
     if asked.worse is None or code == INTERRUPTED:
         return code
-    is_worse = session.is_worse
+    # A recording says nothing of these versions.
+    is_worse = session.is_worse if isinstance(session, RaceSession) else None
     return LEFT_OPEN if is_worse is None else FAILED if is_worse else DONE
 
 

@@ -80,7 +80,8 @@ def differences(experiment: Experiment, finding: Finding) -> dict[str, Any]:
     usual = {p.name: p.default for p in parameters_of(type(experiment))}
     recorded = usual | finding.parameters
     asked = shareable(experiment)
-    return {name: recorded[name] for name in asked if recorded[name] != asked[name]}
+    known = {name: recorded.get(name) for name in asked}
+    return {name: value for name, value in known.items() if value != asked[name]}
 
 
 def place_of(where: str | Path) -> Path:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perfkit import units
+from perfkit.diagnosis.hints.source import digest
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.shared.race import QUIETER
 from perfkit.experiments.shared.words import failures
@@ -84,9 +85,9 @@ class Race(Experiment):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The command that asks it again, and what each side has."""
-        changes = {side.name: side.changes for side in self.sides if side.changes}
-        return {TYPED: self.typed} | changes
+        """The command that asks it again, and which code that is about."""
+        code = [digest(side.maker) for side in self.sides]
+        return {TYPED: self.typed, "sides": [s.name for s in self.sides], "code": code}
 
     def variants(self) -> Mapping[str, Arm]:
         """Its sides; what explains them is chosen as the race goes."""

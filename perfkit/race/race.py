@@ -12,11 +12,12 @@ from perfkit.displays import display_here
 from perfkit.race.entrants import Asked, entrants
 from perfkit.race.question import Race
 from perfkit.race.session import RaceSession
-from perfkit.running import check_seed, watch
+from perfkit.running import check_seed, open_replay, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from perfkit.experiments.replay import Replay
     from perfkit.findings.record import Finding
 
 
@@ -34,6 +35,7 @@ def race(
     guess: str = "",
     seed: int | None = None,
     folder: str | Path | None = None,
+    replay: str | Path | None = None,
 ) -> Finding:
     """Say whether one training is faster than another, by how much, and how sure.
 
@@ -58,10 +60,13 @@ def race(
         guess: What you expect; it is kept in the finding and drawn into the chart.
         seed: Where random order and random numbers start; None draws one.
         folder: Where the finding is saved; None for ``perfkit-findings`` here.
+        replay: A recorded race of this very code to show in place of a run; see
+            ``perfkit.run``.
 
     Raises:
         BadParameterError: There are not two sides, or they differ in two things.
-        MissingPartError: An environment has not what a training needs.
+        MissingPartError: An environment has not what a training needs, or there is no
+            such recording.
         RunError: A side cannot be run; the sentence says which, and why.
     """
     asked = Asked(
@@ -75,7 +80,9 @@ def race(
         arguments=tuple(arguments),
         fit=fit,
     )
-    session = open_race(asked, budget, guess=guess, seed=seed, folder=folder)
+    session = open_race(
+        asked, budget, guess=guess, seed=seed, folder=folder, replay=replay
+    )
     found = watch(session, display_here())
     if session.unsaved:
         warnings.warn(session.unsaved, stacklevel=2)
@@ -90,14 +97,21 @@ def open_race(
     seed: int | None = None,
     folder: str | Path | None = None,
     worse: float | None = None,
-) -> RaceSession:
-    """Make a race, not yet begun; refuse what cannot succeed."""
+    replay: str | Path | None = None,
+) -> RaceSession | Replay:
+    """Make a race, not yet begun, or its replay; refuse what cannot succeed."""
     check_seed(seed)
     home = Path(os.path.expanduser(folder)) if folder is not None else None
     made = entrants(asked)
+    race = Race(of=made.sides, typed=asked.typed)
     try:
+        told = open_replay(race, replay, guess, home)
+        if told:
+            for close in made.close:
+                close()
+            return told
         return RaceSession(
-            Race(of=made.sides, typed=asked.typed),
+            race,
             budget=in_seconds(budget),
             guess=guess,
             seed=seed,
