@@ -1,0 +1,226 @@
+"""`perfkit race` as it is typed: what it refuses, and what its codes say."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from perfkit import cli
+from perfkit.findings import store
+from tests.findings import made
+from tests.race.repositories import SCRIPT, WHO, git, state, write
+
+ROOT = Path(__file__).parents[2]
+TRAINING = """
+import os, time
+import keras
+import numpy as np
+
+keras.utils.set_random_seed(1)
+features = np.random.rand(2000, 16).astype("float32")
+labels = features.sum(1)
+model = keras.Sequential([keras.Input((16,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+
+
+class Watching(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        time.sleep({pause})
+        open("steps.txt", "a").write("one more")
+
+
+os.makedirs("logs", exist_ok=True)
+folder = os.path.dirname(os.path.abspath(__file__))
+open(os.path.join(folder, "beside.txt"), "w").close()
+saves = keras.callbacks.ModelCheckpoint("logs/{{epoch}}.keras")
+watching = [Watching(), keras.callbacks.CSVLogger("logs/epochs.csv"), saves]
+model.fit(features, labels, batch_size=20, epochs=3, callbacks=watching, verbose=0)
+model.save("trained.keras")
+"""
+
+
+@pytest.fixture
+def train(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, train_py=SCRIPT, other_py=SCRIPT)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("race", "the following arguments are required: FILE.py"),
+        ("race train.py", "A race needs two sides"),
+        ("race train.py nowhere.py", "There is no file nowhere.py"),
+        ("race train.py other.py --commit main", "One thing at a time"),
+        ("race train.py --env 1", "--env is '1'"),
+        ("race train.py --cores none", "--cores is 'none'"),
+        ("race train.py --batch many", "argument --batch: it is 'many'; give numbers"),
+        ("race train.py --batch 0", "--batch takes numbers"),
+        ("race train.py --policy int8", "--policy is 'int8'"),
+        ("race train.py --commit main", "git refused"),
+        ("race train.py --python no-such-python", "cannot be run as Python"),
+        (
+            "race train.py other.py --worse 0",
+            "argument --worse: it is '0'; give a share",
+        ),
+        (
+            "race train.py other.py --worse 100%",
+            "argument --worse: it is '100%'; give a share",
+        ),
+        ("race train.py other.py --worse -5%", "--worse"),
+        (
+            "race train.py other.py --worse much",
+            "argument --worse: it is 'much'; give a share",
+        ),
+        ("race train.py other.py --budget 5", "give seconds from 10 to 86400"),
+        ("race train.py other.py --budget soon", "budget"),
+        ("race train.py other.py --seed -1", "seed"),
+        ("race train.py other.py --fit 2", "calls fit 1 times"),
+        ("race train.py other.py --faster", "--faster"),
+        ("race train.py other.py --json nowhere/at/all.json", "nowhere/at/all.json"),
+    ],
+)
+def test_bad_usage_is_said_in_one_line(train, capsys, tmp_path, line, said):
+    assert cli.main(line.split()) == cli.BAD_USAGE
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("perfkit: ")
+    assert told.err.count("\n") == 1
+    assert said in told.err
+    assert not (tmp_path / "perfkit-findings").exists()
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """A session that has been run already, in place of one of processes."""
+    asked = {}
+
+    def opened(finding=None, *, is_worse=None, unsaved=""):
+        session = SimpleNamespace(
+            finding=finding or made.finding(), is_worse=is_worse, unsaved=unsaved
+        )
+
+        def open_race(what, budget, **options):
+            asked.update(options, what=what, budget=budget)
+            return session
+
+        monkeypatch.setattr("perfkit.race.race.open_race", open_race)
+        monkeypatch.setattr("perfkit.running.watch", lambda s, display: s.finding)
+        return asked
+
+    return opened
+
+
+@pytest.mark.parametrize(
+    ("worse", "is_worse", "code"),
+    [
+        ("--worse 5%", True, 1),
+        ("--worse 5%", False, 0),
+        ("--worse 5%", None, 3),
+        ("", True, 0),
+        ("", None, 0),
+    ],
+)
+def test_the_code_says_whether_it_is_worse(opened, capsys, worse, is_worse, code):
+    asked = opened(is_worse=is_worse)
+    assert cli.main(f"race old.py new.py {worse}".split()) == code
+    assert asked["worse"] == (0.05 if worse else None)
+    assert "prefetched is the fastest way here." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("worse", [[], ["--worse", "5%"]])
+def test_a_race_that_was_stopped_says_so_by_its_code(opened, worse):
+    opened(made.finding(stopped=True), is_worse=True)
+    assert cli.main(["race", "a.py", "b.py", *worse]) == cli.INTERRUPTED
+
+
+def test_a_race_that_timed_nothing_fails_and_leaves_a_check_open(opened, capsys):
+    opened(made.finding(timings=(), comparisons=()))
+    assert cli.main(["race", "a.py", "b.py"]) == cli.FAILED
+    assert cli.main(["race", "a.py", "b.py", "--worse", "5%"]) == cli.LEFT_OPEN
+
+
+def test_a_full_disk_costs_the_file_and_not_the_verdict(opened, capsys):
+    opened(unsaved="The finding could not be saved: no space.")
+    assert cli.main(["race", "a.py", "b.py"]) == 1
+    told = capsys.readouterr()
+    assert "prefetched is the fastest way here." in told.out
+    assert told.err == "perfkit: The finding could not be saved: no space.\n"
+
+
+def test_all_that_is_typed_is_asked(opened):
+    asked = opened()
+    line = "race t.py --env A=1 --env B=2 --fit 2 --budget auto --seed 7 --out kept"
+    cli.main([*line.split(), "--", "--epochs", "3", "--env", "C=3"])
+    what = asked["what"]
+    assert (what.trainings, what.env) == (("t.py",), ("A=1", "B=2"))
+    assert what.arguments == ("--epochs", "3", "--env", "C=3")
+    assert (what.fit, asked["budget"]) == (2, "auto")
+    assert (asked["seed"], asked["folder"]) == (7, "kept")
+    cli.main(
+        ["race", "t.py", "--batch", "64,128", "--policy", "float32,mixed_bfloat16"]
+    )
+    assert asked["what"].batch == (64, 128)
+    assert asked["what"].policy == ("float32", "mixed_bfloat16")
+
+
+def test_the_help_says_what_each_code_means(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["race", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "1 if a side is shown to be slower than the first by more than that" in shown
+    assert "3 if that is left open" in shown
+
+
+def raced(folder, line):
+    """Race in a process of its own; its code, what it said, what it wrote."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "perfkit", "race", *line.split()],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | WHO,
+        capture_output=True,
+        text=True,
+    )
+    assert "Traceback" not in ran.stdout + ran.stderr
+    kept = list(folder.parent.glob("kept/*.json"))
+    assert len(kept) == 1, ran.stderr
+    return ran.returncode, store.load(kept[0])
+
+
+@pytest.mark.measures
+def test_a_script_made_slower_is_never_let_pass(tmp_path):
+    pauses = {"old_py": 0.001, "new_py": 0.030}
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    write(mine, **{n: TRAINING.format(pause=p) for n, p in pauses.items()})
+    line = "old.py new.py --worse 5% --budget 25 --seed 1 --out ../kept"
+    code, found = raced(mine, line)
+    assert code in (1, 3)
+    assert found.verdict.winner == ""
+    # A pause is never shorter than asked for.
+    rates = {timing.variant: timing.rate for timing in found.timings}
+    assert 0 < rates.get("new.py", 1.0) <= 20 / 0.030
+    # What the scripts write is nowhere.
+    assert {path.name for path in mine.iterdir()} == {"old.py", "new.py"}
+
+
+@pytest.mark.measures
+def test_a_commit_against_the_same_is_no_worse_and_leaves_no_file(tmp_path):
+    top = tmp_path / "mine"
+    top.mkdir()
+    git(top, "init", "-q", "-b", "main")
+    write(top, train_py=TRAINING.format(pause=0.005), inner__x_py="")
+    git(top, "add", ".")
+    git(top, "commit", "-qm", "one")
+    before = state(top)
+    checked_out = set(Path(tempfile.gettempdir()).glob("perfkit-commit-*"))
+    line = "train.py --commit main --worse 20% --budget 20 --seed 1 --out"
+    code, found = raced(top, f"{line} ../kept")
+    assert code in (0, 3)
+    assert found.baseline.startswith("main (")
+    assert state(top) == before
+    assert set(Path(tempfile.gettempdir()).glob("perfkit-commit-*")) <= checked_out
