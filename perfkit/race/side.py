@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from perfkit import units
 from perfkit.diagnosis.look import look
 from perfkit.diagnosis.maker import contain
 from perfkit.diagnosis.swap import Swap
@@ -230,7 +231,7 @@ def _with(given: Any, callback: Any) -> Any:
     import keras
 
     if isinstance(given, keras.callbacks.CallbackList):
-        given.append(callback)
+        given.callbacks.append(callback)
         return given
     listed = given if isinstance(given, list | tuple) else [given] if given else []
     return [*listed, callback]
@@ -238,13 +239,19 @@ def _with(given: Any, callback: Any) -> Any:
 
 def _compiled(model: Any) -> dict[str, Any]:
     """By what a model learns: words and numbers alone."""
+    from keras.optimizers.schedules import LearningRateSchedule
+
     optimizer = model.optimizer
     rate: Any = getattr(optimizer, "learning_rate", None)
     with contextlib.suppress(TypeError, ValueError):
         rate = float(rate)
+    # Of a schedule Keras gives the value of now.
+    schedule = getattr(optimizer, "_learning_rate", None)
+    if isinstance(rate, float) and isinstance(schedule, LearningRateSchedule):
+        rate = f"{type(schedule).__name__} from {units.significant(rate)}"
     loss = getattr(model, "loss", None)
     return {
         "optimizer": type(optimizer).__name__,
-        "learning rate": rate if isinstance(rate, float) else "a schedule",
+        "learning rate": rate if isinstance(rate, float | str) else "a schedule",
         "loss": loss if isinstance(loss, str) else type(loss).__name__,
     }

@@ -1,0 +1,201 @@
+import itertools
+
+import keras
+import numpy as np
+import pytest
+
+from perfkit.errors import BadParameterError
+from perfkit.measure.trial import FIRST_STEP_S, LOSSES
+from perfkit.race.side import COMPILED, MADE_S, Learning, Side
+from tests.race.built import facts, sides
+
+
+def side(**more):
+    return sides("a", "b", **more)[1]
+
+
+def test_a_side_as_it_is_swaps_nothing():
+    assert side().swaps(facts()) == ()
+    assert side().swaps(facts(loop=True, policy="mixed_float16")) == ()
+
+
+def test_a_batch_by_hand_is_so_many_of_its_own():
+    (swap,) = side(batch=40).swaps(facts(batch=10))
+    assert (swap.cause, swap.batches) == ("batch", 4)
+    (swap,) = side(batch=5).swaps(facts(batch=10))
+    assert swap.batches == 0.5
+
+
+def test_a_policy_is_chosen_before_the_training_is_made():
+    (swap,) = side(policy="mixed_bfloat16").swaps(facts())
+    assert swap.cause == "policy"
+    assert swap.before is not None
+    assert side(policy="float32").swaps(facts()) == ()
+    own = facts(policy="mixed_bfloat16")
+    assert side(policy="mixed_bfloat16").swaps(own) == ()
+    with pytest.raises(BadParameterError, match=r"already \(mixed_bfloat16\): "):
+        side(policy="float32").swaps(own)
+
+
+@pytest.mark.parametrize("more", [{"batch": 40}, {"policy": "mixed_bfloat16"}])
+def test_a_loop_of_ones_own_decides_both_itself(more):
+    with pytest.raises(BadParameterError, match="need fit: a loop of your own"):
+        side(**more).swaps(facts(loop=True))
+
+
+def told(learning):
+    return {note.name: note.value for note in learning.news()}
+
+
+def learning_of(maker=lambda: None, **options):
+    return Learning(Side(name="a", maker=maker), **options)
+
+
+def seconds():
+    """A clock that shows one second more each time it is asked."""
+    return itertools.count().__next__
+
+
+def test_losses_are_told_of_single_steps_though_keras_tells_means():
+    learning, losses = learning_of(clock=seconds()), [4.0, 2.0, 3.0, 1.0, 5.0]
+    for step in range(1, 6):
+        learning.reach(step, {"loss": np.mean(losses[:step])})
+    assert told(learning)[LOSSES] == [
+        (step, pytest.approx(loss)) for step, loss in enumerate(losses, 1)
+    ]
+
+
+def test_losses_come_ever_more_seldom_as_means_since_the_last():
+    learning, losses = learning_of(), np.arange(1.0, 1001.0)
+    for step in range(1, 1001):
+        learning.reach(step, {"loss": losses[:step].mean()})
+    found = told(learning)[LOSSES]
+    steps = [step for step, _ in found]
+    assert steps[:5] == [1, 2, 3, 4, 5]
+    assert len(steps) < 40
+    gaps = np.diff(steps)
+    assert (np.diff(gaps) >= -1).all()
+    for (before, _), (step, loss) in itertools.pairwise(found):
+        assert loss == pytest.approx(losses[before:step].mean())
+
+
+def test_steps_are_counted_on_from_epoch_to_epoch():
+    learning = learning_of()
+    for _ in range(3):
+        learning._begin_epoch()
+        for step in (1, 2):
+            learning.reach(step, {"loss": 7.0})
+    assert told(learning)[LOSSES] == [(n, pytest.approx(7.0)) for n in range(1, 6)]
+
+
+def test_losses_are_told_by_the_examples_that_were_seen():
+    learning = learning_of(batch=32)
+    for step in (1, 2, 3):
+        learning.reach(step, {"loss": 7.0})
+    assert [examples for examples, _ in told(learning)[LOSSES]] == [32, 64, 96]
+
+
+def test_what_was_told_is_told_once():
+    learning = learning_of(clock=seconds())
+    learning.reach(1, {"loss": 1.0})
+    assert set(told(learning)) == {FIRST_STEP_S, LOSSES}
+    assert told(learning) == {}
+    learning.reach(2, {"loss": 1.0})
+    assert set(told(learning)) == {LOSSES}
+
+
+@pytest.mark.parametrize("logs", [None, {}, {"accuracy": 1.0}])
+def test_a_training_without_a_loss_tells_none(logs):
+    learning = learning_of()
+    learning.reach(1, logs)
+    assert LOSSES not in told(learning)
+
+
+@pytest.mark.parametrize("made", [None, "loop", (1,), [1, 2]])
+def test_what_is_no_model_with_data_is_left_as_it_is(made):
+    learning = learning_of(lambda: made)
+    assert learning() is made
+    assert set(told(learning)) == {MADE_S}
+
+
+class Counting(keras.callbacks.Callback):
+    steps = 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.steps += 1
+
+
+def fitted(callbacks, **options):
+    """A real fit of two epochs of three steps; what was told, and the losses."""
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(0.01), "mse")
+    x = np.random.default_rng(1).normal(size=(30, 4)).astype("float32")
+    y = x.sum(1)
+    weights = model.get_weights()
+    given = {"epochs": 2, "batch_size": 10, "shuffle": False, "verbose": 0}
+    if callbacks is not None:
+        given["callbacks"] = callbacks
+    learning = learning_of(lambda: (model, (x, y), given), clock=seconds())
+    model, data, arguments = learning()
+    model.fit(*data, **arguments)
+    found = told(learning)
+    # Another way: one batch after the other, by hand.
+    again = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    again.compile(keras.optimizers.Adam(0.01), "mse")
+    again.set_weights(weights)
+    batches = [slice(n, n + 10) for n in (0, 10, 20)]
+    losses = []
+    for batch in batches * 2:
+        again.reset_metrics()
+        losses.append(float(again.train_on_batch(x[batch], y[batch])))
+    return found, losses, given
+
+
+@pytest.mark.parametrize("callbacks", [None, "one", "list", "tuple"])
+def test_a_real_fit_tells_its_losses_and_keeps_its_callbacks(callbacks):
+    counting = Counting()
+    kinds = {None: None, "one": counting, "list": [counting], "tuple": (counting,)}
+    found, losses, given = fitted(kinds[callbacks])
+    assert counting.steps == (0 if callbacks is None else 6)
+    assert found[LOSSES] == [
+        (n, pytest.approx(loss, rel=1e-3)) for n, loss in enumerate(losses[:5], 1)
+    ]
+    assert found[MADE_S] < found[FIRST_STEP_S]
+    assert found[COMPILED]["optimizer"] == "Adam"
+    assert found[COMPILED]["learning rate"] == pytest.approx(0.01)
+    assert found[COMPILED]["loss"] == "mse"
+    # What was handed over is the user's: nothing is put into it.
+    assert given.get("callbacks") is kinds[callbacks]
+
+
+def test_a_list_of_keras_stays_one():
+    counting = Counting()
+    listed = keras.callbacks.CallbackList([counting])
+    learning = learning_of(lambda: (1, 2, {"callbacks": listed}))
+    *_, arguments = learning()
+    assert arguments["callbacks"] is listed
+    assert len(listed.callbacks) == 2
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "loss", "rate", "said"),
+    [
+        (
+            keras.optimizers.SGD(
+                keras.optimizers.schedules.ExponentialDecay(0.1, 10, 1)
+            ),
+            keras.losses.MeanSquaredError(),
+            "ExponentialDecay from 0.1",
+            "MeanSquaredError",
+        ),
+        ("rmsprop", lambda y, p: (y - p) ** 2, pytest.approx(0.001), "function"),
+    ],
+)
+def test_how_a_model_was_compiled_is_words_and_numbers(optimizer, loss, rate, said):
+    from perfkit.race.side import _compiled
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile(optimizer, loss)
+    found = _compiled(model)
+    assert (found["learning rate"], found["loss"]) == (rate, said)
