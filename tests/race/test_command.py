@@ -5,12 +5,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from perfkit import cli
 from perfkit.findings import store
+from perfkit.race.session import RaceSession
 from tests.findings import made
 from tests.race.repositories import SCRIPT, WHO, git, state, write
 
@@ -58,23 +58,23 @@ def train(tmp_path, monkeypatch):
         ("race train.py other.py --commit main", "One thing at a time"),
         ("race train.py --env 1", "--env is '1'"),
         ("race train.py --cores none", "--cores is 'none'"),
-        ("race train.py --batch many", "argument --batch: it is 'many'; give numbers"),
-        ("race train.py --batch 0", "--batch takes numbers"),
+        ("race train.py --batch many", "--batch is 'many'; give numbers"),
+        ("race train.py --batch 0", "--batch is 0; give numbers"),
         ("race train.py --policy int8", "--policy is 'int8'"),
         ("race train.py --commit main", "git refused"),
         ("race train.py --python no-such-python", "cannot be run as Python"),
         (
             "race train.py other.py --worse 0",
-            "argument --worse: it is '0'; give a share",
+            "--worse is 0.0; give a share",
         ),
         (
             "race train.py other.py --worse 100%",
-            "argument --worse: it is '100%'; give a share",
+            "--worse is 1.0; give a share",
         ),
         ("race train.py other.py --worse -5%", "--worse"),
         (
             "race train.py other.py --worse much",
-            "argument --worse: it is 'much'; give a share",
+            "--worse is 'much'; give a share",
         ),
         ("race train.py other.py --budget 5", "give seconds from 10 to 86400"),
         ("race train.py other.py --budget soon", "budget"),
@@ -94,15 +94,22 @@ def test_bad_usage_is_said_in_one_line(train, capsys, tmp_path, line, said):
     assert not (tmp_path / "perfkit-findings").exists()
 
 
+class Ended(RaceSession):
+    """A session that has been run already, in place of one of processes."""
+
+    is_worse = None
+
+    def __init__(self, finding, is_worse, unsaved):
+        self.finding, self.is_worse, self.unsaved = finding, is_worse, unsaved
+
+
 @pytest.fixture
 def opened(monkeypatch):
-    """A session that has been run already, in place of one of processes."""
+    """Open sessions that have been run; gives what they were asked with."""
     asked = {}
 
     def opened(finding=None, *, is_worse=None, unsaved=""):
-        session = SimpleNamespace(
-            finding=finding or made.finding(), is_worse=is_worse, unsaved=unsaved
-        )
+        session = Ended(finding or made.finding(), is_worse, unsaved)
 
         def open_race(what, budget, **options):
             asked.update(options, what=what, budget=budget)

@@ -1,6 +1,7 @@
 import itertools
 import os
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -181,8 +182,9 @@ def test_what_a_diagnosis_can_change_is_chosen_by_hand(train):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"batch": (0,)}, "--batch takes numbers of examples, 1 or more."),
-        ({"batch": (64, -1)}, "--batch takes numbers of examples, 1 or more."),
+        ({"batch": (0,)}, "--batch is 0; give numbers of examples, such as 64,128."),
+        ({"batch": (64, -1)}, "--batch is -1; give numbers of examples, such as"),
+        ({"batch": ("64",)}, "--batch is '64'; give numbers of examples, such as"),
         ({"policy": ("int8",)}, "--policy is 'int8'; choose from float32, mixed_"),
         (
             {"batch": (64, 64)},
@@ -236,12 +238,17 @@ def test_a_file_that_is_not_there_is_refused(train, tmp_path):
     assert said.startswith("There is no file nowhere.py")
 
 
+def test_functions_are_typed_as_they_are_called():
+    assert typed(make_training, another) == "perfkit.race(make_training, another)"
+
+
 def typed(*trainings, **options):
     return Asked(trainings=trainings, **options).typed
 
 
 def test_the_command_can_be_typed_without_paths(train, tmp_path):
-    assert typed(train, make_training) == "perfkit race train.py make_training"
+    new = write(tmp_path / "new.py", FUNCTION)
+    assert typed(train, new) == "perfkit race train.py new.py:make_training"
     python = str(tmp_path / "other-env" / "bin" / "python")
     for said in (
         typed(train, python=(python,)),
@@ -275,10 +282,11 @@ def test_secrets_stay_out_of_names_and_commands(train, given):
     ],
     ids=str,
 )
-def test_the_command_asks_the_same_again(options):
-    asked = Asked(trainings=(make_training,), **options)
+def test_the_command_asks_the_same_again(train, options):
+    write(Path(train), f"{SCRIPT}model.fit([1], [2])\n")
+    asked = Asked(trainings=(train,), **options)
     said = shlex.split(asked.typed)
     again = parse(said[1:])
-    assert again.trainings == ["make_training"]
+    assert again.trainings == ["train.py"]
     found = {name: getattr(again, name) for name in options}
     assert {n: v if n == "fit" else tuple(v) for n, v in found.items()} == options

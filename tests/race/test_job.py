@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from perfkit.measure.trial import LOSSES
 from perfkit.race import job
-from perfkit.race.side import COMPILED, LOSSES
+from perfkit.race.side import COMPILED
 from tests.race.built import NEW, OLD, facts, measured
 
 TOLD = {"optimizer": "SGD", "learning rate": 0.01, "loss": "mse"}

@@ -5,15 +5,18 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from perfkit.diagnosis.hints.source import digest
 from perfkit.findings import store
 from perfkit.findings.report import Fold, Table, write
-from perfkit.race.side import COMPILED, LOSSES, Side
+from perfkit.measure.trial import LOSSES
+from perfkit.race.side import COMPILED, LEFT, Side
 from tests.findings.made import failed, of_run
 from tests.race.built import NEW, OLD, facts, make_training, measured, race, sides
 
 THIRD = "third.py"
 WAVERING = 3 * (700.0, 1400.0)
-FALLING = [(1, 2.0), (2, 1.9), (3, 1.7), (4, 1.75), (5, 1.5), (7, 1.2)]
+# After so many examples.
+FALLING = [(10, 2.0), (20, 1.9), (30, 1.7), (40, 1.75), (50, 1.5), (70, 1.2)]
 
 
 def verdict(rates, of=None, notes=None, rounds=6, **known):
@@ -57,7 +60,7 @@ def test_what_is_slower_takes_longer_and_its_interval_says_how_much():
 def test_no_difference_says_how_large_one_could_be():
     found = against_old(1000.0)
     assert found.headline == "No difference between new.py and old.py is shown."
-    assert re.match(r"Any is below \d(\.\d)? %; a step takes 10 ms ", found.much)
+    assert re.match(r"Any is below \d(\.\d)? %: a step takes 10 ms ", found.much)
     assert found.winner == ""
 
 
@@ -86,13 +89,13 @@ def test_the_headline_is_one_sentence(rate, change):
     assert "None" not in found.headline + found.much
 
 
-def test_other_work_comes_first_and_no_one_is_called_faster():
+def test_other_work_comes_first_and_neither_is_called_faster():
     found = against_old(3000.0, new={"parameters": 7, "element": ("f[10, 8]", "f[10]")})
     assert found.headline == (
-        "new.py and old.py do different work, so no one is called faster: its model "
+        "new.py and old.py do different work, so neither is called faster: its model "
         "has 7 parameters instead of 41; an example is 8 instead of 4."
     )
-    assert found.much.startswith("For all that, a step takes 3.33 ms instead of 10 ms")
+    assert found.much.startswith("A step takes 3.33 ms instead of 10 ms")
     assert (found.winner, found.sure, found.interval) == ("", "", "")
 
 
@@ -175,11 +178,11 @@ def test_without_two_sides_there_is_no_answer_and_the_reason_is_said():
 
 
 def test_the_same_first_losses_are_said_and_how_far_each_had_learnt():
-    later = {LOSSES: [*FALLING[:5], (7, 0.5)]}
+    later = {LOSSES: [*FALLING[:5], (70, 0.5)]}
     found = against_old(2000.0, notes={OLD: {LOSSES: FALLING}, NEW: later})
     assert fold(found, "Is it the same job?").sentences == (
         "new.py: The losses of their first steps are the same.",
-        "After 7 steps the loss of new.py was 0.5, that of old.py 1.2 (6 seeds).",
+        "After 70 examples the loss of new.py was 0.5, that of old.py 1.2 (6 seeds).",
     )
 
 
@@ -199,12 +202,23 @@ def test_an_empty_fold_is_left_out():
     assert empty.title not in [each.title for each in found.folds]
 
 
-def test_its_parameters_hold_the_command_and_what_each_side_has():
-    of = (sides()[0], replace(sides()[1], changes="The files as they are now."))
-    assert race(of).parameters == {
-        "command": "perfkit race old.py new.py",
-        NEW: "The files as they are now.",
-    }
+def test_its_parameters_hold_the_command_and_which_code_that_is_about():
+    told = race().parameters
+    assert told["command"] == "perfkit race old.py new.py"
+    assert told["sides"] == [OLD, NEW]
+    assert told["code"] == [digest(make_training)] * 2
+
+
+def test_a_wide_interval_is_told_without_figures():
+    found = against_old(3 * (100.0, 10_000.0))
+    assert found.sure == "not known yet"
+    assert (found.interval, found.much) == ("", "")
+
+
+def test_code_of_the_working_tree_in_a_commit_is_warned_of():
+    notes = {OLD: {LEFT: ["mine", "other"]}}
+    (warning,) = against_old(2000.0, notes=notes).warnings
+    assert warning.startswith("mine, other is installed in a way that both sides share")
 
 
 def finding(rates, of=None, **known):

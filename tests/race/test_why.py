@@ -5,10 +5,10 @@ import pytest
 from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.measure.host import Environment, Place
 from perfkit.measure.measurement import TWIN, Measurement
-from perfkit.measure.trial import Trial
+from perfkit.measure.trial import FIRST_STEP_S, Trial
 from perfkit.race import why
 from perfkit.race.rounds import ceilings, without
-from perfkit.race.side import FIRST_STEP_S, MADE_S, Side
+from perfkit.race.side import MADE_S, Side
 from tests.race.built import BATCH, NEW, OLD, facts, make_training, measured, sides
 
 INPUT, MANY, WATCHED = "without input", "16 steps at a time", "without observers"

@@ -1,0 +1,146 @@
+"""A race's session as far as it goes without a process."""
+
+import tempfile
+
+import pytest
+
+from perfkit.errors import BadParameterError
+from perfkit.measure.host import Place
+from perfkit.measure.measurement import Measurement
+from perfkit.race import session as sessions
+from perfkit.race.entrants import Asked
+from perfkit.race.race import open_race, race
+from perfkit.race.session import RaceSession
+from tests.findings.made import of_run
+from tests.race.built import NEW, OLD, make_training, measured, sides
+from tests.race.built import race as question
+from tests.race.repositories import SCRIPT, git, write
+
+WAVERING = 3 * (700.0, 1400.0)
+
+
+def ended(rates, *, worse=0.05, of=None, **known):
+    """A session whose race has been run."""
+    session = RaceSession(question(of, **known), worse=worse)
+    session.finding = of_run(measured(rates), experiment="race")
+    return session
+
+
+@pytest.mark.parametrize(
+    ("rate", "is_worse"),
+    [(500.0, True), (1000.0, False), (2000.0, False), (WAVERING, None)],
+)
+def test_what_is_worse_is_decided_from_what_was_saved(rate, is_worse):
+    assert ended({OLD: 1000.0, NEW: rate}).is_worse is is_worse
+
+
+@pytest.mark.parametrize("rate", [500.0, 1000.0, 2000.0])
+@pytest.mark.parametrize("change", [{"batch": 20, "steps": 50}, {"parameters": 7}])
+def test_of_another_job_no_rate_says_whether_it_is_worse(rate, change):
+    assert ended({OLD: 1000.0, NEW: rate}, new=change).is_worse is None
+
+
+def test_a_batch_by_hand_may_be_worse():
+    of = sides(OLD, "batch 40", batch=40)
+    assert ended({OLD: 1000.0, "batch 40": 500.0}, of=of).is_worse is True
+
+
+def test_a_side_that_never_ran_leaves_it_open():
+    assert ended({OLD: 1000.0}).is_worse is None
+    of = sides(OLD, NEW, "third.py")
+    assert ended({OLD: 1000.0, NEW: 1000.0}, of=of).is_worse is None
+    assert ended({OLD: 1000.0, NEW: 500.0}, of=of).is_worse is True
+
+
+def test_nobody_asked_and_nothing_found_are_no_answers():
+    assert ended({OLD: 1000.0, NEW: 500.0}, worse=None).is_worse is None
+    session = RaceSession(question(), worse=0.05)
+    assert session.is_worse is None
+
+
+@pytest.mark.parametrize("worse", [0.0, 1.0, -0.05, 5.0, "5%"])
+def test_a_share_that_is_none_is_refused(worse):
+    with pytest.raises(BadParameterError, match=r"--worse is .*; give a share"):
+        RaceSession(question(), worse=worse)
+
+
+@pytest.mark.parametrize("budget", [0, 9.9, 86_401, float("nan")])
+def test_a_budget_that_holds_no_race_is_refused(budget):
+    with pytest.raises(BadParameterError, match="give seconds from 10 to 86400"):
+        RaceSession(question(), budget=budget)
+
+
+def test_one_place_is_asked_nothing_and_several_are(monkeypatch):
+    asked = []
+    monkeypatch.setattr(sessions, "environment_of", asked.append)
+    RaceSession(question())
+    assert asked == []
+    other = Place(variables=(("TF_A", "1"),))
+    RaceSession(question(sides(OLD, NEW, place=other)))
+    assert set(asked) == {Place(), other}
+
+
+def test_what_a_script_sets_itself_is_set_in_its_place(tmp_path):
+    write(tmp_path, train_py=f"import os\nos.environ['TF_A'] = '1'\n{SCRIPT}")
+    found = [
+        side.place.variables
+        for side in open_race(
+            Asked(trainings=(tmp_path / "train.py",), env=("TF_A=2", "TF_B=3"))
+        )._race.sides
+    ]
+    # What is asked for by hand counts more.
+    assert found == [
+        (("TF_A", "1"),),
+        (("TF_A", "2"),),
+        (("TF_A", "1"), ("TF_B", "3")),
+    ]
+
+
+def test_a_race_that_is_refused_late_takes_its_commit_away(tmp_path, monkeypatch):
+    top, temporary = tmp_path / "mine", tmp_path / "temporary"
+    temporary.mkdir()
+    write(top, train_py=SCRIPT)
+    git(top, "init", "-q", "-b", "main")
+    git(top, "add", ".")
+    git(top, "commit", "-qm", "one")
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    asked = Asked(trainings=(top / "train.py",), commit=("main",))
+    for options in ({"budget": 5}, {"budget": "soon"}):
+        with pytest.raises(BadParameterError):
+            open_race(asked, **options)
+    with pytest.raises(BadParameterError):
+        open_race(asked, seed=-1)
+    assert list(temporary.iterdir()) == []
+    session = open_race(asked)
+    (folder,) = temporary.iterdir()
+    monkeypatch.setattr(RaceSession, "_measure", lambda self: iter(()))
+    list(session.events())
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch": 64},
+        {"batch": [64]},
+        {"env": "TF_A=1"},
+        {"env": ["TF_A=1"]},
+        {"policy": "mixed_bfloat16"},
+    ],
+    ids=str,
+)
+def test_one_thing_needs_no_list(monkeypatch, options):
+    seen = []
+    monkeypatch.setattr("perfkit.race.race.watch", lambda s, _: seen.append(s))
+    race(make_training, **options)
+    assert [len(s._race.sides) for s in seen] == [2]
+    assert seen[0].unsaved == ""
+
+
+def test_the_baseline_alone_is_planned_and_the_rest_chosen():
+    session = RaceSession(question(), seed=3)
+    plan = session._plan()
+    assert [arm.name for arm in plan.arms] == [OLD]
+    assert (plan.baseline, plan.seed) == (OLD, 3)
+    first = plan.choose(Measurement(arms=plan.arms, baseline=OLD))
+    assert [arm.name for arm in first] == [OLD, NEW]
