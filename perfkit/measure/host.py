@@ -12,6 +12,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -272,6 +273,9 @@ class Host:
             self._process.wait()
         if self._process.stderr:
             self._process.stderr.close()
+        # Where it was killed it could not tidy up itself.
+        if self._lent:
+            shutil.rmtree(self._lent, ignore_errors=True)
 
     def _last_words(self) -> str:
         self._process.kill()

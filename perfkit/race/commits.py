@@ -61,12 +61,13 @@ class Moved:
 
     def _is_code(self, place: str) -> bool:
         """Whether it lies in the working tree, and in no environment within it."""
-        inside = self.top and f"{place}{os.sep}".startswith(f"{self.top}{os.sep}")
-        return (
-            bool(inside)
-            and "site-packages" not in place
-            and not (place.startswith(sys.prefix) and sys.prefix != self.top)
-        )
+        own = _lies_in(place, sys.prefix) and sys.prefix != self.top
+        inside = bool(self.top) and _lies_in(place, self.top)
+        return inside and "site-packages" not in place and not own
+
+
+def _lies_in(place: str, folder: str) -> bool:
+    return f"{place}{os.sep}".startswith(f"{folder}{os.sep}")
 
 
 @dataclass(frozen=True)

@@ -337,14 +337,22 @@ def test_what_an_environment_is_is_asked_without_importing_tensorflow(monkeypatc
     assert found.versions["tensorflow"]
 
 
-def test_what_an_environment_lacks_is_lent_to_it_and_taken_back(tmp_path, monkeypatch):
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_an_environment_lacks_is_lent_to_it_and_taken_back(
+    tmp_path, monkeypatch, killed
+):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    lent = Host(Place(python=sys.executable), Environment("3.11.7", {}, ("psutil",)))
+    place = Place(python=sys.executable, variables=(PATH,))
+    lent = Host(place, Environment("3.11.7", {}, ("psutil",)))
     (folder,) = tmp_path.glob("perfkit-lent-*")
     assert {link.name for link in folder.iterdir()} == {"perfkit", "psutil"}
     assert all(link.is_symlink() for link in folder.iterdir())
+    assert lent.wait(60)
+    if killed:
+        os.kill(lent._process.pid, signal.SIGKILL)
     lent.close()
-    assert list(tmp_path.glob("perfkit-lent-*")) == []
+    assert not folder.exists()
+    # The links are gone, and not what they led to.
     assert (ROOT / "perfkit" / "measure" / "host.py").is_file()
 
 
