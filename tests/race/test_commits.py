@@ -5,13 +5,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import types
 from pathlib import Path
 
 import pytest
 
 from perfkit.diagnosis.script import Script
 from perfkit.errors import BadParameterError
-from perfkit.race.commits import checked_out
+from perfkit.race.commits import Moved, checked_out
 from perfkit.race.entrants import Asked, entrants
 from tests.race.repositories import SCRIPT, git, state, write
 
@@ -228,7 +229,7 @@ def test_closing_leaves_what_was_linked(repository, take):
 _HOLDS = """
 import sys, tempfile, time
 from pathlib import Path
-from perfkit.race.commits import checked_out
+from perfkit.race.commits import Moved, checked_out
 tempfile.tempdir = sys.argv[1]
 print(checked_out("v1", Path(sys.argv[2])).folder, flush=True)
 time.sleep(3600)
@@ -325,3 +326,63 @@ def test_a_race_that_is_refused_leaves_no_folder(repository, temporary, options,
 def test_a_function_has_no_commit():
     with pytest.raises(BadParameterError, match="--commit needs a file"):
         entrants(Asked(trainings=(git,), commit=("main",)))
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A working tree with code and an environment, and what is named alike."""
+    top = tmp_path / "mine"
+    places = {
+        "top": top,
+        "code": top / "src",
+        "environment": top / "env" / "lib",
+        "packages": top / "other" / "lib" / "site-packages",
+        "like the environment": top / "env_code",
+        "like the tree": tmp_path / "mine2",
+        "elsewhere": tmp_path / "lib",
+    }
+    monkeypatch.setattr(sys, "prefix", str(top / "env"))
+    monkeypatch.setattr(sys, "path", ["", *map(str, places.values())])
+    return places
+
+
+def test_code_of_the_working_tree_is_found_in_the_commit(installed, tmp_path):
+    Moved(str(tmp_path / "mine"), str(tmp_path / "then" / "mine")).move()
+    then = tmp_path / "then" / "mine"
+    moved = {"top": then, "code": then / "src"}
+    moved["like the environment"] = then / "env_code"
+    assert sys.path == ["", *map(str, (installed | moved).values())]
+
+
+def test_without_a_commit_nothing_is_moved_and_nothing_left(installed):
+    before = list(sys.path)
+    Moved().move()
+    assert sys.path == before
+    assert Moved().left(sys.modules) == []
+
+
+def test_what_came_from_the_working_tree_all_the_same_is_named(
+    installed, tmp_path, monkeypatch
+):
+    files = {
+        "mine": installed["code"] / "mine" / "__init__.py",
+        "mine.layers": installed["code"] / "mine" / "layers.py",
+        "helpers": tmp_path / "then" / "mine" / "helpers.py",
+        "numpy_like": installed["packages"] / "numpy_like.py",
+        "built_in": None,
+    }
+    for name, file in files.items():
+        module = types.ModuleType(name)
+        module.__file__ = str(file) if file else None
+        monkeypatch.setitem(sys.modules, name, module)
+    moved = Moved(str(installed["top"]), str(tmp_path / "then" / "mine"))
+    assert moved.left([*files, "not_there"]) == ["mine"]
+
+
+def test_a_side_of_a_commit_is_moved_and_the_working_tree_is_not(repository, temporary):
+    (then, now), close = race_of(repository / "train.py", commit=("main",))
+    assert then.moved.top == str(repository)
+    assert Path(then.maker.path).parent == Path(then.moved.tree)
+    assert now.moved == Moved()
+    for each in close:
+        each()
