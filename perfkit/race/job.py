@@ -104,12 +104,16 @@ def _in_learning(
             now, before = (_set_to(each[name]) for each in (mine, theirs))
             yield Difference(f"its {name} is {now} instead of {before}")
     one, other = (first_losses(measured, each) for each in (side, baseline))
-    known = all(map(math.isfinite, (*one, *other)))
-    if len(one) > 1 and len(other) > 1 and known and _apart(one, other):
-        yield Difference(
-            f"its first losses are {units.significant(statistics.fmean(one))} instead "
-            f"of {units.significant(statistics.fmean(other))}"
-        )
+    finite = [all(map(math.isfinite, losses)) for losses in (one, other)]
+    enough = len(one) > 1 and len(other) > 1
+    if enough and (_apart(one, other) if all(finite) else any(finite)):
+        now, before = map(_mean, (one, other))
+        yield Difference(f"its first losses are {now} instead of {before}")
+
+
+def _mean(losses: list[float]) -> str:
+    mean = statistics.fmean(losses)
+    return units.significant(mean) if math.isfinite(mean) else "no numbers"
 
 
 def first_losses(measured: Measurement, side: str) -> list[float]:

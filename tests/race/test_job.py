@@ -214,6 +214,14 @@ def test_losses_that_are_no_numbers_on_both_sides_are_alike(bad):
     assert learning(broken, broken) == []
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_losses_that_are_no_numbers_on_one_side_are_a_difference(bad):
+    broken = {LOSSES: [(1, 1.0), (2, 2.0), (3, bad)]}
+    flat = {LOSSES: [(n, 1.5) for n in range(1, 6)]}
+    assert learning(broken, flat) == ["its first losses are no numbers instead of 1.5"]
+    assert learning(flat, broken) == ["its first losses are 1.5 instead of no numbers"]
+
+
 def test_a_loop_that_tells_no_losses_says_nothing_of_learning():
     assert learning({}, {LOSSES: FALLING}) == []
     assert learning({LOSSES: None}, {LOSSES: [(1, 1.0)]}) == []
