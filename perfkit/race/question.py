@@ -105,11 +105,16 @@ class Race(Experiment):
             )
         ranked = measured.fastest(tuple(side.name for side in self.sides))
         best = next((s for s in timed if s.name == ranked[0].variant), None)
-        found = self._told(best or timed[-1], measured)
+        rates = {timing.variant: timing.rate for timing in measured.timings}
+        nearest = best or max(timed, key=lambda side: rates[side.name])
+        found, rest = self._told(nearest, measured), [s for s in timed if s != nearest]
         if len(others) > 1 and best is None:
-            rest = ", ".join(side.name for side in timed)
-            none = f"None of these is shown to be faster than {first.name}: {rest}."
-            found = replace(found, headline=none)
+            names = ", ".join(side.name for side in timed)
+            much = found.much and f"Nearest is {nearest.name}: {_inside(found.much)}"
+            none = f"None of these is shown to be faster than {first.name}: {names}."
+            found, rest = replace(found, headline=none, much=much), timed
+        told = tuple(self._other_jobs(rest, measured))
+        found = replace(found, warnings=(*found.warnings, *told))
         return self._with_reasons(found, measured)
 
     def _told(self, side: Side, measured: Measurement) -> Verdict:
@@ -189,6 +194,15 @@ class Race(Experiment):
             return seen
         return (*seen, *job.in_learning(measured, side.name, self.baseline))
 
+    def _other_jobs(
+        self, sides: Sequence[Side], measured: Measurement
+    ) -> Iterator[str]:
+        """Which of these do another job; the headline is of none of them."""
+        for side in sides:
+            if differ := self.differences(side, measured):
+                said = "; ".join(each.said for each in differ)
+                yield f"{side.name} does another job than {self.baseline}: {said}."
+
     def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
         if side.batch or side.policy:
             yield _LEARNS.format(name=side.name)
@@ -248,6 +262,10 @@ def _sentence(*parts: str) -> str:
     """What is known of these, as a sentence."""
     said = ": ".join(filter(None, parts))
     return f"{said[:1].upper()}{said[1:]}." if said else ""
+
+
+def _inside(sentence: str) -> str:
+    return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def _rows(tables: tuple[Table, ...]) -> Iterator[bool]:

@@ -159,6 +159,27 @@ def test_of_three_none_may_be_faster():
     assert found.winner == ""
 
 
+def test_where_none_is_faster_the_numbers_are_of_the_nearest_and_name_it():
+    of = sides(OLD, NEW, THIRD)
+    found = verdict({OLD: 1000.0, NEW: 500.0, THIRD: 200.0}, of)
+    assert found.much == (
+        "Nearest is new.py: a step takes 20 ms instead of 10 ms (500 instead of 1,000 "
+        "examples/s)."
+    )
+
+
+@pytest.mark.parametrize("rate", [200.0, 900.0])
+@pytest.mark.parametrize("new_rate", [500.0, 1500.0])
+def test_of_three_each_that_does_another_job_is_said(rate, new_rate):
+    of = sides(OLD, NEW, THIRD)
+    rates = {OLD: 1000.0, NEW: new_rate, THIRD: rate}
+    found = verdict(rates, of, third={"parameters": 7})
+    assert found.winner == (NEW if new_rate > 1000 else "")
+    said = "third.py does another job than old.py: its model has 7 parameters instead"
+    assert [warning.startswith(said) for warning in found.warnings] == [True]
+    assert THIRD not in [warning[:8] for warning in verdict(rates, of).warnings]
+
+
 def test_a_side_that_failed_is_said_and_the_rest_is_told():
     of = sides(OLD, NEW, THIRD)
     broken = failed(THIRD, "crashed", "raised ValueError: no data")
