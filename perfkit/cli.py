@@ -153,7 +153,14 @@ def _race(asked: Namespace) -> int:
     session = open_race(
         what, asked.budget, seed=asked.seed, folder=asked.out, worse=asked.worse
     )
-    code = _watched(session, asked)
+    try:
+        code = _watched(session, asked)
+    except RunError as error:
+        if asked.worse is None:
+            raise
+        # A version that cannot be run is not shown to be slower.
+        print(f"perfkit: {error}", *getattr(error, "__notes__", ()), file=sys.stderr)
+        return LEFT_OPEN
     if asked.worse is None or code == INTERRUPTED:
         return code
     # A recording says nothing of these versions.

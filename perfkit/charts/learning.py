@@ -69,8 +69,8 @@ def _draw(finding: Finding, *, in_seconds: bool) -> Figure:
             axes.set_xlim(min(places) / 1.1, max(places))
             curves.put(axes, curves.log_ticks(min(places), max(places)), _short)
             axes.set_xlabel("examples of training (logarithmic)")
-        room = (max(losses) - min(losses)) / 8 or max(losses) / 8
-        low, high = max(0.0, min(losses) - room), max(losses) + room
+        room = (max(losses) - min(losses)) / 8 or abs(max(losses)) / 8 or 1.0
+        low, high = min(losses) - room, max(losses) + room
         axes.set_ylim(low, high)
         curves.ticks(axes, curves.even_ticks(low, high), units.significant)
         for name, of in trials.items():
@@ -125,12 +125,12 @@ def _points(trial: Trial) -> Points:
     told = trial.notes.get(LOSSES)
     pairs = told[:_MOST_POINTS] if isinstance(told, list | tuple) else ()
     known = [p for p in pairs if isinstance(p, list | tuple) and len(p) == 2]
-    return [(float(x), float(y)) for x, y in known if _is_number(x) and _is_number(y)]
+    return [(x, y) for x, y in known if _is_number(x) and x > 0 and _is_number(y)]
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
     sound = isinstance(value, int | float) and not isinstance(value, bool)
-    return sound and math.isfinite(value) and 0 < value < 1e12
+    return sound and math.isfinite(value) and abs(value) < 1e12
 
 
 def _first_step_s(finding: Finding, variant: str) -> float:

@@ -74,7 +74,7 @@ def race(
         commit=_several(commit),
         python=_several(python),
         env=_several(env),
-        cores=_several(cores),
+        cores=tuple(map(str, _several(cores))),
         batch=_several(batch),
         policy=_several(policy),
         arguments=tuple(arguments),

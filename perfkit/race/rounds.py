@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _FEWEST, _ROUNDS, _WHY_ROUNDS = 3, 6, 2
 # An interval this narrow needs no more rounds.
 _NARROW = 0.025
+# After so many rounds without any rate there will be none.
+_TRIED = 2
 _SHORTEST_S, _LONGEST_S = 60.0, 600.0
 # The share of a budget after which a difference that is shown is explained.
 _EXPLAIN_AFTER = 0.6
@@ -36,7 +38,14 @@ def without(side: str, swap: Swap) -> str:
 def ceilings(facts: Facts) -> tuple[Swap, ...]:
     """What leaves whole parts of a step out: input, whoever watches, most of Python."""
     found, _ = swaps.applicable(facts)
-    return tuple(s for s in found if s.ceiling or s.cause == "step-overhead")
+    return tuple(
+        s
+        for s in found
+        if s.ceiling
+        or s.cause == "step-overhead"
+        # Where but one thing watches, nothing leaves out all at once.
+        or (s.cause == "callback" and not s.after)
+    )
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,8 @@ class Rounds:
             measured.compare(side.name, self.sides[0].name) for side in self.sides[1:]
         ]
         arms = tuple(self._arms())
+        if rounds >= _TRIED and not any(compared):
+            return ()
         if rounds < _FEWEST:
             return arms
         if self.worse is not None and decided(compared, self.worse) is not None:
@@ -94,11 +105,9 @@ class Rounds:
             yield Arm(side.name, work, side.changes, first.name, other_pauses=True)
 
     def _why(self, measured: Measurement) -> Iterator[Arm]:
-        """The sides that differ most, each without a part of it."""
-        best, *_ = measured.fastest(tuple(side.name for side in self.sides))
-        names = {self.sides[0].name, best.variant, self.sides[-1].name}
-        if len(self.sides) > 2:
-            names = {self.sides[0].name, best.variant}
+        """The baseline and the fastest of the others, each without a part of it."""
+        others = tuple(side.name for side in self.sides[1:])
+        names = {self.sides[0].name, *(t.variant for t in measured.fastest(others)[:1])}
         for side in self.sides:
             for swap in ceilings(self.facts[side.name]) * (side.name in names):
                 work = Work(side, self.facts[side.name], (swap,))

@@ -164,13 +164,14 @@ def _pays(
     side: Side, baseline: Side, facts: Mapping[str, Facts], measured: Measurement
 ) -> str:
     """From how many steps on a side that starts later has caught up."""
+    batches = {s.name: facts_of(s, facts).batch for s in (side, baseline)}
 
     def line(trial: Trial) -> Line | None:
         first, part = trial.notes.get(FIRST_STEP_S), steady(trial)
         if part is None or not isinstance(first, float):
             return None
         each = 1 / part.rate
-        return Line(first - facts[side.name].batch * each, each)
+        return Line(first - batches[trial.variant] * each, each)
 
     for one, other in ((side, baseline), (baseline, side)):
         paid = pay_back(measured, one.name, other.name, line)
