@@ -15,7 +15,7 @@ import re
 import sys
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nbformat
@@ -30,13 +30,37 @@ from perfkit.findings.standing import measurement
 from perfkit.panel.panel import NAMES
 
 NOTEBOOKS = sorted(Path(__file__).resolve().parents[1].glob("notebooks/*.ipynb"))
-ASKING = ("perfkit.run", "perfkit.panel", "perfkit.diagnose")
-# Seconds: a diagnosis has more to tell apart.
-BUDGET_S, MORE = 28.0, 2.0
+ASKING = ("perfkit.run", "perfkit.panel", "perfkit.diagnose", "perfkit.race")
+# Seconds: a diagnosis has more to tell apart, a race one thing for each of its sides.
+BUDGET_S, MORE, RACE_S = 28.0, 2.0, 120.0
+
+
+@dataclass(frozen=True)
+class Race:
+    """A race that a notebook asks for.
+
+    Attributes:
+        trainings: Functions.
+        given: In what else its sides differ.
+    """
+
+    trainings: tuple
+    given: dict
+
+    def run(self, **how):
+        """Race them."""
+        return perfkit.race(*self.trainings, **self.given, **how)
+
+    @property
+    def words(self):
+        """What it is, for the name of a file."""
+        makers = [make.__name__ for make in self.trainings]
+        given = (f"{name} {value}" for name, value in self.given.items())
+        return ["race", *makers, *given]
 
 
 def asked(notebook):
-    """What the cells of a notebook ask: experiments, and functions to diagnose."""
+    """What the cells of a notebook ask: experiments, functions to diagnose, races."""
     names = {"__name__": "__main__"}
     for number, source in enumerate(code_of(notebook)):
         # As in a kernel, where the code of a function is read for hints.
@@ -45,9 +69,12 @@ def asked(notebook):
         for node in ast.parse(source).body:
             calls = [call for call in ast.walk(node) if _asks(call)]
             for call in calls:
+                races = ast.unparse(call.func) == "perfkit.race"
                 call.func = ast.copy_location(ast.Name("_asked", ast.Load()), call)
-                names["_asked"] = _asked
-                yield eval(compile(ast.Expression(call), file, "eval"), names)
+                names["_asked"] = _raced if races else _asked
+                what = eval(compile(ast.Expression(call), file, "eval"), names)
+                if what is not None:
+                    yield what
             if not calls and _makes_no_use_of_results(node):
                 exec(compile(ast.Module([node], []), file, "exec"), names)
 
@@ -66,7 +93,7 @@ def _asks(node):
 
 def _makes_no_use_of_results(node):
     if isinstance(node, ast.Assign):
-        return isinstance(node.value, ast.Constant | ast.Dict)
+        return isinstance(node.value, ast.Constant | ast.Dict | ast.List)
     return isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
 
 
@@ -79,6 +106,11 @@ def _asked(what, guess="", **parameters):
     return what
 
 
+def _raced(*trainings, guess="", python="", **given):
+    """A race; None where it needs another environment, which is the reader's own."""
+    return None if python or not (given or trainings[1:]) else Race(trainings, given)
+
+
 def questions():
     """Everything that can be replayed, by the name of its file."""
     return {name_of(what): what for one in NOTEBOOKS for what in asked(one)}
@@ -87,18 +119,22 @@ def questions():
 def name_of(what):
     """The experiment and what it is set to, or the function of the training."""
     words = ["diagnosis", getattr(what, "__name__", "")]
+    if isinstance(what, Race):
+        words = what.words
     if isinstance(what, perfkit.Experiment):
         words = [what.name]
         for one in parameters_of(type(what)):
             if what.parameters[one.name] != one.default:
                 words += [one.name, str(what.parameters[one.name])]
-    return re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower())
+    return re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower()).strip("-")
 
 
 def record(what, budget, folder):
     """Ask this machine; the file of a run that is under way lies in ``folder``."""
     if isinstance(what, perfkit.Experiment):
         return perfkit.run(what, budget=budget, folder=folder, replay="")
+    if isinstance(what, Race):
+        return what.run(budget=RACE_S, folder=folder, replay="")
     return perfkit.diagnose(what, budget=MORE * budget, folder=folder, replay="")
 
 
@@ -106,6 +142,9 @@ def reworded(found):
     """The same measurement with the words that the code has for it now."""
     if isinstance(found, Diagnosis):
         return replace(found, verdict=telling.told(found))
+    if found.experiment == "race":
+        # What its sides were seen to be is in no file.
+        return found
     asked = perfkit.experiment(found.experiment, **found.parameters)
     return replace(found, verdict=asked.verdict(measurement(found)))
 

@@ -2,17 +2,21 @@
 
 import html
 import importlib
+import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import cloudpickle
 import pytest
+import yaml
 
 import perfkit
 import perfkit.experiments
 from benchmarks import first_answer
+from perfkit import options
 
 ROOT = Path(__file__).parent.parent
 # Where a document may take a file's folder for granted.
@@ -90,6 +94,45 @@ def test_the_code_in_the_document_keeps_the_style(path, command):
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+RACE = (ROOT / "docs" / "race-in-ci.md").read_text()
+# It answers, notes what it was asked, and ends with the code that the test wants.
+STUB = '#!/bin/sh\necho "$@" > asked\necho An answer.\nexit "$CODE"\n'
+
+
+def race_step():
+    """The workflow's lines for a shell."""
+    flow = yaml.safe_load(re.search(r"```yaml\n(.*?)\n```", RACE, re.DOTALL)[1])
+    lines = [step.get("run", "") for step in flow["jobs"]["race"]["steps"]]
+    return next(text for text in lines if "perfkit race" in text)
+
+
+@pytest.mark.parametrize(("code", "ends"), [(0, 0), (1, 1), (2, 2), (3, 0)])
+def test_the_workflow_of_a_race_fails_where_one_is_shown_to_be_slower(
+    code, ends, tmp_path
+):
+    (tmp_path / "perfkit").write_text(STUB)
+    (tmp_path / "perfkit").chmod(0o755)
+    done = subprocess.run(
+        # As a runner does it.
+        ["bash", "-e", "-c", race_step()],
+        cwd=tmp_path,
+        env={
+            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+            "CODE": str(code),
+            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (ends, "")
+    assert "An answer." in done.stdout
+    assert ("::warning::" in done.stdout) == (code == 3)
+    assert (tmp_path / "summary.md").read_text() == "    An answer.\n"
+    asked = options.parse(shlex.split((tmp_path / "asked").read_text()))
+    assert (asked.trainings, asked.commit) == (["train.py"], ["origin/main"])
+    assert asked.worse == 0.05
 
 
 @pytest.mark.parametrize("document", ["README", "CONTRIBUTING", "ARCHITECTURE"])

@@ -287,9 +287,15 @@ def _numbers(given: str) -> tuple[int, ...]:
         raise BadParameterError(
             f"--cores is {given!r}; give numbers, such as 0-1,3."
         ) from None
-    here = getattr(os, "sched_getaffinity", lambda _: set(range(os.cpu_count() or 1)))
-    if not found or not found <= here(0):
+    if not hasattr(os, "sched_setaffinity"):
+        # Both sides would have all cores, and no difference would be shown.
         raise BadParameterError(
-            f"--cores is {given!r}, and this process may use {sorted(here(0))}."
+            "This system binds no process to cores: race a number of threads, such as "
+            "--env TF_NUM_INTRAOP_THREADS=1."
+        )
+    here = os.sched_getaffinity(0)
+    if not found or not found <= here:
+        raise BadParameterError(
+            f"--cores is {given!r}, and this process may use {sorted(here)}."
         )
     return tuple(sorted(found))

@@ -141,7 +141,11 @@ class Race(Experiment):
                 interval=ends,
             )
         warned = tuple(self._warned(side, measured))
-        if compared.verdict == "faster":
+        if _is_open(compared):
+            headline = (
+                f"{one} is {compared.verdict} than {two}; by how much is not known yet."
+            )
+        elif compared.verdict == "faster":
             headline = f"{one} runs {_times(compared)} as fast as {two}."
         elif compared.verdict == "slower":
             headline = f"{one} takes {_as_long(compared)} as long as {two}."
@@ -272,7 +276,15 @@ def _rows(tables: tuple[Table, ...]) -> Iterator[bool]:
     return (bool(table.rows) for table in tables)
 
 
+def _is_open(compared: Comparison) -> bool:
+    """Whether there is a difference, and nobody knows how large it is."""
+    known = units.is_known(compared.low, compared.high)
+    return compared.verdict in ("faster", "slower") and not known
+
+
 def _compared(compared: Comparison) -> str:
+    if _is_open(compared):
+        return f"is {compared.verdict}, by how much is not known yet"
     if compared.verdict == "slower":
         return f"takes {_as_long(compared)} as long"
     if compared.verdict == "faster":
@@ -283,14 +295,10 @@ def _compared(compared: Comparison) -> str:
 
 
 def _times(compared: Comparison) -> str:
-    if not units.is_known(compared.low, compared.high):
-        return "many times"
     return f"{_ratio(compared.ratio)} times"
 
 
 def _as_long(compared: Comparison) -> str:
-    if not units.is_known(compared.low, compared.high):
-        return "many times"
     return f"{_ratio(1 / compared.ratio)} times"
 
 

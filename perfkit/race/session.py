@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import look, variables
+from perfkit.diagnosis.maker import InFile, name_of
+from perfkit.diagnosis.script import Script
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments.session import Session
 from perfkit.findings.standing import measurement
@@ -21,7 +24,7 @@ from perfkit.race.rounds import Rounds, budget_for, decided
 from perfkit.race.side import First
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from perfkit.diagnosis.facts import Facts
@@ -82,6 +85,8 @@ class RaceSession(Session):
             if len(places) > 1
             else {}
         )
+        for side in self._race.sides:
+            _check_reaches(side, self._environments)
         self._launchers: Launchers | None = None
         super().__init__(
             self._race,
@@ -200,6 +205,24 @@ class RaceSession(Session):
             for note in getattr(error, "__notes__", ()):
                 named.add_note(note)
             raise named from None
+
+
+def _check_reaches(side: Side, environments: Mapping[Place, Environment]) -> None:
+    """Refuse a function that would reach a Python that cannot run its code."""
+    there, here = (
+        version.rpartition(".")[0]
+        for version in (
+            environments[side.place].python if environments else "",
+            platform.python_version(),
+        )
+    )
+    if there in ("", here) or isinstance(side.maker, Script | InFile):
+        return
+    name = name_of(side.maker)
+    raise BadParameterError(
+        f"{name} is a function of this Python, {here}, whose code Python {there} "
+        f'cannot run: write it into a file, and race "FILE.py:{name}".'
+    )
 
 
 def _with_variables(side: Side) -> Side:

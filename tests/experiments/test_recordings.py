@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 import perfkit
-from benchmarks.record import NOTEBOOKS, asked, code_of, name_of, questions
+from benchmarks.record import NOTEBOOKS, Race, asked, code_of, name_of, questions
 from perfkit.experiments.replay import BROUGHT
 from perfkit.export import export
 from perfkit.findings import store
@@ -23,16 +23,21 @@ def recorded(name):
     return store.load(BROUGHT / f"{name}.json")
 
 
+def ask(what, folder):
+    if isinstance(what, Race):
+        return what.run(folder=folder)
+    run = perfkit.run if isinstance(what, perfkit.Experiment) else perfkit.diagnose
+    return run(what, folder=folder)
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_what_a_notebook_asks_has_a_recording_that_says_of_itself_what_it_is(
     name, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("PERFKIT_REPLAY", "1")
     monkeypatch.setattr(socket, "socket", None)
-    experiment = isinstance(ASKED[name], perfkit.Experiment)
-    ask = perfkit.run if experiment else perfkit.diagnose
     shown = ask(ASKED[name], folder=tmp_path)
-    known = shown if experiment else shown.finding
+    known = getattr(shown, "finding", shown)
     assert shown.replayed
     assert shown.recorded == recorded(name).recorded
     assert datetime.datetime.fromisoformat(shown.recorded).tzinfo

@@ -19,7 +19,11 @@ NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))
 # Enough for a round of every variant of the widest notebook, on two busy cores.
 SMALL_S = 6.0
 # The budget of these holds TensorFlow's start as well, and several parts.
-LARGER_S = {"09_two_machines": 20.0, "11_your_training": 20.0}
+LARGER_S = {
+    "09_two_machines": 20.0,
+    "11_your_training": 20.0,
+    "13_two_versions": 20.0,
+}
 PASSPORT = {LADDER, TRAININGS}
 CHART = re.compile(r'<svg[^>]*\brole="img"[^>]*\baria-label="([^"]+)"')
 

@@ -198,6 +198,11 @@ def test_what_makes_no_race_is_refused_in_a_sentence(train, options, said):
     assert refused(train, **options).startswith(said)
 
 
+def test_cores_are_refused_where_no_process_can_be_bound_to_them(train, monkeypatch):
+    monkeypatch.delattr("os.sched_setaffinity")
+    assert refused(train, cores=("0",)).startswith("This system binds no process")
+
+
 @pytest.mark.parametrize("option", ["env", "cores", "python"])
 def test_the_same_side_twice_is_refused(train, option):
     given = {"env": "TF_A=1", "cores": "0", "python": "python3.12"}[option]

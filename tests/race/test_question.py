@@ -71,6 +71,17 @@ def test_an_open_answer_is_not_known_yet():
     assert found.next
 
 
+@pytest.mark.parametrize(
+    ("times", "which"), [(1.0, "faster"), (1 / 1600, "slower")], ids=str
+)
+def test_a_difference_of_unknown_size_is_given_none(times, which):
+    found = against_old(tuple(times * rate for rate in 3 * (4e3, 4e5)))
+    assert found.headline == (
+        f"new.py is {which} than old.py; by how much is not known yet."
+    )
+    assert (found.sure, found.interval) == ("not known yet", "")
+
+
 def test_one_round_makes_nobody_the_winner_by_little():
     assert against_old(1020.0, rounds=1).winner == ""
 

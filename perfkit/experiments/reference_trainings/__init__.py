@@ -46,7 +46,7 @@ class ReferenceTrainings(Experiment):
     """Where do fixed trainings spend their time on this machine?"""
 
     name = "reference-trainings"
-    notebooks = ("09_two_machines", "11_your_training")
+    notebooks = ("09_two_machines", "11_your_training", "13_two_versions")
     baseline = "small CNN from memory"
 
     def variants(self) -> Mapping[str, Arm]:
