@@ -254,7 +254,8 @@ def _mean_of(values: Sequence[float | None]) -> float:
     return sum(known) / len(known) if known else _NOTHING
 
 
-KEYFRAME_S = 5.0
+# How often all points go out, and how often the picture does where nothing was found.
+KEYFRAME_S, PICTURE_S = 5.0, 1.0
 _HERE = Path(__file__).parent / "static"
 _SCRIPTS = ("vendor/uPlot.iife.min.js", "points.js", "looks.js", "plots.js", "live.js")
 _STYLES = ("vendor/uPlot.min.css", "live.css")
@@ -294,7 +295,8 @@ class LiveChart(anywidget.AnyWidget):
     ) -> None:
         super().__init__(**traits)
         self._clock = clock
-        self._keyframe_at = 0.0
+        self._keyframe_at = self._picture_at = 0.0
+        self._found: Finding | None = None
 
     def begin(self, points: Points, variants: list[str], budget: float) -> None:
         """Clear the chart for a new run."""
@@ -331,9 +333,14 @@ class LiveChart(anywidget.AnyWidget):
             now = ", ".join(filter(None, (doing["said"], doing["left"])))
             self._keyframe(points, doing, now, finding)
             return
-        self.picture = points.picture(finding)
+        if finding is not self._found or self._clock() - self._picture_at >= PICTURE_S:
+            self._draw(points, finding)
         message = {"rows": len(rows), "first": points.total - len(rows)}
         self.send({**message, "doing": doing}, [_bytes(rows)])
+
+    def _draw(self, points: Points, finding: Finding | None) -> None:
+        self._picture_at, self._found = self._clock(), finding
+        self.picture = points.picture(finding)
 
     def _keyframe(
         self,
@@ -345,11 +352,11 @@ class LiveChart(anywidget.AnyWidget):
         """Make all points the widget's state, and all that the chart shows words."""
         self._keyframe_at = self._clock()
         with self.hold_sync():
-            self.picture = picture = points.picture(finding)
+            self._draw(points, finding)
             self.frame, self.total = _bytes(points.all()), points.total
-            said = (picture["said"].rstrip("."), picture["sure"], picture["others"])
-            rows = (row["said"] for row in picture["rows"])
-            words = "; ".join(filter(None, (now, *said, *rows)))
+            said = (self.picture[name] for name in ("said", "sure", "others"))
+            rows = (row["said"] for row in self.picture["rows"])
+            words = "; ".join(part.rstrip(".") for part in (now, *said, *rows) if part)
             self.doing, self.words = doing, f"Live chart. {words}."
 
 
