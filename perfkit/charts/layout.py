@@ -110,7 +110,8 @@ class Layout:
                 [band.kind, *band.rows, *map(self._percent, band.ends)]
                 for band in self.bands
             ],
-            "ticks": [[self._percent(t), units.significant(t)] for t in self.ticks],
+            "ticks": [[self._percent(t), units.significant(t), t] for t in self.ticks],
+            "axis": [*self.ends, self.is_log],
             "unit": self.unit + " (logarithmic)" * self.is_log,
         }
 

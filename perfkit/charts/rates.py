@@ -106,20 +106,23 @@ def _rates_draw_row(axes: Axes, place: int, row: Row) -> None:
         rows.within(axes, place, row.problem)
         return
     mark, colour = _DOTS.get(row.mark, ("", GREY))
-    low, high = axes.get_xlim()
-    ends = max(row.ends[0], low), min(row.ends[1], high)
-    axes.hlines(place, *ends, colors=colour, lw=7, alpha=0.45)
-    for end, beyond, arrow in (
-        (low, row.ends[0] < low, "<"),
-        (high, row.ends[1] > high, ">"),
-    ):
-        if beyond:
-            axes.plot(end, place, arrow, color=colour, ms=6, clip_on=False)
+    _draw_bar(axes, place, row.ends, colour)
     if mark:
         face = colour if row.known else "none"
         axes.plot(
             row.rate, place, mark, ms=9, color=colour, mfc=face, mew=1.5, clip_on=False
         )
+
+
+def _draw_bar(axes: Axes, row: int, ends: tuple[float, float], colour: str) -> None:
+    """A 95 % interval, with an arrow where it goes on beyond the axis."""
+    low, high = axes.get_xlim()
+    inside = max(ends[0], low), min(ends[1], high)
+    axes.hlines(row, *inside, colors=colour, lw=7, alpha=0.45)
+    if ends[0] < low:
+        axes.plot(low, row, marker=CARETLEFTBASE, color=colour, ms=6, clip_on=False)
+    if ends[1] > high:
+        axes.plot(high, row, marker=CARETRIGHTBASE, color=colour, ms=6, clip_on=False)
 
 
 def _beside(row: Row) -> tuple[str, str]:
@@ -241,16 +244,7 @@ def _ratios_set_scale(axes: Axes, finding: Finding, compared: list[Comparison]) 
 
 def _ratios_draw_row(axes: Axes, row: int, comparison: Comparison) -> None:
     mark, filled, colour = _MARKS[comparison.verdict]
-    low, high = axes.get_xlim()
-    axes.hlines(
-        row, max(comparison.low, low), min(comparison.high, high), colors=colour, lw=2.4
-    )
-    for end, outside, cut in (
-        (low, comparison.low < low, CARETLEFTBASE),
-        (high, comparison.high > high, CARETRIGHTBASE),
-    ):
-        if outside:
-            axes.plot(end, row, marker=cut, color=colour, ms=6, clip_on=False)
+    _draw_bar(axes, row, (comparison.low, comparison.high), colour)
     axes.plot(
         comparison.ratio,
         row,

@@ -257,7 +257,7 @@ def _mean_of(values: Sequence[float | None]) -> float:
 # How often all points go out, and how often the picture does where nothing was found.
 KEYFRAME_S, PICTURE_S = 5.0, 1.0
 _HERE = Path(__file__).parent / "static"
-_SCRIPTS = ("vendor/uPlot.iife.min.js", "points.js", "looks.js", "plots.js", "live.js")
+_SCRIPTS = ("vendor/uPlot.iife.min.js", "points.js", "plots.js", "live.js")
 _STYLES = ("vendor/uPlot.min.css", "live.css")
 
 

@@ -27,7 +27,7 @@ def test_everything_stands_within_the_axis():
     page = laid(finding(), Guess("3x", ratio=3.0)).for_page()
     bands = [end for _, _, _, *ends in page["bands"] for end in ends]
     ends = [end for row in page["rows"] for end in row["ends"]]
-    places = [at for at, _ in page["ticks"]] + [row["at"] for row in page["rows"]]
+    places = [at for at, *_ in page["ticks"]] + [row["at"] for row in page["rows"]]
     assert all(0 <= place <= 100 for place in bands + ends + places)
     assert {kind for kind, *_ in page["bands"]} == {"noise", "guess"}
 

@@ -170,6 +170,7 @@ class View {
       hidden: this.hidden,
       load: this.model.get("load"),
       span: () => this.model.get("span"),
+      picture: () => this.model.get("picture"),
       sync: uPlot.sync(`perfkit-${Math.random()}`).key,
     };
     this.plots = [

@@ -1,6 +1,20 @@
 /* Two plots on one clock: the rates, and below them the machine's load. Their legends
    give the values under the cursor. */
 
+// What tells the variants apart, besides whether their dots are filled. Each stands out from white and from JupyterLab's dark grey alike, at least 3 to 1.
+const COLOURS = ["#0173b2", "#d55e00", "#029e73", "#cc78bc", "#808080", "#1f9bb5", "#a8791c"];
+const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+
+const lookOf = (place) => ({
+  colour: COLOURS[place % COLOURS.length],
+  dash: DASHES[place % DASHES.length],
+  filled: place % (2 * COLOURS.length) < COLOURS.length,
+});
+
+const digits = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const number = (value) => digits.format(value);
+const percent = (value) => `${Math.round(100 * value)} %`;
+
 const HEIGHTS = { rates: 230, load: 110 };
 // As wide as "10,000,000".
 const LEFT = 80;
@@ -37,27 +51,20 @@ const clock = { label: "at", value: (_, at) => (at === null ? "" : `${at.toFixed
 const made = (options, element, columns, fits) =>
   Object.assign(new uPlot(options, columns(), element), { columns, fits });
 
-/* One dot for each turn of a variant. */
-const ratesPlot = (element, { points, variants, hidden, span, sync }) => {
+/* One dot for each turn of a variant, on the axis that the chart has. */
+const ratesPlot = (element, { points, variants, hidden, span, picture, sync }) => {
   const shown = variants.map((label, place) => ({ label, place })).filter(({ label }) => !hidden.has(label));
-  const rates = () => shown.map(({ place }) => points.columns[1 + place]);
-  const { wide } = rangeOf(rates());
+  const log = picture().axis[2];
   const options = common(element, HEIGHTS.rates, span, points, sync);
-  options.axes = axesOf(
-    element,
-    {
-      values: (_, splits) => splits.map((split) => (split === null ? "" : number(split))),
-      ...(wide && { splits: (_, __, low, high) => logTicks(low, high) }),
-      ...(wide && { filter: (_, splits) => splits }),
-    },
-    false,
-  );
+  const texts = () => picture().ticks.map(([, text]) => text);
+  const splits = () => picture().ticks.map((tick) => tick[2]);
+  options.axes = axesOf(element, { values: texts, splits, filter: splits }, false);
   options.scales.y = {
-    distr: wide ? 3 : 1,
+    distr: log ? 3 : 1,
     range: () => {
-      const { low, high } = rangeOf(rates());
-      // The plot is made anew before it is drawn if it no longer fits.
-      return wide && low === 0 ? [high / 10, high] : [low, high];
+      // A turn may lie beyond the rates of all.
+      const [low, high] = picture().axis;
+      return [low / 1.3, high * 1.3];
     },
   };
   options.series = [
@@ -69,8 +76,8 @@ const ratesPlot = (element, { points, variants, hidden, span, sync }) => {
       return { label, stroke: colour, paths: () => null, points, value };
     }),
   ];
-  const columns = () => [points.columns[0], ...rates()];
-  return made(options, element, columns, () => rangeOf(rates()).wide === wide);
+  const columns = () => [points.columns[0], ...shown.map(({ place }) => points.columns[1 + place])];
+  return made(options, element, columns, () => picture().axis[2] === log);
 };
 
 /* The share of the machine that is busy, and its speed. */
