@@ -222,9 +222,11 @@ def _ratio(one: Standing) -> str:
 def _as_fast(one: Standing) -> str:
     if one.ratio is None:
         return ""
-    ends = f" ({one.ratio.ends})" if one.ratio.ends else ""
-    times = units.times(one.ratio.ratio) if ends else units.UNKNOWN
-    return f"{times} times as fast as {plain(one.group, 60)}{ends}, {one.ratio.sure}"
+    ratio, group = one.ratio, plain(one.group, 60)
+    if not ratio.ends:
+        return f"how that compares with {group} is not known yet"
+    as_fast = f"{units.times(ratio.ratio)} times as fast as {group}"
+    return f"{as_fast} ({ratio.ends}), {ratio.sure}"
 
 
 def _bands(

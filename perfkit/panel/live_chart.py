@@ -193,7 +193,7 @@ class Points:
         others = 1 + len(self._place) + 1
         busy = ((row[0], row[others] * self._cores) for row in self._rows)
         return laid.for_page() | {
-            "said": leads(finding, known) if finding else _FIRST,
+            "said": leads(finding, known) if finding else _FIRST * any(so_far.values()),
             "sure": how_sure(finding.verdict) if finding else "",
             "others": taken(point for point in busy if not math.isnan(point[1])),
         }
@@ -353,9 +353,12 @@ class LiveChart(anywidget.AnyWidget):
         self._keyframe_at = self._clock()
         with self.hold_sync():
             self._draw(points, finding)
+            if not doing and finding is None:
+                # It is over, and there is nothing to show of it.
+                self.picture = {}
             self.frame, self.total = _bytes(points.all()), points.total
-            said = (self.picture[name] for name in ("said", "sure", "others"))
-            rows = (row["said"] for row in self.picture["rows"])
+            said = (self.picture.get(name, "") for name in ("said", "sure", "others"))
+            rows = (row["said"] for row in self.picture.get("rows", ()))
             words = "; ".join(part.rstrip(".") for part in (now, *said, *rows) if part)
             self.doing, self.words = doing, f"Live chart. {words}."
 

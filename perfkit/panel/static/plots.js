@@ -1,7 +1,8 @@
 /* Two plots on one clock: the rates, and below them the machine's load. Their legends
    give the values under the cursor. */
 
-// What tells the variants apart, besides whether their dots are filled. Each stands out from white and from JupyterLab's dark grey alike, at least 3 to 1.
+// What tells the variants apart, besides whether their dots are filled. Each stands out
+// from white and from JupyterLab's dark grey alike, at least 3 to 1.
 const COLOURS = ["#0173b2", "#d55e00", "#029e73", "#cc78bc", "#808080", "#1f9bb5", "#a8791c"];
 const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
 
