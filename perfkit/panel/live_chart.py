@@ -359,8 +359,8 @@ class LiveChart(anywidget.AnyWidget):
             self.frame, self.total = _bytes(points.all()), points.total
             said = (self.picture.get(name, "") for name in ("said", "sure", "others"))
             rows = (row["said"] for row in self.picture.get("rows", ()))
-            words = "; ".join(part.rstrip(".") for part in (now, *said, *rows) if part)
-            self.doing, self.words = doing, f"Live chart. {words}."
+            words = " ".join(f"{p.rstrip('.')}." for p in (now, *said, *rows) if p)
+            self.doing, self.words = doing, f"Live chart. {words}"
 
 
 def _bytes(rows: NDArray[np.float32]) -> bytes:

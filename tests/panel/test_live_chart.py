@@ -69,7 +69,7 @@ def test_every_few_seconds_the_whole_chart_is_the_state(page):
     assert page.now - 100.0 == KEYFRAME_S
     assert rows(state["frame"])[:, 0] == pytest.approx([1, 2, 3, 4, 5])
     assert (state["total"], state["doing"]) == (5, DOING)
-    assert state["words"].startswith("Live chart. Round 1: slow, 7 s left; ")
+    assert state["words"].startswith("Live chart. Round 1: slow, 7 s left. ")
 
 
 def test_what_a_reloaded_page_is_given_holds_all_but_the_last_seconds(page):
