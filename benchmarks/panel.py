@@ -25,14 +25,14 @@ from matplotlib.figure import Figure
 from perfkit.measure.plan import Progress, Sampled, Ticked, TrialStarted
 from perfkit.panel.live_chart import LiveChart
 from perfkit.panel.live_chart import CAPACITY, Points
-from perfkit.panel.view import _doing, _in_words
+from perfkit.panel.view import doing
 from perfkit.progress import Board
 
 NAMES = ["one", "two", "three", "four"]
 points, board = Points(NAMES, 60.0, 2.0), Board()
 # On the run's clock, so that every twentieth update is a keyframe.
 chart = LiveChart(clock=lambda: board.spent)
-chart.begin(points, NAMES, "one", 60.0)
+chart.begin(points, NAMES, 60.0)
 moment = itertools.count(1)
 
 def hear_a_quarter_second():
@@ -50,7 +50,7 @@ def hear_a_quarter_second():
 
 def appended():
     hear_a_quarter_second()
-    chart.update(points, _doing(board), lambda: _in_words(board))
+    chart.update(points, doing(board), None)
 
 for name in NAMES:
     for heard in (board, points):

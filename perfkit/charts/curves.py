@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from perfkit.charts import canvas
+from perfkit.charts import canvas, scale
 from perfkit.charts.canvas import SMALL, WIDTH
 from perfkit.charts.figure import INK
 
@@ -20,54 +19,8 @@ if TYPE_CHECKING:
     from perfkit.charts.figure import Figure
 
 
-_MOST = 8
-# Beyond this ratio of the largest to the smallest, differences show on a log axis only.
-_LOG_ABOVE = 6.0
-# An interval is drawn at most so far beyond the values themselves.
-_REACH = 2.0
 # Pixels that a character of a tick's number takes.
 _DIGIT = 6.0
-
-
-def is_wide(values: Iterable[float]) -> bool:
-    """Whether positive values are so far apart that they need a logarithmic axis."""
-    positive = [value for value in values if value > 0]
-    return bool(positive) and max(positive) / min(positive) > _LOG_ABOVE
-
-
-def limits(values: Iterable[float], ends: Iterable[float]) -> tuple[float, float]:
-    """The positive range that holds all values, and the ends of intervals within reach.
-
-    Args:
-        values: What must be seen.
-        ends: Lower and upper ends of intervals, which may be far away.
-    """
-    seen = [value for value in values if value > 0] or [1.0]
-    least, most = min(seen) / _REACH, max(seen) * _REACH
-    every = [*seen, *(min(max(end, least), most) for end in ends)]
-    return min(every), max(every)
-
-
-def even_ticks(low: float, high: float) -> list[float]:
-    """Round numbers at even distances, at most eight."""
-    if not high > low:
-        return [low]
-    rough = (high - low) / _MOST
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(s * power for s in (1, 2, 5, 10) if s * power >= rough * 0.999)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [float(f"{number * step:.12g}") for number in range(first, last + 1)]
-
-
-def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of each power of ten; powers alone where those are too many."""
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for digits in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [digit * 10.0**power for power in powers for digit in digits]
-        ticks = [tick for tick in ticks if low / 1.001 <= tick <= high * 1.001]
-        if len(ticks) <= _MOST:
-            return ticks if len(ticks) > 1 else even_ticks(low, high)
-    return ticks[:: -(-len(ticks) // _MOST)]
 
 
 def _scales_apart(
@@ -184,16 +137,16 @@ def measure(
         ends: Ends of intervals, which are cut where they are far away.
         write: Writes a number beside the axis.
     """
-    low, high = limits(values, ends)
+    low, high = scale.limits(values, ends)
     axes.set_yscale("log")
     axes.set_ylim(low / _AROUND, high * _AROUND)
-    ticks(axes, log_ticks(low / _AROUND, high * _AROUND), write)
+    ticks(axes, scale.log_ticks(low / _AROUND, high * _AROUND), write)
 
 
 def even(axes: Axes, high: float, write: Callable[[float], str]) -> None:
     """Set the axis at the left to go from 0 to a little above ``high``."""
     axes.set_ylim(0, high * 1.06)
-    ticks(axes, even_ticks(0, high * 1.06), write)
+    ticks(axes, scale.even_ticks(0, high * 1.06), write)
 
 
 def ticks(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:

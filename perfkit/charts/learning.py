@@ -13,7 +13,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from perfkit import units
-from perfkit.charts import canvas, curves
+from perfkit.charts import canvas, curves, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.findings.text import plain
 from perfkit.measure.trial import FIRST_STEP_S, LOSSES
@@ -62,17 +62,17 @@ def _draw(finding: Finding, *, in_seconds: bool) -> Figure:
         places, losses = zip(*every, strict=True)
         if in_seconds:
             axes.set_xlim(0, max(places))
-            curves.put(axes, curves.even_ticks(0, max(places)), _short)
+            curves.put(axes, scale.even_ticks(0, max(places)), _short)
             axes.set_xlabel("seconds of training, its start included")
         else:
             axes.set_xscale("log")
             axes.set_xlim(min(places) / 1.1, max(places))
-            curves.put(axes, curves.log_ticks(min(places), max(places)), _short)
+            curves.put(axes, scale.log_ticks(min(places), max(places)), _short)
             axes.set_xlabel("examples of training (logarithmic)")
         room = (max(losses) - min(losses)) / 8 or abs(max(losses)) / 8 or 1.0
         low, high = min(losses) - room, max(losses) + room
         axes.set_ylim(low, high)
-        curves.ticks(axes, curves.even_ticks(low, high), units.significant)
+        curves.ticks(axes, scale.even_ticks(low, high), units.significant)
         for name, of in trials.items():
             colour, style = looks[name]
             for one in of:

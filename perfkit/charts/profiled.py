@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows
+from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import INK
 from perfkit.findings.profile import short
@@ -53,7 +53,7 @@ def profiled_ops(profile: Profile) -> Figure:
             )
             rows.beside(axes, row, *said[row])
         axes.set_xlim(0, longest)
-        curves.put(axes, curves.even_ticks(0, longest), units.seconds)
+        curves.put(axes, scale.even_ticks(0, longest), units.seconds)
         axes.set_xlabel(f"seconds in all {len(profile.traced_s)} traced steps")
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
@@ -126,7 +126,7 @@ def profiled_steps(profile: Profile) -> Figure:
             _draw(axes, row, step, parts)
             rows.beside(axes, row, said[row])
         axes.set_xlim(0, longest)
-        curves.put(axes, curves.even_ticks(0, longest), units.seconds)
+        curves.put(axes, scale.even_ticks(0, longest), units.seconds)
         axes.set_xlabel("time of the step, while it was traced")
         _name_parts(axes, parts)
         canvas.heading(drawing, title)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows
-from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
+from perfkit.charts import canvas, curves, rows, scale
+from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
 from perfkit.charts.figure import INK
-from perfkit.findings.standing import standings
+from perfkit.charts.layout import layout, taken
+from perfkit.findings import load
+from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import plain
-from perfkit.measure.steady import steady
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,49 +22,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
     from perfkit.charts.figure import Figure
+    from perfkit.charts.layout import Layout, Row
     from perfkit.findings.record import Finding
-    from perfkit.findings.standing import Standing
-    from perfkit.measure.statistics import Comparison, Timing
+    from perfkit.measure.statistics import Comparison
 
 
-_RATIO = re.compile(
-    r"(?:about|around|~)?\s*(\d{1,6}(?:[.,]\d{1,6})?)\s*"
-    r"(?:x|\N{MULTIPLICATION SIGN}|times)(?!\w).*",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True)
-class Guess:
-    """A prediction.
-
-    Attributes:
-        words: As the reader wrote it.
-        variant: The variant it names; "" if none.
-        ratio: The ratio to the baseline that it names; None if none.
-    """
-
-    words: str = ""
-    variant: str = ""
-    ratio: float | None = None
-
-
-def guess(finding: Finding) -> Guess:
-    """Read the guess of a finding: a variant's name, or a ratio such as ``"3x"``."""
-    words = plain(finding.guess, 80)
-    variants = [t.variant for t in finding.timings] + [
-        t.variant for t in finding.trials
-    ]
-    names = {variant.casefold(): variant for variant in variants}
-    if words.casefold() in names:
-        return Guess(words, variant=names[words.casefold()])
-    found = _RATIO.fullmatch(words)
-    ratio = float(found[1].replace(",", ".")) if found else 0.0
-    return Guess(words, ratio=ratio or None)
-
-
-_PLACES = {"fastest": "the fastest", "tied": "among the fastest", "": ""}
-_PROBLEM = 95
+# Of the strip below: how high it is, how far from the axis, how fine.
+_MACHINE, _GAP, _POINTS = 22, 10, 60
+# How a dot looks: what stands out is told by its shape as well.
+_DOTS = {
+    "fastest": ("D", GREEN),
+    "tied": ("D", GREEN),
+    "baseline": ("s", GREY),
+    "": ("o", BLUE),
+}
 
 
 def rates(finding: Finding) -> Figure:
@@ -74,171 +44,141 @@ def rates(finding: Finding) -> Figure:
     title = f"{plain(finding.experiment, 40)}: how fast each variant is"
     if not stood:
         return canvas.message(title, "No variant has been tried.")
-    lines = canvas.caption_lines(list(_rates_caption(finding, stood)))
+    laid = layout(stood, guess(finding), finding.noise_floor)
+    others = taken(load.known(finding, "cpu_other"))
+    lines = canvas.caption_lines(list(_rates_caption(finding, laid)))
     inner, height = canvas.frame(len(stood), lines)
+    below = 0.0
+    if load.known(finding, "cpu_trial"):
+        below = _MACHINE + _GAP + 16 * bool(others)
 
     def draw(drawing: Drawing) -> None:
-        names = [rows.name(standing.variant) for standing in stood]
-        said = [_beside(standing, guess(finding)) for standing in stood]
+        names = [rows.name(row.name) for row in laid.rows]
+        said = [_beside(row) for row in laid.rows]
         axes = rows.axes(drawing, names, inner, right=rows.room(said))
-        _rates_set_scale(axes, finding, stood)
-        _mark_baselines(axes, finding, stood)
-        for row, standing in enumerate(stood):
-            _rates_draw_row(axes, row, standing)
-            words, more = said[row]
-            rows.beside(axes, row, words, more, bold=standing.place == "fastest")
-        _dot_trials(axes, finding, stood)
+        _rates_set_scale(axes, laid)
+        _draw_bands(axes, laid)
+        for place, row in enumerate(laid.rows):
+            _rates_draw_row(axes, place, row)
+            words, more = said[place]
+            rows.beside(axes, place, words, more, bold=row.mark == "fastest")
+        if below:
+            left = rows.left(names)
+            wide = WIDTH - left - rows.room(said)
+            top = canvas.TOP + inner + 40 + _GAP / 2
+            under = canvas.place(drawing, left, top, wide, _MACHINE)
+            _draw_machine(under, finding, others)
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
-    return canvas.drawn(height, f"{title}. {_rates_in_words(finding, stood)}", draw)
+    words = _rates_in_words(finding, laid, others)
+    return canvas.drawn(height + below, f"{title}. {words}", draw)
 
 
-def _rates_set_scale(axes: Axes, finding: Finding, stood: tuple[Standing, ...]) -> None:
-    timings = [s.timing for s in stood if s.timing]
-    if not timings:
+def _rates_set_scale(axes: Axes, laid: Layout) -> None:
+    if not laid.ticks:
         axes.xaxis.set_visible(False)
         axes.spines["bottom"].set_visible(False)
         return
-    values = [t.rate for t in timings]
-    ends = [end for t in timings for end in (t.low, t.high)]
-    low, high = curves.limits(values, ends)
-    expected = guess(finding).ratio
-    for base in (s.timing.rate for s in stood if s.timing and s.is_baseline):
-        # A guess far beyond what was measured would squeeze everything else.
-        high = max(high, min(base * (expected or 0), 3 * high))
-    label = "examples per second"
-    if curves.is_wide(values):
+    if laid.is_log:
         axes.set_xscale("log")
-        axes.set_xlim(low / 1.15, high * 1.15)
-        curves.put(axes, curves.log_ticks(low, high), units.significant)
-        label += " (logarithmic)"
-    else:
-        axes.set_xlim(0, high * 1.06)
-        curves.put(axes, curves.even_ticks(0, high * 1.06), units.significant)
-    axes.set_xlabel(label)
+    axes.set_xlim(laid.ends)
+    curves.put(axes, list(laid.ticks), units.significant)
+    axes.set_xlabel(laid.unit + " (logarithmic)" * laid.is_log)
 
 
-def _mark_baselines(axes: Axes, finding: Finding, stood: tuple[Standing, ...]) -> None:
-    """A line through each group at its baseline, in a band as wide as the noise."""
-    for base in (s for s in stood if s.is_baseline and s.timing):
-        group = [row for row, s in enumerate(stood) if s.group == base.group]
-        top, bottom = min(group) - 0.45, max(group) + 0.45
-        rate = base.timing.rate if base.timing else 0.0
-        axes.vlines(
-            rate, top, bottom, colors=INK, lw=1, linestyles=(0, (4, 3)), alpha=0.7
-        )
-        if finding.noise_floor:
-            ends = (rate / finding.noise_floor, rate * finding.noise_floor)
-            axes.fill_betweenx([top, bottom], *ends, color=GREY, alpha=0.3, lw=0)
-        expected = guess(finding).ratio
-        if expected:
-            axes.vlines(rate * expected, top, bottom, colors=BLUE, lw=2, linestyles=":")
+def _draw_bands(axes: Axes, laid: Layout) -> None:
+    """The noise around a baseline, what is possible, and what the reader expects."""
+    for band in laid.bands:
+        top, bottom = band.rows[0] - 0.45, band.rows[1] + 0.45
+        line, _ = band.ends
+        if band.kind == "noise":
+            axes.fill_betweenx([top, bottom], *band.ends, color=GREY, alpha=0.3, lw=0)
+        elif band.kind == "limit":
+            dashes = (0, (4, 3))
+            axes.vlines(line, top, bottom, colors=INK, lw=1, ls=dashes, alpha=0.6)
+        else:
+            axes.vlines(line, top, bottom, colors=BLUE, lw=2, ls=":")
 
 
-def _rates_draw_row(axes: Axes, row: int, standing: Standing) -> None:
-    timing = standing.timing
-    if timing is None:
-        rows.within(axes, row, plain(standing.problem, _PROBLEM))
+def _rates_draw_row(axes: Axes, place: int, row: Row) -> None:
+    if row.rate is None or row.ends is None:
+        rows.within(axes, place, row.problem)
         return
-    first = standing.place == "fastest"
-    colour = GREEN if standing.place else BLUE
+    mark, colour = _DOTS.get(row.mark, ("", GREY))
+    _draw_bar(axes, place, row.ends, colour)
+    if mark:
+        face = colour if row.known else "none"
+        axes.plot(
+            row.rate, place, mark, ms=9, color=colour, mfc=face, mew=1.5, clip_on=False
+        )
+
+
+def _draw_bar(axes: Axes, row: int, ends: tuple[float, float], colour: str) -> None:
+    """A 95 % interval, with an arrow where it goes on beyond the axis."""
     low, high = axes.get_xlim()
-    axes.hlines(
-        row, max(timing.low, low), min(timing.high, high), colors=colour, lw=2.4
+    inside = max(ends[0], low), min(ends[1], high)
+    axes.hlines(row, *inside, colors=colour, lw=7, alpha=0.45)
+    if ends[0] < low:
+        axes.plot(low, row, marker=CARETLEFTBASE, color=colour, ms=6, clip_on=False)
+    if ends[1] > high:
+        axes.plot(high, row, marker=CARETRIGHTBASE, color=colour, ms=6, clip_on=False)
+
+
+def _beside(row: Row) -> tuple[str, str]:
+    """The rate of a row with its ratio, and what else there is to say of it."""
+    return " · ".join(filter(None, (row.words, row.ratio))), row.more
+
+
+def _draw_machine(axes: Axes, finding: Finding, others: str) -> None:
+    """One narrow strip: how much of the machine the run had, and how much others."""
+    cores, when = load.cores(finding), load.times(finding)
+    mine, theirs = (
+        [value or 0.0 for value in finding.samples.get(name, (0.0,) * len(when))]
+        for name in ("cpu_trial", "cpu_other")
     )
-    for end, beyond, mark in (
-        (low, timing.low < low, "<"),
-        (high, timing.high > high, ">"),
-    ):
-        if beyond:
-            axes.plot(end, row, mark, color=colour, ms=6, clip_on=False)
-    axes.plot(
-        timing.rate,
-        row,
-        _mark(standing),
-        ms=10 if first else 8,
-        color=colour,
-        mfc="none" if standing.place == "tied" else colour,
-        mew=1.8,
-        clip_on=False,
-    )
+    both = [min(cores, a + b) for a, b in zip(mine, theirs, strict=True)]
+    mine = [min(cores, value) for value in mine]
+    x, low, high = scale.thinned(when, mine, both, most=_POINTS)
+    axes.fill_between(x, low, color=BLUE, alpha=0.45, lw=0)
+    axes.fill_between(x, low, high, color=RED, alpha=0.9, lw=0)
+    axes.set_xlim(0, x[-1])
+    axes.set_ylim(0, cores)
+    axes.set_yticks([cores / 2], [rows.MACHINE])
+    axes.xaxis.set_visible(False)
+    axes.tick_params(axis="y", pad=12, labelsize=SMALL)
+    canvas.note(axes, f"{cores:g} cores", (1, 0.5), (12, 0))
+    canvas.note(axes, others, (0, 0), (0, -10))
 
 
-def _beside(standing: Standing, expected: Guess) -> tuple[str, str]:
-    """The rate of a row, and what else there is to say of it."""
-    if standing.timing is None:
-        return "", ""
-    words = ["your guess" * (expected.variant == standing.variant)]
-    words += [_PLACES[standing.place], "baseline" * standing.is_baseline]
-    more = plain(", ".join(filter(None, [*words, standing.problem])), 44)
-    return _rate(standing.timing), more
-
-
-def _mark(standing: Standing) -> str:
-    if standing.is_baseline:
-        return "s"
-    return "D" if standing.place else "o"
-
-
-def _dot_trials(axes: Axes, finding: Finding, stood: tuple[Standing, ...]) -> None:
-    """Every trial as a small dot under the interval that it belongs to."""
-    row = {standing.variant: number for number, standing in enumerate(stood)}
-    low, high = axes.get_xlim()
-    rates = [
-        (found.with_pauses(found.pauses_s).rate, row[trial.variant] + 0.3)
-        for trial in finding.trials
-        if trial.outcome == "completed" and trial.variant in row
-        if (found := steady(trial)) is not None
-    ]
-    dots = [(rate, place) for rate, place in rates if low <= rate <= high]
-    if dots:
-        x, y = zip(*dots, strict=True)
-        axes.scatter(x, y, s=13, color=INK, alpha=0.55, lw=0)
-
-
-def _rate(timing: Timing) -> str:
-    return units.spread(timing.rate, timing.low, timing.high, units.significant)
-
-
-def _rates_caption(finding: Finding, stood: tuple[Standing, ...]) -> Iterator[str]:
-    places = {standing.place for standing in stood}
-    if any(s.is_baseline for s in stood):
+def _rates_caption(finding: Finding, laid: Layout) -> Iterator[str]:
+    marks = {row.mark for row in laid.rows}
+    if marks & {"fastest", "tied"}:
+        yield "◆ fastest, or not shown to be slower"
+    if "baseline" in marks:
         yield "■ baseline"
-    if any(s.place == "fastest" and not s.is_baseline for s in stood):
-        yield "◆ the fastest"
-    if "tied" in places:
-        yield "hollow: not shown to be slower than the fastest"
-    if any(s.timing for s in stood):
+    if any(row.ends for row in laid.rows):
         yield "bar: 95 % interval"
-        paused = any(trial.recurring for trial in finding.trials)
-        own = ", with the pauses that it met itself" if paused else ""
-        yield f"small dot: one trial{own}"
-    if finding.noise_floor and any(s.is_baseline for s in stood):
-        floor = units.percent(abs(finding.noise_floor - 1))
+    if "limit" in marks:
+        yield "dashed: a limit"
+    if any(row.ends and not row.known for row in laid.rows):
+        yield "hollow: not known yet"
+    if any(band.kind == "noise" for band in laid.bands):
+        floor = units.percent(abs((finding.noise_floor or 1.0) - 1))
         yield f"grey band: the noise, ± {floor}"
     if guess(finding).ratio:
-        yield "dotted line: your guess"
+        yield "dotted: your guess"
     elif finding.guess and not guess(finding).variant:
         yield f"your guess: {guess(finding).words}"
 
 
-def _rates_in_words(finding: Finding, stood: tuple[Standing, ...]) -> str:
-    said = []
-    for standing in stood:
-        name, timing = plain(standing.variant, 60), standing.timing
-        if timing is None:
-            said.append(f"{name} {standing.problem}")
-            continue
-        rate = units.rate_between(timing.rate, timing.low, timing.high)
-        words = [f"{name} {rate}", _PLACES[standing.place]]
-        words += ["the baseline" * standing.is_baseline, standing.problem]
-        said.append(", ".join(filter(None, words)))
+def _rates_in_words(finding: Finding, laid: Layout, others: str) -> str:
+    said = [row.said for row in laid.rows]
     if finding.noise_floor:
         said.append(f"Noise floor {units.percent(abs(finding.noise_floor - 1))}")
     if finding.guess:
         said.append(f"Guessed before: {guess(finding).words}")
-    return ". ".join(said) + "."
+    return ". ".join(filter(None, (*said, others[:1].upper() + others[1:]))) + "."
 
 
 # Marker, filled, colour: a verdict is told apart by its shape as well.
@@ -284,14 +224,14 @@ def ratios(finding: Finding) -> Figure:
 def _ratios_set_scale(axes: Axes, finding: Finding, compared: list[Comparison]) -> None:
     values = [1.0, *(comparison.ratio for comparison in compared)]
     ends = [end for c in compared for end in (c.low, c.high)]
-    low, high = curves.limits(values, ends)
+    low, high = scale.limits(values, ends)
     high = max(high, min(guess(finding).ratio or 1.0, 3 * high))
     axes.set_xscale("log")
     low, high = low / 1.04, high * 1.04
     axes.set_xlim(low, high)
-    numbers = curves.even_ticks(low, high)
+    numbers = scale.even_ticks(low, high)
     if high / low > 2:
-        ticks = curves.log_ticks if high / low > 8 else curves.even_ticks
+        ticks = scale.log_ticks if high / low > 8 else scale.even_ticks
         # 1 is where nothing changes: it stands on the axis, with room around it.
         numbers = [1.0, *(tick for tick in ticks(low, high) if not 0.9 < tick < 1.1)]
     curves.put(
@@ -304,16 +244,7 @@ def _ratios_set_scale(axes: Axes, finding: Finding, compared: list[Comparison]) 
 
 def _ratios_draw_row(axes: Axes, row: int, comparison: Comparison) -> None:
     mark, filled, colour = _MARKS[comparison.verdict]
-    low, high = axes.get_xlim()
-    axes.hlines(
-        row, max(comparison.low, low), min(comparison.high, high), colors=colour, lw=2.4
-    )
-    for end, outside, cut in (
-        (low, comparison.low < low, CARETLEFTBASE),
-        (high, comparison.high > high, CARETRIGHTBASE),
-    ):
-        if outside:
-            axes.plot(end, row, marker=cut, color=colour, ms=6, clip_on=False)
+    _draw_bar(axes, row, (comparison.low, comparison.high), colour)
     axes.plot(
         comparison.ratio,
         row,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.ticker import NullLocator
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows
+from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL, WIDTH
 from perfkit.charts.figure import INK
 from perfkit.findings.text import plain
@@ -176,9 +176,9 @@ def _set_scales(axes: Axes, points: list[Point], roofs: Roofs) -> None:
     axes.set_yscale("log")
     axes.set_xlim(left, right)
     axes.set_ylim(bottom, top)
-    curves.put(axes, curves.log_ticks(left, right), units.significant)
+    curves.put(axes, scale.log_ticks(left, right), units.significant)
     axes.set_xlabel("multiplications and additions per byte (logarithmic)")
-    ticks = curves.log_ticks(bottom, top)
+    ticks = scale.log_ticks(bottom, top)
     axes.set_yticks(ticks, [units.significant(tick / 1e9) for tick in ticks])
     axes.yaxis.set_minor_locator(NullLocator())
     axes.tick_params(axis="y", labelsize=SMALL)

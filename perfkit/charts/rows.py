@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 34
 _GAP = 12
+MACHINE = "the machine"
 
 
 def name(variant: str) -> str:
@@ -23,10 +24,15 @@ def name(variant: str) -> str:
     return plain(variant, _LONGEST_NAME)
 
 
+def left(names: Sequence[str]) -> float:
+    """Pixels before the axes; what stands below them is named there as well."""
+    return 12 + canvas.text_width([*names, MACHINE]) + _GAP
+
+
 def axes(drawing: Drawing, names: Sequence[str], height: float, right: float) -> Axes:
     """Axes with a row per name, the first on top, and ``right`` pixels for numbers."""
-    left = 12 + canvas.text_width(names) + _GAP
-    made = canvas.place(drawing, left, canvas.TOP, WIDTH - left - right, height)
+    before = left(names)
+    made = canvas.place(drawing, before, canvas.TOP, WIDTH - before - right, height)
     made.set_ylim(max(1, len(names)) - 0.5, -0.5)
     made.set_yticks(range(len(names)), names)
     made.tick_params(axis="y", pad=_GAP)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows
+from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import INK
 from perfkit.findings.diagnosis import Gain
@@ -175,7 +175,7 @@ def _draw_stair(axes: Axes, parts: list[Part], whole: float) -> None:
             high = max(high, at + part.high - sure)
     axes.axvline(whole, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
     axes.set_xlim(0, 1.06 * high)
-    curves.put(axes, curves.even_ticks(0, 1.06 * high), units.seconds)
+    curves.put(axes, scale.even_ticks(0, 1.06 * high), units.seconds)
     axes.set_xlabel("time of each step")
 
 
@@ -257,7 +257,7 @@ def _set_scale(axes: Axes, bars: list[_Bar], step: float, step_high: float) -> N
     ends = [step / bar.gain.low for bar in bars]
     high = 1.06 * min(max(step_high, step, *ends), 2 * step)
     axes.set_xlim(0, high)
-    curves.put(axes, curves.even_ticks(0, high), _seconds)
+    curves.put(axes, scale.even_ticks(0, high), _seconds)
     axes.set_xlabel("time for the examples of a step as given")
 
 

@@ -10,7 +10,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows
+from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
 from perfkit.charts.figure import INK
 from perfkit.findings import load
@@ -19,7 +19,7 @@ from perfkit.findings.text import plain
 from perfkit.measure.measurement import TWIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
@@ -35,8 +35,6 @@ _LOOKS = {
     "cpu_other": (RED, "////"),
     "cpu_perfkit": (GREY, ""),
 }
-# As many as can be told apart in a picture of this width.
-_POINTS = 150
 _DASHES = (("dashed", "--"), ("dotted", ":"))
 
 Line = tuple[str, list[load.Point], str, str]
@@ -66,7 +64,7 @@ def _draw_cores(axes: Axes, finding: Finding) -> None:
         top = [
             min(cores, low + max(0.0, v)) for low, v in zip(bottom, values, strict=True)
         ]
-        x, low, high = _thinned(load.times(finding), bottom, top)
+        x, low, high = scale.thinned(load.times(finding), bottom, top)
         axes.fill_between(
             x, low, high, facecolor=colour, alpha=0.75, hatch=hatch, edgecolor=INK, lw=0
         )
@@ -74,14 +72,14 @@ def _draw_cores(axes: Axes, finding: Finding) -> None:
         _name(axes, place, said, colour)
         bottom = top
     most = max([min(finding.machine.cores_granted, cores), *bottom])
-    _set_height(axes, most, curves.even_ticks(0, most)[:: 1 if most <= 4 else 2])
+    _set_height(axes, most, scale.even_ticks(0, most)[:: 1 if most <= 4 else 2])
     _title(axes, "cores busy")
 
 
 def _draw_speeds(axes: Axes, finding: Finding) -> None:
     lines, throttled = _speeds(finding), load.throttled(finding)
     for place, (words, points, colour, dashes) in enumerate(lines):
-        x, y = _thinned(*zip(*points, strict=True))
+        x, y = scale.thinned(*zip(*points, strict=True))
         axes.plot(x, y, color=colour, lw=1.6, linestyle=dashes)
         _name(axes, place, words, colour)
     for number in throttled:
@@ -118,16 +116,6 @@ def _means(of: Iterable[list[load.Point]]) -> list[load.Point]:
         for t, value in points:
             at.setdefault(t, []).append(value)
     return [(t, sum(values) / len(values)) for t, values in sorted(at.items())]
-
-
-def _thinned(*columns: Sequence[float]) -> list[list[float]]:
-    """Means of so many values that the picture of a long run is no larger."""
-    step = -(-len(columns[0]) // _POINTS)
-    return [
-        [sum(column[i : i + step]) / len(column[i : i + step]) for i in starts]
-        for column in columns
-        for starts in [range(0, len(column), step)]
-    ]
 
 
 def _name(axes: Axes, place: int, words: str, colour: str) -> None:
@@ -175,7 +163,7 @@ def timeline(finding: Finding) -> Figure:
         axes = rows.axes(drawing, names, inner, right=_RIGHT)
         all_axes = [axes]
         _draw_lanes(axes, finding, lanes)
-        left = 12 + canvas.text_width(names) + 12
+        left = rows.left(names)
         for number, panel in enumerate(panels):
             top = canvas.TOP + inner + GAP + number * (HEIGHT + GAP)
             under = canvas.place(drawing, left, top, WIDTH - left - _RIGHT, HEIGHT)
@@ -279,7 +267,7 @@ def _share_clock(all_axes: list[Axes], finding: Finding) -> None:
     end = _span(finding)
     for axes in all_axes:
         axes.set_xlim(0, end)
-        curves.put(axes, curves.even_ticks(0, end), lambda value: f"{value:g}")
+        curves.put(axes, scale.even_ticks(0, end), lambda value: f"{value:g}")
         if axes is not all_axes[-1]:
             axes.tick_params(axis="x", labelbottom=False)
     all_axes[-1].set_xlabel("seconds since the start of the run")

@@ -33,6 +33,7 @@ from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.findings import store
 from perfkit.findings.diagnosis import TOGETHER, Diagnosis, Together
 from perfkit.findings.record import Verdict
+from perfkit.findings.standing import LIMITS
 from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
 from perfkit.measure import spread
@@ -305,6 +306,7 @@ class DiagnosisSession:
         proved = judging.causes(self._swaps, measured, noted)
         causes = judging.ranked((*proved, *noted))
         gpus = len(self._machine.gpus)
+        limits = [swap.name for swap in self._swaps if swap.ceiling]
         reached = split.share(step, measured, self._facts)
         found = Diagnosis(
             training=name_of(self._maker),
@@ -332,7 +334,7 @@ class DiagnosisSession:
             timings=measured.timings,
             comparisons=measured.comparisons,
             noise_floor=measured.noise_floor,
-            notes=measured.notes,
+            notes=measured.notes | {LIMITS: limits},
             baseline=measured.baseline,
             budget_s=self._budget,
             seed=self._seed,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 
 NOTE = "rungs"
+# The note with the variants that only show what is possible.
+LIMITS = "limits"
 # No part of a machine does as much in a second; a file may say anything.
 _LARGEST = 1e30
 _UNIT, _GROUP, _WORDS = 20, 30, 400
@@ -110,21 +113,26 @@ class Standing:
         variant: Its name.
         group: The baseline that it goes back to, by one change or several; "" if none.
         timing: Its rate; None where it has none.
-        comparison: Its ratio to the baseline; None for a baseline.
+        comparison: Its ratio to what it changes one thing of; None for a baseline.
+        ratio: Its ratio to the baseline of its group; None for that, or if unknown.
         place: Whether it is the fastest of its group, or not shown to be slower.
         problem: What went wrong, in words; "" where nothing did.
         unit: What its rate counts.
         limit: The most of it that is possible in theory; None where nobody knows.
+        is_limit: Whether it only shows what is possible, such as a training without
+            its input; nobody can choose it.
     """
 
     variant: str
     group: str
     timing: Timing | None = None
     comparison: Comparison | None = None
+    ratio: Comparison | None = None
     place: Place = ""
     problem: str = ""
     unit: str = "examples"
     limit: float | None = None
+    is_limit: bool = False
 
     @property
     def is_baseline(self) -> bool:
@@ -132,9 +140,45 @@ class Standing:
         return self.variant == self.group
 
 
+_RATIO = re.compile(
+    r"(?:about|around|~)?\s*(\d{1,6}(?:[.,]\d{1,6})?)\s*"
+    r"(?:x|\N{MULTIPLICATION SIGN}|times)(?!\w).*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A prediction.
+
+    Attributes:
+        words: As the reader wrote it.
+        variant: The variant it names; "" if none.
+        ratio: The ratio to the baseline that it names; None if none.
+    """
+
+    words: str = ""
+    variant: str = ""
+    ratio: float | None = None
+
+
+def guess(finding: Finding) -> Guess:
+    """Read the guess of a finding: a variant's name, or a ratio such as ``"3x"``."""
+    words = plain(finding.guess, 80)
+    variants = [t.variant for t in finding.timings] + [
+        t.variant for t in finding.trials
+    ]
+    names = {variant.casefold(): variant for variant in variants}
+    if words.casefold() in names:
+        return Guess(words, variant=names[words.casefold()])
+    found = _RATIO.fullmatch(words)
+    ratio = float(found[1].replace(",", ".")) if found else 0.0
+    return Guess(words, ratio=ratio or None)
+
+
 @functools.lru_cache(maxsize=4)
 def standings(finding: Finding) -> tuple[Standing, ...]:
-    """Every variant: group by group, the fastest first, those without a rate last.
+    """Every variant: group by group, the fastest first, then limits and the untimed.
 
     The rungs of a ladder, which nothing compares, come in their own order.
     """
@@ -142,7 +186,9 @@ def standings(finding: Finding) -> tuple[Standing, ...]:
         return _ladder(finding)
     groups = [finding.baseline, *_groups(finding).values()]
     timed = sorted(_timed(finding), key=lambda s: -s.timing.rate if s.timing else 0.0)
-    timed.sort(key=lambda s: groups.index(s.group) if s.group else len(groups))
+    timed.sort(
+        key=lambda s: (s.is_limit, groups.index(s.group) if s.group else len(groups))
+    )
     return (*timed, *_untimed(finding))
 
 
@@ -234,15 +280,38 @@ def measurement(finding: Finding) -> Measurement:
 def _timed(finding: Finding) -> Iterator[Standing]:
     comparisons = {c.variant: c for c in finding.comparisons}
     groups, places = _groups(finding), _places(finding)
+    limits, measured = _limits(finding, groups), measurement(finding)
     for name, timing in {timing.variant: timing for timing in finding.timings}.items():
+        group = groups[name]
         yield Standing(
             variant=name,
-            group=groups[name],
+            group=group,
             timing=timing,
             comparison=comparisons.get(name),
+            ratio=measured.compare(name, group) if group not in ("", name) else None,
             place=places.get(name, ""),
             problem=_some_failed(finding, name),
+            is_limit=name in limits,
         )
+
+
+def _limits(finding: Finding, groups: dict[str, str]) -> set[str]:
+    """What only shows what is possible.
+
+    It says so itself, or nothing compares it, or it beats what the verdict names as
+    fastest: that did not let it compete.
+    """
+    winner = finding.verdict.winner
+    most = max((t.rate for t in finding.timings if t.variant == winner), default=0.0)
+    noted = finding.notes.get(LIMITS)
+    known = noted if isinstance(noted, list | tuple) else ()
+    return {
+        t.variant
+        for t in finding.timings
+        if t.variant in known
+        or (finding.baseline and not groups[t.variant])
+        or (winner in groups and groups[winner] == groups[t.variant] and t.rate > most)
+    }
 
 
 def _untimed(finding: Finding) -> Iterator[Standing]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows
+from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
 from perfkit.charts.figure import INK
 from perfkit.machines.comparison import UNEXPLAINED
@@ -62,7 +62,7 @@ def from_a_to_b(found: Explanation) -> Figure:
 
     def draw(axes: Axes) -> None:
         axes.set_xlim(low, high)
-        ticks = curves.even_ticks(low, high)
+        ticks = scale.even_ticks(low, high)
         curves.put(axes, ticks, lambda value: units.seconds(value) if value else "0")
         axes.set_xlabel(f"time of a {work.unit}")
         for row, bar in enumerate(bars):
@@ -126,7 +126,7 @@ def ratio_scale(axes: Axes, low: float, high: float, label: str) -> None:
     low, high = min(0.5, low) / 1.15, max(2.0, high) * 1.15
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    curves.put(axes, curves.log_ticks(low, high), units.ratio)
+    curves.put(axes, scale.log_ticks(low, high), units.ratio)
     axes.set_xlabel(f"{label} (logarithmic)")
     axes.axvline(1, color=INK, lw=1, ls=(0, (4, 3)), alpha=0.7)
 
@@ -213,7 +213,7 @@ def rung_ratios(found: Explanation) -> Figure:
 
     def draw(axes: Axes) -> None:
         ratios = [within(speed.ratio) for speed in shown.values()]
-        ends = curves.limits([1.0, *ratios], [speed.low for speed in shown.values()])
+        ends = scale.limits([1.0, *ratios], [speed.low for speed in shown.values()])
         ratio_scale(axes, *ends, "B's rate over A's")
         for row, speed in enumerate(shown.values()):
             _rung_ratios_draw(axes, row, speed)
@@ -298,7 +298,7 @@ def usage(found: Explanation) -> Figure:
             axes = canvas.place(drawing, _LEFT, top, width, _USAGE_HEIGHT)
             _usage_draw(axes, panel, both)
             axes.set_xlim(0, end)
-            curves.put(axes, curves.even_ticks(0, end), "{:g}".format)
+            curves.put(axes, scale.even_ticks(0, end), "{:g}".format)
             axes.tick_params(axis="x", labelbottom=number == len(shown) - 1)
         axes.set_xlabel("seconds since the start of each recording")
         canvas.heading(drawing, _USAGE_TITLE)

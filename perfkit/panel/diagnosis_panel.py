@@ -13,7 +13,6 @@ import ipywidgets as widgets
 
 from perfkit import units
 from perfkit.diagnosing import open_diagnosis
-from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.maker import maker
 from perfkit.displays import PERIOD_S
 from perfkit.errors import PerfkitError, RunError
@@ -26,7 +25,7 @@ from perfkit.panel.controls import auto_budget_control
 from perfkit.panel.live_chart import LiveChart, Points
 from perfkit.panel.view import NOTHING, answer_at_once, button, no_run
 from perfkit.panel.working import Measuring
-from perfkit.progress import Board, in_text
+from perfkit.progress import Board
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -264,18 +263,16 @@ def _watch(session: DiagnosisSession | Replay, chart: LiveChart) -> None:
                     names, gpus = session.arms, len(here.gpus)
                     budget = session.budget
                     points = Points(names, budget, here.cores_granted, gpus)
-                    chart.begin(points, names, AS_GIVEN, budget)
+                    chart.begin(points, names, budget)
                 if points is None:
                     chart.state = board.doing
                     continue
                 points.hear(event)
                 if time.monotonic() - drawn >= PERIOD_S:
                     drawn = time.monotonic()
-                    chart.update(points, _doing(board), lambda: in_text(board))
+                    found = session.finding.finding if session.finding else None
+                    chart.update(points, view.doing(board), found)
     finally:
         if points is not None:
-            chart.finish(points, f"Live chart. {in_text(board)}.")
-
-
-def _doing(board: Board) -> dict[str, Any]:
-    return {"said": board.doing, "left": board.left, "share": board.share}
+            found = session.finding.finding if session.finding else None
+            chart.finish(points, board.doing, found)

@@ -1,8 +1,9 @@
-"""The live chart: a widget to which a run's points are appended as they come.
+"""The live chart: the final chart of a run, filling in, and its points over time.
 
-An update carries the new rows and what is being done, and nothing that the page has
-already. Every few seconds the whole chart goes out as the widget's state: a page that
-missed a message is whole again then, and one that is reloaded asks for that state.
+What the chart shows is the widget's state, sent where it has changed. An update carries
+the new points and what is being done, and nothing that the page has already. Every few
+seconds all points go out as state as well: a page that missed a message is whole again
+then, and one that is reloaded asks for that state.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import anywidget
 import numpy as np
 import traitlets
 
-from perfkit.findings.standing import rungs
+from perfkit.charts.layout import layout, leads, taken
+from perfkit.findings.report import how_sure
+from perfkit.findings.standing import Guess, Rung, Standing, guess, rungs, standings
 from perfkit.measure.measurement import TWIN
 from perfkit.measure.plan import (
     Finished,
@@ -34,9 +37,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from perfkit.findings.record import Finding
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.plan import Event
-    from perfkit.measure.statistics import Timing
 
 
 # As many rows as a run that keeps to its budget makes, and as many as are kept.
@@ -44,9 +47,7 @@ _ROWS, CAPACITY = 480, 600
 # More rows a second say no more to the eye.
 _SHORTEST_S = 0.2
 _NOTHING = math.nan
-
-# Of one round: the variant's place, when, its rate, and the ends of its interval.
-Estimate = tuple[int, float, float, float, float]
+_FIRST = "The first round is under way: hollow dots are what its steps say so far."
 
 
 class Points:
@@ -61,8 +62,6 @@ class Points:
     Attributes:
         load: What the columns after those of the variants hold.
         total: How many rows there have been.
-        estimates: Every variant's rate with its interval, each time it became known.
-        measure: What the numbers of the variants are.
     """
 
     def __init__(
@@ -74,11 +73,9 @@ class Points:
         self.load = ["this training", "other programs", "the machine's speed"]
         self.load += ["GPU busy"] * (gpus > 0)
         self.total = 0
-        self.estimates: list[Estimate] = []
-        self.measure = "examples/s"
         # What each variant's rates are divided by; None where they stay as they are.
         self._own: NDArray[np.float32] | None = None
-        self._told: dict[str, Timing] = {}
+        self._rungs: dict[str, Rung] = {}
         self._rows: collections.deque[list[float]] = collections.deque(maxlen=CAPACITY)
         self._meters = {name: _Meter() for name in variants}
         self._samples: list[dict[str, float | None]] = []
@@ -94,7 +91,7 @@ class Points:
         """Take in what the run told."""
         match event:
             case Prepared(notes) if rungs(notes):
-                self.measure = "of its own rate"
+                self._rungs = rungs(notes)
                 self._own = np.full(len(self._place), _NOTHING, np.float32)
             case Ticked(variant, ticks):
                 if variant in self._meters:
@@ -169,14 +166,41 @@ class Points:
     def _estimate(self, measured: Measurement) -> None:
         for timing in measured.timings:
             place = self._place.get(timing.variant)
-            if place is None or self._told.get(timing.variant) == timing:
-                continue
-            self._told[timing.variant] = timing
-            own = 1.0
-            if self._own is not None:
-                own = self._own[place] = timing.rate
-            found = (timing.rate / own, timing.low / own, timing.high / own)
-            self.estimates.append((place, self._now, *found))
+            if place is not None and self._own is not None:
+                self._own[place] = timing.rate
+
+    def picture(self, finding: Finding | None) -> dict[str, Any]:
+        """Give the chart as it is so far, for a page.
+
+        Args:
+            finding: What has been found so far; None before a trial has ended.
+        """
+        known = standings(finding) if finding else ()
+        there = {standing.variant for standing in known}
+        rest = (
+            Standing(variant=name, group="", unit=self._unit(name))
+            for name in self._place
+            if name not in there
+        )
+        so_far = {name: meter.rate for name, meter in self._meters.items()}
+        laid = layout(
+            (*known, *rest),
+            guess(finding) if finding else Guess(),
+            finding.noise_floor if finding else None,
+            so_far,
+            own=self._own is not None,
+        )
+        others = 1 + len(self._place) + 1
+        busy = ((row[0], row[others] * self._cores) for row in self._rows)
+        return laid.for_page() | {
+            "said": leads(finding, known) if finding else _FIRST * any(so_far.values()),
+            "sure": how_sure(finding.verdict) if finding else "",
+            "others": taken(point for point in busy if not math.isnan(point[1])),
+        }
+
+    def _unit(self, variant: str) -> str:
+        rung = self._rungs.get(variant)
+        return rung.unit if rung else "examples"
 
 
 class _Meter:
@@ -187,6 +211,7 @@ class _Meter:
 
     def __init__(self) -> None:
         self._examples, self._seconds = 0, 0.0
+        self._before = (0, 0.0)
         self._from: float | None = None
         self._first = True
 
@@ -205,8 +230,17 @@ class _Meter:
                 self._first = False
             self._from = at
 
+    @property
+    def rate(self) -> float | None:
+        """Of all that was read; None before there is one."""
+        examples, seconds = self._before
+        seconds += self._seconds
+        return (examples + self._examples) / seconds if seconds else None
+
     def take(self) -> float:
         rate = self._examples / self._seconds if self._seconds else _NOTHING
+        examples, seconds = self._before
+        self._before = examples + self._examples, seconds + self._seconds
         self._examples, self._seconds = 0, 0.0
         return rate
 
@@ -220,9 +254,10 @@ def _mean_of(values: Sequence[float | None]) -> float:
     return sum(known) / len(known) if known else _NOTHING
 
 
-KEYFRAME_S = 5.0
+# How often all points go out, and how often the picture does where nothing was found.
+KEYFRAME_S, PICTURE_S = 5.0, 1.0
 _HERE = Path(__file__).parent / "static"
-_SCRIPTS = ("vendor/uPlot.iife.min.js", "points.js", "looks.js", "plots.js", "live.js")
+_SCRIPTS = ("vendor/uPlot.iife.min.js", "points.js", "plots.js", "live.js")
 _STYLES = ("vendor/uPlot.min.css", "live.css")
 
 
@@ -244,15 +279,12 @@ class LiveChart(anywidget.AnyWidget):
     # What is drawn: names and units, set when a run begins.
     variants = traitlets.List(traitlets.Unicode()).tag(sync=True)
     load = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    measure = traitlets.Unicode("examples/s").tag(sync=True)
-    baseline = traitlets.Unicode().tag(sync=True)
-    guess = traitlets.Dict().tag(sync=True)
+    picture = traitlets.Dict().tag(sync=True)
     span = traitlets.Float(0.0).tag(sync=True)
     capacity = traitlets.Int(CAPACITY).tag(sync=True)
     # The points at the last keyframe, and how many rows there had been by then.
     frame = traitlets.Bytes().tag(sync=True)
     total = traitlets.Int(0).tag(sync=True)
-    estimates: traitlets.List[Any] = traitlets.List().tag(sync=True)
     # What can be read: the state of the panel, what is being done, and all in words.
     state = traitlets.Unicode().tag(sync=True)
     doing = traitlets.Dict().tag(sync=True)
@@ -263,53 +295,72 @@ class LiveChart(anywidget.AnyWidget):
     ) -> None:
         super().__init__(**traits)
         self._clock = clock
-        self._keyframe_at = 0.0
-        self._estimates_sent = 0
+        self._keyframe_at = self._picture_at = 0.0
+        self._found: Finding | None = None
 
-    def begin(
-        self, points: Points, variants: list[str], baseline: str, budget: float
-    ) -> None:
+    def begin(self, points: Points, variants: list[str], budget: float) -> None:
         """Clear the chart for a new run."""
         with self.hold_sync():
             self.variants, self.load = variants, points.load
-            self.baseline, self.guess, self.span = baseline, {}, budget
-            self.keyframe(points, {"share": 0.0}, "The run begins.")
+            self.span = budget
+            self._keyframe(points, {"share": 0.0}, "The run begins", None)
 
-    def finish(self, points: Points, words: str) -> None:
-        """Show the last points; the clock ends with them, and nothing is being done."""
+    def finish(self, points: Points, ended: str, finding: Finding | None) -> None:
+        """Show the last points; the clock ends with them, and nothing is being done.
+
+        Args:
+            points: Of the run.
+            ended: How it ended.
+            finding: What has been found.
+        """
         points.take(rest=True)
         with self.hold_sync():
             self.span = 0.0
-            self.keyframe(points, {}, words)
+            self._keyframe(points, {}, ended, finding)
 
     def update(
-        self, points: Points, doing: dict[str, Any], words: Callable[[], str]
+        self, points: Points, doing: dict[str, Any], finding: Finding | None
     ) -> None:
         """Send what is new.
 
         Args:
             points: Of the run.
             doing: What is being done: ``said``, ``share`` from 0 to 1, ``left``.
-            words: Says all that the chart shows; asked for at keyframes only.
+            finding: What has been found so far; None before a trial has ended.
         """
         rows = points.take()
         if self._clock() - self._keyframe_at >= KEYFRAME_S:
-            self.keyframe(points, doing, words())
+            now = ", ".join(filter(None, (doing["said"], doing["left"])))
+            self._keyframe(points, doing, now, finding)
             return
-        news: list[Estimate] = points.estimates[self._estimates_sent :]
-        self._estimates_sent = len(points.estimates)
+        if finding is not self._found or self._clock() - self._picture_at >= PICTURE_S:
+            self._draw(points, finding)
         message = {"rows": len(rows), "first": points.total - len(rows)}
-        self.send({**message, "estimates": news, "doing": doing}, [_bytes(rows)])
+        self.send({**message, "doing": doing}, [_bytes(rows)])
 
-    def keyframe(self, points: Points, doing: dict[str, Any], words: str) -> None:
-        """Make the whole chart the widget's state."""
+    def _draw(self, points: Points, finding: Finding | None) -> None:
+        self._picture_at, self._found = self._clock(), finding
+        self.picture = points.picture(finding)
+
+    def _keyframe(
+        self,
+        points: Points,
+        doing: dict[str, Any],
+        now: str,
+        finding: Finding | None,
+    ) -> None:
+        """Make all points the widget's state, and all that the chart shows words."""
         self._keyframe_at = self._clock()
-        self._estimates_sent = len(points.estimates)
         with self.hold_sync():
-            self.measure = points.measure
+            self._draw(points, finding)
+            if not doing and finding is None:
+                # It is over, and there is nothing to show of it.
+                self.picture = {}
             self.frame, self.total = _bytes(points.all()), points.total
-            self.estimates = [list(estimate) for estimate in points.estimates]
-            self.doing, self.words = doing, words
+            said = (self.picture.get(name, "") for name in ("said", "sure", "others"))
+            rows = (row["said"] for row in self.picture.get("rows", ()))
+            words = " ".join(f"{p.rstrip('.')}." for p in (now, *said, *rows) if p)
+            self.doing, self.words = doing, f"Live chart. {words}"
 
 
 def _bytes(rows: NDArray[np.float32]) -> bytes:

@@ -13,9 +13,8 @@ from perfkit import units
 from perfkit.displays import PERIOD_S, Display
 from perfkit.experiments.replay import Replay
 from perfkit.findings.report import in_html
-from perfkit.findings.standing import standings
 from perfkit.panel.live_chart import LiveChart, Points
-from perfkit.progress import Board, with_interval
+from perfkit.progress import Board
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -125,7 +124,7 @@ def watch(session: Session | Replay, chart: LiveChart, budget: float) -> None:
     variants = [arm.name for arm in chosen.variants().values()]
     points = Points(variants, budget, here.cores_granted, len(here.gpus))
     board, drawn = Board(), 0.0
-    chart.begin(points, variants, chosen.baseline, budget)
+    chart.begin(points, variants, budget)
     try:
         with closing(session.events()) as events:
             for event in events:
@@ -135,44 +134,14 @@ def watch(session: Session | Replay, chart: LiveChart, budget: float) -> None:
                     points.take()
                 elif time.monotonic() - drawn >= PERIOD_S:
                     drawn = time.monotonic()
-                    chart.update(points, _doing(board), lambda: _in_words(board))
-                    _mark_guess(session, chart)
+                    chart.update(points, doing(board), session.finding)
     finally:
-        chart.finish(points, _end_in_words(board, session))
+        chart.finish(points, board.doing, session.finding)
 
 
-def _mark_guess(session: Session | Replay, chart: LiveChart) -> None:
-    """Draw the guess once it can be told what it means."""
-    if session.finding is None or chart.guess:
-        return
-    from perfkit.charts.rates import guess
-
-    found = guess(session.finding)
-    chart.guess = {"variant": found.variant, "ratio": found.ratio}
-
-
-def _doing(board: Board) -> dict[str, Any]:
+def doing(board: Board) -> dict[str, Any]:
+    """What is being done, how far it is and what is left."""
     return {"said": board.doing, "left": board.left, "share": board.share}
-
-
-def _in_words(board: Board) -> str:
-    doing = ", ".join(part for part in (board.doing, board.left) if part)
-    return _words(doing, [f"{name}: {rate}" for name, rate in board.rates])
-
-
-def _end_in_words(board: Board, session: Session | Replay) -> str:
-    if session.finding is None:
-        return _words(board.doing, [])
-    counted = {s.variant: s.unit for s in standings(session.finding)}
-    known = (
-        f"{t.variant}: {with_interval(t, counted[t.variant])}"
-        for t in session.finding.timings
-    )
-    return _words(board.doing, list(known))
-
-
-def _words(doing: str, rates: list[str]) -> str:
-    return f"Live chart. {'; '.join([doing, *rates])}."
 
 
 class View:

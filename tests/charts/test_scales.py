@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from perfkit.charts import curves
+from perfkit.charts import curves, scale
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from perfkit.charts import curves
     ],
 )
 def test_even_ticks_are_round_numbers(low, high, ticks):
-    assert curves.even_ticks(low, high) == ticks
+    assert scale.even_ticks(low, high) == ticks
 
 
 @pytest.mark.parametrize(
@@ -28,29 +28,29 @@ def test_even_ticks_are_round_numbers(low, high, ticks):
     ],
 )
 def test_log_ticks_multiply(low, high, ticks):
-    assert curves.log_ticks(low, high) == pytest.approx(ticks)
+    assert scale.log_ticks(low, high) == pytest.approx(ticks)
 
 
 @given(st.floats(1e-6, 1e9), st.floats(1.01, 1e9))
 def test_ticks_lie_on_the_axis_and_are_not_too_many(low, factor):
     high = low * factor
-    for ticks in (curves.even_ticks(low, high), curves.log_ticks(low, high)):
+    for ticks in (scale.even_ticks(low, high), scale.log_ticks(low, high)):
         assert len(ticks) <= 10
         assert ticks == sorted(ticks)
         assert all(low * 0.99 <= tick <= high * 1.01 for tick in ticks)
 
 
 def test_an_interval_out_of_reach_does_not_squeeze_the_rest():
-    assert curves.limits([100, 200], [90, 210]) == (90, 210)
-    assert curves.limits([100, 200], [0.001, 1e9]) == (50, 400)
-    assert curves.limits([], []) == (1, 1)
-    assert curves.limits([0.0, 10.0], []) == (10, 10)
+    assert scale.limits([100, 200], [90, 210]) == (90, 210)
+    assert scale.limits([100, 200], [0.001, 1e9]) == (50, 400)
+    assert scale.limits([], []) == (1, 1)
+    assert scale.limits([0.0, 10.0], []) == (10, 10)
 
 
 def test_rates_far_apart_need_a_log_axis():
-    assert not curves.is_wide([100, 500])
-    assert curves.is_wide([100, 50, 2500])
-    assert not curves.is_wide([0, 0])
+    assert not scale.is_wide([100, 500])
+    assert scale.is_wide([100, 50, 2500])
+    assert not scale.is_wide([0, 0])
 
 
 def test_numbers_that_would_meet_are_left_out_the_first_ones_staying():

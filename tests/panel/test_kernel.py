@@ -77,8 +77,9 @@ def test_an_interrupt_is_stop_while_a_cell_waits(kernel, wait):
 
     def hear(message):
         # The first interval says that there is something to keep.
-        content = message["content"].get("data", {}).get("content", {})
-        if content.get("estimates") and not said:
+        state = message["content"].get("data", {}).get("state", {})
+        rows = state.get("picture", {}).get("rows")
+        if rows and all(row["ends"] for row in rows) and not said:
             said.append("interrupted")
             manager.interrupt_kernel()
 

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from perfkit.measure.plan import Progress, TrialEnded
+from perfkit.measure.plan import Progress
 from perfkit.panel.live_chart import KEYFRAME_S, LiveChart, Points
+from tests.findings import made
 from tests.panel import runs
 
 DOING = {"said": "Round 1: slow", "left": "7 s left", "share": 0.3}
@@ -15,9 +16,9 @@ class Page:
         self.now = 100.0
         self.chart = LiveChart(clock=lambda: self.now)
         self.points = Points(["slow", "fast"], 10.0, 2.0)
-        self.custom, self.states = [], []
+        self.custom, self.states, self.found = [], [], None
         monkeypatch.setattr(self.chart, "_send", self.take)
-        self.chart.begin(self.points, ["slow", "fast"], "slow", 10.0)
+        self.chart.begin(self.points, ["slow", "fast"], 10.0)
 
     def take(self, message, buffers=None):
         if message["method"] == "custom":
@@ -30,7 +31,7 @@ class Page:
         """Let so much of the run go by, and send what is new."""
         self.now += seconds
         self.points.hear(Progress(self.now - 100.0, 10.0))
-        self.chart.update(self.points, DOING, lambda: "all in words")
+        self.chart.update(self.points, DOING, self.found)
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_every_few_seconds_the_whole_chart_is_the_state(page):
     assert page.now - 100.0 == KEYFRAME_S
     assert rows(state["frame"])[:, 0] == pytest.approx([1, 2, 3, 4, 5])
     assert (state["total"], state["doing"]) == (5, DOING)
-    assert state["words"] == "all in words"
+    assert state["words"].startswith("Live chart. Round 1: slow, 7 s left. ")
 
 
 def test_what_a_reloaded_page_is_given_holds_all_but_the_last_seconds(page):
@@ -81,23 +82,27 @@ def test_what_a_reloaded_page_is_given_holds_all_but_the_last_seconds(page):
     assert page.custom[-1][0]["first"] == 7 > state["total"]
 
 
-def test_an_interval_travels_once_and_is_in_every_keyframe_after(page):
-    so_far = runs.measured()
-    page.points.hear(TrialEnded(so_far.trials[0], so_far))
+def test_the_picture_travels_when_it_has_changed(page):
+    page.update(1.0)
+    page.states.clear()
+    page.found = made.finding(runs.RATES, against="slow")
     page.update(1.0)
     page.update(1.0)
-    told = [content["estimates"] for content, _ in page.custom]
-    assert [[place for place, *_ in estimates] for estimates in told] == [[0, 1], []]
+    (state,) = page.states
+    rows = state["picture"]["rows"]
+    assert [row["name"] for row in rows] == ["fast", "slow"]
+    # It is the state of a page that is opened later, and all of it in words.
     page.update(KEYFRAME_S)
-    assert len(page.states[-1]["estimates"]) == 2
+    assert page.chart.get_state()["picture"]["rows"] == rows
+    assert "fast: 393 examples/s (380 to 407)" in page.states[-1]["words"]
 
 
 def test_a_new_run_begins_with_an_empty_chart(page):
     for _ in range(6):
         page.update(1.0)
-    page.chart.finish(page.points, "done")
+    page.chart.finish(page.points, "done", None)
     page.states.clear()
-    page.chart.begin(Points(["slow"], 5.0, 2.0), ["slow"], "slow", 5.0)
+    page.chart.begin(Points(["slow"], 5.0, 2.0), ["slow"], 5.0)
     (state,) = page.states
     assert (state["frame"], state["total"], state["variants"]) == (b"", 0, ["slow"])
 
@@ -105,10 +110,12 @@ def test_a_new_run_begins_with_an_empty_chart(page):
 def test_a_run_that_is_over_leaves_all_its_points_and_nothing_being_done(page):
     for _ in range(3):
         page.update(1.0)
-    page.chart.finish(page.points, "It is over.")
+    page.chart.finish(page.points, "It is over", None)
     state = page.chart.get_state()
     assert len(rows(state["frame"])) == 3
-    assert (state["doing"], state["span"], state["words"]) == ({}, 0.0, "It is over.")
+    assert (state["doing"], state["span"]) == ({}, 0.0)
+    # Nothing was found, so nothing is shown.
+    assert (state["picture"], state["words"]) == ({}, "Live chart. It is over.")
 
 
 def test_the_module_that_a_page_is_given_needs_no_network():

@@ -1,10 +1,10 @@
 import math
+from dataclasses import replace
 
 import pytest
 
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.plan import (
-    Finished,
     Prepared,
     Progress,
     Sampled,
@@ -13,6 +13,7 @@ from perfkit.measure.plan import (
     TrialStarted,
 )
 from perfkit.panel.live_chart import CAPACITY, Points
+from tests.findings import made
 from tests.panel import runs
 
 VARIANTS = ("slow", "fast")
@@ -124,17 +125,31 @@ def test_gpus_have_a_line_where_there_are_some():
     assert told.take()[0][-1] == pytest.approx(0.6)
 
 
-def test_an_interval_is_told_once_it_is_known_and_when_it_changes():
-    first, second = runs.measured(rounds=2), runs.measured(rounds=3)
-    trial = first.trials[0]
-    told = heard(Progress(3.0, 10), TrialEnded(trial, first), TrialEnded(trial, first))
-    assert [estimate[:2] for estimate in told.estimates] == [(0, 3.0), (1, 3.0)]
-    for place, _, rate, low, high in told.estimates:
-        timing = first.timing(VARIANTS[place])
-        assert (rate, low, high) == (timing.rate, timing.low, timing.high)
-    told.hear(Progress(6.0, 10))
-    told.hear(Finished(second, stopped=False))
-    assert [estimate[:2] for estimate in told.estimates[2:]] == [(0, 6.0), (1, 6.0)]
+def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():
+    told = heard(
+        TrialStarted("slow", 1, 0.0),
+        Ticked("slow", ((1.0, 0), (1.1, 5), (1.2, 5))),
+    )
+    told.take()
+    told.hear(Ticked("slow", ((1.4, 20),)))
+    picture = told.picture(None)
+    slow, fast = picture["rows"]
+    assert (slow["words"][0], slow["known"]) == ("83.3", False)
+    assert (fast["at"], fast["said"]) == (None, "fast is to come")
+    assert "hollow dots" in picture["said"]
+
+
+def test_what_was_found_so_far_is_the_picture():
+    found = replace(made.finding(runs.RATES, against="slow"), unfinished=True)
+    picture = heard().picture(found)
+    assert [row["name"] for row in picture["rows"]] == ["fast", "slow"]
+    assert [row["mark"] for row in picture["rows"]] == ["fastest", "baseline"]
+    assert picture["said"] == "So far fast leads, 3.9 times as fast as slow."
+
+
+def test_what_has_still_to_come_keeps_its_row():
+    found = made.finding({"slow": 100.0}, against="slow")
+    assert [row["name"] for row in heard().picture(found)["rows"]] == ["slow", "fast"]
 
 
 def test_the_twin_of_the_baseline_has_no_line():
@@ -146,7 +161,7 @@ def test_the_twin_of_the_baseline_has_no_line():
     row = told.take()[0]
     assert len(row) == told.width == 1 + 2 + 3
     assert all(math.isnan(value) for value in row[1:3])
-    assert told.estimates == []
+    assert [row["name"] for row in told.picture(None)["rows"]] == ["slow", "fast"]
 
 
 def test_a_rung_is_told_as_a_share_of_its_own_rate():
@@ -163,13 +178,13 @@ def test_a_rung_is_told_as_a_share_of_its_own_rate():
     measured = runs.measured()
     told.hear(TrialEnded(measured.trials[0], measured))
     timing = measured.timing("slow")
-    place, _, *found = told.estimates[0]
-    ends = [timing.low / timing.rate, timing.high / timing.rate]
-    assert (place, found) == (0, pytest.approx([1.0, *ends]))
     rates = [row[1] for row in told.all()]
     assert rates == pytest.approx([100 / timing.rate, 50 / timing.rate])
-    assert told.measure == "of its own rate"
+    picture = told.picture(None)
+    assert picture["unit"] == "of its own rate"
+    assert picture["rows"][0]["words"][0] == "58.3 B/s"
 
 
 def test_examples_are_told_as_they_are():
-    assert heard(Prepared({"images": {}})).measure == "examples/s"
+    told = heard(Prepared({"images": {}})).picture(None)
+    assert told["unit"] == "examples per second"

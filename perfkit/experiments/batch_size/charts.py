@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfkit import units
-from perfkit.charts import canvas, curves
+from perfkit.charts import canvas, curves, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import INK, Kind
 from perfkit.experiments.batch_size import numbers
@@ -309,13 +309,13 @@ def _below(by_samples: Axes, by_seconds: Axes, found: Sequence[Curve]) -> None:
     low = float(min(curve.samples[1] for curve in found))
     high = float(max(curve.samples[-1] for curve in found))
     by_samples.set_xlim(low / 1.1, high * 1.1)
-    ticks = curves.log_ticks(low / 1.1, high * 1.1)
+    ticks = scale.log_ticks(low / 1.1, high * 1.1)
     # Half of the picture has room for half of the numbers.
     curves.put(by_samples, ticks[:: 1 + len(ticks) // 5], units.significant)
     by_samples.set_xlabel("examples learnt from (logarithmic)")
     end = max(curve.seconds[-1] for curve in found)
     by_seconds.set_xlim(0, end)
-    ticks = curves.even_ticks(0, end)
+    ticks = scale.even_ticks(0, end)
     curves.put(by_seconds, ticks[:: 1 + len(ticks) // 5], units.significant)
     by_seconds.set_xlabel("seconds of training")
 

@@ -33,6 +33,7 @@ from perfkit.experiments.parameters import Choice, Folder, Range
 from perfkit.experiments.shared import cache, decoding, probe
 from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.images import kept, look_at
+from perfkit.findings.standing import LIMITS
 from perfkit.machine import limits
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import Note
@@ -120,6 +121,7 @@ class DataPipeline(Experiment):
         folder = yield from self._made_folder()
         found = yield from look_at(folder, count=self.count, side=self.image_side)
         yield Note("images", found.describe())
+        yield Note(LIMITS, [SYNTHETIC, DECODE_LIMIT])
         present = psutil.virtual_memory().total
         yield Note("memory", limits.memory_granted(Path("/"), present))
         for form in dict.fromkeys(way.form for way in self._ways.values() if way.form):

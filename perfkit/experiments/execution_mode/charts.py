@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfkit import units
-from perfkit.charts import canvas, curves
+from perfkit.charts import canvas, curves, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL
 from perfkit.charts.figure import INK, Kind
 from perfkit.charts.roofline import spread
@@ -118,8 +118,8 @@ def _set_scales(axes: Axes, courses: Sequence[_Course]) -> None:
     ends = [course.seconds(steps) for course in courses for steps in (1, most)]
     low, high = min(ends) / 1.3, max(ends) * 1.3
     axes.set(xscale="log", yscale="log", xlim=(1, most), ylim=(low, high))
-    curves.put(axes, curves.log_ticks(1, most), units.significant)
-    curves.ticks(axes, curves.log_ticks(low, high), units.seconds)
+    curves.put(axes, scale.log_ticks(1, most), units.significant)
+    curves.ticks(axes, scale.log_ticks(low, high), units.seconds)
     axes.set_xlabel("steps (logarithmic)")
 
 

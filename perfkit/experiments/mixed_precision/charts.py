@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfkit import units
-from perfkit.charts import canvas, curves
+from perfkit.charts import canvas, curves, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import INK, Kind
 from perfkit.experiments.mixed_precision import numbers
@@ -104,12 +104,12 @@ def _ends(left: Axes, right: Axes, found: Sequence[Pairs]) -> None:
     curves.even(left, max(high, 1e-6), units.significant)
     far = max(max(float(np.abs(one.apart).max()) for one in found), 1e-6)
     right.set_ylim(-1.1 * far, 1.1 * far)
-    curves.ticks(right, curves.even_ticks(-far, far), lambda value: f"{value:+.3g}")
+    curves.ticks(right, scale.even_ticks(-far, far), lambda value: f"{value:+.3g}")
     last = max(one.steps[-1] for one in found)
     for axes in (left, right):
         axes.set_xlim(0, last)
         axes.set_xlabel("training steps")
-        ticks = curves.even_ticks(0, last)
+        ticks = scale.even_ticks(0, last)
         curves.put(axes, ticks[:: 1 + len(ticks) // 6], units.significant)
 
 
@@ -166,7 +166,7 @@ def loss_scale(finding: Finding) -> Figure:
         axes.plot(found.skipped, at, "x", color=RED, ms=8, mew=2)
         axes.set_xlim(0, len(steps) - 1)
         axes.set_xlabel("training steps")
-        curves.put(axes, curves.even_ticks(0, len(steps) - 1), units.significant)
+        curves.put(axes, scale.even_ticks(0, len(steps) - 1), units.significant)
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.charts import canvas, curves, rows
+from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL
 from perfkit.charts.figure import INK, Kind
 from perfkit.experiments.scaling import numbers, verdict
@@ -179,7 +179,7 @@ def sums(finding: Finding) -> Figure:
             _draw_row(axes, row, one, high)
             rows.beside(axes, row, *words)
         axes.set_xlim(0, high)
-        curves.put(axes, curves.even_ticks(0, high), units.seconds)
+        curves.put(axes, scale.even_ticks(0, high), units.seconds)
         axes.set_xlabel("time of each step")
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)

@@ -1,4 +1,4 @@
-/* The widget: what a run does, its two plots and the table that names their lines. */
+/* The widget: what a run does, its chart filling in, and its points over time. */
 
 const FRAME = `
   <p class="perfkit-state" role="status"></p>
@@ -7,28 +7,21 @@ const FRAME = `
     <span class="perfkit-left"></span><span class="perfkit-said"></span>
   </p>
   <div class="perfkit-drawn" hidden>
-    <p class="perfkit-readout"></p>
-    <div class="perfkit-plots" role="img">
-      <div class="perfkit-rates"></div>
-      <div class="perfkit-busy"></div>
+    <p class="perfkit-lead"><span></span> <span class="perfkit-sure"></span></p>
+    <div class="perfkit-picture" role="group">
+      <div class="perfkit-behind" aria-hidden="true"></div>
+      <div class="perfkit-rows"></div>
+      <div class="perfkit-below"></div>
     </div>
-    <p class="perfkit-below">Lower plot: the share of the machine that is busy, and its speed.</p>
-    <ul class="perfkit-load"></ul>
-    <div class="perfkit-table"><table>
-      <thead><tr><th scope="col">variant</th><th scope="col" class="perfkit-measure"></th></tr></thead>
-      <tbody></tbody>
-    </table></div>
+    <p class="perfkit-readout"></p>
+    <details><summary>Over time</summary><div class="perfkit-plots">
+      <div class="perfkit-rates" role="img"></div>
+      <div class="perfkit-busy" role="img" aria-label="The machine over time"></div>
+    </div></details>
   </div>`;
-const NAMES = {
-  "examples/s": "Examples per second",
-  "of its own rate": "Each rung as a share of its own rate",
-};
-const hint = (measure, wide) =>
-  `${NAMES[measure] ?? measure}${wide ? ", logarithmic" : ""}: a dot is a turn, a bar ` +
-  "the 95 % interval after a round.";
-
-// Pixels: a turn further away is not what the cursor is on.
-const NEAR = 40;
+const HINT =
+  "◆ fastest, or not shown to be slower · ■ baseline · bar: 95 % interval · " +
+  "hollow: not known yet · dashed: a limit · dotted: your guess";
 
 class View {
   constructor(model, el, points, doing) {
@@ -37,6 +30,8 @@ class View {
     el.innerHTML = FRAME;
     this.part = (name) => el.querySelector(name);
     this.plots = [];
+    this.hidden = new Set();
+    this.rows = new Map();
     this.dirty = false;
     this.visible = false;
     this.observers = [
@@ -52,13 +47,22 @@ class View {
     this.observers[0].observe(el);
     this.observers[1].observe(el);
     this.observers[2].observe(document.body, { attributeFilter: ["data-jp-theme-light"] });
+    this.part("details").addEventListener("toggle", () => this.rebuild());
+    const read = ({ type, target }) => {
+      const at = type.endsWith("out") ? null : target.closest(".perfkit-row");
+      this.write(".perfkit-readout", at?.dataset.said ?? HINT);
+    };
+    for (const type of ["pointerover", "pointerout", "focusin", "focusout"]) {
+      this.part(".perfkit-rows").addEventListener(type, read);
+    }
+    this.write(".perfkit-readout", HINT);
     this.tell();
     this.rebuild();
   }
 
   remove() {
     this.observers.forEach((observer) => observer.disconnect());
-    this.plots.forEach(({ plot }) => plot.destroy());
+    this.plots.forEach((plot) => plot.destroy());
   }
 
   /* Asked for as often as there is news; done once per picture of the screen. */
@@ -74,25 +78,29 @@ class View {
 
   draw() {
     this.tell();
-    const empty = this.points.total === 0;
+    const picture = this.model.get("picture");
     this.el.dataset.rows = this.points.total;
-    this.part(".perfkit-drawn").hidden = empty;
-    if (empty) return;
+    this.part(".perfkit-drawn").hidden = !picture.rows?.length;
+    if (!picture.rows?.length) return;
+    this.write(".perfkit-lead span", picture.said);
+    this.write(".perfkit-sure", picture.sure);
+    this.part(".perfkit-sure").dataset.sure = picture.sure.split(":")[0];
+    this.fill(picture);
+    if (!this.part("details").open) return;
     if (!this.plots.length || !this.plots.every(({ fits }) => fits())) this.build();
-    this.plots.forEach(({ plot, columns }) => plot.setData(columns()));
+    this.plots.forEach((plot) => plot.setData(plot.columns()));
     this.fit();
-    this.fillTable();
-    this.fillLoad();
   }
 
   tell() {
     const { said = "", left = "", share } = this.doing();
     this.write(".perfkit-state", this.model.get("state"));
     this.part(".perfkit-doing").hidden = share === undefined;
+    this.el.classList.toggle("perfkit-running", share !== undefined);
     this.part("progress").value = share ?? 0;
     this.write(".perfkit-left", left);
     this.write(".perfkit-said", said);
-    this.part(".perfkit-plots").setAttribute("aria-label", this.model.get("words"));
+    this.part(".perfkit-picture").setAttribute("aria-label", this.model.get("words"));
   }
 
   /* A part that says the same is left alone: screen readers read every change. */
@@ -100,104 +108,143 @@ class View {
     if (this.part(name).textContent !== text) this.part(name).textContent = text;
   }
 
+  /* The rows, each moved to where it stands now, and what lies behind and below. */
+  fill({ rows, bands, ticks, unit, others }) {
+    const last = rows.length;
+    const drawn = rows.map((row, place) => {
+      if (!this.rows.has(row.name)) this.rows.set(row.name, rowOf(() => this.toggle(row.name)));
+      const made = this.rows.get(row.name);
+      show(made, row, place + 1, this.hidden.has(row.name));
+      return made;
+    });
+    const list = this.part(".perfkit-rows");
+    // What is moved loses its focus, and the way that its dot has come.
+    if (drawn.length !== list.children.length || drawn.some((one, i) => list.children[i] !== one)) {
+      const focused = list.contains(document.activeElement) && document.activeElement;
+      list.replaceChildren(...drawn);
+      if (focused) focused.focus();
+    }
+    this.part(".perfkit-behind").replaceChildren(
+      ...ticks.map(([at]) => cell("perfkit-band", `1 / 2 / ${last + 1}`, { kind: "tick" }, at, at)),
+      ...bands.map(([kind, from, to, ...ends]) =>
+        cell("perfkit-band", `${from + 1} / 2 / ${to + 2}`, { kind }, ...ends)),
+    );
+    const axis = cell("perfkit-axis", `${last + 1} / 2`);
+    axis.append(...ticks.map(([at, text]) => cell("perfkit-tick", "", { text }, at, at)));
+    const below = [axis, cell("perfkit-unit", `${last + 2} / 2`, { text: unit })];
+    const strip = stripOf(this.points, this.model);
+    if (strip) {
+      const area = cell("perfkit-strip", `${last + 3} / 2`);
+      area.innerHTML = strip;
+      below.push(
+        cell("perfkit-machine", `${last + 3} / 1`, { text: "the machine" }), area,
+        cell("perfkit-others", `${last + 4} / 2 / ${last + 5} / 4`, { text: others }),
+      );
+    }
+    this.part(".perfkit-below").replaceChildren(...below);
+  }
+
+  toggle(name) {
+    if (!this.hidden.delete(name)) this.hidden.add(name);
+    this.rebuild();
+  }
+
+  /* A new run has rows of its own. */
+  forget() {
+    this.hidden.clear();
+    this.rows.clear();
+    this.rebuild();
+  }
+
   rebuild() {
-    this.plots.forEach(({ plot }) => plot.destroy());
+    this.plots.forEach((plot) => plot.destroy());
     this.plots = [];
     this.later();
   }
 
   build() {
-    this.plots.forEach(({ plot }) => plot.destroy());
+    this.plots.forEach((plot) => plot.destroy());
     const what = {
       points: this.points,
       variants: this.model.get("variants"),
+      hidden: this.hidden,
       load: this.model.get("load"),
-      baseline: this.model.get("baseline"),
-      guess: () => this.model.get("guess"),
       span: () => this.model.get("span"),
+      picture: () => this.model.get("picture"),
       sync: uPlot.sync(`perfkit-${Math.random()}`).key,
-      move: (plot) => this.read(plot),
     };
     this.plots = [
       ratesPlot(this.part(".perfkit-rates"), what),
       loadPlot(this.part(".perfkit-busy"), what),
     ];
-    this.write(".perfkit-readout", hint(this.model.get("measure"), this.plots[0].wide));
+    const { unit } = this.model.get("picture");
+    this.part(".perfkit-rates").setAttribute("aria-label", `${unit}, over time`);
   }
 
   fit() {
     const width = this.part(".perfkit-plots").clientWidth;
-    for (const { plot } of this.plots) {
+    for (const plot of this.plots) {
       if (width > 80 && width !== plot.width) plot.setSize({ width, height: plot.height });
     }
   }
-
-  fillTable() {
-    this.write(".perfkit-measure", `${this.model.get("measure")} so far (95 % interval)`);
-    const { variant: guessed } = this.model.get("guess");
-    const rows = this.model.get("variants").map((name, place) => {
-      const estimate = this.points.estimatesOf(place).at(-1);
-      const text = rateText(estimate, this.points.latest(1 + place));
-      const own = name === guessed ? ", your guess" : "";
-      return [name + own, text, lookOf(place)];
-    });
-    fill(this.part("tbody"), rows, ([name, text, look]) => {
-      const row = document.createElement("tr");
-      row.innerHTML = `<th scope="row">${sampleOf(look)}<span></span></th><td></td>`;
-      row.querySelector("span").textContent = name;
-      row.querySelector("td").textContent = text;
-      return row;
-    });
-  }
-
-  fillLoad() {
-    const first = 1 + this.model.get("variants").length;
-    const lines = this.model.get("load").map((name, place) => {
-      const { colour, dash } = lookOf(place);
-      const value = this.points.latest(first + place);
-      return [`${name} ${value === undefined ? "" : percent(value)}`, { colour, dash }];
-    });
-    fill(this.part(".perfkit-load"), lines, ([text, look]) => {
-      const item = document.createElement("li");
-      item.innerHTML = `${sampleOf(look)}<span></span>`;
-      item.querySelector("span").textContent = text;
-      return item;
-    });
-  }
-
-  /* What the cursor is on, in words and with units. */
-  read(plot) {
-    const { idx, left, top } = plot.cursor;
-    if (idx === null || idx === undefined || left < 0) {
-      this.write(".perfkit-readout", hint(this.model.get("measure"), this.plots[0]?.wide));
-      return;
-    }
-    const variants = this.model.get("variants");
-    const parts = [`${this.points.columns[0][idx].toFixed(1)} s`];
-    const nearest = this.nearest(plot === this.plots[0]?.plot ? { left, top } : { left });
-    if (nearest) parts.push(`${variants[nearest.place]}: ${number(nearest.rate)} ${this.model.get("measure")}`);
-    this.model.get("load").forEach((name, place) => {
-      const value = this.points.columns[1 + variants.length + place][idx];
-      if (value !== null) parts.push(`${name} ${percent(value)}`);
-    });
-    this.write(".perfkit-readout", parts.join(" · "));
-  }
-
-  /* The turn that is nearest to a place of the upper plot. */
-  nearest({ left, top }) {
-    const { plot } = this.plots[0];
-    const [times, ...rates] = this.plots[0].columns();
-    let best;
-    rates.forEach((column, place) => column.forEach((rate, row) => {
-      if (rate === null) return;
-      const across = plot.valToPos(times[row], "x") - left;
-      const down = top === undefined ? 0 : plot.valToPos(rate, "y") - top;
-      const far = across ** 2 + down ** 2;
-      if (Math.abs(across) < NEAR && far < (best?.far ?? Infinity)) best = { far, place, rate };
-    }));
-    return best;
-  }
 }
+
+/* A piece of the chart; what lies along the axis goes from and to percent of it. */
+const cell = (name, area, { text = "", kind = "" } = {}, low, high) => {
+  const made = document.createElement("div");
+  made.className = name;
+  made.textContent = text;
+  made.dataset.kind = kind;
+  made.style.gridArea = area;
+  if (low !== undefined) Object.assign(made.style, { left: `${low}%`, width: `${high - low}%` });
+  return made;
+};
+
+/* An empty row: its name, a place for its bar and dot, its numbers. */
+const rowOf = (toggle) => {
+  const made = document.createElement("div");
+  made.className = "perfkit-row";
+  made.innerHTML = `
+    <button type="button" class="perfkit-name"></button>
+    <div class="perfkit-track"><span class="perfkit-problem"></span>
+      <span class="perfkit-bar"></span><span class="perfkit-dot"></span></div>
+    <div class="perfkit-label"><b></b><small></small></div>`;
+  made.querySelector("button").addEventListener("click", toggle);
+  return made;
+};
+
+const show = (made, { name, mark, at, ends, known, words, said }, place, hidden) => {
+  const [rate, ratio, more] = words;
+  const text = (part, what) => { made.querySelector(part).textContent = what; };
+  Object.assign(made.dataset, { mark, said, hollow: !known, hidden, drawn: at !== null });
+  made.style.setProperty("--place", place);
+  made.style.setProperty("--at", `${at ?? 0}%`);
+  made.style.setProperty("--from", `${ends?.[0] ?? at ?? 0}%`);
+  made.style.setProperty("--to", `${ends?.[1] ?? at ?? 0}%`);
+  made.querySelector("button").setAttribute("aria-pressed", !hidden);
+  text("button", name);
+  text("b", hidden ? "" : [rate, ratio].filter(Boolean).join(" · "));
+  text("small", at === null || hidden ? "" : more);
+  text(".perfkit-problem", at === null && !hidden ? more : "");
+};
+
+/* The share of the machine that the run has, and on top of it what others take. */
+const stripOf = (points, model) => {
+  const first = 1 + model.get("variants").length;
+  const [times, mine, others] = [0, first, first + 1].map((i) => points.columns[i] ?? []);
+  const rows = times.map((_, row) => row).filter((row) => mine[row] !== null);
+  if (rows.length < 2) return "";
+  const x = (row) => times[row] / Math.max(model.get("span"), points.end);
+  const area = (upper, lower, name) => {
+    const side = (height) => (row) => `${x(row).toFixed(4)} ${(1 - height(row)).toFixed(3)}`;
+    const path = [...rows.map(side(upper)), ...rows.toReversed().map(side(lower))];
+    return `<path class="${name}" d="M${path.join("L")}Z"/>`;
+  };
+  const both = (row) => Math.min(1, mine[row] + (others[row] ?? 0));
+  return `<svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">
+    ${area((row) => mine[row], () => 0, "perfkit-mine")}
+    ${area(both, (row) => mine[row], "perfkit-theirs")}</svg>`;
+};
 
 /* A slider's thumb has no name of its own; without one a screen reader says "slider". */
 const nameSliders = (panel) => {
@@ -205,14 +252,6 @@ const nameSliders = (panel) => {
     const name = slider.querySelector(".widget-label")?.textContent ?? "";
     slider.querySelector("[role=slider]")?.setAttribute("aria-label", name);
   });
-};
-
-/* Give a parent a child for each item, and touch it only where they differ. */
-const fill = (parent, items, make) => {
-  const key = JSON.stringify(items);
-  if (parent.dataset.key === key) return;
-  parent.dataset.key = key;
-  parent.replaceChildren(...items.map(make));
 };
 
 // One of these for each model: all its views share the points.
@@ -225,14 +264,12 @@ export default () => {
   const keyframe = (model) => {
     const width = 1 + model.get("variants").length + model.get("load").length;
     points.keyframe(model.get("frame"), width, model.get("total"));
-    points.estimates = [...model.get("estimates")];
     doing = model.get("doing");
     show();
   };
 
   const hear = (model, message, [rows]) => {
     points.append(rows, message.first, model.get("capacity"));
-    points.estimates.push(...message.estimates);
     doing = message.doing;
     show();
   };
@@ -240,11 +277,11 @@ export default () => {
   return {
     initialize({ model }) {
       keyframe(model);
-      model.on("change:frame change:estimates change:doing", () => keyframe(model));
-      model.on("change:variants change:measure", () => views.forEach((view) => view.rebuild()));
+      model.on("change:frame change:doing", () => keyframe(model));
+      model.on("change:variants", () => views.forEach((view) => view.forget()));
       // A sentence is said wherever the reader is, and read out where it is spoken.
       model.on("change:state", () => views.forEach((view) => view.tell()));
-      model.on("change:words change:guess change:span", show);
+      model.on("change:words change:picture change:span", show);
       model.on("msg:custom", (message, buffers) => hear(model, message, buffers));
     },
     render({ model, el }) {

@@ -1,19 +1,29 @@
-/* Two plots on one clock: the rates, and below them the machine's load. */
+/* Two plots on one clock: the rates, and below them the machine's load. Their legends
+   give the values under the cursor. */
+
+// What tells the variants apart, besides whether their dots are filled. Each stands out
+// from white and from JupyterLab's dark grey alike, at least 3 to 1.
+const COLOURS = ["#0173b2", "#d55e00", "#029e73", "#cc78bc", "#808080", "#1f9bb5", "#a8791c"];
+const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+
+const lookOf = (place) => ({
+  colour: COLOURS[place % COLOURS.length],
+  dash: DASHES[place % DASHES.length],
+  filled: place % (2 * COLOURS.length) < COLOURS.length,
+});
+
+const digits = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const number = (value) => digits.format(value);
+const percent = (value) => `${Math.round(100 * value)} %`;
 
 const HEIGHTS = { rates: 230, load: 110 };
 // As wide as "10,000,000".
 const LEFT = 80;
 
-const inkOf = (element) => {
-  const css = getComputedStyle(element);
-  return (name, otherwise) => css.getPropertyValue(name).trim() || otherwise;
-};
-
 const axesOf = (element, values, xLabel) => {
-  const ink = inkOf(element);
-  const stroke = ink("--jp-ui-font-color1", "#333");
-  const grid = { stroke: ink("--jp-border-color2", "#8884"), width: 1 };
-  const font = `12px ${ink("--jp-ui-font-family", "system-ui")}`;
+  const { color: stroke, fontFamily } = getComputedStyle(element);
+  const grid = { stroke: "#8884", width: 1 };
+  const font = `12px ${fontFamily}`;
   const common = { stroke, grid, font, labelFont: font, ticks: { ...grid, size: 4 } };
   // Only the lower plot names the seconds; both have a line for each.
   const seconds = (_, splits) => splits.map((split) => (xLabel ? `${split} s` : ""));
@@ -23,10 +33,9 @@ const axesOf = (element, values, xLabel) => {
   ];
 };
 
-const common = (element, height, sync, move) => ({
+const common = (element, height, span, points, sync) => ({
   width: Math.max(element.clientWidth, 80),
   height,
-  legend: { show: false },
   padding: [8, 12, 2, 0],
   cursor: {
     drag: { setScale: false, x: false, y: false },
@@ -34,151 +43,59 @@ const common = (element, height, sync, move) => ({
     sync: { key: sync },
     y: false,
   },
-  hooks: { setCursor: [(plot) => move(plot)] },
+  scales: { x: { time: false, range: () => [0, 1.02 * Math.max(span(), points.end, 1)] } },
 });
 
-/* One dot a turn, and at the end of every round the rate with its interval. */
-const ratesPlot = (element, { points, variants, baseline, guess, span, sync, move }) => {
-  const guessed = () => guessedRate(points, variants.indexOf(baseline), guess());
-  const ranged = () => rangeOf(points, variants, guessed());
-  const { wide } = ranged();
-  const options = common(element, HEIGHTS.rates, sync, move);
-  options.axes = axesOf(
-    element,
-    {
-      values: (_, splits) => splits.map((split) => (split === null ? "" : number(split))),
-      ...(wide && { splits: (_, __, low, high) => logTicks(low, high) }),
-      ...(wide && { filter: (_, splits) => splits }),
-    },
-    false,
-  );
-  options.scales = {
-    x: { time: false, range: () => [0, 1.02 * Math.max(span(), points.end, 1)] },
-    y: {
-      distr: wide ? 3 : 1,
-      range: () => {
-        const { low, high } = ranged();
-        // The plot is made anew before it is drawn if it no longer fits.
-        return wide && low === 0 ? [high / 10, high] : [low, high];
-      },
+const clock = { label: "at", value: (_, at) => (at === null ? "" : `${at.toFixed(1)} s`) };
+
+/* A plot that can give its data anew, and says whether its axes still fit them. */
+const made = (options, element, columns, fits) =>
+  Object.assign(new uPlot(options, columns(), element), { columns, fits });
+
+/* One dot for each turn of a variant, on the axis that the chart has. */
+const ratesPlot = (element, { points, variants, hidden, span, picture, sync }) => {
+  const shown = variants.map((label, place) => ({ label, place })).filter(({ label }) => !hidden.has(label));
+  const log = picture().axis[2];
+  const options = common(element, HEIGHTS.rates, span, points, sync);
+  const texts = () => picture().ticks.map(([, text]) => text);
+  const splits = () => picture().ticks.map((tick) => tick[2]);
+  options.axes = axesOf(element, { values: texts, splits, filter: splits }, false);
+  options.scales.y = {
+    distr: log ? 3 : 1,
+    range: () => {
+      // A turn may lie beyond the rates of all.
+      const [low, high] = picture().axis;
+      return [low / 1.3, high * 1.3];
     },
   };
   options.series = [
-    {},
-    ...variants.map((label) => ({ label, paths: () => null, points: { show: false } })),
-  ];
-  options.hooks.draw = [
-    (plot) => within(plot, (context) => {
-      variants.forEach((_, place) => drawTurns(plot, context, points, place));
-      variants.forEach((_, place) => drawEstimates(plot, context, points, place, variants.length));
-      drawGuess(plot, context, guessed());
+    clock,
+    ...shown.map(({ label, place }) => {
+      const { colour, filled } = lookOf(place);
+      const points = { show: true, size: 5, stroke: colour, fill: filled ? colour : "transparent" };
+      const value = (_, rate) => (rate === null ? "" : number(rate));
+      return { label, stroke: colour, paths: () => null, points, value };
     }),
   ];
-  const columns = () => [points.columns[0], ...variants.map((_, i) => points.columns[1 + i])];
-  const plot = new uPlot(options, columns(), element);
-  return { plot, columns, wide, fits: () => ranged().wide === wide };
+  const columns = () => [points.columns[0], ...shown.map(({ place }) => points.columns[1 + place])];
+  return made(options, element, columns, () => picture().axis[2] === log);
 };
 
 /* The share of the machine that is busy, and its speed. */
-const loadPlot = (element, { points, variants, load, span, sync, move }) => {
-  const options = common(element, HEIGHTS.load, sync, move);
+const loadPlot = (element, { points, variants, load, span, sync }) => {
+  const options = common(element, HEIGHTS.load, span, points, sync);
   const share = { values: (_, splits) => splits.map(percent), splits: () => [0, 0.5, 1] };
   options.axes = axesOf(element, share, true);
-  options.scales = {
-    x: { time: false, range: () => [0, 1.02 * Math.max(span(), points.end, 1)] },
-    y: { range: () => [0, 1.02] },
-  };
+  options.scales.y = { range: () => [0, 1.02] };
   options.series = [
-    {},
+    clock,
     ...load.map((label, place) => {
       const { colour, dash } = lookOf(place);
-      const spanGaps = true;
-      return { label, stroke: colour, dash, width: 1.5, spanGaps, points: { show: false } };
+      const value = (_, busy) => (busy === null ? "" : percent(busy));
+      return { label, stroke: colour, dash, width: 1.5, spanGaps: true, points: { show: false }, value };
     }),
   ];
   const first = 1 + variants.length;
   const columns = () => [points.columns[0], ...load.map((_, i) => points.columns[first + i])];
-  return { plot: new uPlot(options, columns(), element), columns, fits: () => true };
-};
-
-const within = (plot, draw) => {
-  const { ctx: context, bbox } = plot;
-  context.save();
-  context.beginPath();
-  context.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-  context.clip();
-  draw(context);
-  context.restore();
-};
-
-const drawMark = (context, mark, x, y, size) => {
-  context.save();
-  context.translate(x, y);
-  context.scale(size, size);
-  context.fill(new Path2D(mark));
-  context.restore();
-};
-
-const drawTurns = (plot, context, points, place) => {
-  const { colour, mark } = lookOf(place);
-  context.fillStyle = colour;
-  context.globalAlpha = 0.75;
-  points.columns[1 + place].forEach((rate, row) => {
-    if (rate === null) return;
-    const x = plot.valToPos(points.columns[0][row], "x", true);
-    drawMark(context, mark, x, plot.valToPos(rate, "y", true), 0.7 * devicePixelRatio);
-  });
-  context.globalAlpha = 1;
-};
-
-const drawEstimates = (plot, context, points, place, count) => {
-  const known = points.estimatesOf(place);
-  if (!known.length) return;
-  const { colour, dash, mark } = lookOf(place);
-  const unit = devicePixelRatio;
-  // Side by side, so that whiskers do not hide each other.
-  const aside = (place - (count - 1) / 2) * 5 * unit;
-  const x = (at) => plot.valToPos(at, "x", true) + aside;
-  const y = (rate) => plot.valToPos(Math.max(rate, plot.scales.y.min), "y", true);
-  context.strokeStyle = context.fillStyle = colour;
-  context.lineWidth = 2 * unit;
-  context.beginPath();
-  context.setLineDash(dash.map((length) => length * unit));
-  known.forEach(({ at, rate }, i) => context[i ? "lineTo" : "moveTo"](x(at), y(rate)));
-  context.lineTo(plot.valToPos(points.end, "x", true), y(known.at(-1).rate));
-  context.stroke();
-  context.setLineDash([]);
-  context.lineWidth = 1.5 * unit;
-  known.forEach(({ at, rate, low, high }) => {
-    context.globalAlpha = isKnown({ rate, low, high }) ? 1 : 0.3;
-    context.beginPath();
-    context.moveTo(x(at), y(low));
-    context.lineTo(x(at), y(high));
-    for (const end of [low, high]) {
-      context.moveTo(x(at) - 3 * unit, y(end));
-      context.lineTo(x(at) + 3 * unit, y(end));
-    }
-    context.stroke();
-    context.globalAlpha = 1;
-    drawMark(context, mark, x(at), y(rate), unit);
-  });
-};
-
-/* A guessed ratio is a line through what it says the rate will be. */
-const drawGuess = (plot, context, guessed) => {
-  if (guessed === undefined) return;
-  const unit = devicePixelRatio;
-  const y = plot.valToPos(guessed, "y", true);
-  const { left, width } = plot.bbox;
-  context.strokeStyle = context.fillStyle = plot.axes[0].stroke();
-  context.lineWidth = 1.5 * unit;
-  context.setLineDash([2 * unit, 4 * unit]);
-  context.beginPath();
-  context.moveTo(left, y);
-  context.lineTo(left + width, y);
-  context.stroke();
-  context.setLineDash([]);
-  context.font = `${12 * unit}px system-ui`;
-  context.textAlign = "left";
-  context.fillText("your guess", left + 6 * unit, y - 5 * unit);
+  return made(options, element, columns, () => true);
 };

@@ -13,14 +13,11 @@ class Points {
   reset(width) {
     this.columns = Array.from({ length: width }, () => []);
     this.total = 0;
-    this.estimates = [];
   }
 
   /* The whole window anew: `total` rows have been sent so far. */
   keyframe(view, width, total) {
-    const estimates = this.estimates;
     this.reset(width);
-    this.estimates = estimates;
     this.push(floatsOf(view), 0);
     this.total = total;
   }
@@ -46,19 +43,7 @@ class Points {
     }
   }
 
-  /* Every interval that became known of one variant: {at, rate, low, high}. */
-  estimatesOf(place) {
-    return this.estimates
-      .filter((estimate) => estimate[0] === place)
-      .map(([, at, rate, low, high]) => ({ at, rate, low, high }));
-  }
-
   get end() {
     return this.columns[0].at(-1) ?? 0;
-  }
-
-  /* The latest value of a column, and none if there has been none. */
-  latest(column) {
-    return this.columns[column]?.findLast((value) => value !== null);
   }
 }

@@ -1,0 +1,294 @@
+"""What the chart of rates shows and where, whoever draws it.
+
+Matplotlib draws it of a finding, a page draws it of a run that goes on: the same rows
+in the same order, the same marks and words, so that nothing jumps when the run ends.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from perfkit import units
+from perfkit.charts import scale
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from perfkit.findings.record import Finding
+    from perfkit.findings.standing import Guess, Standing
+
+Mark = Literal["fastest", "tied", "baseline", "limit", ""]
+
+PLACES = {"fastest": "the fastest", "tied": "among the fastest", "": ""}
+_PROBLEM, _MORE = 95, 44
+# Other programs that take less do not change a rate much.
+_MUCH_CORES = 0.5
+# What the axis counts; the rungs of a ladder count something else each.
+EXAMPLES, OWN = "examples per second", "of its own rate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One variant.
+
+    Attributes:
+        name: The variant.
+        mark: What its dot looks like.
+        rate: Where its dot stands; None where there is none.
+        ends: Its 95 % interval; None where there is none.
+        known: Whether that says enough for its rate to be a result.
+        words: Its rate, as text.
+        ratio: Its rate over the baseline's, as text; "" for none.
+        more: What else there is to say of it.
+        problem: Why it has no rate; "" where it has one, or is still to come.
+        said: All of that in a sentence.
+    """
+
+    name: str
+    mark: Mark = ""
+    rate: float | None = None
+    ends: tuple[float, float] | None = None
+    known: bool = False
+    words: str = ""
+    ratio: str = ""
+    more: str = ""
+    problem: str = ""
+    said: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Band:
+    """What goes through several rows: the noise, a limit, the guess.
+
+    Attributes:
+        kind: Which of them.
+        rows: The first row that it goes through, and the last.
+        ends: From where to where; the same twice for a line.
+    """
+
+    kind: Literal["noise", "limit", "guess"]
+    rows: tuple[int, int]
+    ends: tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The whole chart.
+
+    Attributes:
+        rows: From top to bottom.
+        bands: What goes through them.
+        ends: The ends of the axis.
+        is_log: Whether it is logarithmic.
+        ticks: Which numbers stand on it.
+        unit: What it counts.
+    """
+
+    rows: tuple[Row, ...]
+    bands: tuple[Band, ...] = ()
+    ends: tuple[float, float] = (0.0, 1.0)
+    is_log: bool = False
+    ticks: tuple[float, ...] = ()
+    unit: str = EXAMPLES
+
+    def at(self, value: float) -> float:
+        """Where on the axis a number lies: 0 at its left end, 1 at its right."""
+        low, high = self.ends
+        if self.is_log:
+            low, value, high = (math.log(max(n, 1e-30)) for n in (low, value, high))
+        return min(1.0, max(0.0, (value - low) / (high - low)))
+
+    def for_page(self) -> dict[str, Any]:
+        """All of it as a page is sent it, places as percent of the axis."""
+        return {
+            "rows": [self._row_for_page(row) for row in self.rows],
+            "bands": [
+                [band.kind, *band.rows, *map(self._percent, band.ends)]
+                for band in self.bands
+            ],
+            "ticks": [[self._percent(t), units.significant(t), t] for t in self.ticks],
+            "axis": [*self.ends, self.is_log],
+            "unit": self.unit + " (logarithmic)" * self.is_log,
+        }
+
+    def _row_for_page(self, row: Row) -> dict[str, Any]:
+        return {
+            "name": row.name,
+            "mark": row.mark,
+            "at": None if row.rate is None else self._percent(row.rate),
+            "known": row.known,
+            "ends": row.ends and [*map(self._percent, row.ends)],
+            "words": [row.words, row.ratio, row.more or row.problem],
+            "said": row.said,
+        }
+
+    def _percent(self, value: float) -> float:
+        return round(100 * self.at(value), 2)
+
+
+def layout(
+    stood: Sequence[Standing],
+    guess: Guess,
+    noise_floor: float | None = None,
+    so_far: Mapping[str, float | None] | None = None,
+    *,
+    own: bool = False,
+) -> Layout:
+    """Lay out the chart of some variants.
+
+    Args:
+        stood: The variants, in the order of their rows.
+        guess: What the reader expects.
+        noise_floor: What the baseline differs from itself; None if unknown.
+        so_far: What ticks say of those that have no rate with an interval yet.
+        own: Whether each is drawn as a share of its own rate.
+    """
+    so_far = so_far or {}
+    rows = tuple(_row(one, guess, so_far.get(one.variant), own=own) for one in stood)
+    if not any(row.rate for row in rows):
+        return Layout(rows=rows)
+    bands = () if own else tuple(_bands(stood, guess, noise_floor))
+    values = [row.rate for row in rows if row.rate]
+    low, high = scale.limits(values, [end for row in rows for end in row.ends or ()])
+    # A guess far beyond what was measured would squeeze everything else.
+    far = [min(band.ends[1], 3 * high) for band in bands if band.kind == "guess"]
+    high = max([high, *far])
+    is_log = scale.is_wide(values)
+    low, high = (low / 1.15, high * 1.15) if is_log else (0.0, high * 1.06)
+    ticks = scale.log_ticks(low, high) if is_log else scale.even_ticks(low, high)
+    return Layout(
+        rows=rows,
+        bands=bands,
+        ends=(low, high),
+        is_log=is_log,
+        ticks=tuple(ticks),
+        unit=OWN if own else EXAMPLES,
+    )
+
+
+def _row(one: Standing, guess: Guess, so_far: float | None, *, own: bool) -> Row:
+    said = [
+        "your guess" * (guess.variant == one.variant),
+        "limit" * one.is_limit,
+        PLACES[one.place],
+        "baseline" * one.is_baseline,
+        one.problem,
+    ]
+    more = ", ".join(filter(None, said))
+    mark: Mark = "limit" if one.is_limit else one.place
+    row = Row(name=one.variant, mark="baseline" if one.is_baseline else mark)
+    name, timing = plain(one.variant, 60), one.timing
+    if timing is not None:
+        by = timing.rate if own else 1.0
+        known = units.is_known(timing.low, timing.high)
+        rate = units.rate_between(timing.rate, timing.low, timing.high, one.unit)
+        return replace(
+            row,
+            rate=timing.rate / by,
+            ends=(timing.low / by, timing.high / by),
+            known=known,
+            words=_rate(timing.rate, one.unit, own=own) if known else units.UNKNOWN,
+            ratio=_ratio(one) if known else "",
+            more=plain(more, _MORE),
+            said=", ".join(filter(None, (f"{name}: {rate}", _as_fast(one), more))),
+        )
+    if so_far:
+        words = _rate(so_far, one.unit, own=own)
+        return replace(
+            row,
+            rate=1.0 if own else so_far,
+            words=words,
+            said=f"{name}: {words} so far, no interval yet",
+        )
+    return replace(
+        row, problem=plain(more, _PROBLEM), said=f"{name} {more or 'is to come'}"
+    )
+
+
+def _rate(value: float, unit: str, *, own: bool) -> str:
+    return units.rate(value, unit) if own else units.significant(value)
+
+
+def _ratio(one: Standing) -> str:
+    if one.ratio is None or not units.is_known(one.ratio.low, one.ratio.high):
+        return ""
+    return f"{units.times(one.ratio.ratio)}\N{MULTIPLICATION SIGN}"
+
+
+def _as_fast(one: Standing) -> str:
+    if one.ratio is None:
+        return ""
+    ratio, group = one.ratio, plain(one.group, 60)
+    if not ratio.ends:
+        return f"how that compares with {group} is not known yet"
+    as_fast = f"{units.times(ratio.ratio)} times as fast as {group}"
+    return f"{as_fast} ({ratio.ends}), {ratio.sure}"
+
+
+def _bands(
+    stood: Sequence[Standing], guess: Guess, noise_floor: float | None
+) -> Iterator[Band]:
+    for row, one in enumerate(stood):
+        if one.timing is None:
+            continue
+        rate = one.timing.rate
+        if one.is_limit:
+            yield Band(kind="limit", rows=(0, row), ends=(rate, rate))
+        if not one.is_baseline:
+            continue
+        mine = [
+            place
+            for place, other in enumerate(stood)
+            if other.group == one.group and not other.is_limit
+        ]
+        rows = (min(mine), max(mine))
+        if noise_floor:
+            ends = (rate / noise_floor, rate * noise_floor)
+            yield Band(kind="noise", rows=rows, ends=ends)
+        if guess.ratio:
+            ends = (rate * guess.ratio, rate * guess.ratio)
+            yield Band(kind="guess", rows=rows, ends=ends)
+
+
+def leads(finding: Finding, stood: Sequence[Standing]) -> str:
+    """Who leads and by how much, in a sentence; how sure that is stands beside it."""
+    verdict = finding.verdict
+    first = next((s for s in stood if s.variant == verdict.winner), None)
+    if not finding.unfinished:
+        return verdict.headline
+    if first is None or first.ratio is None or not first.ratio.ends:
+        return " ".join(filter(None, ("So far:", verdict.headline, verdict.much)))
+    times = units.times(first.ratio.ratio)
+    return f"So far {first.variant} leads, {times} times as fast as {first.group}."
+
+
+def taken(cores: Iterable[tuple[float, float]]) -> str:
+    """When other programs took cores for longest, and how many.
+
+    Args:
+        cores: When, and how many cores they kept busy then.
+
+    Returns:
+        ``"other programs took 1.1 cores, 9 to 14 s"``; "" where they hardly did.
+    """
+    seconds = {
+        second: [kept for _, kept in some]
+        for second, some in itertools.groupby(cores, key=lambda one: int(one[0]))
+    }
+    means = {second: sum(kept) / len(kept) for second, kept in seconds.items()}
+    runs = [
+        list(some)
+        for much, some in itertools.groupby(means, lambda t: means[t] >= _MUCH_CORES)
+        if much
+    ]
+    longest = max(runs, key=lambda run: run[-1] - run[0], default=[])
+    if not longest:
+        return ""
+    mean = sum(means[second] for second in longest) / len(longest)
+    when = f"{longest[0]} to {longest[-1] + 1} s"
+    many = f"{units.significant(mean, 2)} core{'s' * (mean != 1)}"
+    return f"other programs took {many}, {when}"
