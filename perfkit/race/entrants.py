@@ -59,9 +59,7 @@ class Asked:
         """The command that asks the same, without paths and other people's words."""
         makers = [self._maker(training) for training in self.trainings]
         names = [name_of(made) for made in makers]
-        if not all(isinstance(made, Script | InFile) for made in makers):
-            return f"perfkit.race({', '.join(names)})"
-        words = []
+        words: list[str] = []
         for option in ("commit", "python", "env", "cores"):
             shown = {"python": _in_short, "env": _shared}.get(option, str)
             for value in getattr(self, option):
@@ -71,7 +69,13 @@ class Asked:
                 words += [f"--{option}", ",".join(map(str, several))]
         if self.fit:
             words += ["--fit", str(self.fit)]
-        return shlex.join(["perfkit", "race", *words, *names])
+        if all(isinstance(made, Script | InFile) for made in makers):
+            # What a script is given is its own, and may be anything.
+            rest = " -- …" * bool(self.arguments)
+            return shlex.join(["perfkit", "race", *words, *names]) + rest
+        pairs = zip(words[::2], words[1::2], strict=True)
+        named = (f"{option.lstrip('-')}={value!r}" for option, value in pairs)
+        return f"perfkit.race({', '.join([*names, *named])})"
 
     def _maker(self, training: Any) -> Callable[[], Any]:
         return maker(training, self.arguments, self.fit)
@@ -251,8 +255,10 @@ _ENTRANTS = {
 
 
 def _with_folder(made: Any, name: str) -> str:
-    path = getattr(made, "path", "")
-    return f"{Path(path).parent.name}/{name}" if path else name
+    folder = Path(getattr(made, "path", "")).parent
+    # The name of a home is that of its user.
+    known = folder.name and folder not in (Path.home(), Path.home().parent)
+    return f"{folder.name}/{name}" if known else name
 
 
 def _found(python: str) -> str:

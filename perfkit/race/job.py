@@ -126,7 +126,8 @@ def losses(measured: Measurement, side: str) -> dict[int, list[tuple[int, float]
     """Of a side in each round: after so many examples, the mean loss up to there."""
     told = {trial.round: trial.notes.get(LOSSES) for trial in measured.of(side)}
     return {
-        number: [(int(examples), float(loss)) for examples, loss in one]
+        # What is no number is none in a file.
+        number: [(int(n), math.nan if loss is None else loss) for n, loss in one]
         for number, one in told.items()
         if isinstance(one, list | tuple) and one
     }

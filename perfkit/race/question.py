@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -126,6 +127,9 @@ class Race(Experiment):
         rates = self._rates(side, measured)
         slower = compared.verdict == "slower"
         sure, ends = compared.sure, compared.ends_slower if slower else compared.ends
+        if _is_open(compared):
+            # Which of them is faster is known all the same.
+            sure = "likely"
         if differ:
             said = "; ".join(each.said for each in differ)
             if any(each.other_work for each in differ):
@@ -251,7 +255,7 @@ def _learnt(measured: Measurement, side: Side, baseline: Side) -> Iterator[str]:
     seen = [max(mine.keys() & theirs.keys(), default=0) for mine, theirs in common]
     last = min(seen, default=0)
     pairs = [(m[last], t[last]) for m, t in common if last in m and last in t]
-    if not last:
+    if not last or not all(math.isfinite(x) for pair in pairs for x in pair):
         return
     mine_, theirs_ = (sum(each) / len(pairs) for each in zip(*pairs, strict=True))
     seeds = f"{len(pairs)} seeds" if len(pairs) > 1 else "one seed"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from perfkit.diagnosis import swaps
 from perfkit.diagnosis.choosing import trial_s
 from perfkit.measure.measurement import Arm
+from perfkit.race import job
 from perfkit.race.side import Work
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ class Rounds:
         arms = tuple(self._arms())
         if rounds >= _TRIED and not any(compared):
             return ()
+        if rounds and self.worse is not None and self._other_job:
+            # No rate says which of two jobs is slower.
+            return ()
         if rounds < _FEWEST:
             return arms
         if self.worse is not None and decided(compared, self.worse) is not None:
@@ -95,6 +99,14 @@ class Rounds:
         if narrow or seen or spent > _EXPLAIN_AFTER * self.budget:
             return (*arms, *why)
         return arms
+
+    @property
+    def _other_job(self) -> bool:
+        first, *others = self.sides
+        return any(
+            job.differences(self.facts[s.name], self.facts[first.name], batch=s.batch)
+            for s in others
+        )
 
     def _arms(self) -> Iterator[Arm]:
         first, *others = self.sides

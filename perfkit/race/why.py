@@ -40,6 +40,8 @@ _PARTS = {
     "epoch ends": "ends of epochs",
     "compute": "compute",
 }
+# Which environment says so hangs on the order of its lines alone.
+_ABSL = "before absl::InitializeLog()"
 # Parts that no version of a training is without.
 _OWN = ("input", "dispatch", "callbacks")
 
@@ -217,7 +219,10 @@ def environments(
         if len({one.get(name) for one in versions}) > 1
     )
     headings = ("package", *(side.name for side in sides))
-    lines = [{one.line for one in said(logs.get(s.place, ""), names)} for s in sides]
+    lines = [
+        {s.line for s in said(logs.get(side.place, ""), names) if _ABSL not in s.line}
+        for side in sides
+    ]
     common = set.intersection(*lines) if lines else set()
     told = tuple(
         (side.name, line)

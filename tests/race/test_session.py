@@ -5,7 +5,7 @@ import tempfile
 import pytest
 
 from perfkit.errors import BadParameterError
-from perfkit.measure.host import Place
+from perfkit.measure.host import Environment, Place
 from perfkit.measure.measurement import Measurement
 from perfkit.race import session as sessions
 from perfkit.race.entrants import Asked
@@ -82,7 +82,12 @@ def test_a_budget_that_holds_no_race_is_refused(budget):
 
 def test_one_place_is_asked_nothing_and_several_are(monkeypatch):
     asked = []
-    monkeypatch.setattr(sessions, "environment_of", asked.append)
+
+    def environment_of(place):
+        asked.append(place)
+        return Environment("3.11.7")
+
+    monkeypatch.setattr(sessions, "environment_of", environment_of)
     RaceSession(question())
     assert asked == []
     other = Place(variables=(("TF_A", "1"),))
