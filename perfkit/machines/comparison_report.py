@@ -238,7 +238,8 @@ def much(works: tuple[Explained, ...]) -> str:
         return ""
     other = largest(w for w in works if w.slower != most.slower)
     against = f" {_claim(other)}" if other else ""
-    return f"{_on_both(most)}; {_cause(most)}.{against}"
+    steps = units.instead(seconds(most.b), seconds(most.a))
+    return f"{steps} a {most.unit}; {_cause(most)}.{against}"
 
 
 def _cause(work: Explained) -> str:
@@ -270,7 +271,7 @@ def report(found: Explanation) -> Report:
         much=much(found.works),
         sure="sure" if speed else "",
         interval=_times(speed)[2] if speed else "",
-        next="\n".join((*advice[:1], *found.next)),
+        next="".join([*(f"{one.title}." for one in found.advice), *found.next][:1]),
     )
     sides = (("A", found.a), ("B", found.b))
     return Report(
@@ -308,7 +309,7 @@ def _jobs(found: Explanation) -> Table:
     )
     heads = ("job", "on A", "on B", "B's speed over A's", "shown", "predicted for B")
     strong = works.index(found.main) if found.main in works else -1
-    return Table("The same job on both", heads, rows, strong)
+    return Table("The same job", heads, rows, strong)
 
 
 def _split_table(found: Explanation) -> Table:
