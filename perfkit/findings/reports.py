@@ -230,7 +230,7 @@ def _missing(finding: Finding, table: Table) -> Iterator[str]:
     if any(cell.startswith(units.UNKNOWN) for row in table.rows for cell in row):
         yield f'"{units.UNKNOWN}": not known yet; the interval is too wide.'
     if not finding.timings:
-        yield "No variant could be timed."
+        yield next(_failures(finding), "No variant could be timed.")
     elif not finding.comparisons and not is_ladder(finding):
         yield "No two variants could be compared."
     if finding.ended_early:
@@ -407,7 +407,7 @@ def _to_change(found: Diagnosis) -> Table:
         )
     return Table(
         "What to change",
-        ("what to change", "line", "as fast", "how sure"),
+        ("change", "line", "as fast", "how sure"),
         tuple(rows),
         0,
     )

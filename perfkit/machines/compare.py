@@ -192,7 +192,7 @@ class _Pair:
         rung = f" ({_rung(shown[0])})" if shown else ""
         if len(topics) == 1:
             one = found[0]
-            return f"{one.what}: {one.b} on B, {one.a} on A{rung}"
+            return f"{one.what}: {one.b} on B, {one.a} on A"
         if not topics:
             no = "why is not recorded"
             if shown:

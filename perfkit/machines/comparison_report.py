@@ -266,12 +266,16 @@ def report(found: Explanation) -> Report:
         for one in found.advice
     )
     speed = found.main.speed if found.main else None
+    on = f"On {found.main.slower}: " if found.main and found.main.slower else ""
+    # The first way to do it; the rest is folded.
+    ways = [one.remedy.partition(";")[0] for one in found.advice[:1]]
+    first = [f"{on}{way[:1].lower() if on else way[:1]}{way[1:]}." for way in ways]
     answer = Verdict(
         headline=found.headline,
         much=much(found.works),
         sure="sure" if speed else "",
         interval=_times(speed)[2] if speed else "",
-        next="".join([*(f"{one.title}." for one in found.advice), *found.next][:1]),
+        next="".join(first or found.next[:1]),
     )
     sides = (("A", found.a), ("B", found.b))
     return Report(

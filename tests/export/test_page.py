@@ -6,6 +6,7 @@ from perfkit import units
 from perfkit.export.page import compact, findings_page
 from perfkit.findings import store
 from perfkit.findings.record import Verdict
+from tests.diagnosis.diagnosed import diagnosis
 from tests.export.pages import Page, problems
 from tests.findings.made import MACHINE, failed, finding
 
@@ -122,6 +123,25 @@ def test_code_in_what_a_verdict_says_is_code():
     verdict = Verdict(headline="A.", because=("`b` is.",), next="Write `a = b < c`.")
     page = Page(findings_page([finding(verdict=verdict)]))
     assert {"a = b < c", "b"} <= set(page.words("code"))
+
+
+@pytest.mark.parametrize(
+    ("training", "command"),
+    [
+        ("train.py", "perfkit diagnose train.py --budget=120 --seed=3"),
+        ("a.py:make", "perfkit diagnose a.py:make --budget=120 --seed=3"),
+        ("make", "perfkit.diagnose(make, budget=120, seed=3)"),
+    ],
+)
+def test_a_diagnosis_says_what_to_type_for_it(training, command):
+    page = Page(findings_page([diagnosis(training=training, seed=3)]))
+    assert command in page.words("code")
+
+
+def test_what_was_switched_off_is_so_again():
+    given = {"pinned": False, "both": True, "images": "", "side": 8}
+    page = Page(findings_page([finding(parameters=given)]))
+    at(page, "perfkit run data-pipeline --no-pinned --both --side=8 --budget=60")
 
 
 def test_the_file_is_named_without_its_folder(tmp_path):
