@@ -207,7 +207,10 @@ def _trials(finding: Finding, stood: tuple[Standing, ...]) -> Table:
     timed = {of.variant: of.timing for of in stood if of.timing}
     rows = []
     for name in dict.fromkeys([*timed, *(t.variant for t in finding.trials)]):
-        counts = [f"{n} {how}" for (of, how), n in ended.items() if of == name]
+        counts = {how: n for (of, how), n in ended.items() if of == name}
+        said = ", ".join(f"{n} {how}" for how, n in counts.items())
+        if counts.keys() <= {"completed"}:
+            said = said.removesuffix(" completed")
         cells: tuple[str, ...] = ("",) * 5
         if timing := timed.get(name):
             cells = (
@@ -217,7 +220,7 @@ def _trials(finding: Finding, stood: tuple[Standing, ...]) -> Table:
                 units.percent(timing.drift) if timing.drift else "none shown",
                 units.percent(timing.cv) if timing.trials > 1 else "one trial",
             )
-        rows.append((name, ", ".join(counts), *cells))
+        rows.append((name, said, *cells))
     heads = ("variant", "trials", "set-up", "first call", "until steady")
     spreads = ("drift in a trial", "spread of trials")
     return Table(

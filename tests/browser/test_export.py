@@ -176,7 +176,7 @@ def test_a_page_can_be_printed(pages, visit):
 
 @pytest.mark.parametrize("paper", ["A4", "Letter"])
 @pytest.mark.parametrize(
-    "name", ["data-pipeline", "batch-size", "diagnosis-make-mended"]
+    "name", ["machine-ladder", "batch-size", "diagnosis-make-mended"]
 )
 def test_a_report_is_one_sheet_of_at_most_three(name, paper, tmp_path, visit):
     path = export(BROUGHT / f"{name}.json", tmp_path / "x.html", note="Look. " * 30)
