@@ -305,7 +305,8 @@ def _export(asked: Namespace) -> int:
     from perfkit.export import export
     from perfkit.findings.report import sayer
 
-    path = export(asked.sources, asked.out, code=asked.code)
+    about = {"code": asked.code, "author": asked.author, "note": asked.note}
+    path = export(asked.sources, asked.out, **about)
     sayer(_console())(f"Written: {path} ({units.size(path.stat().st_size)})")
     return DONE
 

@@ -372,6 +372,12 @@ def _fill_export(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.add_argument(
         "--code", choices=CODE, default=CODE[0], help="of a notebook (folded)"
     )
+    parser.add_argument(
+        "--author", metavar="NAME", default="", help="who sends it, below the title"
+    )
+    parser.add_argument(
+        "--note", metavar="TEXT", default="", help="what you say to it, below the title"
+    )
 
 
 def _fill_lab(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:

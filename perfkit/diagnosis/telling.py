@@ -68,7 +68,7 @@ _KINDS = {
 }
 # What ran instead, where that is no change that a training can keep.
 _RAN = {
-    "without input": "Without any input the training",
+    "without input": "Without any input it",
     "without observers": "Without all of it the training",
     "without metrics": "Without them the training",
     "read from memory": "With its files in memory the training",
@@ -170,7 +170,7 @@ def _to_do(found: Diagnosis) -> Verdict | None:
         examples=cause.cause == "small-batch",
     )
     if cause.is_ceiling:
-        much += " No change that was measured is shown to bring that."
+        much += " How is not known yet."
     return Verdict(
         headline=headline,
         much=much,
@@ -246,9 +246,8 @@ def _much(
     if examples:
         what = f"{batch} examples {takes.removesuffix('s')}"
     step_s = found.step.median_s
-    return (
-        f"{said}: {what} {_short(step_s / gain.estimate)} instead of {_short(step_s)}."
-    )
+    took = units.instead(_short(step_s / gain.estimate), _short(step_s))
+    return f"{said}: {what} {took}."
 
 
 def _short(seconds: float) -> str:
@@ -284,7 +283,10 @@ def _next(cause: Cause, others: Sequence[Cause]) -> Iterator[str]:
     """What to type where no line says it, and what to do after that."""
     before = ""
     if not cause.edits or any(edit.new is None for edit in cause.edits):
-        yield cause.fix
+        # What the headline says is not said again; code keeps its case.
+        said, colon, rest = cause.fix.partition(": ")
+        again = colon and said == cause.do
+        yield f"{rest[:1].upper()}{rest[1:]}" if again else cause.fix
         before = "Then "
     for other in others:
         as_much = other.speedup.high >= cause.speedup.low

@@ -204,16 +204,19 @@ _WEIGHTS = ("fatal", "matters", "unexplained")
 
 
 def report(of: Examination) -> Report:
-    """What a person reads of an examination."""
-    nothing = () if of.wrong else ("Nothing was found here that costs speed.",)
+    """What a person reads of an examination; what is wrong with it comes first."""
+    said = [*(f"{check.title}." for check in of.wrong[:1]), of.answer()]
+    if not of.wrong:
+        said.append("Nothing was found here that costs speed.")
     rows, rest = log_of(of.machine)
     log = tuple(f"{weight}: {line}" for weight, line in rows)
     start = of.machine.start
     return Report(
-        verdict=Verdict(headline=of.answer(), warnings=tuple(map(_check, of.wrong))),
+        verdict=Verdict(
+            headline=said[0], much=said[1], warnings=tuple(map(_check, of.wrong))
+        ),
         table=Table("This machine", ("part", "what it is"), parts(of.machine)),
         besides=(
-            *nothing,
             of.summary(),
             *of.missed,
             *["It was stopped before everything had been looked at."] * of.stopped,

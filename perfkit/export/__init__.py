@@ -17,6 +17,8 @@ from perfkit.errors import BadFileError, BadParameterError, need
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from markupsafe import Markup
+
     from perfkit.findings.store import Recorded
 
 __all__ = ["export"]
@@ -40,6 +42,8 @@ def export(
     path: str | Path | None = None,
     *,
     code: Code = "folded",
+    author: str = "",
+    note: str = "",
 ) -> Path:
     """Make a page of one notebook, or of one or several findings.
 
@@ -48,6 +52,8 @@ def export(
             findings make one page.
         path: Where it goes; None for beside the one source, under its name.
         code: Whether the code of a notebook is folded, shown or hidden.
+        author: Who sends it, as it shall stand below the title.
+        note: What they say to it, in a sentence or two.
 
     Returns:
         Where the page is.
@@ -66,7 +72,7 @@ def export(
     read = [_read(source) for source in _listed(sources)]
     files = [source.path for source in read if source.path is not None]
     place = _beside(files, len(read)) if path is None else path
-    return page.save(place, lambda: _page(read, code), files)
+    return page.save(place, lambda: _page(read, code, page.signed(author, note)), files)
 
 
 def _listed(sources: Any) -> list[Any]:
@@ -108,18 +114,18 @@ def _beside(files: Sequence[Path], count: int) -> Path:
     return files[0].with_suffix(".html")
 
 
-def _page(sources: Sequence[Recorded | Notebook], code: str) -> str:
+def _page(sources: Sequence[Recorded | Notebook], code: str, by: Markup) -> str:
     from perfkit.export.page import findings_page
 
     if not sources:
         raise BadParameterError("There is nothing to export; give a finding.")
     findings = [source for source in sources if not isinstance(source, Notebook)]
     if len(findings) == len(sources):
-        return findings_page(findings)
+        return findings_page(findings, by)
     if len(sources) > 1:
         raise BadParameterError("A page holds findings, or one notebook and no more.")
     need("nbconvert", "A notebook as a page", "lab")
     from perfkit.export.notebook import notebook_page
 
     (notebook,) = (source for source in sources if isinstance(source, Notebook))
-    return notebook_page(notebook.path, notebook.document, code)
+    return notebook_page(notebook.path, notebook.document, code, by)

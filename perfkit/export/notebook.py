@@ -9,7 +9,7 @@ import contextlib
 import datetime
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from perfkit.errors import BadFileError
 from perfkit.export import CODE, outputs
 from perfkit.export.clean import Outline, printable
 from perfkit.export.markdown import highlighted, markdown
-from perfkit.export.page import of_finding, render
+from perfkit.export.page import UNSIGNED, of_finding, render
 from perfkit.export.pictures import beside
 from perfkit.findings.reports import machine_in_words
 from perfkit.findings.store import FOLDER, load
@@ -43,6 +43,10 @@ _LONGEST_TITLE = 300
 # As a finding's card ends: where it is saved, what it was measured on.
 _SAVED = re.compile(r"Saved as ((?:[^\s/<>\"]{1,80}/)?[a-z0-9-]{1,90}\.json)")
 _MEASURED = re.compile(r"Measured on ([^<>\n]{1,600}?), (\d{4}-\d\d-\d\d \d\d:\d\d)\.")
+# As a report begins, once it is cleaned.
+_ANSWER = re.compile(
+    r'<p class="perfkit-answer">(.*?)</p>(?:<p class="perfkit-much">(.*?)</p>)?'
+)
 _MOST_CITED = 20
 # File systems keep times no better than this.
 _SAME_S = 2.0
@@ -72,17 +76,17 @@ class PageExporter(Exporter):
         nb, resources = super().from_notebook_node(nb, resources)
         about = resources["metadata"]
         path = Path(about.get("path") or ".") / f"{about['name']}.ipynb"
-        return _page(nb, path, None, self.code), resources
+        return _page(nb, path, None, self.code, UNSIGNED), resources
 
 
-def notebook_page(path: Path, document: dict[str, Any], code: str) -> str:
-    """Lay the notebook of a file out as a page.
+def notebook_page(path: Path, document: dict[str, Any], code: str, by: Markup) -> str:
+    """Lay the notebook of a file out as a page, with who sends it.
 
     Raises:
         BadFileError: It is no sound notebook.
     """
     notebook = _sound(document, plain(path.name))
-    return _page(notebook, path, path.stat().st_mtime, code)
+    return _page(notebook, path, path.stat().st_mtime, code, by)
 
 
 def _sound(document: dict[str, Any], name: str) -> NotebookNode:
@@ -108,7 +112,9 @@ def _sound(document: dict[str, Any], name: str) -> NotebookNode:
     return nbformat.convert(nbformat.reader.reads(json.dumps(document)), _NEWEST)
 
 
-def _page(notebook: NotebookNode, path: Path, saved: float | None, code: str) -> str:
+def _page(
+    notebook: NotebookNode, path: Path, saved: float | None, code: str, by: Markup
+) -> str:
     """Lay a notebook out, its file saved then if that is known.
 
     Nothing outside its folder is read.
@@ -116,7 +122,10 @@ def _page(notebook: NotebookNode, path: Path, saved: float | None, code: str) ->
     folder, outline = path.parent, Outline()
     heading, opening, later = _title(notebook, path, outline)
     language = _language(notebook)
-    shown_cells = (_cell(cell, language, folder, outline) for cell in later)
+    shown = [
+        replace(_cell(cell, language, folder, outline), place=f"cell-{number}")
+        for number, cell in enumerate(later, 1)
+    ]
     texts = [printable(unescape(text)) for text in _texts(notebook)]
     findings, missing = _cited(texts, folder)
     return render(
@@ -126,7 +135,9 @@ def _page(notebook: NotebookNode, path: Path, saved: float | None, code: str) ->
         source=_source(notebook, path.name, saved),
         machines=list(_machines(findings, texts)),
         warnings=[*_warnings(notebook), *_unsaved(folder, saved)],
-        cells=[_Cell(text=opening), *shown_cells],
+        by=by,
+        conclusions=_conclusions(shown),
+        cells=[_Cell(text=opening), *shown],
         findings=[of_finding(f, level=3, charts=False) for f in findings],
         missing=missing,
         code=code,
@@ -141,6 +152,17 @@ class _Cell:
     code: str = ""
     label: str = ""
     outputs: Sequence[Markup] = ()
+    place: str = ""
+
+
+def _conclusions(cells: Sequence[_Cell]) -> list[tuple[str, str, Markup]]:
+    """What its reports say first: the place, the answer, how much and how sure."""
+    said = dict[tuple[str, Markup], str]()
+    for cell in cells:
+        for found in _ANSWER.finditer("".join(cell.outputs)):
+            told = Markup(found[1]).striptags(), Markup(found[2] or "")
+            said.setdefault(told, cell.place)
+    return [(place, *told) for told, place in said.items()]
 
 
 def _title(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import os
 import re
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ import perfkit
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import reports
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.report import STYLE, folds_in_html, in_html
+from perfkit.findings.report import STYLE, Fold, folds_in_html, in_html
 from perfkit.findings.store import write_whole
 from perfkit.findings.text import plain
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _ENDS = (".html", ".htm")
-_TITLE = 600
+_TITLE, _LONGEST_NOTE = 600, 2000
 # Only in tags of drawings: in a text "<" is escaped. Nothing that a style sheet could
 # take for more than the values of a rule.
 _STYLED = re.compile(
@@ -39,6 +40,7 @@ _STYLED = re.compile(
     r'(?:[^<>"]|"[^"]*")*?) style="([\w:;#%., -]+)"'
 )
 _SHEET_ENDS = "</style>"
+UNSIGNED = Markup()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,7 @@ class Page:
 
     Attributes:
         title: What it says, as text.
-        report: What a colleague reads first, with its chart.
+        report: What a colleague reads first, with its chart: one sheet of paper.
         appendix: The other charts and all that a notebook folds away, laid open.
         about: What it was measured on, and when.
     """
@@ -58,55 +60,87 @@ class Page:
     about: str = ""
 
 
-def page_of(report: Report, figures: Iterable[Figure], *, level: int = 1) -> Page:
+def page_of(
+    report: Report,
+    figures: Iterable[Figure],
+    *,
+    level: int = 1,
+    by: Markup = UNSIGNED,
+) -> Page:
     """Prepare a report for a page.
 
     Args:
         report: What the page says.
         figures: Its charts, the one that stands with the report first.
         level: Of its heading.
+        by: Who sends it, and why, as ``signed`` sets it.
     """
     drawn = (figure.in_document(number) for number, figure in enumerate(figures, 1))
     first, *others = [f"<figure>{figure}</figure>" for figure in drawn] or [""]
-    alone = replace(report, folds=())
+    shown = replace(report, folds=(), foot=(report.repeat,))
+    folds, table = report.filled, report.table
+    if first and report.charted and table and table.rows:
+        # The chart has its rows.
+        shown = replace(shown, table=None)
+        folds = itertools.chain([Fold(table.title, tables=(table,))], folds)
     charts = f"<h{level + 1}>Charts</h{level + 1}>" if others else ""
-    folds = folds_in_html(report.filled, level=level + 1)
+    rest = [charts, *others, folds_in_html(folds, level=level + 1)]
+    below = Markup().join(_paragraphs(machine=line) for line in report.foot) + by
+    html = in_html(shown, figure=first, style="", answer=f"h{level}", below=below)
     return Page(
         title=plain(report.verdict.headline, _TITLE),
-        report=Markup(in_html(alone, figure=first, style="", answer=f"h{level}")),
-        appendix=Markup("".join([charts, *others, folds])),
-        about=plain(report.foot[-1], _TITLE) if report.foot else "",
+        report=Markup(html),
+        appendix=Markup("".join(rest)),
+        about=plain(" ".join(report.foot), _TITLE),
     )
 
 
-def of_finding(found: Recorded, *, level: int = 1, charts: bool = True) -> Page:
+def of_finding(
+    found: Recorded, *, level: int = 1, charts: bool = True, by: Markup = UNSIGNED
+) -> Page:
     """Prepare a finding, or a diagnosis, for a page.
 
     Args:
         found: What to show.
         level: Of its heading.
         charts: Whether to draw it.
+        by: Who sends it, and why, as ``signed`` sets it.
     """
     from perfkit.gallery import chart, kinds
 
     finding = found.finding if isinstance(found, Diagnosis) else found
     report = found.report
-    report = replace(report, folds=(*report.folds, *reports.facts(finding)))
-    drawn = (chart(found, kind) for kind in kinds(found)) if charts else ()
-    return page_of(report, drawn, level=level)
+    report = replace(report, folds=(*report.folds, reports.facts(finding)))
+    # The table and the labels of the rates say the ratios.
+    chosen = (kind for kind in kinds(found) if charts and kind != "ratios")
+    drawn = (chart(found, kind) for kind in chosen)
+    return page_of(report, drawn, level=level, by=by)
 
 
-def laid_out(pages: Sequence[Page], title: str = "") -> str:
+def signed(author: str, note: str) -> Markup:
+    """Who sends a page and what they say to it, a paragraph each."""
+    return _paragraphs(by=author and f"By {author}", note=note)
+
+
+def _paragraphs(**texts: str) -> Markup:
+    """Each text under the class of its name; none for one that is empty."""
+    one = Markup('<p class="{}">{}</p>')
+    told = ((name, plain(text, _LONGEST_NOTE)) for name, text in texts.items())
+    return Markup().join(one.format(name, text) for name, text in told if text)
+
+
+def laid_out(pages: Sequence[Page], title: str = "", by: Markup = UNSIGNED) -> str:
     """Lay one report or several out as a page."""
-    return render("reports.html.j2", pages=pages, title=title or pages[0].title)
+    title = title or pages[0].title
+    return render("reports.html.j2", pages=pages, title=title, by=by)
 
 
-def findings_page(findings: Sequence[Recorded]) -> str:
-    """Lay one or several findings or diagnoses out as a page."""
+def findings_page(findings: Sequence[Recorded], by: Markup = UNSIGNED) -> str:
+    """Lay one or several findings or diagnoses out as a page, as ``signed`` has it."""
     if len(findings) == 1:
-        return laid_out([of_finding(findings[0])])
+        return laid_out([of_finding(findings[0], by=by)])
     pages = [of_finding(found, level=2) for found in findings]
-    return laid_out(pages, f"{len(pages)} findings")
+    return laid_out(pages, f"{len(pages)} findings", by)
 
 
 def render(template: str, **values: Any) -> str:

@@ -77,6 +77,7 @@ class Report:
         besides: Sentences below it: what is in order, what is not known yet.
         charted: Whether its first chart shows the rows of the table.
         folds: Everything else; those that are empty are not shown.
+        repeat: What to type for the same once more, in a sentence.
         foot: What it was measured on, and when.
         path: Where it is saved; None where it is not.
     """
@@ -88,6 +89,7 @@ class Report:
     charted: bool = False
     besides: tuple[str, ...] = ()
     folds: tuple[Fold, ...] = ()
+    repeat: str = ""
     foot: tuple[str, ...] = ()
     path: Path | None = None
 
@@ -277,7 +279,12 @@ STYLE = """
 
 
 def in_html(
-    report: Report, *, figure: str = "", style: str = STYLE, answer: str = "p"
+    report: Report,
+    *,
+    figure: str = "",
+    style: str = STYLE,
+    answer: str = "p",
+    below: str = "",
 ) -> str:
     """The report for a notebook or a page.
 
@@ -286,8 +293,9 @@ def in_html(
         figure: Its chart, as HTML, above the folds.
         style: How it looks; a page holds that once.
         answer: The tag of its first sentence.
+        below: What stands below how much and how sure, as HTML.
     """
-    pieces, folds = [*_head(report, answer)], list(report.filled)
+    pieces, folds = [*_head(report, answer, below)], list(report.filled)
     if report.table and report.table.rows:
         if figure and report.charted:
             folds.insert(0, Fold(report.table.title, tables=(report.table,)))
@@ -318,7 +326,7 @@ def folds_in_html(folds: Iterable[Fold], *, level: int) -> str:
     )
 
 
-def _head(report: Report, answer: str) -> Iterator[str]:
+def _head(report: Report, answer: str, below: str) -> Iterator[str]:
     verdict = report.verdict
     if report.stamp:
         yield f'<p class="perfkit-stamp">{_text(report.stamp)}</p>'
@@ -326,7 +334,8 @@ def _head(report: Report, answer: str) -> Iterator[str]:
     sure = how_sure(verdict)
     pill = f' <span class="perfkit-sure">{_text(sure)}</span>' if sure else ""
     if verdict.much or pill:
-        yield f"<p>{_code(verdict.much)}{pill}</p>"
+        yield f'<p class="perfkit-much">{_code(verdict.much)}{pill}</p>'
+    yield below
     for edit in verdict.edits:
         where = f"<span># {_text(edit.where)}</span>" if edit.where else ""
         kinds = {"-": "old", "+": "new", " ": "kept"}
@@ -347,20 +356,22 @@ def _fold(fold: Fold) -> str:
 def _inside(fold: Fold) -> str:
     items = "".join(f"<li>{_code(sentence)}</li>" for sentence in fold.sentences)
     listed = f"<ul>{items}</ul>" if items else ""
-    return f"{listed}{''.join(map(_table, fold.tables))}"
+    tables = (_table(t, named=t.title != fold.title) for t in fold.tables)
+    return f"{listed}{''.join(tables)}"
 
 
-def _table(table: Table) -> str:
+def _table(table: Table, *, named: bool = True) -> str:
     head = "".join(f'<th scope="col">{_text(text)}</th>' for text in table.headings)
     body = "".join(
         _row(row, strong=number == table.strong)
         for number, row in enumerate(table.rows)
     )
+    caption = f"<caption>{_text(table.title)}</caption>" if named else ""
     return (
         # What can be scrolled must be reached by keyboard as well.
         f'<div class="perfkit-scroll" role="group" aria-label="{_text(table.title)}" '
-        f'tabindex="0"><table><caption>{_text(table.title)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'tabindex="0"><table>{caption}<thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
     )
 
 

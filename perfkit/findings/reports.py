@@ -12,12 +12,12 @@ from perfkit.findings import load
 from perfkit.findings.diagnosis import TOGETHER
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.standing import (
+    NOTE,
     is_ladder,
     of_limit,
     rate,
     rungs,
     standings,
-    unknowns,
 )
 from perfkit.findings.text import plain, without_marks
 from perfkit.measure.measurement import TWIN
@@ -39,7 +39,7 @@ _STAGES = 40
 # The parameter of what was typed as a command of its own.
 TYPED = "command"
 # Of what is not known yet so many are named at once; all stand among the rest.
-_NAMED = 4
+_NAMED = 2
 
 # What each verdict of a comparison claims.
 _CLAIMS = (
@@ -54,14 +54,16 @@ _CLAIMS = (
 
 def of_finding(finding: Finding) -> Report:
     """What a person reads of a finding."""
+    repeat, table = _repeat(finding), _variants(finding)
     return Report(
         verdict=finding.verdict,
         question=finding.question,
         stamp=finding.stamp,
-        table=_variants(finding),
+        table=table,
         charted=True,
-        besides=tuple(_missing(finding)),
-        folds=(*finding.verdict.folds, *_common_folds(finding)),
+        besides=tuple(_missing(finding, table)),
+        folds=(*finding.verdict.folds, *_common_folds(finding, repeat)),
+        repeat=repeat,
         foot=tuple(_foot(finding)),
         path=finding.path,
     )
@@ -70,12 +72,13 @@ def of_finding(finding: Finding) -> Report:
 def of_diagnosis(found: Diagnosis) -> Report:
     """What a person reads of a diagnosis."""
     finding = found.finding
+    repeat, table = _repeat(finding, found.training), _to_change(found)
     return Report(
         verdict=found.verdict,
         question=finding.question,
         stamp=finding.stamp,
-        table=_to_change(found),
-        besides=tuple(_besides(found)),
+        table=table,
+        besides=(*_besides(found), *_missing(finding, table)),
         folds=(
             Fold("How each cause is known, and what to type", tables=(_causes(found),)),
             _split(found),
@@ -84,8 +87,9 @@ def of_diagnosis(found: Diagnosis) -> Report:
                 tables=(_limits(found), _tried(found), _untested(found), _hints(found)),
             ),
             Fold("What TensorFlow runs for its data", tables=(_anatomy(found),)),
-            *_common_folds(finding),
+            *_common_folds(finding, repeat),
         ),
+        repeat=repeat,
         foot=tuple(_foot(finding)),
         path=found.path,
     )
@@ -98,18 +102,20 @@ def machine_in_words(found: Recorded) -> str:
     return f"{plain(found.machine.summary)}{known}"
 
 
-def facts(finding: Finding) -> tuple[Fold, ...]:
+def facts(finding: Finding) -> Fold:
     """What it was asked with and measured on, name by name: for a page."""
     of = finding.machine
-    tables = {
+    told: dict[str, Mapping[str, Any]] = {
         "Parameters": finding.parameters,
         "Machine": _machine(finding),
         "Libraries": of.versions,
         "Environment variables": of.environment,
-        "Noted during the run": finding.notes,
+        # The parts of a machine have a table of their own.
+        "Noted during the run": {k: v for k, v in finding.notes.items() if k != NOTE},
     }
-    rows = (_named(title, values) for title, values in tables.items())
-    return (Fold("What it was asked with and measured on", tables=tuple(rows)),)
+    lines = {title: _text(values) for title, values in told.items()}
+    said = (f"{title}: {line.rstrip('.')}." for title, line in lines.items() if line)
+    return Fold("What it was asked with and measured on", tuple(said))
 
 
 def part_in_words(part: Part, whole: float) -> tuple[str, str]:
@@ -133,8 +139,8 @@ def part_in_words(part: Part, whole: float) -> tuple[str, str]:
     return "?", ""
 
 
-def _common_folds(finding: Finding) -> tuple[Fold, ...]:
-    """What every run has to tell of itself."""
+def _common_folds(finding: Finding, repeat: str) -> tuple[Fold, ...]:
+    """What every run has to tell of itself, with what to type to ``repeat`` it."""
     stood = standings(finding)
     return (
         Fold(
@@ -144,8 +150,8 @@ def _common_folds(finding: Finding) -> tuple[Fold, ...]:
         Fold("What the machine did meanwhile", tuple(_load(finding))),
         Fold(
             "How it was measured, and how to repeat it",
-            (*_method(finding), *_failures(finding)),
-            tables=(_works(finding), _before(stood), _trials(finding)),
+            (repeat, *_method(finding), *_failures(finding)),
+            tables=(_works(finding), _trials(finding, stood)),
         ),
     )
 
@@ -195,47 +201,39 @@ def _works(finding: Finding) -> Table:
     return Table("What was done", headings, tuple(rows))
 
 
-def _before(stood: tuple[Standing, ...]) -> Table:
-    """What is told apart from the steady rate."""
-    rows = tuple(
-        (
-            of.variant,
-            units.seconds(of.timing.setup_s),
-            units.seconds(of.timing.first_call_s),
-            units.seconds(of.timing.warm_up_s),
-            units.percent(of.timing.drift) if of.timing.drift else "none shown",
-            units.percent(of.timing.cv) if of.timing.trials > 1 else "one trial",
-        )
-        for of in stood
-        if of.timing
-    )
-    return Table(
-        "Before the steady state, and how the rate varied",
-        (
-            *("variant", "set-up", "first call", "until steady"),
-            *("drift within a trial", "spread between trials"),
-        ),
-        rows,
-    )
-
-
-def _trials(finding: Finding) -> Table:
+def _trials(finding: Finding, stood: tuple[Standing, ...]) -> Table:
+    """How the trials ended, and what is told apart from the steady rate."""
     ended = collections.Counter((t.variant, t.outcome) for t in finding.trials)
-    variants = dict.fromkeys(t.variant for t in finding.trials)
-    known = ("completed", "stopped", "timed-out", "out-of-memory", "crashed")
-    outcomes = [o for o in known if o in {trial.outcome for trial in finding.trials}]
-    rows = tuple(
-        (variant, *(str(ended[variant, outcome]) for outcome in outcomes))
-        for variant in variants
+    timed = {of.variant: of.timing for of in stood if of.timing}
+    rows = []
+    for name in dict.fromkeys([*timed, *(t.variant for t in finding.trials)]):
+        counts = {how: n for (of, how), n in ended.items() if of == name}
+        said = ", ".join(f"{n} {how}" for how, n in counts.items())
+        if counts.keys() <= {"completed"}:
+            said = said.removesuffix(" completed")
+        cells: tuple[str, ...] = ("",) * 5
+        if timing := timed.get(name):
+            cells = (
+                units.seconds(timing.setup_s),
+                units.seconds(timing.first_call_s),
+                units.seconds(timing.warm_up_s),
+                units.percent(timing.drift) if timing.drift else "none shown",
+                units.percent(timing.cv) if timing.trials > 1 else "one trial",
+            )
+        rows.append((name, said, *cells))
+    heads = ("variant", "trials", "set-up", "first call", "until steady")
+    spreads = ("drift in a trial", "spread of trials")
+    return Table(
+        "Trials, and what precedes their steady state", heads + spreads, tuple(rows)
     )
-    return Table("Trials by how they ended", ("variant", *outcomes), rows)
 
 
-def _missing(finding: Finding) -> Iterator[str]:
+def _missing(finding: Finding, table: Table) -> Iterator[str]:
     """What keeps it from being whole."""
-    yield from unknowns(finding)
+    if any(cell.startswith(units.UNKNOWN) for row in table.rows for cell in row):
+        yield f'"{units.UNKNOWN}": not known yet; the interval is too wide.'
     if not finding.timings:
-        yield "No variant could be timed."
+        yield next(_failures(finding), "No variant could be timed.")
     elif not finding.comparisons and not is_ladder(finding):
         yield "No two variants could be compared."
     if finding.ended_early:
@@ -266,7 +264,6 @@ def _load(finding: Finding) -> Iterator[str]:
 def _method(finding: Finding) -> Iterator[str]:
     """What was done, a few sentences each."""
     ladder = is_ladder(finding)
-    yield _repeat(finding)
     yield f"Variants: {_ran(finding)}"
     yield f"Trials: {_rounds(finding)}"
     counted = "what each part counts, per second" if ladder else "examples per second"
@@ -288,26 +285,29 @@ def _method(finding: Finding) -> Iterator[str]:
     )
 
 
-def _repeat(finding: Finding) -> str:
-    version = plain(finding.perfkit, 20)
-    recorded = plain(finding.recorded[:16].replace("T", " "))
-    if finding.experiment == "diagnosis":
-        return (
-            f"A diagnosis by perfkit {version}, begun {recorded}, seed {finding.seed}. "
-            "Each variant is your training with one thing changed."
-        )
-    if typed := finding.parameters.get(TYPED):
-        again = f"perfkit race --budget={finding.budget_s:g} --seed={finding.seed}"
+def _repeat(finding: Finding, training: str = "") -> str:
+    """What to type for the same once more; ``training`` is what was diagnosed."""
+    of = {"budget": f"{finding.budget_s:g}", "seed": str(finding.seed)}
+    if training and ".py" not in training:
+        options = ", ".join(f"{name}={value}" for name, value in of.items())
+        command = f"perfkit.diagnose({training}, {options})"
+    elif typed := finding.parameters.get(TYPED):
+        again = " ".join(["perfkit race", *(_option(*pair) for pair in of.items())])
         command = str(typed).replace("perfkit race", again, 1)
-        return f"Repeat it: `{plain(command, 600)}` (perfkit {version}, {recorded})."
-    given = [
-        f"--{name.replace('_', '-')}={value}"
-        for name, value in finding.parameters.items()
-        if isinstance(value, str | int | float) and value not in ("", True, False)
-    ]
-    options = [*given, f"--budget={finding.budget_s:g}", f"--seed={finding.seed}"]
-    command = shlex.join(["perfkit", "run", finding.experiment, *options])
-    return f"Repeat it: `{plain(command, 600)}` (perfkit {version}, {recorded})."
+    else:
+        what = ["diagnose", training] if training else ["run", finding.experiment]
+        said = (_option(*pair) for pair in (finding.parameters | of).items())
+        command = shlex.join(["perfkit", *what, *filter(None, said)])
+    return f"Repeat it: `{plain(command, 600)}` (perfkit {plain(finding.perfkit, 20)})."
+
+
+def _option(name: str, value: Any) -> str:
+    """A parameter as an option of the command line; "" where it says nothing."""
+    dashed = name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{dashed}" if value else f"--no-{dashed}"
+    said = isinstance(value, str | int | float) and value != ""
+    return f"--{dashed}={value}" if said else ""
 
 
 def _ran(finding: Finding) -> str:
@@ -375,11 +375,6 @@ def _machine(finding: Finding) -> dict[str, str]:
     return rows
 
 
-def _named(title: str, values: Mapping[str, Any]) -> Table:
-    rows = ((str(name), _text(value) or "none") for name, value in values.items())
-    return Table(title, ("name", "value"), tuple(rows))
-
-
 def _text(value: Any) -> str:
     """A parameter or a note as one line; most are plain words or numbers."""
     if isinstance(value, str):
@@ -415,27 +410,30 @@ def _to_change(found: Diagnosis) -> Table:
         )
     return Table(
         "What to change",
-        ("what to change", "line", "as fast", "how sure"),
+        ("change", "line", "as fast", "how sure"),
         tuple(rows),
         0,
     )
 
 
 def _besides(found: Diagnosis) -> Iterator[str]:
-    """What is in order, what is not known yet, and what keeps it from being whole."""
+    """What is in order, and what is not known yet."""
     yield from found.in_order
     unknown = {
-        "too noisy to say": found.left_open,
-        "not measured in this run": found.unmeasured,
+        "too noisy": found.left_open,
+        "not measured": found.unmeasured,
     }
     told = [
-        f"{', '.join(names[:_NAMED])}{' and more' * (len(names) > _NAMED)} ({why})"
+        f"{', '.join(names[:_NAMED])}{_more(len(names) - _NAMED)} ({why})"
         for why, names in unknown.items()
         if names
     ]
     if told:
         yield f"Not known yet: {'; '.join(told)}."
-    yield from _missing(found.finding)
+
+
+def _more(count: int) -> str:
+    return f" and {count} more" if count > 0 else ""
 
 
 def _gain(gain: Gain) -> str:

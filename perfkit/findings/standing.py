@@ -207,14 +207,6 @@ def rate(standing: Standing) -> str:
     return said.replace(" examples/s", "")
 
 
-def unknowns(finding: Finding) -> Iterator[str]:
-    """What the sign for it means, where something in the table is not known."""
-    ends = [(t.low, t.high) for t in finding.timings]
-    ends += [(c.low, c.high) for c in finding.comparisons]
-    if not all(units.is_known(*each) for each in ends):
-        yield f'"{units.UNKNOWN}": not known yet; the interval is too wide.'
-
-
 def of_limit(standing: Standing) -> str:
     """A rate as a share of its limit, with its interval; "" where there is no limit.
 

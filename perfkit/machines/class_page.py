@@ -90,16 +90,34 @@ def page(room: Classroom) -> str:
 
 def report(room: Classroom) -> Report:
     """What a person reads of it."""
-    filled, count = [one for one in _tables(room) if one.rows], len(room.passports)
+    filled = [one for one in _tables(room) if one.rows]
     return Report(
-        verdict=Verdict(
-            headline=f"A class of {count:,} machine{'' if count == 1 else 's'}",
-            much="" if room.you is None else f"You are here: {room.name(room.you)}",
-            next="" if count else _NONE,
-        ),
+        verdict=_verdict(room),
         table=filled[0] if filled else None,
         charted=True,
         folds=tuple(Fold(table.title, tables=(table,)) for table in filled[1:]),
+    )
+
+
+def _verdict(room: Classroom) -> Verdict:
+    """Where the reader's machine stands, else how far the machines lie apart."""
+    rows = [room.row(place) for place in range(len(room.passports))]
+    known = sorted((row["speed"], row["machine"]) for row in rows if row["speed"])
+    count = f"{len(rows):,} machine{'' if len(rows) == 1 else 's'}"
+    if len(known) < 2:
+        return Verdict(headline=f"A class of {count}", next="" if rows else _NONE)
+    (slow, slowest), (fast, fastest) = known[0], known[-1]
+    much = f"{fastest} is the fastest of {count}, {slowest} the slowest."
+    if room.you is None or not (speed := rows[room.you]["speed"]):
+        times = units.times(fast / slow)
+        return Verdict(headline=f"The machines lie {times} times apart.", much=much)
+    you = rows[room.you]
+    times = f"runs {units.times(speed)} times as fast"
+    if speed < 1:
+        times = f"takes {units.times(1 / speed)} times as long"
+    return Verdict(
+        headline=f"Your machine, {you['machine']}, {times} as the median machine.",
+        much=f"Its slowest part is {you['slowest']}. {much}",
     )
 
 

@@ -192,9 +192,9 @@ class _Pair:
         rung = f" ({_rung(shown[0])})" if shown else ""
         if len(topics) == 1:
             one = found[0]
-            return f"{one.what}: {one.b} on B, {one.a} on A{rung}"
+            return f"{one.what}: {one.b} on B, {one.a} on A"
         if not topics:
-            no = "nothing in the records of the machines says why"
+            no = "why is not recorded"
             if shown:
                 return f"{_rung(shown[0])}; {no}"
             return f"{no}, and no microbenchmark shows it"
@@ -294,7 +294,7 @@ def _slow_rungs(change: Change, slower: Side, rungs: Rungs) -> list[RungRatio]:
 
 def _rung(rung: RungRatio) -> str:
     rates = (units.rate(value or 0.0, rung.unit) for value in (rung.b, rung.a))
-    return "{}: {} on B, {} on A".format(rung.name, *rates)
+    return f"{rung.name}: {units.instead(*rates)}"
 
 
 def _loaded(slower: Side, lost: Lost, machine: Machine) -> str:

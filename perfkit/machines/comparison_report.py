@@ -238,7 +238,8 @@ def much(works: tuple[Explained, ...]) -> str:
         return ""
     other = largest(w for w in works if w.slower != most.slower)
     against = f" {_claim(other)}" if other else ""
-    return f"{_on_both(most)}; {_cause(most)}.{against}"
+    steps = units.instead(seconds(most.b), seconds(most.a))
+    return f"{steps} a {most.unit}; {_cause(most)}.{against}"
 
 
 def _cause(work: Explained) -> str:
@@ -265,12 +266,16 @@ def report(found: Explanation) -> Report:
         for one in found.advice
     )
     speed = found.main.speed if found.main else None
+    on = f"On {found.main.slower}: " if found.main and found.main.slower else ""
+    # The first way to do it; the rest is folded.
+    ways = [one.remedy.partition(";")[0] for one in found.advice[:1]]
+    first = [f"{on}{way[:1].lower() if on else way[:1]}{way[1:]}." for way in ways]
     answer = Verdict(
         headline=found.headline,
         much=much(found.works),
         sure="sure" if speed else "",
         interval=_times(speed)[2] if speed else "",
-        next="\n".join((*advice[:1], *found.next)),
+        next="".join(first or found.next[:1]),
     )
     sides = (("A", found.a), ("B", found.b))
     return Report(
@@ -308,7 +313,7 @@ def _jobs(found: Explanation) -> Table:
     )
     heads = ("job", "on A", "on B", "B's speed over A's", "shown", "predicted for B")
     strong = works.index(found.main) if found.main in works else -1
-    return Table("The same job on both", heads, rows, strong)
+    return Table("The same job", heads, rows, strong)
 
 
 def _split_table(found: Explanation) -> Table:

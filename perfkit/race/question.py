@@ -236,9 +236,7 @@ class Race(Experiment):
         if not all(units.is_known(t.low, t.high) for t in (one, two)):
             return ""
         batches = {why.facts_of(s, self.facts).batch for s in (side, self.sides[0])}
-        mine, theirs = units.rate(one.rate), units.rate(two.rate)
-        unit = f" {theirs.partition(' ')[2]}"
-        said = f"{mine.removesuffix(unit)} instead of {theirs}"
+        said = units.instead(units.rate(one.rate), units.rate(two.rate))
         if len(batches) > 1:
             return said
         batch = batches.pop()

@@ -1,10 +1,12 @@
 """Exported pages in a real browser that can reach nothing but the file."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from perfkit import gallery
+from perfkit.experiments.replay import BROUGHT
 from perfkit.export import export
 from tests.browser.conftest import REPOSITORY, picture, watch
 from tests.export import hostile
@@ -170,6 +172,23 @@ def test_a_page_can_be_printed(pages, visit):
         == "rgb(255, 255, 255)"
     )
     assert not page.locator("details.code").first.is_visible()
+
+
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+@pytest.mark.parametrize(
+    "name", ["machine-ladder", "batch-size", "diagnosis-make-mended"]
+)
+def test_a_report_is_one_sheet_of_at_most_three(name, paper, tmp_path, visit):
+    path = export(BROUGHT / f"{name}.json", tmp_path / "x.html", note="Look. " * 30)
+    page = visit(path)
+    assert sheets(page, paper) <= 3
+    page.add_style_tag(content=".appendix { display: none !important }")
+    assert sheets(page, paper) == 1
+
+
+def sheets(page, paper):
+    """How many sheets of paper a page takes."""
+    return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format=paper)))
 
 
 def test_nothing_hostile_does_anything_in_a_browser(tmp_path, visit):

@@ -47,7 +47,7 @@ def test_the_change_that_brings_most_is_the_answer_with_its_gain():
     said = told(diagnosis())
     assert said.headline == "Let the maps work on several elements at a time."
     assert said.much == (
-        "The training then runs 2.5 times as fast: a step takes 13 ms instead of 32 ms."
+        "The training then runs 2.5 times as fast: a step takes 13 instead of 32 ms."
     )
     assert (said.sure, said.interval) == ("sure", "2.4 to 2.6")
 
@@ -90,7 +90,7 @@ def test_the_line_to_change_is_told_where_no_place_of_it_is_certain():
         (cause("step-overhead", "16 steps at a time", 2), "Run 16 steps at", "The"),
         (cause("validation", "validation every 5 epochs", 2), "Validate every 5", "Th"),
         (cause("precision", "mixed_bfloat16", 2), "Train with bfloat16.", "The"),
-        (LIMIT, "Make the input faster.", "Without any input the training would run"),
+        (LIMIT, "Make the input faster.", "Without any input it would run"),
         (cause("new", "one", 2), "Do something about new: one.", "The training then"),
     ],
 )
@@ -101,13 +101,13 @@ def test_every_cause_is_told_as_what_to_do(one, headline, much):
 
 
 def test_waiting_for_input_promises_no_more_than_the_ceiling():
-    assert "is shown to bring that" in told(diagnosis(causes=(LIMIT,))).much
+    assert "How is not known yet." in told(diagnosis(causes=(LIMIT,))).much
 
 
 def test_a_larger_batch_is_held_against_as_many_examples_and_warned_of():
     larger = cause("small-batch", "batch ×4", 2.0, "opportunity")
     said = told(diagnosis(causes=(larger,), facts={"batch": 64}))
-    assert "64 examples take 16 ms instead of 32 ms" in said.much
+    assert "64 examples take 16 instead of 32 ms" in said.much
     assert any("changes what is learnt" in warning for warning in said.warnings)
 
 
@@ -203,7 +203,7 @@ def test_a_little_input_is_no_defect_and_is_told_for_what_it_is():
     little = replace(LIMIT, kind="opportunity", speedup=gain(1.2))
     said = told(diagnosis(causes=(little,)))
     assert said.headline == "Nothing is wrong in this training."
-    assert said.much.startswith("Without any input the training would run 1.2 times")
+    assert said.much.startswith("Without any input it would run 1.2 times")
     both = told(diagnosis(causes=(little, XLA)))
     assert both.headline.endswith("For more speed, compile the steps with XLA.")
 

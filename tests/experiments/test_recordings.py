@@ -13,8 +13,10 @@ from perfkit.experiments.replay import BROUGHT
 from perfkit.export import export
 from perfkit.findings import store
 from perfkit.gallery import chart, kinds
+from tests.findings.test_report import words_in_sight
 
 ASKED = questions()
+MOST_WORDS, LARGEST_PAGE = 60, 100_000
 CHART = re.compile(r"perfkit\.chart\(\w+, \"([a-z ]+)\"\)")
 
 
@@ -47,7 +49,9 @@ def test_what_a_notebook_asks_has_a_recording_that_says_of_itself_what_it_is(
     assert known.stamp in repr(shown)
     assert known.stamp in shown._repr_html_()
     page = export(shown, tmp_path / "x.html").read_text(encoding="utf-8")
-    assert page.count(known.stamp) == 1 + 2 * len(kinds(shown))
+    assert page.count(known.stamp) == 1 + 2 * len(kinds(shown).keys() - {"ratios"})
+    assert len(page.encode()) <= LARGEST_PAGE
+    assert len(words_in_sight(shown.report)) <= MOST_WORDS
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)

@@ -12,7 +12,7 @@ from perfkit.export import export
 from perfkit.findings import store
 from perfkit.findings.record import Verdict
 from tests.export.books import book, code, printed, write
-from tests.export.pages import Page
+from tests.export.pages import Page, problems
 from tests.findings.made import finding
 
 
@@ -195,6 +195,18 @@ def test_the_same_sources_make_the_same_page(saved, tmp_path):
     assert export(saved, tmp_path / "two.html").read_text() == one
 
 
+def test_a_page_says_who_sends_it_and_why(saved, notebook, tmp_path):
+    who = {"author": "Ada <b>", "note": "Merge it\x1b[2J this week."}
+    several = export([saved, finding()], tmp_path / "all.html", **who)
+    for path in (export(saved, **who), several, export(notebook, **who)):
+        page = Page(path.read_text())
+        assert page.words("p").index("By Ada <b>") < 4
+        assert "Merge it[2J this week." in page.text
+        assert problems(page.html) == []
+    page = Page(export(saved).read_text())
+    assert {"by", "note"}.isdisjoint(a.get("class") for a in page.all("p"))
+
+
 def test_code_is_one_of_three_words(notebook):
     with pytest.raises(BadParameterError, match="folded, shown, hidden"):
         export(notebook, code="half")
@@ -202,8 +214,10 @@ def test_code_is_one_of_three_words(notebook):
 
 def test_the_command_line_says_where_the_page_is(saved, notebook, tmp_path, capsys):
     target = tmp_path / "page.html"
-    assert cli.main(["export", str(saved), "-o", str(target)]) == 0
+    told = ["--author", "Ada", "--note", "Look."]
+    assert cli.main(["export", str(saved), "-o", str(target), *told]) == 0
     assert capsys.readouterr().out.startswith(f"Written: {target} (")
+    assert {"By Ada", "Look."} <= set(Page(target.read_text()).words("p"))
     assert cli.main(["export", str(notebook), "--code", "hidden"]) == 0
     assert "print(6 * 7)" not in Page(notebook.with_suffix(".html").read_text()).text
 

@@ -9,6 +9,7 @@ import pytest
 from perfkit import gallery
 from perfkit.export import export
 from perfkit.findings import store
+from perfkit.findings.record import Verdict
 from tests.export.books import PNG, book, code, error, printed, result, widget, write
 from tests.export.pages import Page, problems
 from tests.findings.made import MACHINE, finding
@@ -40,6 +41,32 @@ def test_without_a_heading_the_file_gives_the_title(page):
     assert shown.levels == [1, 2]
     assert page(code("1"), title="Named").words("title") == ["Named"]
     assert page("Text.\n\n# Later").all("h2") == [{"id": "Later"}]
+
+
+def test_the_conclusions_come_first_each_once_with_a_link_to_its_place(page):
+    verdict = Verdict(headline="Cache `it`.", much="Twice as fast.", sure="sure")
+    found, other = finding(), finding(verdict=verdict)
+    shown = page(
+        "# T",
+        "Why?",
+        code("panel", result(found), widget_of(found)),
+        code("other", result(other)),
+        code("1", printed("1")),
+    )
+    assert shown.levels[:2] == [1, 2]
+    links = [a["href"] for a in shown.all("a")]
+    assert links == ["#cell-2", "#cell-3"]
+    assert [a["id"] for a in shown.all("div") if "id" in a] == [
+        *("cell-2", "cell-3", "cell-4"),
+    ]
+    assert shown.words("a") == [found.verdict.headline, "Cache it."]
+    said = shown.text.index("Cache it. Twice as fast. sure")
+    assert said < shown.text.index("Made from book.ipynb") < shown.text.index("Why?")
+
+
+def widget_of(found):
+    """A panel that shows a finding, and the text that stands for it."""
+    return result(**widget("VBox") | {"html": found._repr_html_()})
 
 
 def test_headings_leave_no_level_out(page):

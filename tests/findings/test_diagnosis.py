@@ -142,7 +142,7 @@ def test_the_report_says_what_was_not_claimed_not_tested_and_not_measured():
     assert hinted == {"line 12": ("ds.map(f)", "It maps one by one.")}
     split = rows(found, "Where a step of 32 ms goes")
     assert split["unexplained"][:3] == ("10 ms", "31 %", "inferred")
-    assert "Not known yet: graph (not measured in this run)." in found.report.besides
+    assert "Not known yet: graph (not measured)." in found.report.besides
 
 
 def test_a_hint_at_a_line_that_is_to_be_changed_is_not_told_again():

@@ -6,7 +6,15 @@ import pytest
 from rich.console import Console
 
 from perfkit.findings.record import Edit, Verdict
-from perfkit.findings.report import Fold, Report, Table, in_html, in_text, write
+from perfkit.findings.report import (
+    Fold,
+    Report,
+    Table,
+    how_sure,
+    in_html,
+    in_text,
+    write,
+)
 from perfkit.findings.store import save
 from perfkit.findings.text import plain
 from tests.findings.made import QUESTION, failed, finding
@@ -42,6 +50,14 @@ def written(found, width=100, terminal=False, **options):
     )
     write(found.report, console, **options)
     return file.getvalue()
+
+
+def words_in_sight(report):
+    """What is read before anything is unfolded: code and the rows of tables apart."""
+    verdict = report.verdict
+    said = (verdict.headline, verdict.much, how_sure(verdict), *verdict.warnings)
+    title = report.table.title if report.table else ""
+    return " ".join((*said, verdict.next, *report.besides, title)).split()
 
 
 def in_order(text, parts):

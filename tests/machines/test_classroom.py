@@ -151,7 +151,7 @@ def test_the_page_is_whole_and_holds_every_machine(folder):
     assert page.all("svg")
     for name in SPEEDS:
         assert name in page.text
-    assert "You are here: ada" in page.text
+    assert "Your machine, ada, takes 2.0 times as long" in page.text
 
 
 def test_a_class_of_attackers_makes_a_harmless_page(tmp_path):
@@ -183,7 +183,8 @@ def test_the_command_makes_the_page(folder, capsys, monkeypatch):
     page = folder / "class.html"
     assert cli.main(["class", str(folder), "-o", str(page)]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("A class of 4 machines\n")
+    assert said.startswith("The machines lie 8.0 times apart.\n")
+    assert "kim is the fastest of 4 machines, ada the slowest." in said
     row = next(line for line in said.splitlines() if line.startswith("graph call"))
     assert [part in row for part in ("4,000 calls/s", "0.50×", "4.00×")] == [True] * 3
     assert "Written:" in said

@@ -53,10 +53,7 @@ def why(message: str) -> str:
 
 # Memory that differs less than this says nothing about a forecast.
 _SHOWS_BYTES = 20e6
-_LEARNS = (
-    "A larger batch makes fewer steps in an epoch, which changes what is learnt: "
-    "compare the validation loss."
-)
+_LEARNS = "A larger batch learns otherwise: compare the validation loss."
 
 _NOTHING = Verdict(
     headline="No batch size could be timed.",
@@ -107,7 +104,7 @@ def _answer(measured: Measurement, knee: Knee) -> Verdict:
     return Verdict(
         headline=f"Train with `batch_size={size}`: {rises}.",
         much=f"This training then runs {units.times(compared.ratio)} times as fast as "
-        f"with {small:,}: {' instead of '.join(rates)}.",
+        f"with {small:,}: {units.instead(*rates)}.",
         sure=compared.sure,
         interval=compared.ends,
         edits=(Edit(old=_fit(small), new=_fit(size)),),
@@ -146,7 +143,7 @@ def _room(measured: Measurement, memory: int) -> str:
     """What a batch has to fit into."""
     if measured.notes.get("gpus"):
         return "the GPU's memory"
-    return f"perfkit's limit of {units.size(memory)} above the start"
+    return f"perfkit's limit of {units.size(memory)}"
 
 
 def _largest(measured: Measurement, memory: int) -> Iterator[str]:
@@ -159,7 +156,7 @@ def _largest(measured: Measurement, memory: int) -> Iterator[str]:
     elif not found.fits:
         yield f"Not even a batch of {found.fails:,} fits into {room}."
     elif found.closed:
-        yield f"The largest batch that fits into {room} is {found.fits:,}."
+        yield f"Batches of up to {found.fits:,} fit into {room}."
     else:
         yield f"Batches of {found.fits:,} fit into {room}, and {found.fails:,} do not."
 

@@ -106,8 +106,6 @@ def _of_worst(
     measured: Measurement, worst: Comparison, compared: list[Comparison]
 ) -> Verdict:
     ties = [other.variant for other in compared if _ties(measured, worst, other)]
-    shown = _moved(measured, worst.variant)
-    sign = f"Its sign here: {shown[0]}. " if shown else ""
     known = _SLOW_DOWNS[worst.variant]
     return Verdict(
         headline=f"{known.who} this training most.",
@@ -115,7 +113,7 @@ def _of_worst(
         sure=worst.sure,
         interval=_ends(worst),
         warnings=(f"{listed(ties)} may cost as much.",) if ties else (),
-        next=f"{sign}Where yours shows the same, {known.remedy}",
+        next=f"Where yours shows the same signs, {known.remedy}",
     )
 
 
@@ -169,7 +167,7 @@ def _longer(measured: Measurement, compared: Comparison, beside: str) -> str:
         times = f"takes {units.times(1 / compared.ratio)} times as long as when quiet"
     names = (compared.variant, QUIET)
     rates = [units.rate(t.rate) for n in names if (t := measured.timing(n))]
-    return f"{beside} a step {times}: {' instead of '.join(rates)}."
+    return f"{beside} a step {times}: {units.instead(*rates)}."
 
 
 def _ends(compared: Comparison) -> str:

@@ -115,7 +115,7 @@ def _much(point: Point, second: str) -> str:
         fast = "runs as fast"
     elif gain.ratio < 1:
         fast = f"takes {units.times(1 / gain.ratio)} times as long"
-    return f"At {point.what} training {fast} on {second}: {' instead of '.join(rates)}."
+    return f"At {point.what} training {fast} on {second}: {units.instead(*rates)}."
 
 
 def _where(curve: Curve, crossing: Crossing) -> Iterator[str]:

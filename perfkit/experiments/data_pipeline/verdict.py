@@ -178,10 +178,11 @@ def _next(measured: Measurement, race: Race) -> str:
             f"{after} costs less than 10 %, if anything. Look at the step itself: its "
             "precision, its batch size, its compiler."
         )
-    if bare.verdict == "slower" and race.won:
+    without = measured.timing(bare.baseline)
+    if bare.verdict == "slower" and race.won and without:
         return (
-            f"After that the input still costs {units.percent(1 - bare.ratio)} of the "
-            "rate that this training reaches without any."
+            f"After that the input still costs {units.percent(1 - bare.ratio)}: this "
+            f"training reaches {units.rate(without.rate, 'images')} without any."
         )
     return ""
 

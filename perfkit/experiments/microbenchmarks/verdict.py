@@ -81,7 +81,7 @@ def judge(measured: Measurement) -> Verdict:
             much="Each part was tried once: what it reached is shown, not claimed.",
             sure="not known yet",
             because=(*busy, *missing),
-            next=f"{MORE}\n{_FURTHER}",
+            next=MORE,
         )
     weak = [] if busy else sorted(_weak(measured), key=lambda part: part.share)
     limited = any(rung.limit for rung in rungs(measured.notes).values())
@@ -222,7 +222,7 @@ def _rates(measured: Measurement, of: Comparison) -> str:
     rung = rungs(measured.notes).get(of.variant)
     unit = rung.unit if rung else "units"
     found = (measured.timing(name) for name in (of.variant, of.baseline))
-    return " instead of ".join(units.rate(t.rate, unit) for t in found if t)
+    return units.instead(*(units.rate(t.rate, unit) for t in found if t))
 
 
 def _known(measured: Measurement, name: str) -> Timing | None:

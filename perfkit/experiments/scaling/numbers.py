@@ -19,8 +19,7 @@ LINK = "the link alone"
 # What preparing told of the run.
 NOTE = "scaling"
 SHARED = (
-    "Logical devices share this processor: this shows the method and what the strategy "
-    "costs, not what more GPUs would bring."
+    "Logical devices share this processor: this does not show what more GPUs bring."
 )
 _MOST_DEVICES = 999
 # No machine does as much, and no note counts as much; a file may hold anything.

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from perfkit.measure.statistics import Comparison, Estimate
 
 ONE_GPU = "one GPU is all there is"
-_BATCHES = {"weak": "each with a batch of its own", "strong": "sharing one batch"}
+_FED = {
+    "weak": "Each was given a batch of its own, which was at hand.",
+    "strong": "They shared one batch, which was at hand.",
+}
 # What to do where GPUs are held up, and where they reach less of the ideal than that.
 _GOOD = 0.9
 _NEXT = {
@@ -95,20 +98,21 @@ def _of_several(
     assert compared
     limit, _ = numbers.limits(measured).get(most.count, ("neither", 0.0))
     on_gpus, gains = numbers.kind(measured) == GPU, compared.verdict == "faster"
-    rates = units.rate(most.timing.rate), units.rate(one.timing.rate)
-    much = f"reach {rates[0]}, one alone {rates[1]}"
+    rates = units.instead(units.rate(most.timing.rate), units.rate(one.timing.rate))
+    much = f"They reach {rates}."
     if units.is_known(compared.low, compared.high):
-        times = units.times(compared.ratio)
-        much = f"train {times} times as fast as one: {rates[0]} instead of {rates[1]}"
+        much = (
+            f"They train {units.times(compared.ratio)} times as fast as one: {rates}."
+        )
     then = _NEXT.get(limit, _MORE_WORK if most.efficiency.low < _GOOD else "")
     return Verdict(
         headline=_headline(compared, who, limit, on_gpus=on_gpus),
-        much=f"On batches at hand {who}, {_BATCHES[scaling]}, {much}.",
+        much=much,
         sure=compared.sure,
         interval=compared.ends,
         edits=(_ON_ALL,) if on_gpus and gains and limit != "input" else (),
         warnings=() if on_gpus else (SHARED,),
-        because=tuple(_grounds(measured)),
+        because=(_FED[scaling], *_grounds(measured)),
         next=then if on_gpus else _LARGER * gains + _ELSEWHERE,
         winner=most.timing.variant if on_gpus and gains else "",
     )

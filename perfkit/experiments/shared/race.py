@@ -176,7 +176,7 @@ class Race:
         base = self.measured.timing(self.baseline)
         if base is None:
             return self._rate(best)
-        return f"{self._rate(best)} instead of {self._rate(base)}"
+        return units.instead(self._rate(best), self._rate(base))
 
 
 def _as_fast(compared: Comparison) -> str:

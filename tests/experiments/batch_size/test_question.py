@@ -96,7 +96,7 @@ def test_on_a_gpu_its_own_memory_is_the_limit():
     gpu = measured(LEVEL, tried=SEARCH, notes={"gpus": 1})
     assert next(BatchSize().tries(gpu)).memory is None
     found = verdict(gpu)
-    assert found.warnings[0].endswith("fits into the GPU's memory is 4,096.")
+    assert found.warnings[0].endswith("4,096 fit into the GPU's memory.")
     assert "perfkit" not in " ".join((*found.warnings, *found.because))
 
 
@@ -139,15 +139,15 @@ def test_what_is_timed_is_fit_as_compile_leaves_it(monkeypatch, kind):
 def test_the_smallest_batch_that_is_as_fast_as_any_is_advised():
     found = verdict(measured(LEVEL, tried=SEARCH))
     assert found.headline == "Train with `batch_size=64`: larger is not faster."
-    assert "16 times as fast as with 4: 9,990 examples/s instead" in found.much
+    assert "16 times as fast as with 4: 9,990 instead" in found.much
     assert (found.sure, found.interval[:5]) == ("sure", "16 to")
     (edit,) = found.edits
     assert (edit.old, edit.new) == (
         *("model.fit(x, y, batch_size=4)", "model.fit(x, y, batch_size=64)"),
     )
-    room = "perfkit's limit of 256 MB above the start"
-    assert found.warnings[0] == f"The largest batch that fits into {room} is 4,096."
-    assert "changes what is learnt" in found.warnings[1]
+    room = "perfkit's limit of 256 MB"
+    assert found.warnings[0] == f"Batches of up to 4,096 fit into {room}."
+    assert "learns otherwise" in found.warnings[1]
     assert (found.winner, found.next) == ("", ""), "three sizes are equally fast"
 
 
@@ -186,10 +186,10 @@ def test_nothing_timed_is_a_sentence():
 @pytest.mark.parametrize(
     ("trials", "words"),
     [
-        (SEARCH[:1], "4,096 fit into perfkit's limit of 256 MB above the start; no"),
+        (SEARCH[:1], "4,096 fit into perfkit's limit of 256 MB; no"),
         (
             (SEARCH[0], tried("fits 8,192?", "out-of-memory", "ran out of memory")),
-            "4,096 fit into perfkit's limit of 256 MB above the start, and 8,192 do",
+            "4,096 fit into perfkit's limit of 256 MB, and 8,192 do",
         ),
         (
             (tried("fits 1?", "out-of-memory", "x"),),

@@ -181,8 +181,7 @@ def test_the_winner_is_named_with_its_gain_and_its_lines_of_code():
     found = verdict(measured({"naive map": 400, "prefetch": 800, "cache": 1200}))
     assert (found.winner, found.headline) == ("cache", "Cache the decoded images.")
     assert found.much == (
-        "This training then runs 3.0 times as fast: 1,200 images/s instead of 400 "
-        "images/s."
+        "This training then runs 3.0 times as fast: 1,200 instead of 400 images/s."
     )
     assert found.sure == "sure"
     (edit,) = found.edits

@@ -36,8 +36,8 @@ def test_the_cores_granted_are_held_against_those_present(granted, said):
          "taskset"]),
         # An older record does not say what grants few cores.
         (TWO, [" | This process may use 2 of 24 cores (AMD Ryzen 9 7900). | ",
-         "longer. | ", " | For a quota: systemctl",
-         "For an affinity: taskset"]),
+         "longer. | ", " | Allow it all cores; for a quota: systemctl",
+         "for an affinity: taskset"]),
     ],
 )  # fmt: skip
 def test_what_grants_few_cores_is_told_and_how_to_lift_it(machine, pieces):
