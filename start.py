@@ -61,6 +61,8 @@ RUNS = {
     "test": ("pytest", ["-n", "auto", "--dist", "worksteal", "--durations", "10"]),
 }
 
+PRESS = "press Shift+Enter in its first cell, and again, for the first answer"
+
 # What some tests need of the machine, by the marker that they bear: where they lie,
 # what it is called, and the packages that bring it.
 NEEDS = {
@@ -116,6 +118,8 @@ def main(arguments: list[str]) -> int:
         set_up(options.build, tests=options.what == "test")
         if options.what == "test":
             see_to_needs(rest)
+        if options.what == "lab":
+            print(f"JupyterLab opens your first notebook: {PRESS}.")
         if options.what != "setup":
             become(options.what, rest)
     except Problem as problem:
@@ -125,7 +129,7 @@ def main(arguments: list[str]) -> int:
         return fail(f"Set-up stopped: {reason}, then run `{again}` again.", 1)
     except KeyboardInterrupt:
         return fail(f"Set-up was stopped; `{again}` goes on from there.", 130)
-    print("Everything is set up; `python3 start.py` starts JupyterLab.")
+    print(f"Everything is set up: `python3 start.py` opens a notebook; {PRESS}.")
     return 0
 
 

@@ -71,7 +71,9 @@ def run(
 
     Args:
         what: The name of an experiment, or an experiment.
-        budget: Seconds to spend on measuring; 60 unless PERFKIT_BUDGET says otherwise.
+        budget: Seconds to spend on measuring. None for at most 60, or what
+            PERFKIT_BUDGET says: the run then ends as soon as its answer is sure, where
+            the experiment can tell.
         guess: What you expect; it is kept in the finding and drawn into the chart.
         seed: Where random order and random numbers start; None draws one.
         folder: Where findings are saved; None for ``perfkit-findings`` here.
@@ -138,10 +140,17 @@ def open_session(
     """Make the run of an experiment, not yet begun; refuse what cannot succeed."""
     from perfkit.experiments.session import Session
 
+    early = budget is None
     budget = default_budget() if budget is None else seconds("budget", budget)
     check_seed(seed)
-    home = _home(folder)
-    return Session(experiment, budget=budget, guess=guess, seed=seed, folder=home)
+    return Session(
+        experiment,
+        budget=budget,
+        guess=guess,
+        seed=seed,
+        folder=_home(folder),
+        early=early,
+    )
 
 
 def _home(folder: str | Path | None) -> Path | None:

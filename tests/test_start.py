@@ -130,7 +130,9 @@ def test_the_first_start_makes_the_environment_and_a_second_one_nothing(checkout
 def test_the_lab_starts_with_what_follows_the_dashes(checkout):
     result = checkout.start("--cpu", "--", "--no-browser")
     said = f"lab ['--no-browser'] {checkout.root}/.venv"
-    assert result.stdout.splitlines()[-1] == said
+    *_, told, last = result.stdout.splitlines()
+    assert last == said
+    assert "press Shift+Enter" in told
 
 
 def test_the_libraries_of_the_gpu_build_are_found_before_others(checkout):

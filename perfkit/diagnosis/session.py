@@ -151,10 +151,10 @@ class DiagnosisSession:
                 a note holds the traceback of what its own code raised.
         """
         self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
-        alone = Alone()
+        alone = Alone("a diagnosis", self._asked or 0.0)
         try:
-            for _ in alone.wait(self._stopped):
-                yield Preparing("Waiting until another run has ended")
+            for held in alone.wait(self._stopped):
+                yield Preparing(held)
             self._began = time.perf_counter()
             launcher().load_with(self._variables)
             self._machine = machine()

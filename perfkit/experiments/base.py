@@ -36,6 +36,7 @@ class Experiment:
         needs: Libraries without which no variant can run, by import name.
         in_turns: Whether the trials of a round may take turns; False where they would
             be in each other's way, because they fill the memory, say.
+        choices: The ``Choice`` of each variant that may be chosen, by name.
         notebooks: Those that ask it first, or that need the same of a machine.
     """
 
@@ -43,6 +44,7 @@ class Experiment:
     baseline: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ("tensorflow",)
     in_turns: ClassVar[bool] = True
+    choices: ClassVar[Mapping[str, Any]] = {}
     notebooks: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -89,6 +91,19 @@ class Experiment:
             measured: What the rounds have shown.
         """
         return plan.none(measured)
+
+    @property
+    def has_tries(self) -> bool:
+        """Whether something is tried after the rounds, in time of its own."""
+        return type(self).tries is not Experiment.tries
+
+    def is_answered(self, measured: Measurement) -> bool:
+        """Whether a run without a budget of its own may end here.
+
+        It is asked after each round, so it must ask for more than a verdict does: what
+        is looked at often looks like a difference some time.
+        """
+        return False
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say in words what the timings mean; called again as they narrow."""

@@ -127,6 +127,7 @@ class EmbeddingLookup(Experiment):
 
     name = "embedding-lookup"
     baseline = "one-hot product"
+    choices = _CHOICES
 
     def variants(self) -> Mapping[str, Arm]:
         """All ways, each held against the product in TensorFlow."""

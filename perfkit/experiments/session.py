@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.errors import BadParameterError, MissingPartError, PerfkitError
-from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Folder, parameters_of
 from perfkit.findings import store
 from perfkit.findings.record import Finding, Verdict
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
+    from perfkit.experiments.base import Experiment
     from perfkit.machine.record import Machine
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.plan import Starter, Tries
@@ -43,6 +43,7 @@ class Session:
         guess: What the reader expects, kept in the finding.
         seed: Where random order and random numbers start; None draws one.
         folder: Where the finding is saved; None for ``perfkit-findings`` here.
+        early: Whether it ends as soon as the experiment says that it is answered.
 
     Attributes:
         finding: What has been found so far; None before the first trial has ended.
@@ -62,6 +63,7 @@ class Session:
         guess: str = "",
         seed: int | None = None,
         folder: Path | None = None,
+        early: bool = False,
     ) -> None:
         if not 1 <= budget <= 86_400:
             raise BadParameterError(
@@ -82,6 +84,7 @@ class Session:
         self._guess = guess
         self._seed = random.randrange(2**31) if seed is None else seed
         self._folder = folder
+        self._early = early
         self._path: Path | None = None
         self._stopped = threading.Event()
         self._warm()
@@ -96,10 +99,10 @@ class Session:
             RunError: Preparing failed, or no trial could be started.
         """
         self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
-        alone = Alone()
+        alone = Alone(f"the run of {self.experiment.name}", self._budget)
         try:
-            for _ in alone.wait(self._stopped):
-                yield Preparing("Waiting until another run has ended")
+            for held in alone.wait(self._stopped):
+                yield Preparing(held)
             yield from self._measure()
         finally:
             alone.let_go()
@@ -113,6 +116,7 @@ class Session:
             prepare=self.experiment.prepare,
             in_turns=self.experiment.in_turns and not self.machine.gpus,
             tries=self._tries,
+            answered=self.experiment.is_answered if self._early else None,
             spread=spread.of_this_machine(),
         )
 
@@ -143,8 +147,7 @@ class Session:
     @property
     def _tries(self) -> Callable[[Measurement], Tries] | None:
         """What to try after the rounds; None where the experiment has nothing."""
-        own = type(self.experiment).tries is not Experiment.tries
-        return self.experiment.tries if own else None
+        return self.experiment.tries if self.experiment.has_tries else None
 
     def _keep(self, event: TrialEnded | Finished) -> None:
         measured, known = event.measurement, self.finding

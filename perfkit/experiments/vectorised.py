@@ -160,6 +160,7 @@ class Vectorised(Experiment):
 
     name = "vectorised"
     baseline = "row loop"
+    choices = _CHOICES
 
     def variants(self) -> Mapping[str, Arm]:
         """All ways, each held against the loop over rows but the graph."""

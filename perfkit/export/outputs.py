@@ -62,6 +62,9 @@ def shown(
 
 
 def _display(data: Mapping[str, Any], alt: str, pictures: Pictures) -> Markup:
+    # Below a panel, for those who load its notebook once the kernel is gone.
+    if 'class="perfkit-lost"' in str(data.get("text/html", "")):
+        return Markup("")
     # What only a script draws.
     live = [
         kind

@@ -2,24 +2,31 @@
 
 Whoever measures holds a lock on a file that all programs of this user share, so a panel
 waits for another panel, for a run in a terminal and for another notebook's. The system
-lets go of it when its holder ends, in whatever way.
+lets go of it when its holder ends, in whatever way. The file says who holds it, and
+until when.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfkit import units
+
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
 
 _SLICE_S = 0.1
+_LONGEST = 200
+# To load TensorFlow and to prepare what is measured, which no budget holds.
+_START_S = 15.0
 # Others may write into the folder: a link that lies there is not followed.
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
@@ -30,13 +37,22 @@ def lock_file() -> Path:
 
 
 class Alone:
-    """The right to measure; ``wait`` takes it, ``let_go`` gives it back."""
+    """The right to measure; ``wait`` takes it, ``let_go`` gives it back.
 
-    def __init__(self) -> None:
+    Args:
+        what: Measures, where it is not in a notebook, as others say whom they wait for.
+        budget: Seconds that it will measure; 0 where nobody knows.
+    """
+
+    def __init__(self, what: str = "another run", budget: float = 0.0) -> None:
+        notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
+        here = notebook.suffix == ".ipynb"
+        self._what = f"the run in {notebook.stem}" if here else what
+        self._budget = budget
         self._held: int | None = None
 
-    def wait(self, stopped: threading.Event) -> Iterator[None]:
-        """Take it; yields every 0.1 s while another run holds it, until ``stopped``."""
+    def wait(self, stopped: threading.Event) -> Iterator[str]:
+        """Take it; every 0.1 s it says whom it waits for, until ``stopped``."""
         try:
             held = os.open(lock_file(), _FLAGS, 0o600)
         except OSError:
@@ -44,14 +60,30 @@ class Alone:
             return
         self._held = held
         while not stopped.is_set() and not _locked(held):
-            yield
+            yield _waiting(held)
             time.sleep(_SLICE_S)
+        if not stopped.is_set():
+            end = time.time() + self._budget + _START_S if self._budget else 0
+            # A full disk costs others the name, and nobody the run.
+            with contextlib.suppress(OSError):
+                os.ftruncate(held, 0)
+                os.pwrite(held, f"{self._what[:_LONGEST]}\n{end:.0f}".encode(), 0)
 
     def let_go(self) -> None:
         """Give it back, if it was taken."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
+
+
+def _waiting(file: int) -> str:
+    """Whom the holder of the file makes wait, as ``"Waiting for X, about 40 s"``."""
+    said = os.pread(file, 4 * _LONGEST, 0).decode(errors="replace")
+    what, _, end = said.partition("\n")
+    left = float(end[:12]) - time.time() if end.isdecimal() else 0.0
+    about = f", about {units.seconds(10 * math.ceil(left / 10))}" if left > 0 else ""
+    who = what if what and what.isprintable() else "another run"
+    return f"Waiting for {who}{about}"
 
 
 def _locked(file: int) -> bool:

@@ -192,6 +192,8 @@ class Plan:
         choose: Names the arms of the next round from what has been measured, none to
             end; it may add arms that are new. None leaves the choice to how narrow
             the intervals are.
+        answered: Says from what has been measured whether the run may end before its
+            budget does; None where it is to be spent.
         opening: A process at work whose variants are the first round; its time counts
             from when it was started. None where all rounds are of fresh processes.
         spread: What is known of the machine's spread; kept in the run's notes.
@@ -207,5 +209,6 @@ class Plan:
     tries: Callable[[Measurement], Tries] | None = None
     overrun: float = 2.0
     choose: Callable[[Measurement], tuple[Arm, ...]] | None = None
+    answered: Callable[[Measurement], bool] | None = None
     opening: Opening | None = None
     spread: Spread = field(default_factory=Spread)

@@ -467,9 +467,15 @@ class Run:
         if self.plan.choose is not None:
             return self._chosen(self.plan.choose(self.measurement))
         unclear = spending.unclear(self.measurement, self._arms)
-        if spending.enough(self._round, unclear):
+        if spending.enough(self._round, unclear) or self._is_answered:
             return []
         return spending.wanted(self._round + 1, unclear, self._arms)
+
+    @property
+    def _is_answered(self) -> bool:
+        """Whether two rounds or more say all that was asked."""
+        answered = self.plan.answered
+        return answered is not None and self._round > 1 and answered(self.measurement)
 
     def _chosen(self, arms: tuple[Arm, ...]) -> list[str]:
         known = {arm.name for arm in self._planned}
@@ -491,7 +497,10 @@ class Run:
         a_turn, left = sum(each), self.plan.budget - self._now()
         if self.plan.choose is not None:
             return spending.turns_of_a_choice(left, each) if each else 0
-        return spending.turns(self.plan.budget, left, set_up, a_turn) if a_turn else 0
+        if not a_turn:
+            return 0
+        early, budget = self.plan.answered is not None, self.plan.budget
+        return spending.turns(budget, left, set_up, a_turn, early=early)
 
     def _room_for_another(self, lives: list[LiveTrial], count: int) -> bool:
         """Whether all trials of a round fit into memory side by side."""

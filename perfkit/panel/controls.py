@@ -10,7 +10,7 @@ import ipywidgets as widgets
 from perfkit.experiments.parameters import Choice, Folder, Range, parameters_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Mapping
 
     from perfkit.experiments.base import Experiment
     from perfkit.experiments.parameters import Parameter
@@ -20,6 +20,7 @@ _SLIDER_REACH = 100.0
 _ROWS = 7
 _LABEL = {"description_width": "11em"}
 _WIDTH = "27em"
+_NONE = "none"
 _BUDGET = Range(1, 86_400, unit="s", help="Seconds to spend on measuring")
 _GUESS = "Which variant is fastest, or how many times the baseline's rate, as 3x"
 
@@ -50,12 +51,9 @@ class Controls:
             continuous_update=False,
             **_labelled("your guess", _GUESS),
         )
+        # It stands beside Run, where there is no column of labels.
+        self.by_name["guess"].style.description_width = "initial"
         self.by_name["budget"] = budget_control(budget)
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """What is set: every parameter, ``guess`` and ``budget``, by name."""
-        return {name: _value(widget) for name, widget in self.by_name.items()}
 
     @property
     def budget(self) -> float:
@@ -91,10 +89,43 @@ class Controls:
             widget.observe(lambda _: call(), "value")
 
     def box(self) -> Any:
-        """All of them, in as many columns as there is room for."""
-        box = widgets.Box(tuple(self.by_name.values()))
+        """All of them but the guess, in as many columns as there is room for."""
+        settings = (w for name, w in self.by_name.items() if name != "guess")
+        box = widgets.Box(tuple(settings))
         box.add_class("perfkit-controls")
         return box
+
+    def described(self) -> dict[str, str]:
+        """What is set, as a reader reads it: ``{"image side": "224 px"}``."""
+        units = {p.name: p.accepts.unit for p in self._parameters if p.accepts}
+        units["budget"] = _BUDGET.unit
+        return {
+            _name(name): _in_words(_value(widget), units.get(name, ""))
+            for name, widget in self.by_name.items()
+        }
+
+    def summary(self) -> str:
+        """All that is set in one line, without the guess."""
+        said = self.described()
+        return ", ".join(
+            f"{label} {text}"
+            for label, text in said.items()
+            if text != _NONE and label != "guess"
+        )
+
+    def mark_changes(self, since: Mapping[str, str]) -> tuple[str, ...]:
+        """Mark what is set otherwise than ``described`` said then; say what that is."""
+        said = self.described()
+        for (label, text), widget in zip(
+            said.items(), self.by_name.values(), strict=True
+        ):
+            same = text == since[label]
+            (widget.remove_class if same else widget.add_class)("perfkit-changed")
+        return tuple(
+            f"{label} {text} (was {since[label]})"
+            for label, text in said.items()
+            if text != since[label]
+        )
 
 
 def budget_control(budget: float) -> Any:
@@ -182,9 +213,6 @@ def _labelled(label: str, tooltip: str) -> dict[str, Any]:
     return {"description": label, "tooltip": tooltip, "style": style, "layout": layout}
 
 
-def described(controls: Controls) -> Iterator[tuple[str, str]]:
-    """What is set, as a label and a text each."""
-    for widget in controls.by_name.values():
-        value = _value(widget)
-        text = f"{value:g}" if isinstance(value, float) else str(value)
-        yield widget.description, text or "none"
+def _in_words(value: Any, unit: str) -> str:
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{text} {unit}".strip() if text else _NONE

@@ -13,9 +13,11 @@ import ipywidgets as widgets
 
 from perfkit import units
 from perfkit.diagnosing import open_diagnosis
+from perfkit.diagnosis.choosing import LONGEST_S
 from perfkit.diagnosis.maker import maker
 from perfkit.displays import PERIOD_S
 from perfkit.errors import PerfkitError, RunError
+from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.report import Report, in_html
 from perfkit.findings.text import plain, plain_lines
 from perfkit.machine.collect import machine
@@ -23,7 +25,7 @@ from perfkit.measure.plan import TrialStarted
 from perfkit.panel import view
 from perfkit.panel.controls import auto_budget_control
 from perfkit.panel.live_chart import LiveChart, Points
-from perfkit.panel.view import NOTHING, answer_at_once, button, no_run
+from perfkit.panel.view import NOTHING, Answering, answer_at_once, button, no_run
 from perfkit.panel.working import Measuring
 from perfkit.progress import Board
 
@@ -32,43 +34,41 @@ if TYPE_CHECKING:
 
     from perfkit.diagnosis.replay import Replay
     from perfkit.diagnosis.session import DiagnosisSession
-    from perfkit.findings.diagnosis import Cause, Diagnosis
+    from perfkit.findings.diagnosis import Cause
+    from perfkit.findings.store import Recorded
 
 
+_QUESTION = "What slows your training?"
+_ASKED = (
+    f'<p class="perfkit-question">{_QUESTION}</p><p class="perfkit-cost">Each change '
+    "that may speed it up is measured, in fresh processes; your code stays as it is. "
+    f"With the budget auto at most {units.seconds(LONGEST_S)}.</p>"
+)
 _APPLY = "Apply the marked swaps to copies of your training, and measure both again"
 
 
-class DiagnosisView:
-    """What a reader sees and presses.
+class DiagnosisView(Answering):
+    """The panel of a training of one's own.
 
     Attributes:
         budget: The seconds of a run; None for as many as it needs.
-        run: Starts a diagnosis.
-        stop: Ends what is running.
-        chart: The live chart, with the state of the panel on top.
-        card: The report, as HTML.
-        charts: Its charts, as HTML.
         choices: A box to mark per cause that can be applied, by the swap's name.
         apply: Measures what is marked against the training as given.
-        answer: What that brought, as HTML.
-        box: All of it.
+        applied: What that brought, as HTML.
     """
 
     def __init__(self, budget: float | None) -> None:
-        self.budget = auto_budget_control(budget)
-        self.run = button("Run", "Diagnose the training", "primary")
-        self.stop = button("Stop", "End the run and keep what was measured")
-        self.chart = LiveChart()
-        self.card, self.charts, self.answer = (widgets.HTML() for _ in range(3))
+        super().__init__("Diagnose the training")
+        self.budget, self.applied = auto_budget_control(budget), widgets.HTML()
         self.choices: dict[str, Any] = {}
         self.apply = button("Apply and measure again", _APPLY)
         self.apply.layout.width = "15em"
         self._marks = widgets.VBox()
-        row = widgets.Box((self.budget, self.run, self.stop))
+        row = widgets.Box((self.run, self.stop, self.budget))
         row.add_class("perfkit-buttons")
-        parts = (row, self.chart, self.card, self.charts)
-        self.box = widgets.VBox((*parts, self._marks, self.answer))
-        self.box.add_class("perfkit-panel")
+        parts = (widgets.HTML(_ASKED), row, self.chart, self.card)
+        below = (self._marks, self.applied, self.runs.widget)
+        self.box.children = (*parts, *below)
         self.enable(running=False)
 
     @property
@@ -76,14 +76,10 @@ class DiagnosisView:
         """The swaps that are marked."""
         return tuple(name for name, box in self.choices.items() if box.value)
 
-    def say(self, state: str) -> None:
-        """Tell the reader one sentence."""
-        self.chart.state = state
-
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
-        self.run.disabled = self.budget.disabled = running
-        self.stop.disabled = not running
+        super().enable(running=running)
+        self.budget.disabled = running
         self.apply.disabled = running or not self.choices
         for box in self.choices.values():
             box.disabled = running
@@ -93,13 +89,14 @@ class DiagnosisView:
 
     def clear(self) -> None:
         """Take away what an earlier diagnosis found."""
-        self.card.value = self.charts.value = self.answer.value = ""
+        super().clear()
+        self.applied.value = ""
         self.choices, self._marks.children = {}, ()
 
-    def show(self, found: Diagnosis) -> None:
+    def show(self, found: Recorded) -> None:
         """Show the report, its charts, and what of it can be applied."""
-        self.card.value = found._repr_html_()
-        self.charts.value = view.charts(found)
+        super().show(found)
+        assert isinstance(found, Diagnosis)
         offered = [cause for cause in found.causes if _can_be_applied(cause)]
         self.choices = {cause.swap: _choice(cause) for cause in offered}
         lines = map(_line, offered)
@@ -110,7 +107,7 @@ class DiagnosisView:
     def show_applied(self, found: Diagnosis) -> None:
         """Show what the marked swaps brought when they were measured again."""
         again = f"<p><b>Measured again</b></p>{in_html(_answer(found))}"
-        self.answer.value = again + view.charts(found)
+        self.applied.value = again + view.charts(found)
 
 
 def _answer(found: Diagnosis) -> Report:
@@ -135,7 +132,6 @@ def _line(cause: Cause) -> Any:
     return widgets.HTML(f"<pre>{escape(plain_lines(cause.to_type))}</pre>")
 
 
-_QUESTION = "What slows your training?"
 _READY = "Ready: press Run."
 
 
@@ -174,17 +170,6 @@ class DiagnosisPanel(Measuring):
 
     def __repr__(self) -> str:
         return repr(self.diagnosis) if self.diagnosis else "<the panel of a diagnosis>"
-
-    def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        static = self.diagnosis._repr_html_() if self.diagnosis else _STATIC
-        bundle = {
-            **self.view.box._repr_mimebundle_(),
-            "text/html": static,
-            "text/plain": repr(self),
-        }
-        display(bundle, raw=True)  # type: ignore[no-untyped-call]
 
     def start(self) -> None:
         """Diagnose, as Run does; nothing happens while something is measured."""
@@ -225,6 +210,10 @@ class DiagnosisPanel(Measuring):
         how = session.finding.finding.stamp or ended
         said = [how, session.finding.verdict.headline, session.unsaved]
         self.view.say(" ".join(filter(None, said)))
+        if not session.unsaved:
+            self.view.rest()
+        found = session.finding
+        self._soon(lambda: self.view.runs.add(found, swaps))
 
     def _keep(self, found: Diagnosis | None, *, applied: bool) -> None:
         if applied:
@@ -235,6 +224,9 @@ class DiagnosisPanel(Measuring):
             self.diagnosis = found
             if found:
                 self.view.show(found)
+
+    def _twin(self) -> str:
+        return self.diagnosis._repr_html_() if self.diagnosis else _STATIC
 
     def _sentence(self, error: Exception) -> str:
         told = super()._sentence(error)

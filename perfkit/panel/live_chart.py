@@ -258,7 +258,7 @@ def _mean_of(values: Sequence[float | None]) -> float:
 KEYFRAME_S, PICTURE_S = 5.0, 1.0
 _HERE = Path(__file__).parent / "static"
 _SCRIPTS = ("vendor/uPlot.iife.min.js", "points.js", "plots.js", "live.js")
-_STYLES = ("vendor/uPlot.min.css", "live.css")
+_STYLES = ("vendor/uPlot.min.css", "live.css", "panel.css")
 
 
 def _joined(names: tuple[str, ...]) -> str:

@@ -9,12 +9,11 @@ from perfkit.diagnosing import usual_budget
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
-from perfkit.findings import store
 from perfkit.measure.launcher import launcher
 from perfkit.panel import view
 from perfkit.panel.class_panel import ClassPanel
 from perfkit.panel.compare_panel import ComparePanel
-from perfkit.panel.controls import Controls, described
+from perfkit.panel.controls import Controls
 from perfkit.panel.diagnosis_panel import DiagnosisPanel
 from perfkit.panel.fleet_panel import FleetPanel
 from perfkit.panel.passport_panel import PassportPanel
@@ -67,7 +66,6 @@ def machines_panel(name: str, **given: Any) -> MachinesPanel:
 
 _READY = "Ready: press Run."
 _READY_TO_REPLAY = "Ready: Run shows what was recorded; nothing is measured."
-_CHANGED = "Settings changed: press Run."
 
 
 def panel(
@@ -171,13 +169,12 @@ class Panel(Measuring):
         self.finding: Finding | None = None
         self._baseline = experiment.baseline
         self._seed, self._folder, self._replay = seed, folder, replay
-        self._ran_with: dict[str, Any] | None = None
+        self._ran_with: dict[str, str] | None = None
+        self.view.ask(experiment)
         super().__init__(experiment.name, self.view, experiment.question)
         self._tell(_READY_TO_REPLAY if replay_from(replay) else _READY)
         self.view.run.on_click(lambda _: self.start())
         self.view.stop.on_click(lambda _: self.stop())
-        self.view.save.on_click(lambda _: self._soon(self._save))
-        self.view.export.on_click(lambda _: self._soon(self._export))
         self.controls.on_change(lambda: self._soon(self._changed))
 
     def __repr__(self) -> str:
@@ -223,7 +220,7 @@ class Panel(Measuring):
     # What the worker does; only here are widgets changed.
 
     def _run(self) -> None:
-        self.finding, self._ran_with = None, self.controls.values
+        self.finding = None
         self.view.clear()
         self.view.say("Running.")
         session = self._open()
@@ -239,6 +236,13 @@ class Panel(Measuring):
         ended = "Stopped." if self.finding.stopped else "Finished."
         how, headline = self.finding.stamp or ended, self.finding.verdict.headline
         self._tell(" ".join(filter(None, (how, headline, session.unsaved))))
+        if not session.unsaved:
+            self.view.rest()
+        changes, self._ran_with = self._changes(), self.controls.described()
+        self._changes()
+        # Its page takes a moment, and nobody who waits for the result waits for it.
+        found = self.finding
+        self._soon(lambda: self.view.runs.add(found, changes))
 
     def _open(self) -> Session | Replay:
         chosen, guess = self.controls.experiment(), self.controls.guess
@@ -251,28 +255,24 @@ class Panel(Measuring):
         if self.running:
             return
         try:
-            self.controls.suggest(self.controls.experiment())
+            chosen = self.controls.experiment()
+            self.view.ask(chosen)
         except BadParameterError as error:
             self.view.say(str(error))
             return
-        as_ran = self._ran_with in (None, self.controls.values)
-        self.view.say(self._told if as_ran else _CHANGED)
+        self.controls.suggest(chosen)
+        changes = ", ".join(self._changes())
+        told = f"Changed since the last run: {changes}. Press Run again."
+        self.view.say(told if changes else self._told)
 
-    def _save(self) -> None:
-        self._keep(lambda found: store.save(found, self._folder, found.path), "Saved")
-
-    def _export(self) -> None:
-        from perfkit.export import export
-
-        self._keep(export, "Exported")
-
-    def _keep(self, write: Callable[[Finding], Path], done: str) -> None:
-        """Write the finding somewhere, and say where that is."""
-        if self.finding:
-            self.view.say(f"{done} as {write(self.finding).resolve()}")
+    def _changes(self) -> tuple[str, ...]:
+        """What was changed since the last run; it is marked, and nothing else is."""
+        since = self._ran_with or self.controls.described()
+        return self.controls.mark_changes(since)
 
     def _twin(self) -> str:
-        return view.twin(self._question, described(self.controls), self.finding)
+        settings = self.controls.described().items()
+        return view.twin(self._question, settings, self.finding)
 
 
 def _load_charts() -> None:

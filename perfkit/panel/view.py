@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import time
+from base64 import b64encode
 from contextlib import closing
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -12,17 +14,27 @@ import ipywidgets as widgets
 from perfkit import units
 from perfkit.displays import PERIOD_S, Display
 from perfkit.experiments.replay import Replay
-from perfkit.findings.report import in_html
+from perfkit.findings.report import how_sure, in_html
+from perfkit.findings.store import to_json
+from perfkit.findings.text import plain
+from perfkit.measure.plan import seconds_for
 from perfkit.panel.live_chart import LiveChart, Points
 from perfkit.progress import Board
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from perfkit.experiments.base import Experiment
     from perfkit.experiments.session import Session
+    from perfkit.experiments.shared.race import Choice
     from perfkit.findings.record import Finding
     from perfkit.findings.store import Recorded
     from perfkit.panel.controls import Controls
+
+
+# As many runs of a panel as are held in view.
+_KEPT = 4
+_ANSWERED = "perfkit-answered"
 
 
 def charts(finding: Recorded) -> str:
@@ -40,6 +52,90 @@ def charts(finding: Recorded) -> str:
 def answered(finding: Recorded) -> str:
     """What a panel shows of a finding: its report, with its charts."""
     return in_html(finding.report, figure=charts(finding))
+
+
+def introduction(experiment: Experiment, budget: float) -> str:
+    """What is asked, what that costs, and each variant with its code as a chip."""
+    arms = experiment.variants()
+    seconds = budget + (seconds_for(budget) if experiment.has_tries else 0.0)
+    about = f"{len(arms)} variants, in fresh processes. About {units.seconds(seconds)}."
+    chips = (
+        _chip(arm.name, arm.changes, experiment.choices.get(arm.name))
+        for arm in arms.values()
+    )
+    return (
+        f'<p class="perfkit-question">{escape(experiment.question)}</p>'
+        f'<p class="perfkit-cost">{about}</p><div class="perfkit-chips" role="group" '
+        f'aria-label="Variants">{"".join(chips)}</div>'
+    )
+
+
+def _chip(name: str, changes: str, choice: Choice | None) -> str:
+    code = choice.code if choice else ""
+    shown = f'<pre tabindex="0">{escape(code)}</pre>' if code else ""
+    hover = escape("\n\n".join(filter(None, (changes, code))))
+    return (
+        f'<details><summary title="{hover}">{escape(name)}</summary>'
+        f"<p>{escape(changes)}</p>{shown}</details>"
+    )
+
+
+class Runs:
+    """The last runs of a panel: what was changed, what came of it, and their files.
+
+    Attributes:
+        widget: A table of them, the newest first; of one run only its links.
+    """
+
+    def __init__(self) -> None:
+        self.widget = widgets.HTML()
+        self.widget.add_class("perfkit-runs")
+        self._rows: collections.deque[str] = collections.deque(maxlen=_KEPT)
+        self._count = 0
+
+    def add(self, found: Recorded, changes: Iterable[str]) -> None:
+        """Show one more run.
+
+        Args:
+            found: What it found.
+            changes: What had been changed since the run before it.
+        """
+        self._count += 1
+        verdict, links = found.verdict, downloads(found, f"run {self._count}")
+        came = " ".join(filter(None, (verdict.headline, verdict.much)))
+        changed = ", ".join(changes) or ("nothing" if self._rows else "first run")
+        told = (changed, plain(came), how_sure(verdict))
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in told)
+        self._rows.appendleft(
+            f'<tr><th scope="row">{self._count}</th>{cells}<td>{links}</td></tr>'
+        )
+        if len(self._rows) == 1:
+            self.widget.value = f"<p>{links}</p>"
+            return
+        heads = ("run", "what was changed", "what came of it", "how sure", "files")
+        head = "".join(f'<th scope="col">{name}</th>' for name in heads)
+        self.widget.value = (
+            '<div class="perfkit-scroll" role="group" aria-label="Runs" tabindex="0">'
+            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(self._rows)}"
+            "</tbody></table></div>"
+        )
+
+
+def downloads(found: Recorded, which: str) -> str:
+    """Links to the page and to the finding that hold all of it: no server is asked."""
+    from perfkit.export.page import findings_page
+
+    stem = found.path.stem if found.path else "finding"
+    files = (
+        ("page", f"{stem}.html", "text/html", findings_page([found])),
+        ("finding", f"{stem}.json", "application/json", to_json(found)),
+    )
+    return " · ".join(
+        f'<a download="{escape(name)}" aria-label="Download {what} of {which}" '
+        f'href="data:{kind};base64,{b64encode(text.encode()).decode()}">'
+        f"Download {what}</a>"
+        for what, name, kind, text in files
+    )
 
 
 def twin(
@@ -144,54 +240,92 @@ def doing(board: Board) -> dict[str, Any]:
     return {"said": board.doing, "left": board.left, "share": board.share}
 
 
-class View:
-    """What a reader sees and presses.
+class Answering:
+    """What a reader sees and presses of runs that end in a report.
 
     Attributes:
         run: Starts a run.
         stop: Ends it.
-        save: Writes the finding's file again.
-        export: Makes a page of the finding.
         chart: The live chart, with the state of the panel on top.
         card: The report with its charts, as HTML.
+        runs: The last runs.
         box: All of it.
     """
 
-    def __init__(self, controls: Controls) -> None:
-        self._controls = controls
-        self.run = button("Run", "Measure with what is set", "primary")
+    def __init__(self, what: str) -> None:
+        self.run = button("Run", what, "primary")
         self.stop = button("Stop", "End the run and keep what was measured")
-        self.save = button("Save", "Write the finding to its file again")
-        self.export = button("Export", "Make a page of the finding that can be sent")
-        self.chart = LiveChart()
+        self.chart, self.runs = LiveChart(), Runs()
         self.card = widgets.HTML()
-        self._buttons = (self.run, self.stop, self.save, self.export)
-        row = widgets.Box(self._buttons)
-        row.add_class("perfkit-buttons")
-        parts = (controls.box(), row, self.chart, self.card)
-        self.box = widgets.VBox(parts)
+        self.box = widgets.VBox()
         self.box.add_class("perfkit-panel")
-        self.enable(running=False)
 
     def say(self, state: str) -> None:
         """Tell the reader one sentence."""
         self.chart.state = state
+        self.box.remove_class(_ANSWERED)
+
+    def rest(self) -> None:
+        """Leave the last sentence to the report that says it, and to screen readers."""
+        self.box.add_class(_ANSWERED)
+
+    def enable(self, *, running: bool) -> None:
+        """Let pressed be what has a meaning now."""
+        self.run.disabled, self.stop.disabled = running, not running
+        self.run.description = "Run again" if self.card.value else "Run"
+
+    def clear(self) -> None:
+        """Take away what an earlier run found; its row and its files stay."""
+        self.card.value = ""
+
+    def show(self, found: Recorded) -> None:
+        """Show what was found."""
+        self.card.value = answered(found)
+
+
+class View(Answering):
+    """The panel of an experiment.
+
+    Attributes:
+        asked: The question, what it costs, and the variants, as HTML.
+        settings: All that is set, in a line that unfolds the controls.
+    """
+
+    def __init__(self, controls: Controls) -> None:
+        super().__init__("Measure with what is set")
+        self._controls = controls
+        self.settings = widgets.ToggleButton(
+            tooltip="Show or hide what can be set", layout=widgets.Layout(width="auto")
+        )
+        self.settings.add_class("perfkit-settings")
+        self.asked = widgets.HTML()
+        guess, folded = controls.by_name["guess"], controls.box()
+        row = widgets.Box((self.run, self.stop, guess))
+        row.add_class("perfkit-buttons")
+        self.settings.observe(lambda _: _unfold(self.settings, folded), "value")
+        _unfold(self.settings, folded)
+        above = (self.asked, row, self.settings, folded)
+        below = (self.chart, self.card, self.runs.widget)
+        self.box.children = (*above, *below)
+        self.enable(running=False)
+
+    def ask(self, experiment: Experiment) -> None:
+        """Show what is set, and what that asks."""
+        self.asked.value = introduction(experiment, self._controls.budget)
+        self.settings.description = f"Settings: {self._controls.summary()}"
 
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
+        super().enable(running=running)
         self._controls.enable(enabled=not running)
-        self.run.disabled = running
-        self.stop.disabled = not running
-        self.save.disabled = self.export.disabled = running or not self.card.value
-        answer_at_once((*self._buttons, *self._controls.by_name.values()))
+        buttons = (self.run, self.stop, self.settings)
+        answer_at_once((*buttons, *self._controls.by_name.values()))
 
-    def clear(self) -> None:
-        """Take away what an earlier run found."""
-        self.card.value = ""
 
-    def show(self, finding: Finding) -> None:
-        """Show what was found."""
-        self.card.value = answered(finding)
+def _unfold(toggle: Any, folded: Any) -> None:
+    """Show or hide what belongs to a toggle."""
+    toggle.icon = "caret-down" if toggle.value else "caret-right"
+    folded.layout.display = "" if toggle.value else "none"
 
 
 def answer_at_once(pressed: Iterable[Any]) -> None:

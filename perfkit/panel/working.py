@@ -85,6 +85,17 @@ def running_cell() -> tuple[str, str]:
 
 
 SLICE_S = 0.1
+# Stands below a panel, and is seen where a page was reloaded once the kernel was gone:
+# there JupyterLab says that a model was not found, which tells nobody what to do. An
+# exported page leaves it out: perfkit/export/outputs.py.
+_LOST = """<style>
+.jp-OutputArea-child:not(:has(> .jp-OutputArea-output.jupyter-widgets))
+  + .jp-OutputArea-child:has(.perfkit-lost),
+.jp-OutputArea-child:has(> .jp-OutputArea-output.jupyter-widgets):has(
+  + .jp-OutputArea-child .perfkit-lost) {display: none}
+.perfkit-lost::before {font-weight: 650;
+  content: "The kernel has ended. Run this cell again to use the panel."}
+</style><p class="perfkit-lost"></p>"""
 _Found = TypeVar("_Found")
 
 
@@ -136,6 +147,7 @@ class Working:
         self._display = display(  # type: ignore[no-untyped-call]
             self._bundle(), raw=True, display_id=True
         )
+        display({"text/html": _LOST, "text/plain": ""}, raw=True)  # type: ignore[no-untyped-call]
         self._shown.enable(running=self.running)
 
     @property

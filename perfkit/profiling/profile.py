@@ -139,7 +139,7 @@ def profile(
     launcher().warm()
     recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
     # One after the other: two measurements at once would measure each other.
-    alone = Alone()
+    alone = Alone("a profile")
     try:
         for _ in alone.wait(threading.Event()):
             continue

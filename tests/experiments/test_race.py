@@ -1,11 +1,15 @@
 """What every race says, whatever races in it."""
 
+import statistics
+
 import pytest
 
 from perfkit.experiments.shared.race import QUIETER, Choice, Race
 from perfkit.findings.record import Edit
+from perfkit.measure.plan import Progress
 from perfkit.measure.trial import Trial
 from tests.experiments.races import measured
+from tests.measure.scripted import Script, Weather, play
 
 CHOICES = {name: Choice(f"Do {name}.", f"{name}()") for name in ("old", "new", "third")}
 
@@ -37,6 +41,52 @@ def test_it_may_be_held_against_another_than_the_run_has():
 def test_ties_are_said_as_ties():
     found = verdict({"old": 100, "new": 200, "third": 200.4})
     assert found.because[0] in ('"new" may be as fast.', '"third" may be as fast.')
+
+
+@pytest.mark.parametrize(
+    ("rates", "noise", "clear"),
+    [
+        ({"old": 100, "new": 200}, 0.02, True),
+        # Sure, and not yet sure to be worth it.
+        ({"old": 100, "new": 109}, 0.002, False),
+        ({"old": 100, "new": 125}, 0.3, False),
+        ({"old": 100, "new": 60}, 0.02, False),
+    ],
+)
+def test_a_run_may_end_where_the_gain_is_surely_worth_it(rates, noise, clear):
+    race = Race(measured(rates, noise=noise), CHOICES, "images")
+    assert race.is_clear == clear
+
+
+def wins(truth, early, seed):
+    """Whether "new" is said to win, and after how many seconds."""
+
+    choices = {name: Choice(name, name) for name in ("base", "new")}
+
+    def race(found):
+        return Race(found, choices, "images", against="base")
+
+    def answered(found):
+        return race(found).is_clear
+
+    scripts = {
+        "base": Script(spread=0.08, jitter=0.2),
+        "new": Script(0.03 / truth, spread=0.08, jitter=0.2),
+    }
+    more = {"answered": answered} if early else {}
+    run, _ = play(scripts, budget=60, seed=seed, weather=Weather(seed, 0.4), **more)
+    events = list(run.events())
+    *_, last = (event for event in events if isinstance(event, Progress))
+    return race(events[-1].measurement).winner == "new", last.spent
+
+
+def test_an_early_end_makes_nothing_up_and_saves_time(monkeypatch):
+    monkeypatch.setattr("perfkit.measure.rounds.Run._room_for_another", lambda *_: True)
+    same = [wins(1.0, True, seed)[0] for seed in range(10)]
+    faster = [wins(1.6, True, seed) for seed in range(10)]
+    assert sum(same) <= 1
+    assert sum(won for won, _ in faster) >= 9
+    assert statistics.median(spent for _, spent in faster) < 30
 
 
 @pytest.mark.parametrize("other", [50, 100.4, 99.6])

@@ -187,7 +187,7 @@ def test_a_run_waits_for_one_of_another_program_until_that_ends(tmp_path):
             if said[-1].startswith("Waiting"):
                 # However it ends, it lets go.
                 holder.kill()
-    assert said[0] == "Waiting until another run has ended"
+    assert said[0] == "Waiting for another run"
     assert said[-1] != said[0]
     assert isinstance(event, Finished)
     holder.communicate()

@@ -162,7 +162,7 @@ def test_a_measurement_that_takes_too_long_is_ended(machine):
 
 def test_waiting_for_another_run_is_not_in_the_budget(machine):
     clock, scripts, asked = machine
-    waiting = plan.Preparing("Waiting until another run has ended")
+    waiting = plan.Preparing("Waiting for another run")
     scripts[LADDER] = Session(clock, climbed(), *[waiting] * 500, STEP)
     record(machine)
     assert not scripts[LADDER].stopped

@@ -35,6 +35,29 @@ def test_the_second_gets_it_when_the_first_lets_go():
     second.let_go()
 
 
+@pytest.mark.parametrize(
+    ("notebook", "budget", "said"),
+    [
+        ("", 60, "Waiting for the run of loops, about 80 s"),
+        ("", 0, "Waiting for the run of loops"),
+        ("a/11_your_training.ipynb", 60, "Waiting for the run in 11_your_training, ab"),
+        ("console-1", 0, "Waiting for the run of loops"),
+    ],
+)
+def test_who_waits_is_told_for_whom_and_how_long(monkeypatch, notebook, budget, said):
+    monkeypatch.setenv("JPY_SESSION_NAME", notebook)
+    first, second = Alone("the run of loops", budget), Alone()
+    assert take(first)
+    assert next(second.wait(threading.Event())).startswith(said)
+
+
+def test_whatever_stands_in_the_file_the_wait_is_a_sentence(own_lock):
+    first, second = Alone(), Alone()
+    assert take(first)
+    own_lock.write_bytes(b"\x1b[2J\xff\n9e999" + 700 * b"9")
+    assert next(second.wait(threading.Event())) == "Waiting for another run"
+
+
 def test_it_can_be_let_go_without_having_been_taken():
     Alone().let_go()
 

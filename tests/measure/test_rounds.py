@@ -86,6 +86,14 @@ def test_a_clear_answer_ends_the_run_early():
     assert last.spent < 60
 
 
+def test_a_run_may_end_once_its_answer_is_known_and_not_before_two_rounds():
+    scripts = {"base": Script(), "same": Script(jitter=0.4), "slow": Script(0.06)}
+    whole = measured(scripts, budget=60)
+    early = measured(scripts, budget=60, answered=lambda _: True)
+    assert {t.round for t in early.trials} == {1, 2}
+    assert len(early.trials) < len(whole.trials)
+
+
 def test_later_rounds_hold_only_what_is_still_unclear():
     scripts = {"base": Script(), "clear": Script(0.06), "wild": Script(spread=0.5)}
     found = measured(scripts, budget=60)

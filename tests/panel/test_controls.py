@@ -7,7 +7,7 @@ import pytest
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiments
 from perfkit.experiments.parameters import Choice, Folder, Range
-from perfkit.panel.controls import Controls, described
+from perfkit.panel.controls import Controls
 from tests.experiments.toy import Loops
 
 
@@ -99,19 +99,23 @@ def test_the_variants_are_offered_as_guesses_and_other_words_are_taken(controls)
 
 
 def test_what_is_set_can_be_read_without_widgets(controls):
-    assert dict(described(controls)) == {
+    assert controls.described() == {
         "size": "20000",
-        "side (px)": "224",
-        "count (images)": "64",
+        "side": "224 px",
+        "count": "64 images",
         "rate": "1",
         "how": "well",
         "which": "a,c",
         "where": "none",
         "loud": "True",
         "title": "none",
-        "your guess": "double",
-        "budget (s)": "30",
+        "guess": "double",
+        "budget": "30 s",
     }
+    assert controls.summary() == (
+        "size 20000, side 224 px, count 64 images, rate 1, how well, which a,c, "
+        "loud True, budget 30 s"
+    )
 
 
 @pytest.mark.parametrize("name", list(experiments()))

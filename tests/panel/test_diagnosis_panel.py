@@ -83,7 +83,7 @@ def test_the_report_its_charts_and_the_lines_to_change_are_shown(house, panel):
     settle(panel)
     assert panel.view.chart.state == f"Finished. {found.verdict.headline}"
     assert found.verdict.headline in panel.view.card.value
-    assert "what each change takes off a step" in panel.view.charts.value
+    assert "what each change takes off a step" in panel.view.card.value
     lines = [row.children[1].value for row in panel.view._marks.children[:-1]]
     assert lines == [
         "<pre>use(&#x27;parallel map&#x27;)</pre>",
@@ -120,7 +120,7 @@ def test_applying_measures_what_is_marked_and_keeps_the_report(house, panel):
     assert panel.diagnosis is first
     assert panel.applied is house.found
     for said in ("Measured again", "Keep both.", "2 times."):
-        assert said in panel.view.answer.value
+        assert said in panel.view.applied.value
     assert first.verdict.headline in panel.view.card.value
 
 

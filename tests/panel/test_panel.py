@@ -1,5 +1,7 @@
 import asyncio
+import base64
 import os
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,6 +10,7 @@ import pytest
 import perfkit
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings import store
+from perfkit.findings.reading import parsed
 from perfkit.panel import panel as panel_panel
 from perfkit.panel import working
 from tests.experiments.toy import Loops, NoRoom, SlowToPrepare
@@ -58,7 +61,37 @@ def test_nothing_runs_before_it_is_asked_to(house, panel):
     assert state(panel) == "Ready: press Run."
     assert house.sessions == []
     assert panel.view.stop.disabled
-    assert panel.view.save.disabled
+
+
+def test_before_a_run_it_says_what_is_asked_what_that_costs_and_with_which_code():
+    panel = perfkit.panel("data-pipeline", budget=40)
+    asked = panel.view.asked.value
+    assert panel._question in asked
+    assert "7 variants, in fresh processes. About 40 s." in asked
+    assert "dataset.map(example).batch(batch)</pre>" in asked
+    assert "<summary title=" in asked
+    assert ".cache()" in asked
+    said = panel.view.settings.description
+    assert said.startswith("Settings: source photographs, count 256 images, image side")
+    panel.controls.by_name["arms"].value = ("cache",)
+    panel.controls.by_name["budget"].value = 30
+    settle(panel)
+    assert "2 variants, in fresh processes. About 30 s." in panel.view.asked.value
+    assert panel.view.settings.description.endswith(
+        "arms cache, feeding training, budget 30 s"
+    )
+
+
+def test_what_is_tried_after_the_rounds_is_part_of_the_cost():
+    assert "About 90 s." in perfkit.panel("batch-size", budget=60).view.asked.value
+
+
+def test_the_settings_are_folded_until_they_are_asked_for(panel):
+    folded = panel.view.box.children[3]
+    assert folded.layout.display == "none"
+    panel.view.settings.value = True
+    assert folded.layout.display != "none"
+    assert panel.controls.by_name["guess"] not in folded.children
 
 
 def test_run_measures_with_what_is_set(house, panel):
@@ -77,6 +110,8 @@ def test_what_was_found_is_shown(panel):
     assert state(panel) == f"Finished. {finding.verdict.headline}"
     assert finding.verdict.headline in panel.view.card.value
     assert panel.view.card.value.count("<svg") == 4
+    # What is seen in the report is not said a second time.
+    assert "perfkit-answered" in panel.view.box._dom_classes
     assert panel.view.chart.total > 0
     assert panel.view.chart.doing == {}
 
@@ -114,25 +149,29 @@ def test_controls_and_run_are_locked_while_it_runs_and_stop_is_not(house, panel)
         locked.update(
             run=view.run.disabled,
             stop=view.stop.disabled,
-            save=view.save.disabled,
             size=panel.controls.by_name["size"].disabled,
         )
         yield from runs.events()
 
     house.more = {"told": look}
     panel.result()
-    assert locked == {"run": True, "stop": False, "save": True, "size": True}
+    assert locked == {"run": True, "stop": False, "size": True}
     assert not panel.view.run.disabled
+    assert panel.view.run.description == "Run again"
     assert panel.view.stop.disabled
-    assert not panel.view.save.disabled
 
 
 def test_a_changed_setting_asks_for_a_new_run_and_a_change_back_does_not(house, panel):
     panel.result()
-    panel.controls.by_name["size"].value = 300
-    assert state(panel) == "Settings changed: press Run."
-    panel.controls.by_name["size"].value = 20_000
+    size = panel.controls.by_name["size"]
+    size.value = 300
+    changed = "Changed since the last run: size 300 (was 20000). Press Run again."
+    assert state(panel) == changed
+    assert "perfkit-changed" in size._dom_classes
+    assert "perfkit-answered" not in panel.view.box._dom_classes
+    size.value = 20_000
     assert state(panel).startswith("Finished.")
+    assert "perfkit-changed" not in size._dom_classes
     assert len(house.sessions) == 1
 
 
@@ -274,28 +313,43 @@ def test_what_it_was_set_to_is_escaped(house):
     assert "<script>" not in panel._twin() + panel.view.card.value
 
 
-def test_save_writes_the_file_again_and_says_where(house, panel, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    panel.result()
-    panel.view.save.click()
-    said = state(panel)
-    (file,) = tmp_path.glob("perfkit-findings/*.json")
-    assert said == f"Saved as {file}"
-    file.unlink()
-    panel.view.save.click()
-    assert state(panel) == said
-    assert file.exists()
+LINK = re.compile(r'download="finding\.(\w+)"[^>]*href="data:[\w/]+;base64,([^"]+)"')
 
 
-def test_export_makes_a_page_and_says_where(panel, tmp_path, monkeypatch):
+def linked(panel):
+    """What the links of a panel hold, a file's kind and its text each."""
+    settle(panel)
+    found = LINK.findall(panel.view.runs.widget.value)
+    return [(kind, base64.b64decode(held).decode()) for kind, held in found]
+
+
+def test_the_page_and_the_finding_are_in_links_and_nothing_is_saved_again(
+    panel, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     finding = panel.result()
-    panel.view.save.click()
-    panel.view.export.click()
-    said = state(panel)
-    (file,) = tmp_path.glob("perfkit-findings/*.html")
-    assert said == f"Exported as {file}"
-    assert finding.verdict.headline in file.read_text()
+    (page, shown), (kind, held) = linked(panel)
+    assert (page, kind) == ("html", "json")
+    assert finding.verdict.headline in shown
+    assert parsed(held.encode(), "linked").verdict == finding.verdict
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_last_runs_stand_side_by_side_with_what_was_changed(panel):
+    panel.result()
+    assert "<table>" not in panel.view.runs.widget.value
+    for size in range(301, 306):
+        panel.controls.by_name["size"].value = size
+        panel.start()
+        panel.wait()
+    assert len(linked(panel)) == 2 * 4
+    rows = panel.view.runs.widget.value.split("<tr>")[2:]
+    assert [row[: row.index("</td>")] for row in rows[:2]] == [
+        '<th scope="row">6</th><td>size 305 (was 304)',
+        '<th scope="row">5</th><td>size 304 (was 303)',
+    ]
+    assert all(panel.finding.verdict.headline in row for row in rows)
+    assert 'aria-label="Download page of run 6"' in rows[0]
 
 
 # With real processes.

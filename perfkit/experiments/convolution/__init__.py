@@ -22,7 +22,7 @@ from perfkit.experiments.convolution import channels, trying
 from perfkit.experiments.convolution.library import moving, multiplying
 from perfkit.experiments.convolution.numbers import ARITHMETIC, BFLOAT16, MEMORY
 from perfkit.experiments.convolution.problem import FLOAT, Problem, convolving
-from perfkit.experiments.convolution.verdict import judge
+from perfkit.experiments.convolution.verdict import CHOICES, judge
 from perfkit.experiments.convolution.ways import BASELINE, GROUPS, OWN, WAYS, own
 from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.measure.measurement import Arm
@@ -69,6 +69,7 @@ class Convolution(Experiment):
     name = "convolution"
     notebooks = ("04_convolution",)
     baseline = BASELINE
+    choices = CHOICES
     function: ClassVar[Function | None] = None
 
     def __post_init__(self) -> None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
 
 
-_CHOICES = {way.name: Choice(way.do, way.code) for way in WAYS.values() if way.do}
-_CHOICES[OWN] = Choice("Use your own function.", "yours(images, kernel, stride, pad)")
+CHOICES = {way.name: Choice(way.do, way.code) for way in WAYS.values() if way.do}
+CHOICES[OWN] = Choice("Use your own function.", "yours(images, kernel, stride, pad)")
 # A first call is worth a sentence from so many times that of the baseline on.
 _EXPENSIVE = 2
 _HELD_UP: dict[Bound, str] = {
@@ -44,14 +44,12 @@ _NEXT: dict[Bound, str] = {
 
 def judge(measured: Measurement, problem: Problem) -> Verdict:
     """Say which way is fastest, how near to the limits, and what holds it up."""
-    race = Race(measured, _CHOICES, "images", "This convolution")
+    race = Race(measured, CHOICES, "images", "This convolution")
     if not race.ranked:
         return race.verdict()
     found = speeds(measured, problem)
     first_calls = {
-        name: said
-        for name in _CHOICES
-        if (said := _first_call(measured, problem, name))
+        name: said for name in CHOICES if (said := _first_call(measured, problem, name))
     }
     own = first_calls.pop(race.winner, "")
     verdict = race.verdict(

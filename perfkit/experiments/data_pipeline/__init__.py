@@ -21,7 +21,13 @@ from perfkit.experiments.base import Experiment
 from perfkit.experiments.data_pipeline import feeding as consumers
 from perfkit.experiments.data_pipeline.feeding import Task
 from perfkit.experiments.data_pipeline.numbers import ALONE
-from perfkit.experiments.data_pipeline.verdict import Claim, claims, judge
+from perfkit.experiments.data_pipeline.verdict import (
+    CHOICES,
+    Claim,
+    claims,
+    judge,
+    race,
+)
 from perfkit.experiments.data_pipeline.ways import (
     BASELINE,
     DECODE_LIMIT,
@@ -42,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
     from perfkit.experiments.data_pipeline.ways import Way
+    from perfkit.experiments.shared.race import Race
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
@@ -83,6 +90,7 @@ class DataPipeline(Experiment):
     name = "data-pipeline"
     notebooks = ("00_start_here", "02_data_pipelines")
     baseline = BASELINE
+    choices = CHOICES
 
     def __post_init__(self) -> None:
         """Refuse what cannot be asked, before anything is made."""
@@ -137,7 +145,14 @@ class DataPipeline(Experiment):
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which way is fastest, by how much, what the model waits, what next."""
-        return judge(measured, alone=self.feeding == "alone")
+        return judge(measured, self._race(measured))
+
+    def is_answered(self, measured: Measurement) -> bool:
+        """Whether one of the ways is surely worth it."""
+        return self._race(measured).is_clear
+
+    def _race(self, measured: Measurement) -> Race:
+        return race(measured, alone=self.feeding == "alone")
 
     @property
     def _asked(self) -> tuple[str, ...]:

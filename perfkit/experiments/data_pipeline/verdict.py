@@ -33,6 +33,7 @@ Answer = Literal[
     "not measured",
     "cannot be tested here",
 ]
+CHOICES = {way.name: Choice(way.do, way.advice) for way in WAYS.values()}
 # An end of epoch that takes less is not worth a sentence.
 _EPOCH_END_S = 0.05
 _LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightening"}
@@ -138,19 +139,20 @@ def _sentence(c: Comparison) -> str:
     )
 
 
-def judge(measured: Measurement, *, alone: bool) -> Verdict:
-    """Say what to change in the pipeline, by how much, how sure that is.
+def race(measured: Measurement, *, alone: bool) -> Race:
+    """Which of the pipelines is fastest.
 
     Args:
         measured: The run.
         alone: Whether none of its variants trained on the batches.
     """
-    choices = {
-        name: Choice(WAYS[name].do, WAYS[name].advice)
-        for name in numbers.contenders(measured)
-    }
+    choices = {name: CHOICES[name] for name in numbers.contenders(measured)}
     what = "The pipeline" if alone else "This training"
-    race = Race(measured, choices, "images", what, BASELINE)
+    return Race(measured, choices, "images", what, BASELINE)
+
+
+def judge(measured: Measurement, race: Race) -> Verdict:
+    """Say what to change in the pipeline, by how much, how sure that is."""
     if not race.ranked:
         return race.verdict(because=tuple(_images_fed(measured)))
     best = race.ranked[0].variant

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.execution_mode import ways
-from perfkit.experiments.execution_mode.verdict import judge
+from perfkit.experiments.execution_mode.verdict import CHOICES, judge
 from perfkit.experiments.execution_mode.ways import BASELINES, GROUPS, WAYS, alike
 from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared.loops import Job
@@ -48,6 +48,7 @@ class ExecutionMode(Experiment):
     ] = 50
 
     name = "execution-mode"
+    choices = CHOICES
     notebooks = ("06_eager_graph_xla",)
 
     @property

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from perfkit.measure.statistics import Comparison
 
 
-_CHOICES = {
+CHOICES = {
     way.name: Choice(way.do, way.code) for way in WAYS.values() if way.kind == "mode"
 }
 # What is said where nothing of a kind is shown to cost anything, and what to do then.
@@ -64,8 +64,8 @@ def judge(measured: Measurement, *, batch: int, epoch: int) -> Verdict:
                 because = (*because, *failures(measured))
                 return _of_costs(measured, kind, costs, because)
     # Where observers come first, their baseline is no mode.
-    against = "" if measured.baseline in _CHOICES else next(iter(modes), "")
-    race = Race(measured, _CHOICES, "examples", against=against)
+    against = "" if measured.baseline in CHOICES else next(iter(modes), "")
+    race = Race(measured, CHOICES, "examples", against=against)
     if not race.won:
         return race.verdict(because=because)
     paid = pay_back(measured, race.winner, race.baseline)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.mixed_precision import work
-from perfkit.experiments.mixed_precision.verdict import beforehand, judge
+from perfkit.experiments.mixed_precision.verdict import CHOICES, beforehand, judge
 from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared import precision as formats
 from perfkit.experiments.shared.models import MODELS
@@ -66,6 +66,7 @@ class MixedPrecision(Experiment):
     name = "mixed-precision"
     notebooks = ("05_mixed_precision",)
     baseline = FLOAT32
+    choices = CHOICES
 
     def variants(self) -> Mapping[str, Arm]:
         """The precisions that ``arms`` asks for, float32 always first."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PLAIN = {p.name: p for p in PRECISIONS.values() if p.kind == "precision"}
 # What a precision is called where it is advised, and what to write for it.
 _CALLED = {name: name.removeprefix("mixed_") for name in _PLAIN}
-_CHOICES = {
+CHOICES = {
     name: Choice(
         f"Train with {_CALLED[name]}.", f"{p.line}  # before the model is built"
     )
@@ -44,7 +44,7 @@ _ALIKE: dict[Alike, str] = {
 
 def judge(measured: Measurement) -> Verdict:
     """Say which precision trains fastest, and whether it learns what float32 learns."""
-    race = Race(measured, _CHOICES, "examples")
+    race = Race(measured, CHOICES, "examples")
     held = {one.precision: one for one in numbers.pairs(measured.trials)}
     verdict = race.verdict(
         because=(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.experiments.shared.words import failures, listed, quoted
 from perfkit.findings.record import Edit, Verdict
+from perfkit.measure.statistics import WORTH_KNOWING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,6 +84,12 @@ class Race:
     def winner(self) -> str:
         """What is shown to be faster than the baseline; "" for nothing."""
         return self.ranked[0].variant if self.won else ""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether a winner is sure, and worth it at the near end of its interval."""
+        best = self.compared if self.won else None
+        return best is not None and best.sure == "sure" and best.low >= WORTH_KNOWING
 
     @property
     def is_open(self) -> bool:
