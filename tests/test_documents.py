@@ -24,6 +24,7 @@ PLACES = ("", "perfkit/experiments", "perfkit/measure")
 # What set-up, runs and readers of the documents make.
 MADE_LATER = {
     ".venv/",
+    "artifacts/states",
     ".setup/",
     "perfkit-findings/",
     "my-notebooks/",
