@@ -122,11 +122,17 @@ class Parameter:
             raise BadParameterError(f"{self.name} is {value!r}; give a whole number.")
 
 
+# The metadata of a field that nobody sets by a widget or an option.
+NOT_ASKED = {"asked": False}
+
+
 def parameters_of(experiment: type[Experiment]) -> tuple[Parameter, ...]:
     """List an experiment's parameters in the order its class names them."""
     hints = typing.get_type_hints(experiment, include_extras=True)
     return tuple(
-        _parameter(field, hints[field.name]) for field in dataclasses.fields(experiment)
+        _parameter(field, hints[field.name])
+        for field in dataclasses.fields(experiment)
+        if field.metadata.get("asked", True)
     )
 
 

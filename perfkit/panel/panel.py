@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosing import usual_budget
+from perfkit.diagnosing import in_seconds, usual_budget
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
@@ -19,6 +19,9 @@ from perfkit.panel.fleet_panel import FleetPanel
 from perfkit.panel.passport_panel import PassportPanel
 from perfkit.panel.view import NOTHING, View, watch
 from perfkit.panel.working import SLICE_S, Measuring
+from perfkit.race.entrants import Asked, entrants
+from perfkit.race.question import Race
+from perfkit.race.race import asked_for, open_race
 from perfkit.running import (
     default_budget,
     interrupt_is_stop,
@@ -64,6 +67,8 @@ def machines_panel(name: str, **given: Any) -> MachinesPanel:
     return make(**asked)
 
 
+# Seconds of a race in a panel, where nobody gave any.
+_RACE_S = 120.0
 _READY = "Ready: press Run."
 _READY_TO_REPLAY = "Ready: Run shows what was recorded; nothing is measured."
 
@@ -71,7 +76,7 @@ _READY_TO_REPLAY = "Ready: Run shows what was recorded; nothing is measured."
 def panel(
     what: str | Experiment | Callable[[], Any],
     /,
-    *,
+    *others: Callable[[], Any],
     budget: float | None = None,
     guess: str = "",
     seed: int | None = None,
@@ -83,8 +88,9 @@ def panel(
     """Make a panel; as the last line of a cell it is shown.
 
     It is that of an experiment or, given a function that makes a training of your own,
-    that of its diagnosis, with a button that applies what the report says. Three more
-    are about machines: ``"passport"`` makes that of this one, ``"compare"`` holds two
+    that of its diagnosis, with a button that applies what the report says; given two,
+    or what a side has besides (``env="TF_A=1"``), that of their race. Three more are
+    about machines: ``"passport"`` makes that of this one, ``"compare"`` holds two
     against each other, and ``"class"`` shows a folder of them. They take what
     ``perfkit.passport``, ``perfkit.compare`` and ``perfkit.classroom`` take.
 
@@ -104,7 +110,9 @@ def panel(
             what PERFKIT_REPLAY says, "" for a run in any case.
         where: A Dask client, or a scheduler's address: Run then asks every machine of
             that cluster, an experiment or ``"passport"``. None for this machine.
-        **parameters: What the experiment's parameters are set to at first.
+        *others: More functions, to race with the first.
+        **parameters: What the experiment's parameters are set to at first; of a race,
+            what ``perfkit.race`` takes.
 
     Raises:
         BadParameterError: A name or a value that the experiment does not accept.
@@ -123,9 +131,18 @@ def panel(
         rest = {"guess": guess, "seed": seed, "replay": replay, **parameters}
         return machines_panel(what, budget=budget, folder=folder, **rest)
     if not isinstance(what, str | Experiment):
-        if guess or replay or parameters:
+        if others or parameters:
+            return RacePanel(
+                asked_for((what, *others), **parameters),
+                budget=in_seconds(budget) or _RACE_S,
+                guess=guess,
+                seed=seed,
+                folder=folder,
+                replay=replay,
+            )
+        if guess or replay:
             raise BadParameterError(
-                "A diagnosis takes budget, seed and folder, and no parameters."
+                "A diagnosis takes budget, seed and folder, and no more."
             )
         seconds = usual_budget() if budget is None else budget
         return DiagnosisPanel(what, budget=seconds, seed=seed, folder=folder)
@@ -273,6 +290,28 @@ class Panel(Measuring):
     def _twin(self) -> str:
         settings = self.controls.described().items()
         return view.twin(self._question, settings, self.finding)
+
+
+class RacePanel(Panel):
+    """The panel of a race: its sides are what was given, and the budget is set."""
+
+    def __init__(self, asked: Asked, *, folder: str | Path | None, **set_: Any) -> None:
+        self._asked = asked
+        sides = entrants(asked)
+        for close in sides.close:
+            close()
+        race = Race(of=sides.sides, typed=asked.typed)
+        super().__init__(race, folder=folder, **set_)
+
+    def _open(self) -> Session | Replay:
+        return open_race(
+            self._asked,
+            self.controls.budget,
+            guess=self.controls.guess,
+            seed=self._seed,
+            folder=self._folder,
+            replay=self._replay,
+        )
 
 
 def _load_charts() -> None:

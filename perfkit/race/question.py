@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from perfkit import units
 from perfkit.diagnosis.hints.source import digest
 from perfkit.experiments.base import Experiment
+from perfkit.experiments.parameters import NOT_ASKED
 from perfkit.experiments.shared.race import QUIETER
 from perfkit.experiments.shared.words import failures
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold
 from perfkit.findings.reports import TYPED
+from perfkit.measure.measurement import Arm
 from perfkit.race import job, why
 from perfkit.race.side import LEFT
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.findings.report import Table
-    from perfkit.measure.measurement import Arm, Measurement
+    from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
     from perfkit.race.job import Difference
     from perfkit.race.side import Side
@@ -57,10 +59,10 @@ class Race(Experiment):
 
     name: ClassVar[str] = "race"
 
-    of: Any = ()
-    facts: Any = field(default_factory=dict)
-    typed: Any = ""
-    environment: Any = field(default_factory=lambda: Fold(""))
+    of: Any = field(default=(), metadata=NOT_ASKED)
+    facts: Any = field(default_factory=dict, metadata=NOT_ASKED)
+    typed: Any = field(default="", metadata=NOT_ASKED)
+    environment: Any = field(default=Fold(""), metadata=NOT_ASKED)
 
     def __post_init__(self) -> None:
         """Take the sides as they are: they were checked when they were chosen."""
@@ -91,8 +93,11 @@ class Race(Experiment):
         return {TYPED: self.typed, "sides": [s.name for s in self.sides], "code": code}
 
     def variants(self) -> Mapping[str, Arm]:
-        """Its sides; what explains them is chosen as the race goes."""
-        return {}
+        """Its sides; the session makes their work, once it has looked at them."""
+        return {
+            side.name: Arm(side.name, side.maker, side.changes, self.baseline)
+            for side in self.sides
+        }
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which is faster; where they do different work, that comes first."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosing import in_seconds
 from perfkit.displays import display_here
+from perfkit.errors import BadParameterError
+from perfkit.experiments import unknown
 from perfkit.race.entrants import Asked, entrants
 from perfkit.race.question import Race
 from perfkit.race.session import RaceSession
@@ -69,15 +72,15 @@ def race(
             such recording.
         RunError: A side cannot be run; the sentence says which, and why.
     """
-    asked = Asked(
-        trainings=trainings,
-        commit=_several(commit),
-        python=_several(python),
-        env=_several(env),
-        cores=tuple(map(str, _several(cores))),
-        batch=_several(batch),
-        policy=_several(policy),
-        arguments=tuple(arguments),
+    asked = asked_for(
+        trainings,
+        commit=commit,
+        python=python,
+        env=env,
+        cores=cores,
+        batch=batch,
+        policy=policy,
+        arguments=arguments,
         fit=fit,
     )
     session = open_race(
@@ -123,6 +126,20 @@ def open_race(
         for close in made.close:
             close()
         raise
+
+
+def asked_for(trainings: Sequence[Any], fit: int = 0, **given: Any) -> Asked:
+    """Put together what a race is asked with; one of a kind stands for itself.
+
+    Raises:
+        BadParameterError: There is no such thing to ask for.
+    """
+    known = {one.name for one in fields(Asked)} - {"trainings", "fit"}
+    if wrong := given.keys() - known:
+        raise BadParameterError(unknown("option of a race", min(wrong), sorted(known)))
+    several = {name: _several(value) for name, value in given.items()}
+    several["cores"] = tuple(map(str, several.get("cores", ())))
+    return Asked(trainings=tuple(trainings), fit=fit, **several)
 
 
 def _several(given: Any) -> tuple[Any, ...]:
