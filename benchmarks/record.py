@@ -32,7 +32,7 @@ from perfkit.panel.panel import NAMES
 NOTEBOOKS = sorted(Path(__file__).resolve().parents[1].glob("notebooks/*.ipynb"))
 ASKING = ("perfkit.run", "perfkit.panel", "perfkit.diagnose", "perfkit.race")
 # Seconds: a diagnosis has more to tell apart, a race one thing for each of its sides.
-BUDGET_S, MORE, RACE_S = 28.0, 2.0, 120.0
+BUDGET_S, MORE, RACE_S = 28.0, 2.0, 90.0
 
 
 @dataclass(frozen=True)

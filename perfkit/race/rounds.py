@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perfkit.diagnosis import swaps
-from perfkit.diagnosis.choosing import trial_s
+from perfkit.diagnosis.choosing import arm, trial_s
 from perfkit.measure.measurement import Arm
 from perfkit.race import job
 from perfkit.race.side import Work
@@ -28,7 +28,7 @@ _NARROW = 0.025
 _TRIED = 2
 _SHORTEST_S, _LONGEST_S = 60.0, 600.0
 # The share of a budget after which a difference that is shown is explained.
-_EXPLAIN_AFTER = 0.6
+_EXPLAIN_AFTER = 0.4
 
 
 def without(side: str, swap: Swap) -> str:
@@ -112,9 +112,10 @@ class Rounds:
         first, *others = self.sides
         yield Arm(first.name, Work(first, self.facts[first.name]), first.changes)
         for side in others:
+            # Ends of epochs are few and waver: all sides share what they usually take,
+            # but for one whose own are shown to be others.
             work = Work(side, self.facts[side.name])
-            # What ends its epochs may be another thing in each version.
-            yield Arm(side.name, work, side.changes, first.name, other_pauses=True)
+            yield Arm(side.name, work, side.changes, first.name)
 
     def _why(self, measured: Measurement) -> Iterator[Arm]:
         """The baseline and the fastest of the others, each without a part of it."""
@@ -123,13 +124,8 @@ class Rounds:
         for side in self.sides:
             for swap in ceilings(self.facts[side.name]) * (side.name in names):
                 work = Work(side, self.facts[side.name], (swap,))
-                yield Arm(
-                    without(side.name, swap),
-                    work,
-                    swap.changes,
-                    side.name,
-                    other_pauses=True,
-                )
+                name = without(side.name, swap)
+                yield replace(arm(swap, work), name=name, against=side.name)
 
 
 def decided(compared: Sequence[Comparison | None], worse: float) -> bool | None:
