@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 NOTE = "rungs"
+# The parameter of a race that names its sides.
+SIDES = "sides"
 # The note with the variants that only show what is possible.
 LIMITS = "limits"
 # No part of a machine does as much in a second; a file may say anything.
@@ -180,7 +182,8 @@ def guess(finding: Finding) -> Guess:
 def standings(finding: Finding) -> tuple[Standing, ...]:
     """Every variant: group by group, the fastest first, then limits and the untimed.
 
-    The rungs of a ladder, which nothing compares, come in their own order.
+    The rungs of a ladder, which nothing compares, come in their own order. Of a race
+    only the sides stand there: what leaves a part of one out explains them.
     """
     if rungs(finding.notes):
         return _ladder(finding)
@@ -189,7 +192,11 @@ def standings(finding: Finding) -> tuple[Standing, ...]:
     timed.sort(
         key=lambda s: (s.is_limit, groups.index(s.group) if s.group else len(groups))
     )
-    return (*timed, *_untimed(finding))
+    sides = finding.parameters.get(SIDES)
+    every = (*timed, *_untimed(finding))
+    if not isinstance(sides, list | tuple):
+        return every
+    return tuple(standing for standing in every if standing.variant in sides)
 
 
 def heading(stood: tuple[Standing, ...]) -> str:

@@ -163,13 +163,6 @@ class Comparison:
         return f"{units.times(self.low)} to {units.times(self.high)}"
 
     @property
-    def ends_slower(self) -> str:
-        """The same of how many times as long it takes."""
-        if not units.is_known(self.low, self.high):
-            return ""
-        return f"{units.times(1 / self.high)} to {units.times(1 / self.low)}"
-
-    @property
     def interval(self) -> str:
         """Its ratio with its interval, as text."""
         return units.ratio_between(self.ratio, self.low, self.high)

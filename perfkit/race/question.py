@@ -15,6 +15,7 @@ from perfkit.experiments.shared.words import failures
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold
 from perfkit.findings.reports import TYPED
+from perfkit.findings.standing import SIDES
 from perfkit.measure.measurement import Arm
 from perfkit.race import job, why
 from perfkit.race.side import LEFT
@@ -90,7 +91,7 @@ class Race(Experiment):
     def parameters(self) -> dict[str, Any]:
         """The command that asks it again, and which code that is about."""
         code = [digest(side.maker) for side in self.sides]
-        return {TYPED: self.typed, "sides": [s.name for s in self.sides], "code": code}
+        return {TYPED: self.typed, SIDES: [s.name for s in self.sides], "code": code}
 
     def variants(self) -> Mapping[str, Arm]:
         """Its sides; the session makes their work, once it has looked at them."""
@@ -130,8 +131,7 @@ class Race(Experiment):
         one, two = side.name, self.baseline
         differ = self.differences(side, measured)
         rates = self._rates(side, measured)
-        slower = compared.verdict == "slower"
-        sure, ends = compared.sure, compared.ends_slower if slower else compared.ends
+        sure, ends = compared.sure, _ends(compared)
         if _is_open(compared):
             # Which of them is faster is known all the same.
             sure = "likely"
@@ -287,6 +287,16 @@ def _is_open(compared: Comparison) -> bool:
     """Whether there is a difference, and nobody knows how large it is."""
     known = units.is_known(compared.low, compared.high)
     return compared.verdict in ("faster", "slower") and not known
+
+
+def _ends(compared: Comparison) -> str:
+    """The interval of what is said: how many times as fast, or as long."""
+    if not units.is_known(compared.low, compared.high):
+        return ""
+    ends = [compared.low, compared.high]
+    if compared.verdict == "slower":
+        ends = [1 / compared.high, 1 / compared.low]
+    return " to ".join(map(_ratio, ends))
 
 
 def _compared(compared: Comparison) -> str:

@@ -44,7 +44,7 @@ def test_what_is_faster_is_said_with_both_steps_and_rates():
     assert found.much == (
         "A step takes 6.67 ms instead of 10 ms (1,500 instead of 1,000 examples/s)."
     )
-    assert (found.sure, found.interval, found.winner) == ("sure", "1.5 to 1.5", NEW)
+    assert (found.sure, found.interval, found.winner) == ("sure", "1.50 to 1.50", NEW)
     assert found.next == ""
 
 
