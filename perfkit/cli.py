@@ -158,9 +158,9 @@ def _race(asked: Namespace) -> int:
     except RunError as error:
         if asked.worse is None:
             raise
-        # A version that cannot be run is not shown to be slower.
+        # A version that cannot be run is no slower one, and no pass either.
         print(f"perfkit: {error}", *getattr(error, "__notes__", ()), file=sys.stderr)
-        return LEFT_OPEN
+        return BAD_USAGE
     if asked.worse is None or code == INTERRUPTED:
         return code
     # A recording says nothing of these versions.
