@@ -12,7 +12,7 @@ A timing's interval mixes the spread of its trials with that of the other varian
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -140,6 +140,12 @@ class Comparison:
     def is_judged(self) -> bool:
         """Whether it says something: one round does where it leaves no doubt."""
         return self.rounds > 1 or self.verdict != "too noisy to say"
+
+    def after(self, rounds: int) -> Comparison:
+        """The same, which says nothing before so many rounds."""
+        if self.rounds >= rounds:
+            return self
+        return replace(self, verdict="too noisy to say")
 
     @property
     def judgement(self) -> str:

@@ -15,7 +15,7 @@ from perfkit.experiments.shared.words import failures
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold
 from perfkit.findings.reports import TYPED
-from perfkit.findings.standing import SIDES
+from perfkit.findings.standing import LEAST_ROUNDS, SIDES
 from perfkit.measure.measurement import Arm
 from perfkit.race import job, why
 from perfkit.race.side import LEFT
@@ -128,6 +128,7 @@ class Race(Experiment):
         """Of one side against the baseline."""
         compared = measured.compare(side.name, self.baseline)
         assert compared
+        compared = compared.after(LEAST_ROUNDS)
         one, two = side.name, self.baseline
         differ = self.differences(side, measured)
         rates = self._rates(side, measured)
@@ -171,7 +172,7 @@ class Race(Experiment):
             sure=sure,
             interval=ends,
             warnings=warned,
-            next=QUIETER if sure == "not known yet" else "",
+            next=_next(compared),
             winner=one if compared.verdict == "faster" else "",
         )
 
@@ -289,9 +290,16 @@ def _is_open(compared: Comparison) -> bool:
     return compared.verdict in ("faster", "slower") and not known
 
 
+def _next(compared: Comparison) -> str:
+    if compared.rounds < LEAST_ROUNDS:
+        return f"Give it more seconds: before {LEAST_ROUNDS} rounds it says nothing."
+    return QUIETER if compared.sure == "not known yet" else ""
+
+
 def _ends(compared: Comparison) -> str:
     """The interval of what is said: how many times as fast, or as long."""
-    if not units.is_known(compared.low, compared.high):
+    few = compared.rounds < LEAST_ROUNDS
+    if few or not units.is_known(compared.low, compared.high):
         return ""
     ends = [compared.low, compared.high]
     if compared.verdict == "slower":

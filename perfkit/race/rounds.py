@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from perfkit.diagnosis import swaps
 from perfkit.diagnosis.choosing import arm, trial_s
+from perfkit.findings.standing import LEAST_ROUNDS
 from perfkit.measure.measurement import Arm
 from perfkit.race import job
 from perfkit.race.side import Work
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from perfkit.measure.statistics import Comparison
     from perfkit.race.side import Side
 
-# Rounds of the sides alone, at least and as planned; then rounds with what explains.
-_FEWEST, _ROUNDS, _WHY_ROUNDS = 3, 6, 2
+# Rounds of the sides alone, as planned; then rounds with what explains.
+_ROUNDS, _WHY_ROUNDS = 6, 2
 # An interval this narrow needs no more rounds.
 _NARROW = 0.025
 # After so many rounds without any rate there will be none.
@@ -83,7 +84,7 @@ class Rounds:
         if rounds and self.worse is not None and self._other_job:
             # No rate says which of two jobs is slower.
             return ()
-        if rounds < _FEWEST:
+        if rounds < LEAST_ROUNDS:
             return arms
         if self.worse is not None and decided(compared, self.worse) is not None:
             return ()
@@ -134,10 +135,10 @@ def decided(compared: Sequence[Comparison | None], worse: float) -> bool | None:
     Returns:
         None where that is left open.
     """
-    least = 1 - worse
+    least, compared = 1 - worse, [c and c.after(LEAST_ROUNDS) for c in compared]
     if any(c and c.verdict == "slower" and c.high < least for c in compared):
         return True
-    known = all(c and c.low >= least for c in compared)
+    known = all(c and c.rounds >= LEAST_ROUNDS and c.low >= least for c in compared)
     return False if compared and known else None
 
 

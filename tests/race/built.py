@@ -64,8 +64,7 @@ def measured(rates=None, rounds=6, notes=None, trials=(), noise=0.001):
         for name, rate in (rates | {TWIN: rates[first]}).items()
     ]
     arms = [
-        Arm(name, make_training, "", "" if name == first else first)
-        for name in rates
+        Arm(name, make_training, "", "" if name == first else first) for name in rates
     ]
     return Measurement(arms=tuple(arms), trials=(*made, *trials), baseline=first)
 

@@ -44,7 +44,7 @@ def test_what_is_faster_is_said_with_both_steps_and_rates():
     assert found.much == (
         "A step takes 6.67 ms instead of 10 ms (1,500 instead of 1,000 examples/s)."
     )
-    assert (found.sure, found.interval, found.winner) == ("sure", "1.50 to 1.50", NEW)
+    assert (found.sure, found.interval, found.winner) == ("sure", "1.48 to 1.52", NEW)
     assert found.next == ""
 
 
@@ -80,6 +80,16 @@ def test_a_difference_of_unknown_size_is_given_none(times, which):
         f"new.py is {which} than old.py; by how much is not known yet."
     )
     assert (found.sure, found.interval) == ("likely", "")
+
+
+def test_two_rounds_claim_nothing():
+    found = against_old(500.0, rounds=2)
+    assert found.headline == "Whether new.py is faster than old.py is not known yet."
+    assert (found.sure, found.interval, found.winner) == ("not known yet", "", "")
+    assert "3 rounds" in found.next
+    assert against_old(500.0, rounds=3).headline.endswith(
+        "2.0 times as long as old.py."
+    )
 
 
 def test_one_round_makes_nobody_the_winner_by_little():
