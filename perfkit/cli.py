@@ -134,20 +134,19 @@ def _write_patch(found: Diagnosis, made: Callable[[], object]) -> None:
 
 
 def _race(asked: Namespace) -> int:
-    from perfkit.race.entrants import Asked
-    from perfkit.race.race import open_race
+    from perfkit.race.race import asked_for, open_race
     from perfkit.race.session import RaceSession
 
     _check_writable(asked.json)
-    what = Asked(
-        trainings=tuple(asked.trainings),
-        commit=tuple(asked.commit),
-        python=tuple(asked.python),
-        env=tuple(asked.env),
-        cores=tuple(asked.cores),
+    what = asked_for(
+        asked.trainings,
+        commit=asked.commit,
+        python=asked.python,
+        env=asked.env,
+        cores=asked.cores,
         batch=asked.batch,
         policy=asked.policy,
-        arguments=tuple(asked.arguments),
+        arguments=asked.arguments,
         fit=asked.fit,
     )
     session = open_race(

@@ -30,6 +30,7 @@ from perfkit.diagnosis.inferring import Others, inferred
 from perfkit.diagnosis.maker import maker, name_of
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, PerfkitError, RunError
+from perfkit.experiments.session import check_budget
 from perfkit.findings import store
 from perfkit.findings.diagnosis import TOGETHER, Diagnosis, Together
 from perfkit.findings.record import Verdict
@@ -97,11 +98,8 @@ class DiagnosisSession:
         folder: Path | None = None,
         only: Sequence[str] = (),
     ) -> None:
-        if budget is not None and not LEAST_BUDGET_S <= budget <= 86_400:
-            raise BadParameterError(
-                f"The budget is {budget!r}; give seconds from {LEAST_BUDGET_S:.0f} to "
-                "86400."
-            )
+        if budget is not None:
+            check_budget(budget, LEAST_BUDGET_S)
         self.finding: Diagnosis | None = None
         self.unsaved = ""
         self._maker = maker(training)

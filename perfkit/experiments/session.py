@@ -65,10 +65,7 @@ class Session:
         folder: Path | None = None,
         early: bool = False,
     ) -> None:
-        if not 1 <= budget <= 86_400:
-            raise BadParameterError(
-                f"The budget is {budget!r}; give seconds from 1 to 86400."
-            )
+        check_budget(budget, 1.0)
         for library in experiment.needs:
             if library == "tensorflow":
                 check_trains()
@@ -201,6 +198,18 @@ class Session:
             because=tuple(ended),
             next=f"Give it more than {units.seconds(self._budget)}, or look at how the "
             "trials ended.",
+        )
+
+
+def check_budget(budget: float, least: float) -> None:
+    """Refuse a budget of fewer seconds than ``least``, or of more than a day.
+
+    Raises:
+        BadParameterError: It is such a one.
+    """
+    if not least <= budget <= 86_400:
+        raise BadParameterError(
+            f"The budget is {budget!r}; give seconds from {least:.0f} to 86400."
         )
 
 

@@ -122,7 +122,7 @@ class Race(Experiment):
             found, rest = replace(found, headline=none, much=much), timed
         told = tuple(self._other_jobs(rest, measured))
         found = replace(found, warnings=(*found.warnings, *told))
-        return self._with_reasons(found, measured)
+        return self._with_reasons(found, nearest, measured)
 
     def _told(self, side: Side, measured: Measurement) -> Verdict:
         """Of one side against the baseline."""
@@ -176,9 +176,11 @@ class Race(Experiment):
             winner=one if compared.verdict == "faster" else "",
         )
 
-    def _with_reasons(self, found: Verdict, measured: Measurement) -> Verdict:
+    def _with_reasons(
+        self, found: Verdict, nearest: Side, measured: Measurement
+    ) -> Verdict:
         """The same with what it rests on, and why the sides differ."""
-        explained = [self.sides[0], self._against(measured)]
+        explained = [self.sides[0], nearest]
         part, split = why.where(explained, self.facts, measured)
         folds = (
             split,
@@ -193,12 +195,6 @@ class Race(Experiment):
                 fold for fold in folds if fold.sentences or any(_rows(fold.tables))
             ),
         )
-
-    def _against(self, measured: Measurement) -> Side:
-        """The side that stands against the baseline: the fastest of the others."""
-        others = self.sides[1:]
-        ranked = measured.fastest(tuple(side.name for side in others))
-        return next((s for s in others if s.name == ranked[0].variant), others[-1])
 
     def differences(self, side: Side, measured: Measurement) -> tuple[Difference, ...]:
         """What a side does otherwise than the baseline, but for what was asked for."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from perfkit.diagnosis import look, variables
 from perfkit.diagnosis.maker import InFile, name_of
 from perfkit.diagnosis.script import Script
+from perfkit.diagnosis.session import LEAST_BUDGET_S
 from perfkit.errors import BadParameterError, RunError
-from perfkit.experiments.session import Session
+from perfkit.experiments.session import Session, check_budget
 from perfkit.findings.standing import measurement
 from perfkit.machine.environment import named_in, own_names
 from perfkit.measure import spread
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from perfkit.race.question import Race
     from perfkit.race.side import Side
 
-LEAST_BUDGET_S = 10.0
 _SLICE_S = 0.1
 _LONGEST_LOOK_S = 300.0
 _UNKNOWN_S = 600.0
@@ -67,11 +67,8 @@ class RaceSession(Session):
         worse: float | None = None,
         closing: Sequence[Callable[[], None]] = (),
     ) -> None:
-        if budget is not None and not LEAST_BUDGET_S <= budget <= 86_400:
-            raise BadParameterError(
-                f"The budget is {budget!r}; give seconds from {LEAST_BUDGET_S:.0f} to "
-                "86400."
-            )
+        if budget is not None:
+            check_budget(budget, LEAST_BUDGET_S)
         if worse is not None and not (isinstance(worse, float) and 0 < worse < 1):
             raise BadParameterError(
                 f"--worse is {worse!r}; give a share below 100 %, such as 5%."

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
@@ -71,9 +71,8 @@ class Side:
         found = []
         if self.batch:
             times = self.batch / facts.batch
-            found.append(
-                _by_hand("batch", functools.partial(enlarge, times=times), times)
-            )
+            enlarged = functools.partial(enlarge, times=times)
+            found.append(_by_hand("batch", apply=enlarged, batches=times))
         if self.policy and self.policy != facts.policy:
             if facts.policy != "float32":
                 raise BadParameterError(
@@ -81,22 +80,12 @@ class Side:
                     "change it in a copy, and race the two."
                 )
             before = functools.partial(choose_policy, self.policy)
-            found.append(replace(_by_hand("policy"), before=before))
+            found.append(_by_hand("policy", before=before))
         return tuple(found)
 
 
-def _by_hand(
-    name: str, apply: Callable[..., object] = lambda _: None, times: float = 1
-) -> Swap:
-    return Swap(
-        name=name,
-        cause=name,
-        kind="opportunity",
-        changes="",
-        fix="",
-        apply=apply,
-        batches=times,
-    )
+def _by_hand(name: str, **does: Any) -> Swap:
+    return Swap(name=name, cause=name, kind="opportunity", changes="", fix="", **does)
 
 
 @dataclass(frozen=True)
