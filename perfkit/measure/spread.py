@@ -42,7 +42,9 @@ _FEW, _RUNS = 10, 30
 _FREEDOM = (2.0, 10.0)
 # Variances of a run share a baseline: they tell half of what they would apart, and
 # their logarithms about half of what they do.
-_WEIGHT = 0.25
+_SHARED, _WEIGHT = 0.5, 0.25
+# A variance beyond so many of those that are expected is of another kind.
+APART = 0.95
 _MOST_BYTES, _MOST_SEEN = 100_000, 50
 _LARGEST = 1e6
 
@@ -83,10 +85,16 @@ class Spread:
 
     def updated(self, run: Sequence[Seen], turn: float) -> Spread:
         """What the rounds of a run that is under way make of it."""
-        weight = _WEIGHT * sum(own for _, own in run)
-        if not weight:
+        told = sum(own for _, own in run)
+        if not told:
             return Spread(self.scale, self.freedom, turn)
-        own = float(np.exp(_centred_logs(run).mean()))
+        # Not with the module, which every trial imports: it takes most of a second.
+        from scipy import special
+
+        own, weight = float(np.exp(_centred_logs(run).mean())), _WEIGHT * told
+        if own > self.scale * special.fdtri(_SHARED * told, self.freedom, APART):
+            # What earlier runs saw is of other work: this one's own rounds have to do.
+            return Spread(own, _SHARED * told, turn)
         scale = (self.freedom * self.scale + weight * own) / (self.freedom + weight)
         return Spread(scale, self.freedom, turn)
 

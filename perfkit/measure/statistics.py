@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from perfkit import units
-from perfkit.measure.spread import LEAST
+from perfkit.measure.spread import APART, LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,11 +45,8 @@ Sure = Literal["sure", "likely", "not known yet", ""]
 Comparing = Literal["faster", "slower", "no difference shown", "too noisy to say"]
 
 _LEVEL = 0.975
-# Of a timing, the spread of the other variants' trials counts like so many more trials.
+# What is known besides of how trials or rounds vary counts like so many more of them.
 _BORROWED = 2.0
-# A variance that is larger than so many of what is usual is taken as it is, and as
-# sure as that of so many more rounds.
-_APART = 0.95
 # What the turns of a round show is mixed with that of so many usual ones.
 _TURNS = 3.0
 # Of their median: so that one wild variant does not make all the others look wild.
@@ -343,7 +340,7 @@ def _moderated(of: Rounds, usual: Spread) -> tuple[float, float, float]:
         # No process can differ from another: each turn shows how much they vary.
         borrowed = max(borrowed, float(of.turns[0]) - 1 + _TURNS)
     scale, freedom = usual.scale, own + borrowed
-    if own and varied > scale * special.fdtri(own, borrowed, _APART):
+    if own and varied > scale * special.fdtri(own, borrowed, APART):
         scale, freedom = varied, own + _BORROWED
     scale = (own * varied + (freedom - own) * scale) / freedom
     return middle, float(np.sqrt(scale * expected + of.shared)), freedom

@@ -132,6 +132,20 @@ def test_three_rounds_on_a_known_machine_find_fifteen_percent():
     assert held <= 0.99
 
 
+def test_a_training_that_varies_more_than_any_before_it_is_not_judged_by_those():
+    before = [statistics.seen(Machine(rounds=3).run()) for _ in range(30)]
+    wild, known = Machine(rounds=3, variants=1, processes=0.3), Spread.learnt(before)
+    found = []
+    for _ in range(200):
+        every = wild.run()
+        usual = statistics.usual(known, every)
+        floor = statistics.noise_floor(every[0], usual)
+        found.append(statistics.comparison(every[1], usual, floor))
+    held, copies, _ = shares(found)
+    assert held >= 0.9
+    assert copies <= 0.05
+
+
 def test_the_scale_and_how_sure_it_is_are_found_again():
     draw = np.random.default_rng(0)
 
