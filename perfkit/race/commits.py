@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _PREFIX = "perfkit-commit-"
 _LOCK = "lock"
 _GIT_S = 300.0
+# The mode of a folder that another repository keeps.
+_SUBMODULE = "160000 "
 # A new index is a change of one, which some hooks and monitors are told of.
 _NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
 # What a run of ours leaves beside a script is no data.
@@ -140,11 +142,33 @@ def checked_out(revision: str, script: Path) -> Commit:
         index = {"GIT_INDEX_FILE": str(folder / "index")}
         _git(top, "read-tree", number, **index)
         _git(top, "checkout-index", "--all", f"--prefix={found.tree}/", **index)
+        _link_submodules(top, found.tree, index)
         _link_what_git_does_not_keep(top, found.tree)
     except BaseException:
         found.close()
         raise
     return found
+
+
+def _link_submodules(top: Path, tree: Path, index: dict[str, str]) -> None:
+    """Lend a commit the submodules that are as it knows them.
+
+    Raises:
+        BadParameterError: One is at another commit in the working tree.
+    """
+    for line in _git(top, "ls-files", "--stage", "-z", **index).split("\0"):
+        known, _, name = line.partition("\t")
+        here, there = top / name, tree / name
+        if not known.startswith(_SUBMODULE) or not (here / ".git").exists():
+            continue
+        if _git(here, "rev-parse", "HEAD") != known.split()[1]:
+            raise BadParameterError(
+                f"The submodule {name} is at another commit there: check that commit "
+                "out in a second clone, and race the two scripts."
+            )
+        if there.is_dir():
+            there.rmdir()
+        there.symlink_to(here, target_is_directory=True)
 
 
 def _link_what_git_does_not_keep(top: Path, tree: Path) -> None:
@@ -173,9 +197,11 @@ def _git(folder: Path, *arguments: str, **variables: str) -> str:
             "--commit needs git, which is not installed here."
         ) from None
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip().splitlines()
+        lines = error.stderr.decode(errors="replace").strip().splitlines()
+        fatal = (line for line in lines if line.startswith("fatal:"))
+        said = next(fatal, lines[-1] if lines else str(error))
         raise BadParameterError(
-            f"git refused ({said[-1] if said else error}): give a commit of the "
+            f"git refused ({said}): give a commit of the "
             "repository that the script lies in, such as main or HEAD~1."
         ) from None
     except subprocess.TimeoutExpired:

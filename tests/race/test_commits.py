@@ -71,6 +71,35 @@ def take():
             commit.close()
 
 
+@pytest.fixture
+def inner(repository, tmp_path):
+    """A repository within the other; "v2" knows its first commit."""
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q", "-b", "main")
+    write(other, layers_py="LAYERS = 1\n")
+    git(other, "add", ".")
+    git(other, "commit", "-qm", "one")
+    local = ("-c", "protocol.file.allow=always")
+    git(repository, *local, "submodule", "add", "-q", str(other), "other")
+    git(repository, "commit", "-qm", "three")
+    git(repository, "tag", "v2")
+    return repository / "other"
+
+
+def test_a_submodule_that_is_as_the_commit_knows_it_is_there(repository, inner, take):
+    commit = take("v2", repository / "train.py")
+    assert (commit.tree / "other" / "layers.py").read_text() == "LAYERS = 1\n"
+    take("v1", repository / "train.py")
+
+
+def test_a_submodule_at_another_commit_is_refused(repository, inner, take):
+    write(inner, layers_py="LAYERS = 2\n")
+    git(inner, "commit", "-qam", "two")
+    with pytest.raises(BadParameterError, match="submodule other is at another commit"):
+        take("v2", repository / "train.py")
+
+
 def test_a_commit_has_its_own_files_and_not_those_of_today(repository, take):
     commit = take("v1", repository / "train.py")
     files = {p.name: p.read_text() for p in commit.tree.iterdir() if p.suffix == ".py"}
