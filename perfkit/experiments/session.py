@@ -132,6 +132,11 @@ class Session:
                 spread.remember(event.measurement.seen)
             yield event
 
+    @property
+    def budget(self) -> float:
+        """Seconds to spend on trials; of a race, known once it looked at its sides."""
+        return self._budget
+
     @functools.cached_property
     def machine(self) -> Machine:
         """What it runs on, as it is when it is first asked for."""

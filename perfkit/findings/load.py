@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.findings.standing import is_ladder
+from perfkit.findings.text import plain
 from perfkit.machine.gpu import throttle_reasons
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ CPU = {
     "cpu_perfkit": "perfkit",
 }
 GPUS = 16
+# Of all cores; less disturbs little.
+_LITTLE = 0.05
+# So many times the seconds are worth giving to a run that left the answer open.
+_MORE = 3
 
 Point = tuple[float, float]
 
@@ -36,6 +41,22 @@ def in_words(finding: Finding) -> Iterator[str]:
         yield f"The machine's speed fell to {units.percent(min(pulse))} of its best"
     for number, found in throttled(finding).items():
         yield f"GPU {number} was slowed: {', '.join(found)}"
+
+
+def quieter(finding: Finding) -> str:
+    """What to do where noise hides the answer: end who took cores, or measure on."""
+    again = f"un again with `budget={_MORE * finding.budget_s:.0f}`."
+    busy = [value for _, value in known(finding, "cpu_other")]
+    if not busy or sum(busy) / len(busy) < _LITTLE * cores(finding):
+        return f"R{again}"
+    taken = mean_cores(finding, "cpu_other").partition(" ")[0]
+    seen = finding.machine.load.top[:2] if finding.machine.load else ()
+    names = ", ".join(f"`{plain(one.program, 40)}`" for one in seen)
+    named = f" ({names} as it began)" if names else ""
+    return (
+        f"Other programs kept {taken} of {finding.machine.cores} cores busy{named}. "
+        f"End them, or r{again}"
+    )
 
 
 def times(finding: Finding) -> tuple[float, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import json
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from perfkit.findings.diagnosis import Diagnosis, Gain, Part
-    from perfkit.findings.record import Finding
+    from perfkit.findings.record import Finding, Verdict
     from perfkit.findings.standing import Standing
     from perfkit.findings.store import Recorded
 
@@ -56,7 +57,7 @@ def of_finding(finding: Finding) -> Report:
     """What a person reads of a finding."""
     repeat, table = _repeat(finding), _variants(finding)
     return Report(
-        verdict=finding.verdict,
+        verdict=_with_next(finding.verdict, finding),
         question=finding.question,
         stamp=finding.stamp,
         table=table,
@@ -74,7 +75,7 @@ def of_diagnosis(found: Diagnosis) -> Report:
     finding = found.finding
     repeat, table = _repeat(finding, found.training), _to_change(found)
     return Report(
-        verdict=found.verdict,
+        verdict=_with_next(found.verdict, finding),
         question=finding.question,
         stamp=finding.stamp,
         table=table,
@@ -93,6 +94,13 @@ def of_diagnosis(found: Diagnosis) -> Report:
         foot=tuple(_foot(finding)),
         path=found.path,
     )
+
+
+def _with_next(verdict: Verdict, finding: Finding) -> Verdict:
+    """Say what would settle what noise leaves open, if nothing else is to be done."""
+    if verdict.next or verdict.sure != "not known yet":
+        return verdict
+    return replace(verdict, next=load.quieter(finding))
 
 
 def machine_in_words(found: Recorded) -> str:

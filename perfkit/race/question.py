@@ -10,7 +10,6 @@ from perfkit import units
 from perfkit.diagnosis.hints.source import digest
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import NOT_ASKED
-from perfkit.experiments.shared.race import QUIETER
 from perfkit.experiments.shared.words import failures
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold
@@ -287,9 +286,9 @@ def _is_open(compared: Comparison) -> bool:
 
 
 def _next(compared: Comparison) -> str:
-    if compared.rounds < LEAST_ROUNDS:
-        return f"Give it more seconds: before {LEAST_ROUNDS} rounds it says nothing."
-    return QUIETER if compared.sure == "not known yet" else ""
+    if compared.rounds >= LEAST_ROUNDS:
+        return ""
+    return f"Give it more seconds: before {LEAST_ROUNDS} rounds it says nothing."
 
 
 def _ends(compared: Comparison) -> str:

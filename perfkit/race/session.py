@@ -97,11 +97,6 @@ class RaceSession(Session):
         """Load nothing yet: the sides say what TensorFlow is loaded with."""
 
     @property
-    def budget(self) -> float:
-        """Seconds of all rounds: known once the sides were looked at."""
-        return self._budget
-
-    @property
     def is_worse(self) -> bool | None:
         """Whether a side is slower by more than was asked; None where that is open.
 

@@ -17,7 +17,8 @@ from perfkit.findings.report import (
 )
 from perfkit.findings.store import save
 from perfkit.findings.text import plain
-from tests.findings.made import QUESTION, failed, finding
+from perfkit.machine.record import Busy, Load
+from tests.findings.made import MACHINE, QUESTION, failed, finding
 
 ATTACK = '<img src=x onerror="alert(1)">&\x1b[2J\u202e'
 
@@ -236,3 +237,30 @@ def test_the_table_is_a_data_frame_of_numbers():
     assert row.against == "naive"
     assert table.problem.iloc[-1] == "crashed: x"
     assert table.rate.dtype == float
+
+
+OPEN = Verdict(headline="Is any faster? Not known.", sure="not known yet")
+BUSY = {"t": (0.0, 0.2), "cpu_other": (3.0, 5.0)}
+
+
+def test_what_is_open_for_noise_names_who_took_cores_and_the_seconds_to_give():
+    top = Busy(program="chromium", cores=3.2), Busy(program="x\n", cores=0.8)
+    seen = replace(MACHINE, load=Load(top=top))
+    said = finding(verdict=OPEN, samples=BUSY, machine=seen).report.verdict.next
+    assert said.startswith("Other programs kept 4 of 8 cores busy (`chromium`, ")
+    assert said.endswith(" as it began). End them, or run again with `budget=180`.")
+    assert "\n" not in said
+
+
+def test_where_nothing_else_ran_it_asks_for_seconds_alone():
+    idle = {"t": (0.0,), "cpu_other": (0.1,)}
+    for samples in ({}, idle):
+        found = finding(verdict=OPEN, samples=samples, budget_s=600.0)
+        assert found.report.verdict.next == "Run again with `budget=1800`."
+
+
+def test_what_says_itself_what_to_do_is_left_as_it_is():
+    said = replace(OPEN, next="Give it a GPU.")
+    assert finding(verdict=said, samples=BUSY).report.verdict == said
+    sure = replace(OPEN, sure="sure")
+    assert finding(verdict=sure, samples=BUSY).report.verdict == sure

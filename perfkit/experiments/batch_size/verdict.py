@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.batch_size import numbers
-from perfkit.experiments.shared.race import QUIETER
 from perfkit.experiments.shared.words import failures
 from perfkit.findings.record import Edit, Verdict
 
@@ -127,7 +126,6 @@ def _open(knee: Knee) -> Verdict:
         much=f"{least}{knee.best:,} may be up to {most} times as fast as "
         f"{knee.size:,}.",
         sure="not known yet",
-        next=QUIETER,
     )
 
 

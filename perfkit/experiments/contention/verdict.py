@@ -17,7 +17,6 @@ from perfkit.experiments.contention.signs import (
     QUIET,
     SLEEPING,
 )
-from perfkit.experiments.shared.race import QUIETER
 from perfkit.experiments.shared.words import failures, listed, quoted
 from perfkit.findings.record import Verdict
 
@@ -135,7 +134,6 @@ def _of_none(compared: list[Comparison]) -> Verdict:
         headline="Whether anything slows this training is not known yet.",
         much=f"Of {listed(noisy)} it is too noisy to say." if noisy else "",
         sure="not known yet",
-        next=QUIETER,
     )
 
 
@@ -148,7 +146,6 @@ def _of_mystery(measured: Measurement, compared: Comparison) -> Verdict:
             much=much,
             sure="not known yet",
             interval=ends,
-            next=QUIETER,
         )
     return Verdict(
         headline="Something slows this training.",

@@ -11,7 +11,6 @@ from perfkit import units
 from perfkit.experiments.convolution import trying
 from perfkit.experiments.convolution.problem import convolving
 from perfkit.experiments.convolution.ways import BASELINE, WAYS
-from perfkit.experiments.shared.race import QUIETER
 from perfkit.findings.record import Verdict
 from perfkit.measure import statistics
 from perfkit.measure.measurement import Arm
@@ -88,7 +87,6 @@ def judge(measured: Measurement, problem: Problem) -> Verdict:
         much=f"{base} reaches {_speed(measured, problem)}.",
         sure="not known yet",
         because=because,
-        next=QUIETER,
     )
 
 

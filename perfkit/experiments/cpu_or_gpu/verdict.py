@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.cpu_or_gpu import numbers
-from perfkit.experiments.shared.race import QUIETER
 from perfkit.experiments.shared.words import brief, failures, quoted
 from perfkit.findings.record import Edit, Verdict
 
@@ -77,7 +76,7 @@ def judge(measured: Measurement, found: Result) -> Verdict:
             *_placed(found, found.curve),
             *because,
         ),
-        next=QUIETER if crossing.kind == "open" else _next(found, crossing),
+        next="" if crossing.kind == "open" else _next(found, crossing),
     )
 
 

@@ -13,7 +13,7 @@ from perfkit.experiments.execution_mode.ways import (
     WAYS,
 )
 from perfkit.experiments.shared.loops import NOTE
-from perfkit.experiments.shared.race import QUIETER, Choice, Race
+from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import failures, listed, quoted
 from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.pay_back import pay_back, typical
@@ -116,7 +116,6 @@ def _of_costs(
             headline=f"Whether {listed(noisy)} costs anything is not known yet.",
             sure="not known yet",
             because=because,
-            next=QUIETER,
         )
     headline, next_ = _FREE[kind]
     return Verdict(headline=headline, sure="sure", because=because, next=next_)

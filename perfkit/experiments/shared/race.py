@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison, Timing
 
-QUIETER = "End what else runs on this machine, or give the run more seconds."
 _NO_RATE = "Look at how the trials ended, or give the run more seconds."
 
 
@@ -160,7 +159,7 @@ class Race:
                 sure="not known yet",
                 interval=compared.ends if compared else "",
                 because=because,
-                next=next or QUIETER,
+                next=next,
             )
         return Verdict(
             headline=f"Keep {base}: nothing else is shown to be faster.",

@@ -8,7 +8,6 @@ from perfkit.experiments.execution_mode import ExecutionMode
 from perfkit.experiments.execution_mode import ways as modes
 from perfkit.experiments.execution_mode.ways import BY_DEFAULT, GROUPS, WAYS
 from perfkit.experiments.shared.loops import NOTE
-from perfkit.experiments.shared.race import QUIETER
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.measure.trial import Trial
 from perfkit.running import run
@@ -184,7 +183,7 @@ def test_the_most_expensive_retracing_is_named_with_its_remedy():
 def test_retracing_of_which_noise_hides_the_price_is_not_called_free():
     found = verdict(NUMBERS, told=TOLD, noise=3.0, rounds=2)
     assert '"Python number"' in found.headline
-    assert (found.sure, found.next) == ("not known yet", QUIETER)
+    assert (found.sure, found.next) == ("not known yet", "")
 
 
 def test_what_costs_as_much_as_the_worst_is_named_beside_it():
@@ -235,7 +234,7 @@ def test_observers_that_cost_nothing_are_left_alone():
 def test_an_observer_whose_price_is_unknown_is_not_called_free():
     found = verdict({"fit unwatched": 0.001, "metrics": 0.00115}, noise=0.3)
     assert found.headline == 'Whether "metrics" costs anything is not known yet.'
-    assert found.next == QUIETER
+    assert found.next == ""
 
 
 # A real run.
