@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -13,7 +12,7 @@ import ipywidgets as widgets
 
 from perfkit.machines.classroom import classroom, notebooks, unable
 from perfkit.panel import documents
-from perfkit.panel.view import Status, answer_at_once, button
+from perfkit.panel.view import Status, answer_at_once, button, download, file_stem
 from perfkit.panel.working import Working
 
 if TYPE_CHECKING:
@@ -34,10 +33,10 @@ class ClassView:
         folder: Where the passports lie.
         you: Which machine is the reader's own.
         show: Reads the folder.
-        export: Makes a page of what is shown.
         status: What the panel does.
         told: Who cannot run which notebook, as HTML.
         found: The picture and the tables, as HTML.
+        page: A link to its page.
         box: All of it.
     """
 
@@ -52,17 +51,15 @@ class ClassView:
             **_labelled("you are here", "The machine that the picture marks")
         )
         self.show = button("Show", "Read the passports of the folder", "primary")
-        self.export = button("Export", "Make a page of the class that can be sent")
         self.status = Status()
-        self.told, self.found = widgets.HTML(), widgets.HTML()
-        row = widgets.Box((self.show, self.export))
+        self.told, self.found, self.page = (widgets.HTML() for _ in range(3))
+        row = widgets.Box((self.show,))
         row.add_class("perfkit-buttons")
-        parts = (self.folder, self.you, row, self.status.widget, self.told, self.found)
+        said = (self.status.widget, self.told, self.found, self.page)
         for told in (self.told, self.found):
             told.add_class("perfkit-found")
-        self.box = widgets.VBox(parts)
+        self.box = widgets.VBox((self.folder, self.you, row, *said))
         self.box.add_class("perfkit-panel")
-        self.can_export = False
         self.enable(running=False)
 
     def say(self, state: str) -> None:
@@ -76,10 +73,9 @@ class ClassView:
 
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
-        pressed = (self.folder, self.you, self.show, self.export)
+        pressed = (self.folder, self.you, self.show)
         for widget in pressed:
             widget.disabled = running
-        self.export.disabled = running or not self.can_export
         answer_at_once(pressed)
 
 
@@ -98,7 +94,7 @@ _NAMED = 12
 
 
 class ClassPanel(Working):
-    """A folder, "you are here", the picture, who cannot run what, and Export.
+    """A folder, "you are here", the picture, who cannot run what, and its page.
 
     Args:
         folder: Where the passports lie, at first; None for the current one.
@@ -127,7 +123,6 @@ class ClassPanel(Working):
         self.view.say(_READY)
         super().__init__("class", self.view, _QUESTION)
         self.view.show.on_click(lambda _: self.start())
-        self.view.export.on_click(lambda _: self._ask(self._export))
         self.view.you.observe(lambda _: self._soon(self._mark), "value")
         self.view.folder.observe(lambda _: self._soon(self._changed), "value")
 
@@ -172,21 +167,21 @@ class ClassPanel(Working):
             self.view.say(_summary(self.room) if as_read else _CHANGED)
 
     def _draw(self) -> None:
+        from perfkit.machines.class_page import page
+
         if self.room is None:
             return
         self.view.told.value = who_cannot(self.room)
         self.view.found.value = self.room._repr_html_()
-        self.view.can_export = bool(self.room.passports)
         self.view.say(_summary(self.room))
+        if self.room.passports and self._read is not None:
+            folder = Path(os.path.expanduser(self._read)).resolve().name
+            name = f"{file_stem('class', folder)}.html"
+            self.view.page.value = f"<p>{download(name, page(self.room))}</p>"
 
     def _forget(self) -> None:
-        self.room, self.view.can_export = None, False
-        self.view.told.value = self.view.found.value = ""
-
-    def _export(self) -> None:
-        if self.room is not None and self._read is not None:
-            path = self.room.export(_page(self._read))
-            self.view.say(f"Exported as {path.resolve()}")
+        self.room = None
+        self.view.told.value = self.view.found.value = self.view.page.value = ""
 
     def _twin(self) -> str:
         if self.room is None:
@@ -249,10 +244,3 @@ def _told_apart(room: Classroom) -> list[str]:
         taken = name in names or name == _NOBODY
         names.append(f"{name} ({place + 1})" if taken else name)
     return names
-
-
-def _page(folder: str) -> Path:
-    """The file of a class's page, named for its folder."""
-    name = Path(os.path.expanduser(folder)).resolve().name.lower()
-    words = re.sub("[^a-z0-9]+", "-", name).strip("-")
-    return Path(f"class-{words[:60]}.html" if words else "class.html")

@@ -1,9 +1,7 @@
-"""The panel of two machines: pick two files, press Compare, read, export."""
+"""The panel of two machines: pick two files, press Compare, read, download."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
@@ -11,11 +9,12 @@ import ipywidgets as widgets
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.panel import documents
 from perfkit.panel.documents import Upload
-from perfkit.panel.view import Status, answer_at_once, button
+from perfkit.panel.view import Status, answer_at_once, button, download, file_stem
 from perfkit.panel.working import Working
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from perfkit.machines.comparison import Document, Explanation
     from perfkit.panel.documents import Source
@@ -32,9 +31,9 @@ class CompareView:
         uploads: The button beside each that takes a file from elsewhere.
         compare: Holds the two against each other.
         refresh: Looks again which files there are.
-        export: Makes a page of what is shown.
         status: What the panel does.
         found: The comparison, as HTML.
+        page: A link to its page.
         box: All of it.
     """
 
@@ -43,16 +42,15 @@ class CompareView:
         self.uploads = {side: _upload(side, heard) for side in _SIDES}
         self.compare = button("Compare", "Hold A and B against each other", "primary")
         self.refresh = button("Refresh", "Look again which files lie here")
-        self.export = button("Export", "Make a page of the comparison that can be sent")
         self.status = Status()
-        self.found = widgets.HTML()
+        self.found, self.page = widgets.HTML(), widgets.HTML()
         rows = [_row((self.pickers[side], self.uploads[side])) for side in _SIDES]
-        self._buttons = (self.compare, self.refresh, self.export)
-        parts = (*rows, _row(self._buttons), self.status.widget, self.found)
+        self._buttons = (self.compare, self.refresh)
+        said = (self.status.widget, self.found, self.page)
+        parts = (*rows, _row(self._buttons), *said)
         self.found.add_class("perfkit-found")
         self.box = widgets.VBox(parts)
         self.box.add_class("perfkit-panel")
-        self.can_export = False
         self.enable(running=False)
 
     def say(self, state: str) -> None:
@@ -72,7 +70,6 @@ class CompareView:
         pressed = (*self.pickers.values(), *self.uploads.values(), *self._buttons)
         for widget in pressed:
             widget.disabled = running
-        self.export.disabled = running or not self.can_export
         answer_at_once(pressed)
 
 
@@ -105,13 +102,13 @@ _READY = "Ready: pick two machines, then press Compare."
 _ALONE = (
     'No passport lies here yet: make one with perfkit.panel("passport"), or upload one.'
 )
-_DONE = "Compared: read it below, or press Export for a page."
+_DONE = "Compared: read it below; the page to send is at its end."
 _GONE = "A file that was picked is gone: pick another."
 _CHANGED = "Another pair is picked: press Compare."
 
 
 class ComparePanel(Working):
-    """Two lists of machines, uploads, Compare, the explanation, and Export.
+    """Two lists of machines, uploads, Compare, the explanation, and its page.
 
     Args:
         a: Machine A at first: a passport, a finding, its file, or the name of a
@@ -146,7 +143,6 @@ class ComparePanel(Working):
         super().__init__("compare", self.view, _QUESTION)
         self.view.compare.on_click(lambda _: self.start())
         self.view.refresh.on_click(lambda _: self._soon(self._refresh))
-        self.view.export.on_click(lambda _: self._ask(self._export))
         for picker in self.view.pickers.values():
             picker.observe(lambda _: self._soon(self._changed), "value")
 
@@ -223,6 +219,7 @@ class ComparePanel(Working):
 
     def _compare(self) -> None:
         from perfkit.machines.compare import compare
+        from perfkit.machines.comparison_report import page
 
         picked = self.picked
         if None in picked:
@@ -233,24 +230,13 @@ class ComparePanel(Working):
         found = compare(a, b)
         self.view.found.value = found._repr_html_()
         self.found, self._compared = found, picked
-        self.view.can_export = True
         self.view.say(_DONE)
+        labels = " and ".join(filter(None, (found.a.label, found.b.label)))
+        name = f"{file_stem('compare', labels)}.html"
+        self.view.page.value = f"<p>{download(name, page(found))}</p>"
 
     def _forget(self) -> None:
-        self.found, self.view.found.value = None, ""
-        self.view.can_export = False
-
-    def _export(self) -> None:
-        if self.found is not None:
-            path = self.found.export(_page(self.found))
-            self.view.say(f"Exported as {path.resolve()}")
+        self.found, self.view.found.value, self.view.page.value = None, "", ""
 
     def _twin(self) -> str:
         return self.found._repr_html_() if self.found else super()._twin()
-
-
-def _page(found: Explanation) -> Path:
-    """The file of a comparison's page, named for the two machines."""
-    labels = " and ".join(filter(None, (found.a.label, found.b.label)))
-    words = re.sub("[^a-z0-9]+", "-", labels.lower()).strip("-")[:80]
-    return Path(f"compare-{words}.html" if words else "compare.html")

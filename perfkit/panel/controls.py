@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 
+from perfkit.diagnosing import AUTO, in_seconds
 from perfkit.experiments.parameters import Choice, Folder, Range, parameters_of
 
 if TYPE_CHECKING:
@@ -30,14 +31,22 @@ class Controls:
 
     Args:
         experiment: Whose parameters there are controls for; their first values.
-        budget: The seconds that are set at first.
+        budget: The seconds that are set at first; None for as many as it needs.
         guess: The guess that is set at first.
+        auto: Whether the budget may be left to what is measured.
 
     Attributes:
         by_name: The widget of each parameter, and those of ``budget`` and ``guess``.
     """
 
-    def __init__(self, experiment: Experiment, budget: float, guess: str) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        budget: float | None,
+        guess: str,
+        *,
+        auto: bool = False,
+    ) -> None:
         self._experiment = experiment
         self._parameters = parameters_of(type(experiment))
         values = experiment.parameters
@@ -53,12 +62,20 @@ class Controls:
         )
         # It stands beside Run, where there is no column of labels.
         self.by_name["guess"].style.description_width = "initial"
-        self.by_name["budget"] = budget_control(budget)
+        self.by_name["budget"] = (
+            auto_budget_control(budget)
+            if auto or budget is None
+            else budget_control(budget)
+        )
 
     @property
-    def budget(self) -> float:
-        """The seconds that are set."""
-        return float(self.by_name["budget"].value)
+    def budget(self) -> float | None:
+        """The seconds that are set; None for as many as it needs.
+
+        Raises:
+            BadParameterError: What was typed is no number of seconds.
+        """
+        return in_seconds(self.by_name["budget"].value)
 
     @property
     def guess(self) -> str:
@@ -98,7 +115,8 @@ class Controls:
     def described(self) -> dict[str, str]:
         """What is set, as a reader reads it: ``{"image side": "224 px"}``."""
         units = {p.name: p.accepts.unit for p in self._parameters if p.accepts}
-        units["budget"] = _BUDGET.unit
+        is_auto = self.by_name["budget"].value == AUTO
+        units["budget"] = "" if is_auto else _BUDGET.unit
         return {
             _name(name): _in_words(_value(widget), units.get(name, ""))
             for name, widget in self.by_name.items()
@@ -136,7 +154,7 @@ def budget_control(budget: float) -> Any:
 def auto_budget_control(budget: float | None) -> Any:
     """The widget of the seconds to spend, which may be left to the training."""
     return widgets.Text(
-        value="auto" if budget is None else f"{budget:g}",
+        value=AUTO if budget is None else f"{budget:g}",
         continuous_update=False,
         **_labelled(
             "budget (s)", "Seconds to spend, or auto: what it needs, at most 600"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
-from contextlib import closing
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -15,25 +13,19 @@ from perfkit import units
 from perfkit.diagnosing import open_diagnosis
 from perfkit.diagnosis.choosing import LONGEST_S
 from perfkit.diagnosis.maker import maker
-from perfkit.displays import PERIOD_S
 from perfkit.errors import PerfkitError, RunError
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.report import Report, in_html
 from perfkit.findings.text import plain, plain_lines
 from perfkit.machine.collect import machine
-from perfkit.measure.plan import TrialStarted
 from perfkit.panel import view
 from perfkit.panel.controls import auto_budget_control
-from perfkit.panel.live_chart import LiveChart, Points
 from perfkit.panel.view import NOTHING, Answering, answer_at_once, button, no_run
 from perfkit.panel.working import Measuring
-from perfkit.progress import Board
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perfkit.diagnosis.replay import Replay
-    from perfkit.diagnosis.session import DiagnosisSession
     from perfkit.findings.diagnosis import Cause
     from perfkit.findings.store import Recorded
 
@@ -167,6 +159,7 @@ class DiagnosisPanel(Measuring):
         self.view.run.on_click(lambda _: self.start())
         self.view.stop.on_click(lambda _: self.stop())
         self.view.apply.on_click(lambda _: self.apply())
+        self._sign(self.view.runs)
 
     def __repr__(self) -> str:
         return repr(self.diagnosis) if self.diagnosis else "<the panel of a diagnosis>"
@@ -201,7 +194,13 @@ class DiagnosisPanel(Measuring):
         session = self._open(budget, self._seed, self._folder, swaps)
         try:
             with self._stoppable(session):
-                _watch(session, self.view.chart)
+                view.watch(
+                    session,
+                    self.view.chart,
+                    machine(),
+                    lambda: session.arms,
+                    at_once=False,
+                )
         finally:
             self._keep(session.finding, applied=bool(swaps))
         if session.finding is None:
@@ -237,34 +236,3 @@ class DiagnosisPanel(Measuring):
 
 
 _STATIC = f"<p><b>{_QUESTION}</b></p><p>{no_run('perfkit.diagnose')}</p>"
-
-
-def _watch(session: DiagnosisSession | Replay, chart: LiveChart) -> None:
-    """Run a diagnosis to its end; its arms are known once the training was looked at.
-
-    Raises:
-        RunError: The training cannot be run.
-    """
-    here, points = machine(), None
-    board, drawn = Board(), 0.0
-    try:
-        with closing(session.events()) as events:
-            for event in events:
-                board.hear(event)
-                if points is None and isinstance(event, TrialStarted):
-                    names, gpus = session.arms, len(here.gpus)
-                    budget = session.budget
-                    points = Points(names, budget, here.cores_granted, gpus)
-                    chart.begin(points, names, budget)
-                if points is None:
-                    chart.state = board.doing
-                    continue
-                points.hear(event)
-                if time.monotonic() - drawn >= PERIOD_S:
-                    drawn = time.monotonic()
-                    found = session.finding.finding if session.finding else None
-                    chart.update(points, view.doing(board), found)
-    finally:
-        if points is not None:
-            found = session.finding.finding if session.finding else None
-            chart.finish(points, board.doing, found)

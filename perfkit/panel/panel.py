@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosing import in_seconds, usual_budget
+from perfkit.diagnosing import usual_budget
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
@@ -67,8 +67,6 @@ def machines_panel(name: str, **given: Any) -> MachinesPanel:
     return make(**asked)
 
 
-# Seconds of a race in a panel, where nobody gave any.
-_RACE_S = 120.0
 _READY = "Ready: press Run."
 _READY_TO_REPLAY = "Ready: Run shows what was recorded; nothing is measured."
 
@@ -100,8 +98,8 @@ def panel(
     Args:
         what: The name of an experiment, an experiment, the function of a training, or
             one of the three names above.
-        budget: The seconds set at first; 60, or 120 for a diagnosis, unless
-            PERFKIT_BUDGET says otherwise.
+        budget: The seconds set at first; 60, or for a diagnosis and a race as many as
+            it needs, unless PERFKIT_BUDGET says otherwise.
         guess: The guess set at first.
         seed: Where random order and random numbers start; None draws one.
         folder: Where findings are saved; None for ``perfkit-findings`` here.
@@ -134,7 +132,7 @@ def panel(
         if others or parameters:
             return RacePanel(
                 asked_for((what, *others), **parameters),
-                budget=in_seconds(budget) or _RACE_S,
+                budget=usual_budget() if budget is None else budget,
                 guess=guess,
                 seed=seed,
                 folder=folder,
@@ -170,18 +168,20 @@ class Panel(Measuring):
     """
 
     what = "The run"
+    # Whether the budget may be left to what is measured.
+    is_auto = False
 
     def __init__(
         self,
         experiment: Experiment,
         *,
-        budget: float,
+        budget: float | None,
         guess: str = "",
         seed: int | None = None,
         folder: str | Path | None = None,
         replay: str | Path | None = None,
     ) -> None:
-        self.controls = Controls(experiment, budget, guess)
+        self.controls = Controls(experiment, budget, guess, auto=self.is_auto)
         self.view = View(self.controls)
         self.finding: Finding | None = None
         self._baseline = experiment.baseline
@@ -193,6 +193,7 @@ class Panel(Measuring):
         self.view.run.on_click(lambda _: self.start())
         self.view.stop.on_click(lambda _: self.stop())
         self.controls.on_change(lambda: self._soon(self._changed))
+        self._sign(self.view.runs)
 
     def __repr__(self) -> str:
         return repr(self.finding) if self.finding else super().__repr__()
@@ -243,7 +244,14 @@ class Panel(Measuring):
         session = self._open()
         try:
             with self._stoppable(session):
-                watch(session, self.view.chart, self.controls.budget)
+                variants = session.experiment.variants
+                watch(
+                    session,
+                    self.view.chart,
+                    session.machine,
+                    lambda: [arm.name for arm in variants().values()],
+                    at_once=not self.is_auto,
+                )
         finally:
             self.finding = session.finding
             if self.finding:
@@ -294,6 +302,8 @@ class Panel(Measuring):
 
 class RacePanel(Panel):
     """The panel of a race: its sides are what was given, and the budget is set."""
+
+    is_auto = True
 
     def __init__(self, asked: Asked, *, folder: str | Path | None, **set_: Any) -> None:
         self._asked = asked

@@ -15,7 +15,7 @@ from perfkit.findings.text import with_code
 from perfkit.machines.recording import ready
 from perfkit.measure.launcher import launcher
 from perfkit.panel.controls import budget_control
-from perfkit.panel.view import Status, answer_at_once, button
+from perfkit.panel.view import Status, answer_at_once, button, download
 from perfkit.panel.working import Measuring
 from perfkit.passports import passport as machines_passport
 from perfkit.passports import words as passport_words
@@ -45,6 +45,7 @@ class PassportView:
         save: Writes the file.
         status: What the panel does, and how far it is.
         preview: What is in the file, as HTML.
+        saved: A link to the file that was saved.
         card: What was measured, as HTML.
         box: All of it.
     """
@@ -61,15 +62,15 @@ class PassportView:
         self.stop = button("Stop", "End the run and keep what was measured")
         self.save = button("Save", "Write the file that is described below")
         self.status = Status()
-        self.preview, self.card = widgets.HTML(), widgets.HTML()
+        self.saved, self.preview, self.card = (widgets.HTML() for _ in range(3))
         self._set = (self.budget, self.label, self.file, self.names)
         controls = widgets.Box(self._set)
         controls.add_class("perfkit-controls")
         row = widgets.Box((self.run, self.stop, self.save))
         row.add_class("perfkit-buttons")
-        parts = (controls, row, self.status.widget, self.preview, self.card)
+        said = (self.status.widget, self.saved, self.preview, self.card)
         self.preview.add_class("perfkit-found")
-        self.box = widgets.VBox(parts)
+        self.box = widgets.VBox((controls, row, *said))
         self.box.add_class("perfkit-panel")
         self.can_save = False
         self.enable(running=False)
@@ -88,6 +89,7 @@ class PassportView:
 
     def show(self, passport: Passport | None) -> None:
         """Show what a passport says, and all that its file would hold."""
+        self.saved.value = ""
         self.card.value = passport._repr_html_() if passport else ""
         self.preview.value = previewed(passport) if passport else ""
 
@@ -256,6 +258,8 @@ class PassportPanel(Measuring):
             ready(path)
         self._saved = machines_passport.save(passport, path)
         self.view.say(f"Saved as {self._saved.resolve()}")
+        link = download(f"{path.stem}.json", to_json(passport), "passport")
+        self.view.saved.value = f"<p>{link}</p>"
 
     def _twin(self) -> str:
         return self.passport._repr_html_() if self.passport else super()._twin()

@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import collections
+import re
 import time
 from base64 import b64encode
 from contextlib import closing
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import ipywidgets as widgets
 
 from perfkit import units
+from perfkit.diagnosis.choosing import LONGEST_S
 from perfkit.displays import PERIOD_S, Display
 from perfkit.experiments.replay import Replay
+from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.report import how_sure, in_html
 from perfkit.findings.store import to_json
 from perfkit.findings.text import plain
-from perfkit.measure.plan import seconds_for
+from perfkit.measure.plan import TrialStarted, seconds_for
 from perfkit.panel.live_chart import LiveChart, Points
 from perfkit.progress import Board
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable, Sequence
+
+    from markupsafe import Markup
 
     from perfkit.experiments.base import Experiment
-    from perfkit.experiments.session import Session
     from perfkit.experiments.shared.race import Choice
     from perfkit.findings.record import Finding
     from perfkit.findings.store import Recorded
+    from perfkit.machine.record import Machine
+    from perfkit.measure.plan import Event
     from perfkit.panel.controls import Controls
 
 
@@ -54,11 +60,15 @@ def answered(finding: Recorded) -> str:
     return in_html(finding.report, figure=charts(finding))
 
 
-def introduction(experiment: Experiment, budget: float) -> str:
+def introduction(experiment: Experiment, budget: float | None) -> str:
     """What is asked, what that costs, and each variant with its code as a chip."""
     arms = experiment.variants()
-    seconds = budget + (seconds_for(budget) if experiment.has_tries else 0.0)
-    about = f"{len(arms)} variants, in fresh processes. About {units.seconds(seconds)}."
+    if budget is None:
+        cost = f"At most {units.seconds(LONGEST_S)}"
+    else:
+        tries = seconds_for(budget) if experiment.has_tries else 0.0
+        cost = f"About {units.seconds(budget + tries)}"
+    about = f"{len(arms)} variants, in fresh processes. {cost}."
     chips = (
         _chip(arm.name, arm.changes, experiment.choices.get(arm.name))
         for arm in arms.values()
@@ -84,13 +94,23 @@ class Runs:
     """The last runs of a panel: what was changed, what came of it, and their files.
 
     Attributes:
-        widget: A table of them, the newest first; of one run only its links.
+        table: The runs, the newest first; of one run only its links.
+        author: Who sends a page.
+        note: What they say to it.
+        widget: All of it; the two fields are there once there is a page to sign.
     """
 
     def __init__(self) -> None:
-        self.widget = widgets.HTML()
+        self.table = widgets.HTML()
+        self.author = _line_of_text("author", "Who sends the page")
+        self.note = _line_of_text("note", "What you say to it, such as what it is for")
+        self._signed = widgets.Box((self.author, self.note))
+        self._signed.add_class("perfkit-controls")
+        self.widget = widgets.VBox((self.table,))
         self.widget.add_class("perfkit-runs")
-        self._rows: collections.deque[str] = collections.deque(maxlen=_KEPT)
+        self._rows: collections.deque[tuple[str, Recorded]] = collections.deque(
+            maxlen=_KEPT
+        )
         self._count = 0
 
     def add(self, found: Recorded, changes: Iterable[str]) -> None:
@@ -101,41 +121,68 @@ class Runs:
             changes: What had been changed since the run before it.
         """
         self._count += 1
-        verdict, links = found.verdict, downloads(found, f"run {self._count}")
+        verdict = found.verdict
         came = " ".join(filter(None, (verdict.headline, verdict.much)))
         changed = ", ".join(changes) or ("nothing" if self._rows else "first run")
         told = (changed, plain(came), how_sure(verdict))
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in told)
-        self._rows.appendleft(
-            f'<tr><th scope="row">{self._count}</th>{cells}<td>{links}</td></tr>'
-        )
-        if len(self._rows) == 1:
-            self.widget.value = f"<p>{links}</p>"
+        row = f'<th scope="row">{self._count}</th>{cells}'
+        self._rows.appendleft((row, found))
+        self.draw()
+
+    def draw(self) -> None:
+        """Show the runs, with links to pages that are signed as the fields say."""
+        from perfkit.export.page import signed
+
+        by = signed(self.author.value, self.note.value)
+        numbers = range(self._count, 0, -1)
+        rows = [
+            (row, downloads(found, by, f"run {number}"))
+            for number, (row, found) in zip(numbers, self._rows, strict=False)
+        ]
+        self.widget.children = (self.table, self._signed) if rows else (self.table,)
+        if len(rows) < 2:
+            self.table.value = "".join(f"<p>{links}</p>" for _, links in rows)
             return
         heads = ("run", "what was changed", "what came of it", "how sure", "files")
         head = "".join(f'<th scope="col">{name}</th>' for name in heads)
-        self.widget.value = (
+        body = "".join(f"<tr>{row}<td>{links}</td></tr>" for row, links in rows)
+        self.table.value = (
             '<div class="perfkit-scroll" role="group" aria-label="Runs" tabindex="0">'
-            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(self._rows)}"
-            "</tbody></table></div>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
 
-def downloads(found: Recorded, which: str) -> str:
-    """Links to the page and to the finding that hold all of it: no server is asked."""
+def _line_of_text(label: str, tooltip: str) -> Any:
+    told = {"description": label, "tooltip": tooltip, "placeholder": "on the page"}
+    return widgets.Text(**told, continuous_update=False)
+
+
+def downloads(found: Recorded, by: Markup, which: str) -> str:
+    """Links to the page and to the finding that hold all of it."""
     from perfkit.export.page import findings_page
 
     stem = found.path.stem if found.path else "finding"
-    files = (
-        ("page", f"{stem}.html", "text/html", findings_page([found])),
-        ("finding", f"{stem}.json", "application/json", to_json(found)),
-    )
-    return " · ".join(
-        f'<a download="{escape(name)}" aria-label="Download {what} of {which}" '
+    page = download(f"{stem}.html", findings_page([found], by), of=which)
+    file = download(f"{stem}.json", to_json(found), "finding", of=which)
+    return f"{page} \N{MIDDLE DOT} {file}"
+
+
+def download(name: str, text: str, what: str = "page", of: str = "") -> str:
+    """A link that saves this text under this name: no server is asked."""
+    kind = "text/html" if name.endswith(".html") else "application/json"
+    label = f"Download {what}{of and f' of {of}'}"
+    return (
+        f'<a download="{escape(name)}" aria-label="{escape(label)}" '
         f'href="data:{kind};base64,{b64encode(text.encode()).decode()}">'
         f"Download {what}</a>"
-        for what, name, kind, text in files
     )
+
+
+def file_stem(kind: str, name: str) -> str:
+    """What to call a page about this: letters that every system takes."""
+    words = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:80]
+    return f"{kind}-{words}" if words else kind
 
 
 def twin(
@@ -207,35 +254,77 @@ class Status(Display):
 NOTHING = "Stopped before any trial ended: there is nothing to keep."
 
 
-def watch(session: Session | Replay, chart: LiveChart, budget: float) -> None:
+class Watched(Protocol):
+    """What tells of itself as it runs, and what it will have taken."""
+
+    @property
+    def budget(self) -> float:
+        """Seconds: where nobody gave any, known once it has begun to measure."""
+
+    @property
+    def finding(self) -> Recorded | None:
+        """What was found so far."""
+
+    def events(self) -> Generator[Event]:
+        """Run, and tell."""
+
+
+def watch(
+    session: Watched,
+    chart: LiveChart,
+    here: Machine,
+    variants: Callable[[], Sequence[str]],
+    *,
+    at_once: bool,
+) -> None:
     """Run a session to its end, and draw it at most four times a second.
+
+    Args:
+        session: What runs.
+        chart: Where it is drawn.
+        here: What it runs on.
+        variants: Gives the names of its rows.
+        at_once: Whether these and the budget are known before the first trial.
 
     Raises:
         RunError: Preparing failed, or no trial could be started.
     """
-    here, chosen = session.machine, session.experiment
+
+    def begun() -> Points:
+        rows, budget = list(variants()), session.budget
+        points = Points(rows, budget, here.cores_granted, len(here.gpus))
+        chart.begin(points, rows, budget)
+        return points
+
+    def found() -> Finding | None:
+        known = session.finding
+        return known.finding if isinstance(known, Diagnosis) else known
+
     # A recorded run is told at once: nothing of it is drawn before it is over.
     told = isinstance(session, Replay)
-    budget = session.budget if isinstance(session, Replay) else budget
-    variants = [arm.name for arm in chosen.variants().values()]
-    points = Points(variants, budget, here.cores_granted, len(here.gpus))
     board, drawn = Board(), 0.0
-    chart.begin(points, variants, budget)
+    points = begun() if at_once else None
     try:
         with closing(session.events()) as events:
             for event in events:
                 board.hear(event)
+                if points is None and isinstance(event, TrialStarted):
+                    points = begun()
+                if points is None:
+                    chart.state = board.doing
+                    continue
                 points.hear(event)
                 if told:
                     points.take()
                 elif time.monotonic() - drawn >= PERIOD_S:
                     drawn = time.monotonic()
-                    chart.update(points, doing(board), session.finding)
+                    chart.update(points, _doing(board), found())
     finally:
-        chart.finish(points, board.doing, session.finding)
+        if points is not None:
+            chart.finish(points, board.doing, found())
 
 
-def doing(board: Board) -> dict[str, Any]:
+def _doing(board: Board) -> dict[str, Any]:
     """What is being done, how far it is and what is left."""
     return {"said": board.doing, "left": board.left, "share": board.share}
 

@@ -18,6 +18,8 @@ from perfkit.running import interrupt_is_stop
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from perfkit.panel.view import Runs
+
 
 class Worker:
     """Does tasks in the order in which it is asked to."""
@@ -270,6 +272,11 @@ class Measuring(Working):
 
     def _forget_stop(self) -> None:
         self._stopped.clear()
+
+    def _sign(self, runs: Runs) -> None:
+        """Let what is typed as author and note be on the pages of the runs."""
+        for field in (runs.author, runs.note):
+            field.observe(lambda _: self._soon(runs.draw), "value")
 
     @contextlib.contextmanager
     def _stoppable(self, work: Stoppable) -> Iterator[None]:

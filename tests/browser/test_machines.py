@@ -87,8 +87,9 @@ def test_two_machines_from_two_pickers_to_a_page(show, lab, screenshot):
     page.set_viewport_size({"width": 700, "height": 2400})
     screenshot("compare-narrow")
     assert overflowing(page) == []
-    button(page, "Export").click()
-    assert state(page, "Exported as").endswith(".html")
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="Download page").click()
+    assert saved.value.suggested_filename.startswith("compare-")
     choose(page, "Settings", "Theme", "JupyterLab Dark")
     page.locator("body[data-jp-theme-light=false]").wait_for(state="attached")
     assert serious(page) == []

@@ -1,6 +1,8 @@
 """Runs whose events are written down, so that a panel can be tried without waiting."""
 
+import base64
 import random
+import re
 import threading
 
 from perfkit.measure.measurement import Arm, Measurement
@@ -15,6 +17,7 @@ from perfkit.measure.plan import (
 from perfkit.measure.trial import Trial
 
 LONG_S = 30
+_LINK = re.compile(r'download="([^"]+)"[^>]*href="data:[\w/]+;base64,([^"]+)"')
 RATES = {"slow": 100.0, "fast": 400.0}
 
 
@@ -78,7 +81,7 @@ class Session:
 
     def __init__(self, experiment, finding, told=events, held=None, fails=None):
         self.experiment, self.machine = experiment, finding.machine
-        self.finding, self.unsaved = None, ""
+        self.finding, self.unsaved, self.budget = None, "", 10.0
         self._found, self._told, self._fails = finding, told, fails
         self._held = held or threading.Event()
         if held is None:
@@ -98,6 +101,12 @@ class Session:
 
     def stop(self):
         self.stopped.set()
+
+
+def links(html):
+    """What the links of a panel save: a file's name and its text each."""
+    found = _LINK.findall(html)
+    return [(name, base64.b64decode(held).decode()) for name, held in found]
 
 
 def settle(panel):

@@ -13,7 +13,7 @@ from tests.findings.made import MACHINE
 from tests.hostile.texts import ATTACKS
 from tests.machines.passports import passport
 from tests.panel.files import state
-from tests.panel.runs import settle
+from tests.panel.runs import links, settle
 
 WITHOUT = replace(MACHINE, software=Software(platform="linux", build="none"))
 
@@ -37,7 +37,7 @@ def panel(folder):
 def test_nothing_is_read_before_show_is_pressed(panel):
     assert "press Show" in state(panel)
     assert panel.room is None
-    assert panel.view.export.disabled
+    assert panel.view.page.value == ""
 
 
 def test_it_shows_the_picture_and_every_machine(panel):
@@ -116,16 +116,15 @@ def test_an_empty_folder_says_what_to_do(folder):
     assert state(panel) == (
         "A class of 0 machines. Give a folder that passports lie in."
     )
-    assert panel.view.export.disabled
+    assert panel.view.page.value == ""
 
 
-def test_export_writes_the_page(panel, folder):
+def test_its_page_is_in_a_link(panel):
     panel.result()
     settle(panel)
-    panel.view.export.click()
-    page = folder.parent / "class-lab-7.html"
-    assert state(panel) == f"Exported as {page.resolve()}"
-    assert problems(page.read_text(encoding="utf-8")) == []
+    ((name, page),) = links(panel.view.page.value)
+    assert name == "class-lab-7.html"
+    assert problems(page) == []
 
 
 def test_names_that_two_machines_share_or_that_attack_are_harmless(panel, folder):

@@ -10,7 +10,7 @@ from tests.hostile.kinds import KINDS
 from tests.hostile.texts import ATTACKS, attacked
 from tests.machines.pairs import one_core, passport
 from tests.panel.files import put, state
-from tests.panel.runs import settle
+from tests.panel.runs import links, settle
 
 NO_SCRIPT = "<meta http-equiv=x content=\"default-src 'none'\">"
 
@@ -38,8 +38,7 @@ def send(panel, side, name, data, **told):
 def test_nothing_is_compared_before_compare_is_pressed(panel):
     assert state(panel) == "Ready: pick two machines, then press Compare."
     assert panel.found is None
-    assert panel.view.export.disabled
-    assert panel.view.found.value == ""
+    assert panel.view.found.value == panel.view.page.value == ""
 
 
 def test_what_is_shown_is_what_compare_says(panel):
@@ -51,7 +50,6 @@ def test_what_is_shown_is_what_compare_says(panel):
     assert "1.7 times as long on B as on A" in found.headline
     assert found.headline in panel.view.found.value
     assert panel.view.found.value.count("<svg") == len(said.charts) == 3
-    assert not panel.view.export.disabled
 
 
 def test_a_machine_alone_is_held_against_a_recorded_one(here):
@@ -168,7 +166,7 @@ def test_two_that_do_not_go_together_get_a_sentence(panel):
         panel.result()
     assert "two of a kind" in state(panel)
     assert not panel.view.compare.disabled
-    assert panel.view.export.disabled
+    assert panel.view.page.value == ""
 
 
 def test_a_file_that_goes_away_is_said(here):
@@ -184,13 +182,13 @@ def test_a_file_that_goes_away_is_said(here):
     assert "Pick a machine A" in state(panel)
 
 
-def test_export_writes_the_page(here, panel):
-    panel.result()
-    panel.view.export.click()
-    said = state(panel)
-    (page,) = here.glob("*.html")
-    assert said == f"Exported as {page.resolve()}"
-    assert problems(page.read_text(encoding="utf-8")) == []
+def test_its_page_is_in_a_link_and_nothing_is_written(here, panel):
+    found = panel.result()
+    ((name, page),) = links(panel.view.page.value)
+    assert name.startswith("compare-two-and-")
+    assert found.headline in page
+    assert problems(page) == []
+    assert list(here.glob("*.html")) == []
 
 
 def test_without_a_kernel_it_shows_what_was_found(panel):

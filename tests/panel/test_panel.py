@@ -1,7 +1,5 @@
 import asyncio
-import base64
 import os
-import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,7 +14,7 @@ from perfkit.panel import working
 from tests.experiments.toy import Loops, NoRoom, SlowToPrepare
 from tests.findings import made
 from tests.panel import runs
-from tests.panel.runs import settle
+from tests.panel.runs import links, settle
 
 
 class House:
@@ -313,14 +311,11 @@ def test_what_it_was_set_to_is_escaped(house):
     assert "<script>" not in panel._twin() + panel.view.card.value
 
 
-LINK = re.compile(r'download="finding\.(\w+)"[^>]*href="data:[\w/]+;base64,([^"]+)"')
-
-
 def linked(panel):
     """What the links of a panel hold, a file's kind and its text each."""
     settle(panel)
-    found = LINK.findall(panel.view.runs.widget.value)
-    return [(kind, base64.b64decode(held).decode()) for kind, held in found]
+    found = links(panel.view.runs.table.value)
+    return [(name.removeprefix("finding."), held) for name, held in found]
 
 
 def test_the_page_and_the_finding_are_in_links_and_nothing_is_saved_again(
@@ -335,15 +330,25 @@ def test_the_page_and_the_finding_are_in_links_and_nothing_is_saved_again(
     assert os.listdir(tmp_path) == []
 
 
+def test_who_sends_a_page_and_why_stand_on_it(panel):
+    panel.result()
+    settle(panel)
+    panel.view.runs.author.value = "Ada"
+    panel.view.runs.note.value = "For the <nightly> job."
+    (_, page), _ = linked(panel)
+    assert "By Ada" in page
+    assert "For the &lt;nightly&gt; job." in page
+
+
 def test_the_last_runs_stand_side_by_side_with_what_was_changed(panel):
     panel.result()
-    assert "<table>" not in panel.view.runs.widget.value
+    assert "<table>" not in panel.view.runs.table.value
     for size in range(301, 306):
         panel.controls.by_name["size"].value = size
         panel.start()
         panel.wait()
     assert len(linked(panel)) == 2 * 4
-    rows = panel.view.runs.widget.value.split("<tr>")[2:]
+    rows = panel.view.runs.table.value.split("<tr>")[2:]
     assert [row[: row.index("</td>")] for row in rows[:2]] == [
         '<th scope="row">6</th><td>size 305 (was 304)',
         '<th scope="row">5</th><td>size 304 (was 303)',

@@ -16,7 +16,7 @@ from tests.findings import ladders
 from tests.findings.made import MACHINE
 from tests.machines.test_recording import climbed, trained
 from tests.panel.files import state
-from tests.panel.runs import settle
+from tests.panel.runs import links, settle
 
 
 class Session:
@@ -95,6 +95,7 @@ def test_the_preview_holds_every_letter_of_the_file(panel, tmp_path):
     path = tmp_path / "this-machine.json"
     assert state(panel) == f"Saved as {path.resolve()}"
     assert path.read_text() == to_json(panel.passport)
+    assert links(panel.view.saved.value) == [(path.name, path.read_text())]
     size = f"{path.stat().st_size / 1000:.3g} KB"
     assert f"In this file ({size})" in shown
     for name, value in json.loads(path.read_text()).items():
