@@ -48,7 +48,7 @@ class Held:
 
     def __init__(self, experiment, recorded, until):
         self.experiment, self.machine = experiment, recorded.machine
-        self.finding, self.unsaved = recorded, ""
+        self.finding, self.unsaved, self.budget = recorded, "", BUDGET_S
         self._until, self._stopped = until, threading.Event()
         self._told = Replay(experiment, recorded, folder=tempfile.mkdtemp())
 
