@@ -270,7 +270,7 @@ def test_an_interrupt_stops_the_run_and_keeps_what_it_has(tmp_path):
     out, err = run.communicate()
     assert run.returncode == 130, err
     assert "Napping is " in out
-    assert "The run was stopped before its budget was spent." in out
+    assert "The run was stopped early: this is what was measured by then." in out
     assert "Traceback" not in err
     assert json.loads((tmp_path / "out.json").read_text())["stopped"] is True
 

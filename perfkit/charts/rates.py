@@ -159,6 +159,8 @@ def _rates_caption(finding: Finding, laid: Layout) -> Iterator[str]:
         yield "■ baseline"
     if any(row.ends for row in laid.rows):
         yield "bar: 95 % interval"
+    if "baseline" in marks and len(laid.rows) > 1:
+        yield "×: compared within rounds"
     if "limit" in marks:
         yield "dashed: a limit"
     if any(row.ends and not row.known for row in laid.rows):

@@ -186,7 +186,7 @@ class Finding(Shown):
     def ended_early(self) -> str:
         """How the run ended before its time, in a sentence; "" where it did not."""
         if self.stopped:
-            return "The run was stopped before its budget was spent."
+            return "The run was stopped early: this is what was measured by then."
         if self.unfinished:
             return "The run was broken off; what is here was measured by then."
         return ""

@@ -120,7 +120,7 @@ def test_what_was_never_held_against_the_baseline_does_not_keep_it():
 def test_where_no_two_were_timed_nothing_is_kept(rates, said):
     found = verdict(rates)
     assert (found.headline, found.sure) == (f"{said} could be timed.", "")
-    assert found.next.startswith("Look at how the trials ended")
+    assert found.next.startswith("Give the run more seconds")
 
 
 def test_what_failed_or_was_not_run_is_told_once():
@@ -128,3 +128,5 @@ def test_what_failed_or_was_not_run_is_told_once():
     rates, refused = {"old": 100, "new": 200}, {"fourth": "needs a GPU"}
     found = verdict(rates, extra=(crash, crash), refused=refused)
     assert found.because == ('"third" raised X: y.', '"fourth" needs a GPU.')
+    alone = verdict({"old": 100}, extra=(crash,))
+    assert alone.next.startswith("Trials broke off")

@@ -111,7 +111,7 @@ def test_a_run_without_an_answer_says_so():
     at(page, "No variant could be timed.")
     at(page, "is not known: the run was too short")
     stopped = Page(findings_page([finding(stopped=True)]))
-    at(stopped, "The run was stopped before its budget was spent.")
+    at(stopped, "The run was stopped early: this is what was measured by then.")
 
 
 def test_what_one_trial_does_not_show_is_not_shown():

@@ -150,7 +150,7 @@ def test_the_guess_and_an_early_end_are_told():
     found = finding(guess="parallel", stopped=True)
     for said in (repr(found), found._repr_html_()):
         assert "Your guess: parallel" in said
-        assert "stopped before its budget" in said
+        assert "stopped early" in said
     assert "differed by up to 4.0 %" in finding(noise_floor=1.04)._repr_html_()
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison, Timing
 
-_NO_RATE = "Look at how the trials ended, or give the run more seconds."
+_BROKEN = "Trials broke off: see to what they said, then run again."
+_SHORT = "Give the run more seconds: no trial came as far as steady steps."
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,9 @@ class Race:
         rest = (*because, *failures(self.measured))
         if len(self.timed) < 2:
             only = f"Only {quoted(self.timed[0])}" if self.timed else "Nothing"
+            then = _BROKEN if failures(self.measured) else _SHORT
             return Verdict(
-                headline=f"{only} could be timed.", because=rest, next=next or _NO_RATE
+                headline=f"{only} could be timed.", because=rest, next=next or then
             )
         if self.won:
             return self._won(warnings, rest, next)
