@@ -1,21 +1,15 @@
 """Any document that perfkit writes, read back: ``perfkit.load(path)``."""
 
-from __future__ import annotations
-
-import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from perfkit.findings import store
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import kind_of
-from perfkit.findings.text import plain
 from perfkit.passports import passport
 from perfkit.passports.passport import Passport
 from perfkit.profiling import profile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Document: TypeAlias = store.Recorded | Profile | Passport
 # Those that are no findings; who reads findings reads diagnoses too.
@@ -32,10 +26,7 @@ def load(path: str | Path) -> Document:
         BadFileError: There is no such file, or it is none of these, or not one that
             this perfkit can read.
     """
-    path = Path(os.path.expanduser(path))
-    found = parsed(store.whole_file(path), plain(path.name))
-    store.remember(found, path)
-    return found
+    return store.read(path, parsed)
 
 
 def parsed(data: bytes, name: str) -> Document:

@@ -11,7 +11,7 @@ from perfkit.machine.checks import asking
 from perfkit.machine.checks.cores import limiting
 from perfkit.machine.checks.started import meaning
 from perfkit.machine.record import Start
-from perfkit.machine.starting.process import is_right
+from perfkit.machine.starting.child import is_right
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,28 +1,21 @@
 """What slows one training on one machine, with everything that shows it."""
 
-from __future__ import annotations
-
 import functools
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
-
-# Not for type checkers alone: files are held against these types.
 from perfkit.findings.record import Edit, Finding, Verdict, cell_in_words
-from perfkit.findings.report import Shown
-from perfkit.machine.record import Machine  # noqa: TC001
+from perfkit.findings.report import Report, Shown
+from perfkit.machine.record import Machine
 from perfkit.measure.statistics import WORTH_KNOWING, Comparison, Sure, Timing
-from perfkit.measure.trial import Trial  # noqa: TC001
+from perfkit.measure.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from pandas import DataFrame
-
-    from perfkit.findings.report import Report
 
 
 # How a statement is known, the surest first.
@@ -361,29 +354,13 @@ class Diagnosis(Shown):
     @functools.cached_property
     def finding(self) -> Finding:
         """The same as a finding, so that its trials are drawn and listed as one."""
-        return Finding(
-            experiment=self.kind,
-            question=f"What slows {self.training}?",
-            parameters={},
-            recorded=self.recorded,
-            perfkit=self.perfkit,
-            machine=self.machine,
-            trials=self.trials,
-            samples=self.samples,
-            timings=self.timings,
-            comparisons=self.comparisons,
-            noise_floor=self.noise_floor,
-            verdict=self.verdict,
-            baseline=self.baseline,
-            notes=self.notes,
-            budget_s=self.budget_s,
-            stopped=self.stopped,
-            unfinished=self.unfinished,
-            replayed=self.replayed,
-            seed=self.seed,
-        )
+        here = {one.name for one in fields(self)} - {"schema", "kind"}
+        both = (one.name for one in fields(Finding) if one.name in here)
+        same = {name: getattr(self, name) for name in both}
+        asked = f"What slows {self.training}?"
+        return Finding(experiment=self.kind, question=asked, parameters={}, **same)
 
-    def table(self) -> DataFrame:
+    def table(self) -> "DataFrame":
         """One row per swap that was tried, claimed or not, the largest gain first."""
         from perfkit.findings.tables import diagnosis_table as table
 

@@ -1,19 +1,12 @@
 """What kept the machine busy while it measured, from the samples of a finding."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from perfkit import units
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import is_ladder
 from perfkit.findings.text import plain
 from perfkit.machine.gpu import throttle_reasons
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.findings.record import Finding
-
 
 # Whose each reading is, in the order in which they are stacked.
 CPU = {

@@ -3,24 +3,21 @@
 A profile explains a difference that was measured and never stands in for one.
 """
 
-from __future__ import annotations
-
 import statistics
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Shown, Table
+from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
-
-# Not for type checkers alone: files are held against these types.
-from perfkit.machine.record import Machine  # noqa: TC001
+from perfkit.machine.record import Machine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pandas import DataFrame
+
 
 Device = Literal["host", "device"]
 
@@ -204,40 +201,46 @@ class Profile(Shown):
             for name in names
         }
 
-    def ops(self) -> DataFrame:
-        """One row per operation: where it ran, how often, its seconds, its share."""
-        from perfkit.findings.tables import ops
+    def ops(self) -> "DataFrame":
+        """One row per operation; ``share`` is that of the work on its device."""
+        table = _frame(Op, self.table)
+        whole = table.groupby("device")["self_s"].transform("sum")
+        table["share"] = (table["self_s"] / whole.where(whole > 0)).fillna(0.0)
+        return table
 
-        return ops(self)
-
-    def input(self) -> DataFrame:
+    def input(self) -> "DataFrame":
         """One row per step: its seconds, and those of each part of it."""
-        from perfkit.findings.tables import steps
+        names = list(self.parts)
+        rows = [
+            {"step": step.name, "seconds": step.seconds}
+            | {name: step.parts.get(name, 0.0) for name in names}
+            for step in self.steps
+        ]
+        return frame(rows, ("step", "seconds", *names))
 
-        return steps(self)
-
-    def input_stages(self) -> DataFrame:
+    def input_stages(self) -> "DataFrame":
         """One row per stage of the input: elements, and seconds of its own."""
-        from perfkit.findings.tables import stages
+        return _frame(Stage, self.stages)
 
-        return stages(self)
-
-    def kernels(self) -> DataFrame:
+    def kernels(self) -> "DataFrame":
         """One row per kernel of a GPU; where there is none ``missing`` says why."""
-        from perfkit.findings.tables import kernels
+        table = _frame(Kernel, self.launched)
+        whole = table["total_s"].sum()
+        table["share"] = table["total_s"] / whole if whole else 0.0
+        return table
 
-        return kernels(self)
-
-    def memory(self) -> DataFrame:
+    def memory(self) -> "DataFrame":
         """One row per allocator; where there is none ``missing`` says why."""
-        from perfkit.findings.tables import memory
-
-        return memory(self)
+        return _frame(Held, self.held)
 
     @property
     def report(self) -> Report:
         """What a person reads of it."""
         return _report(self)
+
+
+def _frame(of: type[Any], rows: Sequence[Any]) -> "DataFrame":
+    return frame([asdict(row) for row in rows], (field.name for field in fields(of)))
 
 
 _SHOWN = 8
@@ -255,7 +258,6 @@ _STAGES = "Stages of the input, beside the steps; they wait for each other in th
 
 
 def _report(profile: Profile) -> Report:
-    """What a person reads of it."""
     missing, ops = profile.missing, len(profile.table) + profile.more_ops
     every = (
         (

@@ -5,21 +5,14 @@ run. What is wrong with it is said in one sentence. Every kind of document that 
 writes is read here: a record whose fields ``schema`` and ``kind`` are literals.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from perfkit.errors import BadFileError
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from perfkit.findings.diagnosis import Gain
-
 
 # A run of a minute takes about 0.2 MB. What a value costs in memory is many times what
 # it costs in the file, so values are limited besides.
@@ -53,11 +46,7 @@ def _as_plain(value: Any) -> Any:
 
 
 def parsed(data: bytes, name: str) -> Finding:
-    """Read a finding from the bytes of a file.
-
-    Args:
-        data: All of it.
-        name: What errors call it.
+    """Read a finding from all bytes of a file.
 
     Raises:
         BadFileError: It is anything but a finding; the sentence says what.
@@ -225,11 +214,22 @@ def faults(finding: Finding) -> Iterator[str]:
             yield "a tick is below 0"
         if _negative(spent for part in trial.parts.values() for spent in part):
             yield "a part of a tick is below 0"
-    lengths = {len(values) for values in finding.samples.values()}
-    if len(lengths) > 1 or (lengths and "t" not in finding.samples):
+    yield from faults_of_samples(finding.samples)
+
+
+def faults_of_samples(samples: Mapping[str, Sequence[float | None]]) -> Iterator[str]:
+    """What no monitor can have written."""
+    lengths = {len(values) for values in samples.values()}
+    if len(lengths) > 1 or (lengths and "t" not in samples):
         yield "the samples do not fit together"
-    if None in finding.samples.get("t", ()):
+    if None in samples.get("t", ()):
         yield "a sample has no time"
+
+
+def in_order(*ends: float | None) -> bool:
+    """Whether what is known of the ends of an interval lies in this order."""
+    known = [end for end in ends if end is not None]
+    return known == sorted(known)
 
 
 def _variants(finding: Finding) -> set[str]:
@@ -253,11 +253,7 @@ _REST = "unexplained"
 
 
 def parsed_diagnosis(data: bytes, name: str) -> Diagnosis:
-    """Read a diagnosis from the bytes of a file.
-
-    Args:
-        data: All of it.
-        name: What errors call it.
+    """Read a diagnosis from all bytes of a file.
 
     Raises:
         BadFileError: It is anything but a diagnosis; the sentence says what.
@@ -271,32 +267,26 @@ def diagnosis_faults(found: Diagnosis) -> Iterator[str]:
         if len(getattr(found, field)) > _MOST:
             yield f"it has more than {_MOST} {field}"
     yield from faults(found.finding)
-    if found.step:
-        step = found.step
-        yield from _disordered("the step", step.low, step.median_s, step.high)
-    for cause in found.causes:
-        yield from _faults_of_gain(
-            f"the gain of {plain(cause.swap, 80)}", cause.speedup
-        )
-        if len(cause.edits) > _MOST:
-            yield f"it has more than {_MOST} places to change for one cause"
-    if found.together:
-        yield from _faults_of_gain("the gain of all together", found.together.speedup)
-    if found.ceiling:
-        yield from _faults_of_gain("the ceiling", found.ceiling)
+    for name, low, value, high in _intervals(found):
+        if not 0 < low <= value <= high:
+            yield f"{name} lies outside its interval, or is not above 0"
+    if any(len(cause.edits) > _MOST for cause in found.causes):
+        yield f"it has more than {_MOST} places to change for one cause"
     for name, part in found.split.items():
         ends = (part.low, part.seconds, part.high)
-        known = [end for end in ends if end is not None]
-        if name != _REST and min(known, default=0.0) < 0:
+        if name != _REST and min(filter(None, ends), default=0.0) < 0:
             yield "a part of a step is below 0"
-        if known != sorted(known):
+        if not in_order(*ends):
             yield "a part of a step lies outside its interval"
 
 
-def _faults_of_gain(name: str, gain: Gain) -> Iterator[str]:
-    yield from _disordered(name, gain.low, gain.estimate, gain.high)
-
-
-def _disordered(name: str, low: float, value: float, high: float) -> Iterator[str]:
-    if not 0 < low <= value <= high:
-        yield f"{name} lies outside its interval, or is not above 0"
+def _intervals(found: Diagnosis) -> Iterator[tuple[str, float, float, float]]:
+    """What has an interval, by name: its low end, itself, its high end."""
+    if step := found.step:
+        yield "the step", step.low, step.median_s, step.high
+    told = [(f"the gain of {plain(c.swap, 80)}", c.speedup) for c in found.causes]
+    if found.together:
+        told.append(("the gain of all together", found.together.speedup))
+    if found.ceiling:
+        told.append(("the ceiling", found.ceiling))
+    yield from ((name, one.low, one.estimate, one.high) for name, one in told)

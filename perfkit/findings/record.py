@@ -1,22 +1,17 @@
 """A finding: one question, asked of one machine, with everything that answers it."""
 
-from __future__ import annotations
-
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from perfkit.findings.report import Fold, Report, Shown, in_html
-
-# Not for type checkers alone: files are held against these types.
-from perfkit.machine.record import Machine  # noqa: TC001
-from perfkit.measure.statistics import Comparison, Sure, Timing  # noqa: TC001
-from perfkit.measure.trial import Trial  # noqa: TC001
+from perfkit.machine.record import Machine
+from perfkit.measure.statistics import Comparison, Sure, Timing
+from perfkit.measure.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from pandas import DataFrame
 
 
@@ -206,7 +201,7 @@ class Finding(Shown):
         """Where this finding is saved; None while it is not."""
         return getattr(self, "_path", None)
 
-    def table(self) -> DataFrame:
+    def table(self) -> "DataFrame":
         """One row per variant: its rate and ratio with their 95 % intervals."""
         from perfkit.findings.tables import table
 

@@ -315,12 +315,7 @@ def in_html(
 
 
 def folds_in_html(folds: Iterable[Fold], *, level: int) -> str:
-    """Folds laid open under headings, for the rest of a page.
-
-    Args:
-        folds: What to lay open.
-        level: Of their headings.
-    """
+    """Folds laid open under headings of a level, for the rest of a page."""
     return "".join(
         f"<h{level}>{_text(fold.title)}</h{level}>{_inside(fold)}" for fold in folds
     )

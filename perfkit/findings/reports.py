@@ -1,36 +1,30 @@
 """What a finding and a diagnosis report: their verdict, rows and everything folded."""
 
-from __future__ import annotations
-
 import collections
 import json
 import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit import units
 from perfkit.findings import load
-from perfkit.findings.diagnosis import TOGETHER
+from perfkit.findings.diagnosis import TOGETHER, Diagnosis, Gain, Part
+from perfkit.findings.record import Finding, Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.standing import (
     NOTE,
+    Standing,
     is_ladder,
     of_limit,
     rate,
     rungs,
     standings,
 )
+from perfkit.findings.store import Recorded
 from perfkit.findings.text import plain, without_marks
 from perfkit.measure.measurement import TWIN
 from perfkit.measure.statistics import WORTH_KNOWING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perfkit.findings.diagnosis import Diagnosis, Gain, Part
-    from perfkit.findings.record import Finding, Verdict
-    from perfkit.findings.standing import Standing
-    from perfkit.findings.store import Recorded
 
 _PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
 # The least gain that is worth claiming.

@@ -1,24 +1,18 @@
 """Where does each variant stand? What the table, the card and the charts all show."""
 
-from __future__ import annotations
-
 import collections
 import functools
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from perfkit import units
+from perfkit.findings.record import Finding
 from perfkit.findings.text import plain, without_marks
 from perfkit.measure.measurement import TWIN, Arm, Measurement
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perfkit.findings.record import Finding
-    from perfkit.measure.statistics import Comparison, Timing
-    from perfkit.measure.trial import Trial
-
+from perfkit.measure.statistics import Comparison, Timing
+from perfkit.measure.trial import Trial
 
 NOTE = "rungs"
 # The parameter of a race that names its sides, and the rounds before which it claims

@@ -1,13 +1,12 @@
 """Findings as files: one JSON document each, whole or not there at all."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import errno
 import os
 import re
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +14,22 @@ from typing import TYPE_CHECKING, Any
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import reading
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.reading import LARGEST_BYTES, kind_of, parsed, parsed_as, written
+from perfkit.findings.reading import (
+    LARGEST_BYTES,
+    Document,
+    kind_of,
+    parsed,
+    parsed_as,
+    written,
+)
 from perfkit.findings.record import Finding
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
+from perfkit.measure.trial import Trial
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from perfkit.measure.trial import Trial
 
 FOLDER = "perfkit-findings"
 Recorded = Finding | Diagnosis
@@ -65,10 +71,7 @@ def load(path: str | Path) -> Recorded:
         BadFileError: There is no such file, or it is neither, or not one that this
             perfkit can read.
     """
-    path = Path(os.path.expanduser(path))
-    found = parsed_recorded(whole_file(path), plain(path.name))
-    remember(found, path)
-    return found
+    return read(path, parsed_recorded)
 
 
 def load_finding(path: str | Path) -> Finding:
@@ -78,10 +81,17 @@ def load_finding(path: str | Path) -> Finding:
         BadFileError: There is no such file, or it is no finding that this perfkit can
             read.
     """
+    return read(path, parsed)
+
+
+def read(
+    path: str | Path, parse: Callable[[bytes, str], Document], most: int = LARGEST_BYTES
+) -> Document:
+    """Read a document, which then knows where it lies, by what parses its bytes."""
     path = Path(os.path.expanduser(path))
-    finding = parsed(whole_file(path), plain(path.name))
-    remember(finding, path)
-    return finding
+    found = parse(whole_file(path, most), plain(path.name))
+    remember(found, path)
+    return found
 
 
 def parsed_recorded(data: bytes, name: str) -> Recorded:
@@ -96,7 +106,7 @@ def parsed_recorded(data: bytes, name: str) -> Recorded:
     return parsed(data, name)
 
 
-def findings(folder: str | Path | None = None) -> DataFrame:
+def findings(folder: str | Path | None = None) -> "DataFrame":
     """List the findings and diagnoses of a folder, the newest first.
 
     Args:

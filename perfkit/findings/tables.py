@@ -1,26 +1,19 @@
-"""Findings, diagnoses and profiles as tables of pandas."""
+"""Findings and diagnoses as tables of pandas."""
 
-from __future__ import annotations
-
-from dataclasses import asdict, fields
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.errors import need
-from perfkit.findings.profile import Held, Kernel, Op, Stage
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import Standing, is_ladder, standings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from pandas import DataFrame
 
-    from perfkit.findings.diagnosis import Diagnosis
-    from perfkit.findings.profile import Profile
-    from perfkit.findings.record import Finding
 
-
-def frame(rows: Sequence[dict[str, Any]], columns: Iterable[str]) -> DataFrame:
+def frame(rows: Sequence[dict[str, Any]], columns: Iterable[str]) -> "DataFrame":
     """Make a DataFrame of these rows.
 
     Raises:
@@ -43,7 +36,7 @@ COLUMNS = (
 _RUNG = ("unit", "limit")
 
 
-def table(finding: Finding) -> DataFrame:
+def table(finding: Finding) -> "DataFrame":
     """One row per variant, the fastest first; rates in examples per second.
 
     A ladder's rungs count something else each: two more columns say what, and the
@@ -76,7 +69,7 @@ def _row(standing: Standing) -> dict[str, Any]:
 _OF_CAUSE = ("cause", "kind", "fix", "grade")
 
 
-def diagnosis_table(found: Diagnosis) -> DataFrame:
+def diagnosis_table(found: Diagnosis) -> "DataFrame":
     """One row per swap, the largest gain first; "" for the cause of what is unclaimed.
 
     The training as given has its row too: its ratio is empty.
@@ -87,45 +80,3 @@ def diagnosis_table(found: Diagnosis) -> DataFrame:
         made[name] = [getattr(causes.get(swap), name, "") for swap in made["variant"]]
     columns = ["variant", *_OF_CAUSE, *COLUMNS[1:]]
     return made[columns].rename(columns={"variant": "swap"})
-
-
-def ops(profile: Profile) -> DataFrame:
-    """One row per operation; ``share`` is that of all work on its kind of device."""
-    table = _table(Op, profile.table)
-    whole = table.groupby("device")["self_s"].transform("sum")
-    table["share"] = (table["self_s"] / whole.where(whole > 0)).fillna(0.0)
-    return table
-
-
-def steps(profile: Profile) -> DataFrame:
-    """One row per step, with a column for each of its parts."""
-    names = list(profile.parts)
-    rows = [
-        {"step": step.name, "seconds": step.seconds}
-        | {name: step.parts.get(name, 0.0) for name in names}
-        for step in profile.steps
-    ]
-    return frame(rows, ("step", "seconds", *names))
-
-
-def stages(profile: Profile) -> DataFrame:
-    """One row per stage of the input."""
-    return _table(Stage, profile.stages)
-
-
-def kernels(profile: Profile) -> DataFrame:
-    """One row per kernel; ``share`` is that of all kernels."""
-    table = _table(Kernel, profile.launched)
-    whole = table["total_s"].sum()
-    table["share"] = table["total_s"] / whole if whole else 0.0
-    return table
-
-
-def memory(profile: Profile) -> DataFrame:
-    """One row per allocator."""
-    return _table(Held, profile.held)
-
-
-def _table(of: type[Any], rows: Sequence[Any]) -> DataFrame:
-    columns = (field.name for field in fields(of))
-    return frame([asdict(row) for row in rows], columns)

@@ -1,7 +1,5 @@
 """Texts that come from a file or a machine, made fit to be shown."""
 
-from __future__ import annotations
-
 import re
 
 _LONGEST = 300
@@ -13,9 +11,7 @@ _LOOKED_AT = 8
 def plain(text: str, longest: int = _LONGEST) -> str:
     """Keep what can be printed: no escapes, no change of direction, no line breaks.
 
-    Args:
-        text: Anything that was read from a file or reported by a process.
-        longest: Characters after which it is cut, the cut being shown.
+    After so many characters it is cut, and the cut is shown.
     """
     seen = text[: _LOOKED_AT * longest]
     more = "…" if len(seen) < len(text) else ""

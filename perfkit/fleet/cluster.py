@@ -4,31 +4,23 @@ A task is sent by name, so that neither the scheduler nor another Python has to
 understand our code. It comes home as bytes; what happens on the way are events.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os
 import pkgutil
 import re
 import secrets
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dask
-from distributed import Client, Event, Security, get_worker
+from distributed import Client, Event, Future, Security, get_worker
 
 from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.findings.text import plain
 from perfkit.fleet.members import Member
-from perfkit.fleet.process import measure
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from distributed import Future
-
-    from perfkit.fleet.process import Task
-    from perfkit.fleet.run import News, Tell
+from perfkit.fleet.process import Task, measure
+from perfkit.fleet.run import News, Tell
 
 _ADDRESS = re.compile(r"(\w+://)?([^\s/:\[\]]+|\[[0-9a-fA-F:.%\w]+\]):\d{1,5}")
 _CONNECT_S = _FETCH_S = 10.0

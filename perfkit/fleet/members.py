@@ -1,13 +1,12 @@
 """The members of a fleet: how each stands, what it sent, and all of them together."""
 
-from __future__ import annotations
-
 import datetime
 import secrets
 import statistics
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Self
 
 import msgspec
 
@@ -15,15 +14,12 @@ from perfkit import documents, units
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import reading, store
 from perfkit.findings.record import Finding
+from perfkit.findings.report import in_text
 from perfkit.findings.text import plain
+from perfkit.fleet.process import Task
 from perfkit.passports import passport as passports
 from perfkit.passports.passport import Passport
 from perfkit.passports.words import headline
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from perfkit.fleet.process import Task
 
 PASSPORTS = "perfkit-passports"
 # A member tells something every second.
@@ -98,7 +94,7 @@ class Member:
         self.how, self.said = how, said
         self.seconds = 0.0 if self.began is None else now - self.began
 
-    def mark(self, members: Sequence[Member], now: float) -> None:
+    def mark(self, members: Sequence[Self], now: float) -> None:
         """Note that it is silent, or well behind those that have the same turn."""
         silent = now - (now if self.heard is None else self.heard)
         told = f"nothing heard for {units.seconds(round(silent))}"
@@ -119,14 +115,7 @@ class Member:
         self.behind = told if late > _SHARE and late * budget >= _DELAY_S else ""
 
     def receive(self, data: bytes, task: Task, folder: Path | None, now: float) -> None:
-        """Read and save what it sent, and note how it ended.
-
-        Args:
-            data: The bytes, of another machine and not trusted.
-            task: What it was asked.
-            folder: Where it is saved; None for one here by the name of its kind.
-            now: Seconds since the fleet began.
-        """
+        """Read what it sent, which is not trusted, save it, and note how it ended."""
         try:
             sent = _Sent.parsed(data)
             if sent.document:
@@ -144,7 +133,7 @@ class _Sent(msgspec.Struct):
     document: str
 
     @classmethod
-    def parsed(cls, data: bytes) -> _Sent:
+    def parsed(cls, data: bytes) -> Self:
         try:
             if len(data) <= _LARGEST_BYTES:
                 return msgspec.json.decode(data, type=cls)
@@ -241,9 +230,9 @@ class Gathered:
                 )
 
     def __repr__(self) -> str:
-        from perfkit.fleet.show import in_text
+        from perfkit.fleet.show import report
 
-        return in_text(self)
+        return in_text(report(self), whole=True)
 
     def _repr_html_(self) -> str:
         from perfkit.fleet.show import in_html

@@ -4,8 +4,6 @@ Who starts it holds its input open. Closing that is Stop, and whoever dies close
 too; and after its time it ends by itself. So nothing of it is left, whatever happens.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -15,18 +13,15 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit import running
 from perfkit.displays import Display
 from perfkit.errors import PerfkitError, RunError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from perfkit.progress import Board
+from perfkit.progress import Board
 
 # What it does is told this often.
 _BEAT_S = 1.0

@@ -21,6 +21,7 @@ from perfkit.experiments import experiments
 from perfkit.findings.text import plain
 from perfkit.fleet.members import SILENT_S, Gathered, How, Member
 from perfkit.fleet.process import Task, measure, tensorflow_here
+from perfkit.machines.recording import BUDGET_S
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -41,8 +42,6 @@ _STOPPING_S = 8.0
 _CLOSING_S = 10.0
 _SLICE_S = 0.25
 _LEAST_S = 1.0
-# As `perfkit passport` has it.
-_PASSPORT_S = 180.0
 
 # What a member does, the bytes that it sent, or how it ended and why in a sentence.
 News = dict[str, Any] | bytes | tuple[How, str]
@@ -254,7 +253,7 @@ def make_task(
         )
     running.check_seed(seed)
     if budget is None:
-        budget = running.default_budget(*([] if experiment else [_PASSPORT_S]))
+        budget = running.default_budget(*([] if experiment else [BUDGET_S]))
     return Task(
         experiment=experiment.name if experiment else "",
         parameters=experiment.parameters if experiment else {},

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import io
 from collections import Counter
 from html import escape
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.findings.record import Finding
+from perfkit.findings import report as reports
+from perfkit.findings.record import Finding, Verdict
+from perfkit.findings.report import STYLE, Report, Table
 from perfkit.findings.standing import standings
 from perfkit.findings.text import plain
 
@@ -22,14 +23,6 @@ if TYPE_CHECKING:
 
 HEADINGS = ("host", "outcome", "fastest", "took", "what it found, or why not")
 _WAITING = "waiting for its turn"
-_LONGEST = 600
-_STYLE = """
-.perfkit-fleet {overflow-x: auto}
-.perfkit-fleet table {color: inherit; border-collapse: collapse; margin: .6em 0;
-  font-size: .95em; table-layout: auto !important}
-.perfkit-fleet table th, .perfkit-fleet table td {text-align: left !important;
-  padding: 3px 16px 3px 0; vertical-align: top; border-bottom: 1px solid #80808060}
-"""
 
 
 def state(member: Member) -> str:
@@ -94,7 +87,8 @@ def rows_in_html(members: Sequence[Member]) -> str:
         f"</progress></td><td>{escape(plain(state(member)))}</td></tr>"
         for member in members
     )
-    return _table(f"<caption>{escape(summary(members))}</caption>{lines}")
+    table = f"<table><caption>{escape(summary(members))}</caption>{lines}</table>"
+    return f"<style>{STYLE}</style><div class='perfkit-report'>{table}</div>"
 
 
 def _in_terminal(members: Sequence[Member]) -> RenderableType:
@@ -116,11 +110,21 @@ def _share(member: Member) -> float:
     return 1.0 if member.how else member.share
 
 
+def report(gathered: Gathered) -> Report:
+    """What a person reads of it: how many sent something, each, what stands out."""
+    headline, *besides = closing(gathered)
+    return Report(
+        verdict=Verdict(headline=headline),
+        question=gathered.asked,
+        table=Table("Every machine", HEADINGS, tuple(map(cells, gathered.outcomes))),
+        besides=tuple(besides),
+    )
+
+
 def cells(outcome: Member) -> tuple[str, str, str, str, str]:
     """The row of a member in the closing table."""
     took = units.seconds(round(outcome.seconds)) if outcome.seconds else ""
-    said = plain(outcome.said, _LONGEST)
-    return outcome.name, outcome.how, _fastest(outcome), took, said
+    return outcome.name, outcome.how, _fastest(outcome), took, outcome.said
 
 
 def _fastest(outcome: Member) -> str:
@@ -151,57 +155,19 @@ def closing(gathered: Gathered) -> Iterator[str]:
 
 def write(gathered: Gathered, console: Console) -> None:
     """Write the closing table to a terminal or a file."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    from perfkit.findings.report import sayer
-
-    say = sayer(console)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for heading in HEADINGS:
-        table.add_column(Text(heading), overflow="fold")
-    for outcome in gathered.outcomes:
-        table.add_row(*map(Text, cells(outcome)))
-    console.print(table)
-    say()
-    for line in closing(gathered):
-        say(line)
+    reports.write(report(gathered), console, whole=True)
+    say = reports.sayer(console)
     for outcome in gathered.outcomes:
         if outcome.path:
             say(f"Saved, {outcome.name}: {outcome.path}", whole=True)
 
 
-def in_text(gathered: Gathered) -> str:
-    """The same for a log or a notebook without HTML."""
-    from rich.console import Console
-
-    console = Console(file=io.StringIO(), width=_LONGEST)
-    write(gathered, console)
-    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    asked = f"A fleet was asked: {gathered.asked}"
-    return "\n".join([asked, *(line.rstrip() for line in lines)])
-
-
 def in_html(gathered: Gathered) -> str:
     """The same for a notebook, with each finding folded away below."""
-    head = "".join(f"<th scope='col'>{escape(h)}</th>" for h in HEADINGS)
-    lines = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in map(cells, gathered.outcomes)
-    )
-    said = "".join(f"<p>{escape(line)}</p>" for line in closing(gathered))
     folded = "".join(
         f"<details><summary>{escape(outcome.name)}</summary>"
         f"{outcome.document._repr_html_()}</details>"
         for outcome in gathered.outcomes
         if outcome.document
     )
-    return _table(f"<tr>{head}</tr>{lines}") + said + folded
-
-
-def _table(inside: str) -> str:
-    return (
-        f"<style>{_STYLE}</style><div class='perfkit-fleet'>"
-        f"<table>{inside}</table></div>"
-    )
+    return reports.in_html(report(gathered), figure=folded)

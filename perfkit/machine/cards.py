@@ -1,11 +1,10 @@
 """What are the GPUs of this machine, and how are they set? Asked of the driver once."""
 
-from __future__ import annotations
-
 import functools
 import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import psutil
 
@@ -24,6 +23,7 @@ from perfkit.machine.nvml import (
     INVALID_ARGUMENT,
     NOT_FOUND,
     NOT_SUPPORTED,
+    READINGS,
     Device,
     Nvml,
     Read,
@@ -38,10 +38,6 @@ from perfkit.machine.nvml import (
     word,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-
 Subject = TypeVar("Subject")
 
 UNKNOWN = "unknown NVIDIA GPU"
@@ -49,7 +45,7 @@ UNKNOWN_HOLDER = "unknown program"
 _LONGEST_NAME = 40
 # The library's own numbers.
 _SM, _MEMORY = 1, 2
-_GPU_SENSOR, _SLOWDOWN = 0, 1
+_SLOWDOWN = 1
 _BY_POWER, _BY_HEAT = 0, 1
 _LOWEST, _HIGHEST = 0, 1
 _CORRECTED, _UNCORRECTED, _PENDING, _FAILED = 0, 1, 2, 3
@@ -193,8 +189,8 @@ _GPU: dict[str, Read] = {
     "tells_fill": flag("nvmlGpmQueryDeviceSupport", of="isSupportedDevice"),
 }
 _LINK: dict[str, Read] = {
-    "generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", zero=False),
-    "width": ask("nvmlDeviceGetCurrPcieLinkWidth", zero=False),
+    "generation": READINGS["link_generation"],
+    "width": READINGS["link_width"],
     "generation_max": ask("nvmlDeviceGetMaxPcieLinkGeneration", zero=False),
     "width_max": ask("nvmlDeviceGetMaxPcieLinkWidth", zero=False),
     "generation_card": ask("nvmlDeviceGetGpuMaxPcieLinkGeneration", zero=False),
@@ -202,7 +198,7 @@ _LINK: dict[str, Read] = {
     "nvlinks": _nvlinks,
 }
 _CLOCKS: dict[str, Read] = {
-    "sm": ask("nvmlDeviceGetClockInfo", _SM, zero=False, times=1e6),
+    "sm": READINGS["sm_clock"],
     "sm_max": ask("nvmlDeviceGetMaxClockInfo", _SM, zero=False, times=1e6),
     "sm_set": _sm_set,
     "memory": ask("nvmlDeviceGetClockInfo", _MEMORY, zero=False, times=1e6),
@@ -218,7 +214,7 @@ _CLOCKS: dict[str, Read] = {
 }
 _CONSTRAINTS = "nvmlDeviceGetPowerManagementLimitConstraints"
 _POWER: dict[str, Read] = {
-    "draw": ask("nvmlDeviceGetPowerUsage", zero=False, per=1e3),
+    "draw": READINGS["power"],
     # What was asked for, where only that is told.
     "limit": either(
         ask("nvmlDeviceGetEnforcedPowerLimit", zero=False, per=1e3), _POWER_LIMIT
@@ -230,7 +226,7 @@ _POWER: dict[str, Read] = {
     "limit_min": ask(_CONSTRAINTS, of=_LOWEST, zero=False, per=1e3),
     "limit_max": ask(_CONSTRAINTS, of=_HIGHEST, zero=False, per=1e3),
     "energy": ask("nvmlDeviceGetTotalEnergyConsumption", per=1e3),
-    "temperature": ask("nvmlDeviceGetTemperature", _GPU_SENSOR),
+    "temperature": READINGS["temperature"],
     "slowdown": ask("nvmlDeviceGetTemperatureThreshold", _SLOWDOWN, zero=False),
     "fan": ask("nvmlDeviceGetFanSpeed", per=100),
 }

@@ -1,34 +1,26 @@
 """What is this computer? Asked of the system itself, in about half a second."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re
 import sys
 import time
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
 from perfkit.machine import cards, environment, limits, load, software
+from perfkit.machine.gpu import Driver, Gpu
 from perfkit.machine.limits import amounts_of, folders, text_of, word_of
 from perfkit.machine.processor import processor
-from perfkit.machine.record import Load, Machine, Software
+from perfkit.machine.record import Library, Load, Machine, Software
+from perfkit.machine.software import Built
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping, Sequence
-
-    from perfkit.machine.gpu import Driver, Gpu
-    from perfkit.machine.record import Library
-    from perfkit.machine.software import Built
-
-    Names = tuple[str, ...]
-    Trying = Callable[
-        [Built, Mapping[str, str], Names], Callable[[], tuple[Library, ...]]
-    ]
+Names = tuple[str, ...]
+Trying = Callable[[Built, Mapping[str, str], Names], Callable[[], tuple[Library, ...]]]
 
 # The variables as they were when TensorFlow was first seen in this process.
 _SEEN = dict[str, str]()
@@ -83,24 +75,18 @@ _NVIDIA = "0x10de"
 _GRAPHICS = ("0x0300", "0x0302")
 
 
-def machine(
-    root: Path = Path("/"),
-    variables: Mapping[str, str] = os.environ,
-    around: Surroundings | None = None,
-) -> Machine:
+def machine(around: Surroundings | None = None) -> Machine:
     """Describe this computer, without its host name, its users or their paths.
 
-    Args:
-        root: The folder that holds ``proc`` and ``sys``.
-        variables: The environment to report.
-        around: What is read besides; None for what is really there.
+    What is read is what is really there, unless something else is given.
     """
-    around = replace(around or Surroundings(), root=root, variables=variables)
+    around = around or Surroundings()
+    root = around.root
     host = text_of(root / "proc/sys/kernel/hostname")[:_LONGEST_NAME]
-    names = (*around.names, *environment.named_in(variables), host)
+    names = (*around.names, *environment.named_in(around.variables), host)
     around = replace(around, names=names)
     built = software.tensorflow(around.paths)
-    answer = around.trying(built, variables, names)
+    answer = around.trying(built, around.variables, names)
     before = load.look(root, around.counters)
     found, made = _described(around), _software(around, built)
     tried = answer()

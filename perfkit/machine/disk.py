@@ -1,21 +1,16 @@
 """How fast does the disk under a folder give its data, from itself and from memory?"""
 
-from __future__ import annotations
-
 import os
 import re
 import statistics
 import time
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfkit.errors import BadParameterError
 from perfkit.machine.limits import amounts_of, text_of
 from perfkit.machine.record import Disk
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _PIECE_BYTES = 2**20
 _MOST_BYTES = 256 * 10**6

@@ -1,15 +1,10 @@
 """Which environment variables matter for speed, without telling whose machine it is."""
 
-from __future__ import annotations
-
 import getpass
 import platform
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _MATTERS = re.compile(
     r"(TF|CUDA|CUDNN|CUBLAS|NCCL|XLA|OMP|GOMP|KMP|MKL|OPENBLAS|ONEDNN|DNNL|MALLOC)_\w+"
@@ -47,9 +42,7 @@ _HOMES = ("HOME", "USERPROFILE")
 def that_matter(environment: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
     """The variables that change speed, their values without paths, names or addresses.
 
-    Args:
-        environment: Such as ``os.environ``.
-        names: Words to leave out wherever they occur: the user's and the host's name.
+    These names are words to leave out wherever they occur: the user's, the host's.
     """
     hidden = tuple(names)
     return {
@@ -93,13 +86,7 @@ def own_names() -> tuple[str, ...]:
 
 
 def cleaned(text: str, names: Iterable[str], longest: int = _LONGEST) -> str:
-    """The text without paths, names, addresses or anything that cannot be printed.
-
-    Args:
-        text: Anything that a program or a variable says.
-        names: Words to leave out wherever they occur.
-        longest: Characters after which it is cut.
-    """
+    """A text without paths, these names, addresses or what cannot be printed, cut."""
     text = _ADDRESS.sub("<address>", text)
     text = _PATH.sub(lambda found: _shortened(found[0]), text)
     text = _HARDWARE_ID.sub(r"\1...", text)

@@ -3,8 +3,6 @@
 Every reading is None where the driver gives none, and ``refused`` then has its word.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

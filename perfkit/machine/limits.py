@@ -4,17 +4,12 @@ Everywhere in this package ``root`` is the folder that holds ``proc`` and ``sys`
 ``system`` what answers where there are none, as psutil does.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import psutil
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
 
 # What a thousand cores say in /proc/cpuinfo is a tenth of this.
 _LARGEST_BYTES = 16 * 10**6
@@ -35,7 +30,7 @@ def text_of(path: Path) -> str:
     return data.decode("utf-8", errors="replace").strip()
 
 
-def asked(call: Callable[[], Any]) -> Any:
+def call_or_none(call: Callable[[], Any]) -> Any:
     """What psutil answers where there are no such files; None if it is refused."""
     try:
         return call()
@@ -78,7 +73,7 @@ def folders(path: Path, pattern: str) -> Iterator[Path]:
             yield path / name
 
 
-def listed(numbers: str) -> int | None:
+def count_of(numbers: str) -> int | None:
     """How many numbers a list such as ``"0-3,8"`` names; None if it is no list."""
     count = 0
     for part in numbers.split(","):
@@ -107,7 +102,7 @@ def affinity(root: Path) -> int | None:
     """Cores that this process may run on; None where the system does not say."""
     status = text_of(root / "proc/self/status")
     allowed = re.search(r"^Cpus_allowed_list:\s*([\d,-]+)$", status, re.MULTILINE)
-    return (listed(allowed[1]) or None) if allowed else None
+    return (count_of(allowed[1]) or None) if allowed else None
 
 
 def memory_granted(root: Path, present: int) -> int:

@@ -3,27 +3,20 @@
 Between the looks the rest of the machine is described, so that nobody waits for them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from perfkit.machine import limits
-from perfkit.machine.gpu import IDLE, throttle_reasons
-from perfkit.machine.limits import amounts_of, asked, folders, text_of, word_of
+from perfkit.machine.gpu import IDLE, Gpu, throttle_reasons
+from perfkit.machine.limits import amounts_of, call_or_none, folders, text_of, word_of
 from perfkit.machine.record import Busy, Load
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from perfkit.machine.gpu import Gpu
-
 
 _COLUMNS = ("busy", "pcie_rx", "pcie_tx", "throttle", "link_generation", "link_width")
 # A GPU that is busy for half of the time, or that moves so many bytes per second, has
@@ -207,15 +200,15 @@ def _processes(root: Path) -> Iterator[tuple[Process, Used]]:
 
 
 def _told(system: Any) -> Look:
-    times = asked(system.cpu_times)
+    times = call_or_none(system.cpu_times)
     if times is None:
         return Look()
     wanted = ["ppid", "name", "cpu_times", "create_time"]
-    programs = asked(lambda: list(system.process_iter(wanted))) or []
+    programs = call_or_none(lambda: list(system.process_iter(wanted))) or []
     return Look(
         total=sum(times) or None,
         busy=sum(times) - times.idle,
-        cores=asked(system.cpu_count) or 0,
+        cores=call_or_none(system.cpu_count) or 0,
         me=os.getpid(),
         processes={
             (program.pid, program.info["create_time"] or 0.0): Used(
@@ -274,7 +267,10 @@ def _top(
 
 def _memory(root: Path, system: Any) -> dict[str, Any]:
     if not (root / "proc").is_dir():
-        memory, swap = asked(system.virtual_memory), asked(system.swap_memory)
+        memory, swap = (
+            call_or_none(system.virtual_memory),
+            call_or_none(system.swap_memory),
+        )
         return {
             "memory_free": memory.available if memory else None,
             "swap": swap.used if swap else None,
@@ -292,7 +288,7 @@ def _memory(root: Path, system: Any) -> dict[str, Any]:
 def _on_battery(root: Path, system: Any) -> bool | None:
     """Whether a battery feeds the machine; one in a mouse does not."""
     if not (root / "proc").is_dir():
-        battery = asked(lambda: system.sensors_battery())
+        battery = call_or_none(lambda: system.sensors_battery())
         return None if battery is None else not battery.power_plugged
     supplies = list(folders(root / "sys/class/power_supply", r"[^/\0]+"))
     batteries = [s for s in supplies if word_of(s / "type") == "Battery"]

@@ -1,23 +1,19 @@
-"""NVIDIA's management library: opening it, asking it, and words for what it refuses.
+"""NVIDIA's management library: asking it, what it refuses, and readings of a moment.
 
 On WSL, in containers and on consumer cards the driver refuses some of the readings.
 Each is asked on its own and either answers or is refused with the driver's word: none
 takes another with it, and what is unknown is never 0.
 """
 
-from __future__ import annotations
-
 import contextlib
-from collections.abc import Callable, Mapping
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from perfkit.machine.gpu import Problem
-
+from perfkit.machine.gpu import Problem
 
 # The library's own numbers; they have never changed.
 INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND = 2, 3, 6
@@ -363,3 +359,102 @@ def _can(one: Device, other: Device, what: int) -> bool | None:
         return bool(one.ask("nvmlDeviceGetP2PStatus", other.card, what) == _CAN)
     except RefusedError:
         return None
+
+
+# The driver measures PCIe traffic over 20 ms while the caller waits.
+_PCIE_EVERY_S = 1.0
+# The library's own numbers.
+_SM_CLOCK, _GPU_SENSOR, _SENT, _RECEIVED = 1, 0, 0, 1
+
+READINGS: dict[str, Read] = {
+    "busy": busy,
+    "memory": memory_used,
+    "power": ask("nvmlDeviceGetPowerUsage", zero=False, per=1e3),
+    "sm_clock": ask("nvmlDeviceGetClockInfo", _SM_CLOCK, zero=False, times=1e6),
+    "temperature": ask("nvmlDeviceGetTemperature", _GPU_SENSOR),
+    "throttle": throttle_mask,
+    "link_generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", zero=False),
+    "link_width": ask("nvmlDeviceGetCurrPcieLinkWidth", zero=False),
+}
+_PCIE_READINGS: dict[str, Read] = {
+    "pcie_rx": ask("nvmlDeviceGetPcieThroughput", _RECEIVED, times=1e3),
+    "pcie_tx": ask("nvmlDeviceGetPcieThroughput", _SENT, times=1e3),
+}
+
+
+class GpuReader:
+    """Reads every GPU, from one thread, as often as asked.
+
+    Attributes:
+        why: Why there are no GPUs to read, in one sentence; "" where there are some or
+            nothing was read yet.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.why = ""
+        self._clock = clock
+        self._nvml: Nvml | None = None
+        self._gpus = dict[int, Device]()
+        self._refused = set[tuple[int, str]]()
+        self._pcie_read = dict[int, float]()
+
+    def sample(self) -> dict[str, float]:
+        """Read all GPUs now; keys such as ``"gpu0_busy"``, only what the driver gives.
+
+        Busy is a share of time (0 to 1), memory is in bytes, power in watts, the SM
+        clock in hertz, the temperature in degrees Celsius, PCIe traffic in bytes per
+        second (at most once a second), throttle the bit mask of ``throttle_reasons``,
+        the link's generation and width those of the moment.
+        """
+        self._open()
+        values = dict[str, float]()
+        for index in tuple(self._gpus):
+            values |= self._read(index, READINGS)
+        due = self._due_for_pcie()
+        if due is not None:
+            values |= self._read(due, _PCIE_READINGS)
+        return values
+
+    def close(self) -> None:
+        """Let go of the driver; the next sample opens it again."""
+        if self._nvml is not None:
+            self._nvml.close()
+        self._nvml = None
+        self._gpus, self._refused, self._pcie_read = {}, set(), {}
+
+    def _open(self) -> None:
+        if self._nvml is not None:
+            return
+        self._nvml = Nvml()
+        devices, self.why = found(self._nvml)
+        self._gpus = {n: gpu for n, gpu in enumerate(devices) if not gpu.refused}
+        if devices and not self._gpus:
+            self.why = f"The NVIDIA driver gives no access: {devices[0].refused}."
+
+    def _read(self, index: int, wanted: dict[str, Read]) -> dict[str, float]:
+        values = dict[str, float]()
+        for name, read in wanted.items():
+            if index not in self._gpus or (index, name) in self._refused:
+                continue
+            try:
+                values[f"gpu{index}_{name}"] = float(read(self._gpus[index]))
+            except RefusedError as error:
+                self._note(index, name, error.code)
+        return values
+
+    def _note(self, index: int, name: str, code: int) -> None:
+        """Never ask again for what this driver lacks, nor a card that is gone."""
+        if code in (NOT_SUPPORTED, FUNCTION_NOT_FOUND):
+            self._refused.add((index, name))
+        elif code == GPU_IS_LOST:
+            del self._gpus[index]
+
+    def _due_for_pcie(self) -> int | None:
+        """The GPU that has waited longest, if a second or more; one per sample."""
+        now = self._clock()
+        waited = {i: now - self._pcie_read.get(i, -math.inf) for i in self._gpus}
+        index = max(waited, key=waited.__getitem__, default=None)
+        if index is None or waited[index] < _PCIE_EVERY_S:
+            return None
+        self._pcie_read[index] = now
+        return index

@@ -1,16 +1,19 @@
 """What are the cores? Instruction sets, frequency, and who shares them out."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
-from perfkit.machine.limits import asked, folders, listed, number_of, text_of, word_of
+from perfkit.machine.limits import (
+    call_or_none,
+    count_of,
+    folders,
+    number_of,
+    text_of,
+    word_of,
+)
 from perfkit.machine.record import Processor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # Those that TensorFlow's kernels, oneDNN and XLA choose between: x86, then Arm.
 _MATTER = re.compile(
@@ -44,9 +47,9 @@ def processor(root: Path, system: Any) -> Processor:
 
 
 def _told(system: Any) -> Processor:
-    frequency = asked(lambda: system.cpu_freq())
+    frequency = call_or_none(lambda: system.cpu_freq())
     return Processor(
-        physical_cores=asked(lambda: system.cpu_count(logical=False)),
+        physical_cores=call_or_none(lambda: system.cpu_count(logical=False)),
         frequency=_hertz(frequency.current, 1e6) if frequency else None,
         frequency_max=_hertz(frequency.max, 1e6) if frequency else None,
     )
@@ -69,7 +72,7 @@ def _physical(root: Path, cpuinfo: str) -> int | None:
         text_of(folder / "topology/thread_siblings_list")
         for folder in folders(root / _CPUS, r"cpu\d+")
     ]
-    sets = {threads for threads in cores if threads and listed(threads)}
+    sets = {threads for threads in cores if threads and count_of(threads)}
     if sets:
         return len(sets)
     ids = re.findall(
@@ -83,7 +86,7 @@ def _physical(root: Path, cpuinfo: str) -> int | None:
 def _nodes(root: Path) -> int | None:
     """Those that have cores: memory alone can be a node too."""
     nodes = folders(root / "sys/devices/system/node", r"node\d+")
-    return sum(bool(listed(text_of(node / "cpulist"))) for node in nodes) or None
+    return sum(bool(count_of(text_of(node / "cpulist"))) for node in nodes) or None
 
 
 def _frequency(cpuinfo: str, policies: list[Path]) -> float | None:

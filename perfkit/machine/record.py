@@ -4,16 +4,12 @@ Every part is None, and every reading in it, where this machine gives no answer:
 not known is never 0 and never a guess.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
 from perfkit import units
-
-# Not for type checkers alone: files are held against these types.
-from perfkit.machine.gpu import Driver, Gpu  # noqa: TC001
+from perfkit.machine.gpu import Driver, Gpu
 
 Platform = Literal["linux", "container", "wsl1", "wsl2", "macos", "windows", "other"]
 Build = Literal["cuda", "rocm", "cpu", "metal", "none", "unknown"]

@@ -1,7 +1,5 @@
 """What do the programs run on? The kind of system, the environment, Keras' choice."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import json
@@ -10,20 +8,15 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfkit.errors import MissingPartError, need
 from perfkit.machine.environment import cleaned
 from perfkit.machine.limits import text_of
-from perfkit.machine.record import Library
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from perfkit.machine.record import Build, Platform
-
+from perfkit.machine.record import Build, Library, Platform
 
 # What a reader of a finding needs to know, and what the GPU's libraries come from.
 _NAMED = re.compile(
@@ -248,9 +241,6 @@ def keras_backend(variables: Mapping[str, str], folders: Sequence[str]) -> str |
 def check_trains(variables: Mapping[str, str] = os.environ) -> None:
     """Refuse to train where there is no Keras 3 on TensorFlow; nothing is imported.
 
-    Args:
-        variables: The environment that a training will have.
-
     Raises:
         MissingPartError: What is here instead, and the remedy.
     """
@@ -316,17 +306,14 @@ def tried(
 ) -> Callable[[], tuple[Library, ...]]:
     """Begin to try the libraries; the function that comes back waits for the answer.
 
-    Args:
-        built: The TensorFlow that needs them.
-        variables: The environment to try them in.
-        names: Words to leave out of what the loader says.
+    The names are words to leave out of what the loader says.
     """
     needed = _NEEDED.get((built.cuda or "").split(".")[0], ())
     folder = built.folder
     if built.build != "cuda" or not needed or not built.cudnn or folder is None:
         return tuple
     needed = (*needed, f"libcudnn.so.{built.cudnn.split('.')[0]}")
-    script = str(Path(__file__).with_name("loading.py"))
+    script = str(Path(__file__).with_name("loader.py"))
     command = [sys.executable, "-I", "-S", script, str(folder / "tensorflow")]
     try:
         child = subprocess.Popen(
@@ -380,10 +367,7 @@ def _library(
 def library_origin(file: str, folder: Path | None, variables: Mapping[str, str]) -> str:
     """Where a file of a library comes from, as ``Library.origin`` has it.
 
-    Args:
-        file: Its path.
-        folder: Of the packages; None where it lies in none.
-        variables: The environment of the process that loads it.
+    The folder is that of the packages; None where it lies in none.
     """
     places = [folder] if folder else []
     # What conda installs for the environment lies beside Python, not in its packages.

@@ -1,13 +1,11 @@
 """Two machines compared: what sets them apart, and what to do about it."""
 
-from __future__ import annotations
-
 import functools
 import math
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from perfkit.findings.profile import Profile
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
 from perfkit.machine.checks import checks
+from perfkit.machine.record import Machine
 from perfkit.machines import comparison_report, ratios
 from perfkit.machines.comparison import (
     ALL_PARTS_AND_REST,
@@ -26,20 +25,26 @@ from perfkit.machines.comparison import (
     THROTTLING,
     Advice,
     Change,
+    Document,
     Explained,
     Explanation,
+    Held,
     Predicted,
+    Work,
     held,
 )
-from perfkit.machines.predicting import (
+from perfkit.machines.prediction import (
     DECODE,
     MAP,
+    Drawn,
+    Draws,
+    Expected,
     drawn,
     ends,
     expected,
     without_losses,
 )
-from perfkit.machines.predicting import DISK as DISK_RUNG
+from perfkit.machines.prediction import DISK as DISK_RUNG
 from perfkit.machines.ratios import (
     CORES,
     DISK,
@@ -49,25 +54,20 @@ from perfkit.machines.ratios import (
     PYTHON,
     SPEED,
     THREADS,
+    MachineDiffers,
+    Ratio,
+    RungRatio,
+    Side,
     other_software,
     same_job,
     same_work,
 )
-from perfkit.machines.sides import differences, losses
+from perfkit.machines.sides import Lost, differences, losses
 from perfkit.measure.statistics import WORTH_KNOWING
 from perfkit.passports.passport import PARTS, Passport
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from perfkit.machine.record import Machine
-    from perfkit.machines.comparison import Document, Held, Work
-    from perfkit.machines.predicting import Drawn, Draws, Expected
-    from perfkit.machines.ratios import MachineDiffers, Ratio, RungRatio, Side
-    from perfkit.machines.sides import Lost
-
-    Rungs = Mapping[str, RungRatio]
-    Log = tuple[float, float] | None
+Rungs = Mapping[str, RungRatio]
+Log = tuple[float, float] | None
 
 _KINDS = (Passport, Finding, Diagnosis)
 

@@ -1,46 +1,31 @@
 """Two machines held against each other: the record of it, and what both measured."""
 
-from __future__ import annotations
-
 import functools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from perfkit.findings.diagnosis import Diagnosis
-from perfkit.findings.report import Shown, in_html
+from perfkit.findings.record import Finding
+from perfkit.findings.report import Report, Shown, in_html
 from perfkit.findings.standing import is_ladder
 from perfkit.findings.text import plain
-
-# Not for type checkers alone: what is written is held against these types.
-from perfkit.machines.ratios import (  # noqa: TC001
-    Differs,
-    MachineDiffers,
-    Ratio,
-    RungRatio,
-    Side,
-)
+from perfkit.machine.record import Machine
+from perfkit.machines.ratios import Differs, MachineDiffers, Ratio, RungRatio, Side
 from perfkit.measure.measurement import TWIN
 from perfkit.measure.statistics import Comparing
 from perfkit.passports import levels
 from perfkit.passports import words as passport_words
-from perfkit.passports.passport import PARTS, Part, Passport
+from perfkit.passports.passport import PARTS, Part, Passport, RungRate, Training
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
     from pandas import DataFrame
 
     from perfkit.charts.figure import Figure
-    from perfkit.findings.record import Finding
-    from perfkit.findings.report import Report
-    from perfkit.machine.record import Machine
-    from perfkit.passports.passport import RungRate, Training
 
-    Document = Passport | Finding | Diagnosis
-    Columns = Mapping[str, tuple[float | None, ...]]
-
-
+Columns = Mapping[str, tuple[float | None, ...]]
+Document = Passport | Finding | Diagnosis
 SCHEMA: Final = 1
 Said = (
     Comparing | Literal["not the same job", "depends on the training", "not measured"]
@@ -227,13 +212,13 @@ class Explanation(Shown):
         return largest(self.works)
 
     @functools.cached_property
-    def charts(self) -> dict[str, Figure]:
+    def charts(self) -> "dict[str, Figure]":
         """Its pictures, by what they show."""
         from perfkit.machines.comparison_charts import pictures
 
         return pictures(self)
 
-    def table(self) -> DataFrame:
+    def table(self) -> "DataFrame":
         """One row per job and part: seconds on both, their change and its share."""
         from perfkit.machines.comparison_report import table
 

@@ -1,8 +1,7 @@
 """What a comparison of two machines says: its sentences, its tables and its page."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
@@ -12,17 +11,22 @@ from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.tables import frame
 from perfkit.machines import ratios
-from perfkit.machines.comparison import LOAD, UNEXPLAINED, largest, size
+from perfkit.machines.comparison import (
+    LOAD,
+    UNEXPLAINED,
+    Change,
+    Explained,
+    Explanation,
+    Said,
+    largest,
+    size,
+)
+from perfkit.machines.ratios import Differs, Ratio, RungRatio
 from perfkit.passports.passport import short_numbers
 from perfkit.passports.words import seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from pandas import DataFrame
-
-    from perfkit.machines.comparison import Change, Explained, Explanation, Said
-    from perfkit.machines.ratios import Differs, Ratio, RungRatio
 
 
 _PARTS_SAID = {
@@ -375,7 +379,7 @@ _COLUMNS = (
 )
 
 
-def table(found: Explanation) -> DataFrame:
+def table(found: Explanation) -> "DataFrame":
     """One row per job and part; the part ``"all"`` is the whole."""
     return frame([row for work in found.works for row in _rows(work)], _COLUMNS)
 

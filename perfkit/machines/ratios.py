@@ -8,10 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from perfkit.findings.text import plain
-from perfkit.measure.statistics import (
-    WORTH_KNOWING,
-    Comparing,
-)
+from perfkit.measure.statistics import WORTH_KNOWING, Comparing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,8 +16,6 @@ if TYPE_CHECKING:
     from perfkit.machines.comparison import Held
     from perfkit.passports.passport import RungRate
 
-
-# Not for type checkers alone: what is written is held against these types.
 
 Side = Literal["", "A", "B"]
 
@@ -109,14 +104,9 @@ def between(
 ) -> Ratio | None:
     """Compare two rates, each low, middle and high.
 
-    Args:
-        a: Of A.
-        b: Of B.
-        floors: The noise floors of both; None where one is not known.
-        looks: How many such ratios the same statement looks at.
-        shared: What the intervals of all of them have in common, see ``Ratio``.
-        trials: What the rate of either rests on at least; one trial shows nothing of
-            how trials differ, so that nothing is claimed.
+    So many ``looks``, ratios that one statement looks at, widen every interval. Where a
+    rate rests on one trial, that shows nothing of how trials differ, so that nothing is
+    claimed.
 
     Returns:
         None where one was not measured, or without an interval.

@@ -1,7 +1,5 @@
 """How a machine is recorded: what is measured for its passport, and in what order."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import getpass
@@ -12,13 +10,14 @@ import platform
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfkit import running
-from perfkit.displays import display_here
+from perfkit.displays import Display, display_here
 from perfkit.errors import BadParameterError, PerfkitError
+from perfkit.experiments.session import Session
 from perfkit.findings import store
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
@@ -33,14 +32,6 @@ from perfkit.passports.levels import (
 )
 from perfkit.passports.passport import Passport, save
 from perfkit.progress import Board
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from perfkit.displays import Display
-    from perfkit.experiments.session import Session
-    from perfkit.machine.record import Machine
-
 
 LADDER, TRAININGS = "machine-ladder", "reference-trainings"
 # Below this there is no time to start TensorFlow in a process of its own as well.
@@ -100,7 +91,7 @@ class Making:
         self._recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
         self._zero = self.clock()
         # Before anything runs on it.
-        self._machine: Machine = machine()
+        self._machine = machine()
         try:
             self._start(display)
             count = int((self.budget - self.spent) / _VISIT_S)
@@ -353,11 +344,10 @@ def _new_file(out: str | Path | None) -> Path | None:
 
 def _seconds(given: float | None) -> float:
     if given is None:
-        small = running.BUDGET_VARIABLE in os.environ
-        return running.default_budget() if small else BUDGET_S
-    number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not number or not 1 <= given <= _LONGEST_S:
+        return running.default_budget(BUDGET_S)
+    seconds = running.seconds("budget", given)
+    if not 1 <= seconds <= _LONGEST_S:
         raise BadParameterError(
             f"budget is {given!r}; give seconds from 1 to {_LONGEST_S:.0f}."
         )
-    return float(given)
+    return seconds

@@ -1,15 +1,16 @@
 """What two machines are, side by side: hardware, software, load."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import statistics
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from perfkit import units
 from perfkit.findings.text import plain
+from perfkit.machine.record import Machine
+from perfkit.machines.comparison import Held
 from perfkit.machines.ratios import (
     CORES,
     DISK,
@@ -21,17 +22,11 @@ from perfkit.machines.ratios import (
     SPEED,
     THREADS,
     MachineDiffers,
+    Side,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from perfkit.machine.record import Machine
-    from perfkit.machines.comparison import Held
-    from perfkit.machines.ratios import Side
-
-    Columns = dict[str, tuple[float | None, ...]]
-    Value = float | str | None
+Columns = dict[str, tuple[float | None, ...]]
+Value = float | str | None
 
 # What a reading may differ by from one look to the next.
 _SAME = 0.05

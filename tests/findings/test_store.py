@@ -1,6 +1,3 @@
-import datetime
-import errno
-import json
 import math
 import os
 import re
@@ -71,23 +68,6 @@ def test_a_run_keeps_one_file_while_it_grows():
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_the_file_has_the_outer_shape_that_is_promised():
-    document = json.loads(store.save(finding()).read_bytes())
-    assert (document["schema"], document["kind"]) == (1, "finding")
-    assert {
-        *("experiment", "question", "parameters", "machine", "trials", "timings"),
-        *("comparisons", "noise_floor", "verdict"),
-    } <= set(document)
-    assert {"variant", "round", "outcome", "setup_s", "ticks"} <= set(
-        document["trials"][0]
-    )
-    assert {"variant", "rate", "low", "high"} <= set(document["timings"][0])
-    assert set(document["verdict"]) >= {"headline", "because", "next"}
-    assert {"variant", "baseline", "ratio", "low", "high", "verdict"} <= set(
-        document["comparisons"][0]
-    )
-
-
 def test_a_run_of_a_minute_takes_little_room():
     forty = finding(
         {f"variant {n}": 1000.0 + n for n in range(13)}, against="variant 0"
@@ -128,31 +108,17 @@ def test_a_note_that_contains_itself_is_refused():
         store.save(finding(notes=ring))
 
 
-def test_a_full_disk_is_a_sentence_and_keeps_the_last_state(monkeypatch):
-    path = store.save(finding(rounds=1))
-    before = path.read_bytes()
-
-    def full(_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    grown = finding(rounds=2)
-    with pytest.raises(PerfkitError, match=r"No space left.*free some space"):
-        store.save(grown, path=path)
-    assert path.read_bytes() == before
-    assert os.listdir(path.parent) == [path.name]
-    assert grown.path is None
-
-
 def test_a_limit_on_file_size_is_met_half_way_through_a_write():
     path = store.save(finding(rounds=1))
     before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    grown = finding(rounds=3)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
-        with pytest.raises(PerfkitError, match="still in memory"):
-            store.save(finding(rounds=3), path=path)
+        with pytest.raises(PerfkitError, match="still in memory: free some space"):
+            store.save(grown, path=path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert grown.path is None
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
 
@@ -225,21 +191,5 @@ def test_no_folder_is_an_empty_list():
 def test_no_file_is_a_sentence():
     with pytest.raises(BadFileError, match=r"There is no file .*missing\.json"):
         store.load("missing.json")
-    with pytest.raises(BadFileError):
-        store.load("nul\0l.json")
     with pytest.raises(BadFileError, match="is not a file"):
         store.load(".")
-    with pytest.raises(BadFileError):
-        store.load("x" * 5000)
-
-
-def test_a_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe.json")
-    with pytest.raises(BadFileError, match="is not a file"):
-        store.load(tmp_path / "pipe.json")
-
-
-def test_the_time_in_the_name_is_that_of_the_run():
-    began = datetime.datetime(2024, 2, 29, 23, 59, 58).astimezone()
-    path = store.save(finding(recorded=began.isoformat()))
-    assert "-20240229-235958-" in path.name

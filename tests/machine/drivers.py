@@ -31,6 +31,15 @@ def script(name):
     return HERE / "nvml" / f"{name}.txt"
 
 
+def leaves(record, prefix=""):
+    """The fields of a record by their dotted names; an empty one is one field."""
+    found = {}
+    for name, value in record.items():
+        inner = leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else {}
+        found |= inner or {f"{prefix}{name}": value}
+    return found
+
+
 def under(library, machine):
     """The variables under which a program finds a driver that plays a file.
 

@@ -3,6 +3,7 @@ from operator import attrgetter
 import pytest
 
 from perfkit.machine.gpu import Clocks, Driver, Gpu, Holder, Link, Power, State
+from tests.machine.drivers import leaves
 
 DESCRIBE = """
 import dataclasses
@@ -111,38 +112,53 @@ def test_what_the_driver_does_not_tell_of_a_card_is_none_and_its_word_is_kept(as
     assert why == ""
 
 
-def leaves(record, prefix=""):
-    """The fields of a record by their dotted names."""
-    found = {}
-    for name, value in record.items():
-        inner = leaves(value, f"{prefix}{name}.") if isinstance(value, dict) else None
-        found |= {f"{prefix}{name}": value} if inner is None else inner
-    return found
-
-
-@pytest.mark.parametrize("mark", [2**32 - 1, 2**64 - 1])
-def test_the_drivers_mark_for_no_value_is_not_a_value(ask, mark):
-    lines = f"""
-nvmlDeviceGetCount * 1
-nvmlDeviceGetMemoryInfo 0 {mark} {mark}
-nvmlDeviceGetPowerUsage 0 {2**32 - 1}
-nvmlDeviceGetCurrPcieLinkWidth 0 {2**32 - 1}
-nvmlDeviceGetPerformanceState 0 32
-nvmlDeviceGetTemperature 0 40
+CALLS = (
+    *("CurrPcieLinkWidth", "MaxPcieLinkGeneration", "NumGpuCores", "MemoryBusWidth"),
+    *("EnforcedPowerLimit", "PowerUsage", "MemoryInfo", "BAR1MemoryInfo"),
+)
+OF_CAPABILITY = """
+nvmlDeviceGetCudaComputeCapability 0 {}
+nvmlDeviceGetNumGpuCores 0 {}
 """
-    _, (gpu,), _ = ask(DESCRIBE, lines)
-    assert gpu["memory"] is gpu["memory_used"] is gpu["power"]["draw"] is None
-    assert gpu["link"]["width"] is gpu["state"]["performance"] is None
-    assert gpu["power"]["temperature"] == 40
-    assert gpu["refused"]["memory"] == gpu["refused"]["link.width"] == "No Value"
+
+
+@pytest.mark.parametrize(
+    ("lines", "told", "refused"),
+    [
+        # The driver's mark for "no value" is no value.
+        *[(f"nvmlDeviceGetMemoryInfo 0 {mark} {mark}\nnvmlDeviceGetPowerUsage 0 "
+           f"{2**32 - 1}\nnvmlDeviceGetPerformanceState 0 32",
+           {"memory": None, "memory_used": None, "power.draw": None,
+            "state.performance": None}, {"memory": "No Value"})
+          for mark in (2**32 - 1, 2**64 - 1)],
+        # A limit that is told only as it was asked for is the limit.
+        ("nvmlDeviceGetPowerManagementLimit 0 80000",
+         {"power.limit": 80.0, "power.limit_set": 80.0}, {"power.limit": None}),
+        # Multiprocessors follow from cores and capability.
+        *[(OF_CAPABILITY.format(capability, cores), {"multiprocessors": count}, {})
+          for capability, cores, count in (("3.5", 2880, 15), ("6.0", 3584, 56),
+                                           ("6.1", 3584, 28), ("12.0", 21760, 170))],
+        # Of a card that is newer than any known they are not guessed.
+        (OF_CAPABILITY.format("99.0", 50000), {"cores": 50000, "multiprocessors": None},
+         {"multiprocessors": "No Value"}),
+        # Its place is written as Linux writes it.
+        ("nvmlDeviceGetPciInfo 0 00000000:1B:00.0", {"pci_bus": "0000:1b:00.0"}, {}),
+        ("nvmlDeviceGetPciInfo 0 00010000:1B:00.0", {"pci_bus": "00010000:1b:00.0"},
+         {}),
+        # One that is near several nodes has none of its own.
+        ("nvmlDeviceGetMemoryAffinity 0 0x3", {"state.numa_node": None},
+         {"state.numa_node": None}),
+    ],
+)  # fmt: skip
+def test_what_the_driver_says_of_a_card_is_told(ask, lines, told, refused):
+    _, (gpu,), _ = ask(DESCRIBE, f"nvmlDeviceGetCount * 1\n{lines}\n")
+    words, found = gpu.pop("refused"), leaves(gpu)
+    assert {place: found[place] for place in told} == told
+    assert {place: words.get(place) for place in refused} == refused
 
 
 def test_a_0_that_no_card_can_mean_is_not_a_value(ask):
-    calls = """
-CurrPcieLinkWidth MaxPcieLinkGeneration NumGpuCores MemoryBusWidth EnforcedPowerLimit
-PowerUsage MemoryInfo BAR1MemoryInfo
-"""
-    lines = "".join(f"nvmlDeviceGet{call} 0 0 0\n" for call in calls.split())
+    lines = "".join(f"nvmlDeviceGet{call} 0 0 0\n" for call in CALLS)
     _, (gpu,), _ = ask(DESCRIBE, "nvmlDeviceGetCount * 1\n" + lines)
     assert gpu["state"].pop("instance") is False
     assert 0 not in leaves(gpu).values()
@@ -187,13 +203,6 @@ def test_those_who_hold_a_card_are_told(described):
     (holder,) = gpu.holders
     assert (holder.own, holder.busy) == (False, 0.98)
     assert holder.memory / gpu.memory > 0.8
-
-
-def test_a_limit_that_is_told_only_as_it_was_asked_for_is_the_limit(ask):
-    machine = "nvmlDeviceGetCount * 1\nnvmlDeviceGetPowerManagementLimit 0 80000\n"
-    _, (gpu,), _ = ask(DESCRIBE, machine)
-    assert gpu["power"]["limit"] == gpu["power"]["limit_set"] == 80.0
-    assert "power.limit" not in gpu["refused"]
 
 
 @pytest.mark.parametrize(("own", "given"), [(1275, None), (1410, 1.275e9)])
@@ -246,50 +255,6 @@ def test_unlike_cards_keep_their_order_and_the_way_between_them(described):
 
 
 @pytest.mark.parametrize(
-    ("capability", "cores", "multiprocessors"),
-    [("3.5", 2880, 15), ("6.0", 3584, 56), ("6.1", 3584, 28), ("12.0", 21760, 170)],
-)
-def test_multiprocessors_follow_from_cores_and_capability(
-    ask, capability, cores, multiprocessors
-):
-    gpu = of_capability(ask, capability, cores)
-    assert gpu["multiprocessors"] == multiprocessors
-
-
-def test_multiprocessors_of_a_card_newer_than_any_known_are_not_guessed(ask):
-    gpu = of_capability(ask, "99.0", 50000)
-    assert (gpu["cores"], gpu["multiprocessors"]) == (50000, None)
-    assert gpu["refused"]["multiprocessors"] == "No Value"
-
-
-def of_capability(ask, capability, cores):
-    machine = f"""
-nvmlDeviceGetCount * 1
-nvmlDeviceGetCudaComputeCapability 0 {capability}
-nvmlDeviceGetNumGpuCores 0 {cores}
-"""
-    _, (gpu,), _ = ask(DESCRIBE, machine)
-    return gpu
-
-
-@pytest.mark.parametrize(
-    ("told", "kept"),
-    [("00000000:1B:00.0", "0000:1b:00.0"), ("00010000:1B:00.0", "00010000:1b:00.0")],
-)
-def test_a_cards_place_is_written_as_linux_writes_it(ask, told, kept):
-    machine = f"nvmlDeviceGetCount * 1\nnvmlDeviceGetPciInfo 0 {told}\n"
-    _, (gpu,), _ = ask(DESCRIBE, machine)
-    assert gpu["pci_bus"] == kept
-
-
-def test_a_card_that_is_near_several_nodes_has_none_of_its_own(ask):
-    machine = "nvmlDeviceGetCount * 1\nnvmlDeviceGetMemoryAffinity 0 0x3\n"
-    _, (gpu,), _ = ask(DESCRIBE, machine)
-    assert gpu["state"]["numa_node"] is None
-    assert "state.numa_node" not in gpu["refused"]
-
-
-@pytest.mark.parametrize(
     ("name", "problem", "words"),
     [
         ("not_loaded", "not loaded", "installed but not loaded"),
@@ -336,3 +301,53 @@ def test_an_old_driver_names_some_calls_otherwise(ask, old_driver, scripted):
     assert gpu["clocks"]["throttle"] == [KNOWN[0], KNOWN[2], KNOWN[3]]
     assert gpu["clocks"]["throttle_known"] == list(KNOWN)
     assert gpu["holders"][0]["own"]
+
+
+TOPOLOGY = """
+from perfkit.machine.cards import gpus
+driver, _, _ = gpus()
+answer = [driver.topology, driver.refused.get("topology")]
+"""
+ANCESTOR = "nvmlDeviceGetTopologyCommonAncestor"
+REACH = "nvmlDeviceGetP2PStatus"
+
+
+COUNT = "nvmlDeviceGetCount *"
+GONE = "nvmlDeviceGetHandleByIndex 1 !15"
+DIVIDED = """
+nvmlDeviceGetMigMode 0 1 1
+nvmlDeviceGetMaxMigDeviceCount 0 7
+nvmlDeviceGetName 0:0 A
+nvmlDeviceGetName 0:1 B
+"""
+EXPRESS = "over PCI Express, through"
+
+
+@pytest.mark.parametrize(
+    ("machine", "said", "refused"),
+    [
+        (f"{COUNT} 3\n{ANCESTOR} 0 - 10 50\n{ANCESTOR} 1 10 - 40\n{REACH} * 0 0 5 0 0",
+         [f"GPU 0 and GPU 1: {EXPRESS} one switch, directly.",
+          f"GPU 0 and GPU 2: {EXPRESS} two processors, directly.",
+          f"GPU 1 and GPU 2: {EXPRESS} one processor, directly."], None),
+        # NVLink is told whatever else joins them.
+        (f"{COUNT} 2\n{REACH} * 0 0 0 0 0",
+         ["GPU 0 and GPU 1: joined by NVLink."], None),
+        # What the driver hides of a way is left out.
+        (f"{COUNT} 2\n{ANCESTOR} 0 - 20",
+         [f"GPU 0 and GPU 1: {EXPRESS} several switches."], None),
+        # A way without a name keeps its number.
+        (f"{COUNT} 2\n{ANCESTOR} 0 - 37",
+         ["GPU 0 and GPU 1: in a way that the driver numbers 37."], None),
+        (f"{COUNT} 0", [], None),
+        (f"{COUNT} 1", [], None),
+        # A card that is gone is joined to none, nor are instances of one card.
+        (f"{COUNT} 3\n{GONE}\n{ANCESTOR} 0 - 0 0",
+         ["GPU 0 and GPU 2: on one board."], None),
+        (f"{COUNT} 1{DIVIDED}", [], None),
+        # The driver's word is kept where it tells of no pair.
+        (f"{COUNT} 2", [], "Not Supported"),
+    ],
+)  # fmt: skip
+def test_each_pair_of_cards_has_its_sentence(ask, machine, said, refused):
+    assert ask(TOPOLOGY, machine) == [said, refused]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.json import decode, encode
 
-from perfkit.machine.collect import machine
+from perfkit.machine.collect import Surroundings, machine
 from perfkit.machine.gpu import Driver, Gpu
 from perfkit.machine.record import Busy, Machine
 from tests.machine.trees import (
@@ -218,7 +218,7 @@ def test_this_computer_does_not_tell_whose_it_is(monkeypatch):
         "XLA_FLAGS": "--xla_dump_to=/people/countess/dump",
         "TF_CACHE": "ada.byron@engine of countess",
     }
-    found = machine(variables=environment)
+    found = machine(Surroundings(variables=environment))
     assert sorted(found.environment) == ["TF_CACHE", "XLA_FLAGS"]
     text = json.dumps(dataclasses.asdict(found))
     for private in ("ada.byron", "engine", "countess", "people", sys.prefix):
@@ -246,18 +246,6 @@ print(sorted({"tensorflow", "keras", "numpy", "pandas"} & set(sys.modules)))
         [sys.executable, "-c", lines], capture_output=True, text=True, check=True
     )
     assert child.stdout.strip() == "[]"
-
-
-def test_the_gpus_are_those_of_the_driver(ask, scripted):
-    lines = """
-from perfkit.machine.collect import machine
-found = machine()
-answer = [[gpu.name for gpu in found.gpus], found.no_gpu]
-"""
-    assert ask(lines, scripted("data_centre")) == [["NVIDIA H200"], ""]
-    names, why = ask(lines, "nvmlInit * !18")
-    assert names == []
-    assert "restart the machine" in why
 
 
 def test_a_machine_is_summed_up_on_one_line():

@@ -1,6 +1,8 @@
+from operator import attrgetter
+
 import pytest
 
-from perfkit.machine.gpu import Clocks, Gpu, Link
+from perfkit.machine.gpu import Clocks, Gpu, Link, throttle_reasons
 from perfkit.machine.load import observed
 
 CARD = Gpu(
@@ -17,23 +19,38 @@ def seen(**columns):
     return gpu
 
 
-def test_a_link_is_judged_by_what_it_did_while_the_gpu_worked():
-    gpu = seen(
-        busy=[0.0, 0.0, 0.9, 0.9, 0.8, 0.0],
-        link_generation=[1, 1, 3, 4, 4, 1],
-        link_width=[16, 16, 8, 8, 8, 16],
-    )
-    assert (gpu.link.busy_generation, gpu.link.busy_width) == (4, 8)
-    assert (gpu.link.generation, gpu.link.generation_max) == (1, 4)
-
-
-def test_copies_are_work_though_no_kernel_runs():
-    gpu = seen(
-        busy=[0.0] * 5,
-        pcie_rx=[0.0, 6e9, None, 6e9, 6e9],
-        link_generation=[1, 3, 3, 3, 3],
-    )
-    assert gpu.link.busy_generation == 3
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        # A link is judged by what it did while the GPU worked.
+        ({"busy": [0.0, 0.0, 0.9, 0.9, 0.8, 0.0],
+          "link_generation": [1, 1, 3, 4, 4, 1], "link_width": [16, 16, 8, 8, 8, 16]},
+         {"link.busy_generation": 4, "link.busy_width": 8, "link.generation": 1,
+          "link.generation_max": 4}),
+        # Copies are work though no kernel runs.
+        ({"busy": [0.0] * 5, "pcie_rx": [0.0, 6e9, None, 6e9, 6e9],
+          "link_generation": [1, 3, 3, 3, 3]}, {"link.busy_generation": 3}),
+        # What slowed the work is told in words, and what idling did is not.
+        ({"busy": [0.9] * 8 + [0.0] * 9, "throttle": [POWER] * 8 + [HOT | IDLE] * 9},
+         {"clocks.busy_throttle": ("power limit reached",),
+          "link.busy_generation": None}),
+        # A reason that shows once in a while slowed nothing.
+        ({"busy": [0.9] * 21, "throttle": [HOT, HOT] + [0] * 19},
+         {"clocks.busy_throttle": ()}),
+        ({"busy": [0.9] * 20, "throttle": [HOT, HOT] + [0] * 18},
+         {"clocks.busy_throttle": ("too hot, slowed by the hardware",)}),
+        ({"busy": [0.9] * 9}, {"clocks.busy_throttle": None}),
+        # Where the driver hides how busy it is, not being idle is work.
+        ({"throttle": [IDLE, 0, 0, 0x2], "link_generation": [1, 4, 4, 4]},
+         {"link.busy_generation": 4, "clocks.busy_throttle": ()}),
+        # Columns of unlike length are read as far as they go.
+        ({"busy": [0.9] * 9, "link_generation": [3] * 4, "link_width": []},
+         {"link.busy_generation": 3, "link.busy_width": None}),
+    ],
+)  # fmt: skip
+def test_what_was_seen_while_it_worked_is_told(columns, told):
+    gpu = seen(**columns)
+    assert {place: attrgetter(place)(gpu) for place in told} == told
 
 
 @pytest.mark.parametrize(
@@ -56,29 +73,6 @@ def test_no_samples_tell_nothing():
     assert observed([CARD, CARD], {}) == (CARD, CARD)
 
 
-def test_what_slowed_the_work_is_told_in_words_and_what_idling_did_is_not():
-    gpu = seen(busy=[0.9] * 8 + [0.0] * 9, throttle=[POWER] * 8 + [HOT | IDLE] * 9)
-    assert gpu.clocks.busy_throttle == ("power limit reached",)
-    assert gpu.link.busy_generation is None
-
-
-def test_a_reason_that_shows_once_in_a_while_slowed_nothing():
-    gpu = seen(busy=[0.9] * 21, throttle=[HOT, HOT] + [0] * 19)
-    assert gpu.clocks.busy_throttle == ()
-    gpu = seen(busy=[0.9] * 20, throttle=[HOT, HOT] + [0] * 18)
-    assert len(gpu.clocks.busy_throttle) == 1
-
-
-def test_without_a_reading_of_throttling_nothing_is_said_of_it():
-    assert seen(busy=[0.9] * 9).clocks.busy_throttle is None
-
-
-def test_where_the_driver_hides_how_busy_it_is_not_being_idle_is_work():
-    gpu = seen(throttle=[IDLE, 0, 0, 0x2], link_generation=[1, 4, 4, 4])
-    assert gpu.link.busy_generation == 4
-    assert gpu.clocks.busy_throttle == ()
-
-
 def test_each_gpu_is_told_of_by_its_own_number():
     columns = {
         "gpu1_busy": (0.9,) * 5,
@@ -91,6 +85,15 @@ def test_each_gpu_is_told_of_by_its_own_number():
     assert second.link.busy_generation == 2
 
 
-def test_columns_of_unlike_length_are_read_as_far_as_they_go():
-    gpu = seen(busy=[0.9] * 9, link_generation=[3] * 4, link_width=[])
-    assert (gpu.link.busy_generation, gpu.link.busy_width) == (3, None)
+@pytest.mark.parametrize("mask", [0, 0x1, 0x2, 0x10, 0x100, 0x113])
+def test_idle_and_clocks_set_by_hand_are_not_throttling(mask):
+    assert throttle_reasons(mask) == ()
+
+
+def test_each_kind_of_throttling_has_words_of_its_own():
+    bits = [0x4, 0x8, 0x20, 0x40, 0x80, 0x200, 0x400, 0x8000]
+    words = [throttle_reasons(bit) for bit in bits]
+    assert all(len(reasons) == 1 for reasons in words)
+    assert len(set(words)) == len(bits)
+    assert throttle_reasons(float(0x44 | 0x1)) == (*words[0], *words[3])
+    assert throttle_reasons(0x8000) == ("reason 0x8000",)

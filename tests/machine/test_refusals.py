@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from perfkit.machine.cards import UNKNOWN
-from tests.machine.drivers import answer_of, script
+from tests.machine.drivers import answer_of, leaves, script
 
 # Refusals, errors of the machine, and one that has no name.
 CODES = (1, 2, 3, 4, 6, 10, 13, 15, 20, 999, 4711)
@@ -32,7 +32,7 @@ nvmlDeviceGetPcieThroughput * 10 20
 EACH = """
 import dataclasses, os
 from perfkit.machine.cards import gpus
-from perfkit.machine.readings import GpuReader
+from perfkit.machine.nvml import GpuReader
 
 def look(before=""):
     with open(os.environ["NVML_MACHINE"], "w") as script:
@@ -174,15 +174,9 @@ def lost_with(call, code):
     return LOST.get(call, set())
 
 
-def leaves(record, prefix=""):
-    """The fields of a record by their dotted names, but for those told of apart."""
-    found = {}
-    for name, value in record.items():
-        if isinstance(value, dict) and name != "refused":
-            found |= leaves(value, f"{prefix}{name}.")
-        elif name not in ("refused", "holders"):
-            found[f"{prefix}{name}"] = value
-    return found
+def told(card):
+    """The fields of a card by their dotted names, but for those told of apart."""
+    return leaves({k: v for k, v in card.items() if k not in ("refused", "holders")})
 
 
 def look(driver, folder, machine, codes=CODES):
@@ -217,7 +211,7 @@ def test_the_library_has_every_call_that_is_asked_for(ask, driver, scripted):
     lines = """
 import pynvml
 from perfkit.machine.cards import gpus
-from perfkit.machine.readings import GpuReader
+from perfkit.machine.nvml import GpuReader
 asked, find = set(), pynvml._nvmlGetFunctionPointer
 pynvml._nvmlGetFunctionPointer = lambda name: asked.add(name) or find(name)
 gpus(), GpuReader().sample()
@@ -241,7 +235,7 @@ def test_a_call_that_fails_takes_its_own_readings_alone(each, code):
 def check_card(card, now, lost):
     assert set(now["refused"]) == lost
     assert all(now["refused"].values())
-    was, is_now = leaves(card), leaves(now)
+    was, is_now = told(card), told(now)
     gone = {name for name in lost if not name.startswith("holders")}
     assert {name for name in was if was[name] != is_now[name]} == gone
     assert {is_now[name] for name in gone} <= {None, UNKNOWN}
@@ -305,8 +299,8 @@ def test_cards_that_the_driver_gives_no_access_to_are_told_of_all_the_same(each,
     assert (why, samples) == ("", [{}, {}])
     for card in cards:
         assert list(card["refused"]) == ["card"]
-        told = {value for value in leaves(card).values() if value is not None}
-        assert told == {UNKNOWN, driver["version"], False}
+        known = {value for value in told(card).values() if value is not None}
+        assert known == {UNKNOWN, driver["version"], False}
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -322,12 +316,12 @@ def test_a_way_between_cards_is_told_as_far_as_it_is_known(each, code):
 @pytest.mark.parametrize("code", [3, 15, 999])
 def test_an_instance_is_told_of_whatever_fails(driver, tmp_path, code):
     whole, without = look(driver, tmp_path, script("mig_slice").read_text(), (code,))
-    values = leaves(whole[1][0]).items()
+    values = told(whole[1][0]).items()
     zeros = {name for name, value in values if value == 0}
     for _, cards, why, *_ in without[str(code)].values():
         assert bool(cards) != bool(why)
         for card in cards:
-            now = leaves(card)
+            now = told(card)
             assert {n for n in now if now[n] == 0} - {"state.instance"} <= zeros
 
 
@@ -370,7 +364,7 @@ def test_without_nvidia_ml_py_there_is_a_sentence_that_says_how_to_get_it(ask):
 import sys
 sys.modules["pynvml"] = None
 from perfkit.machine.cards import gpus
-from perfkit.machine.readings import GpuReader
+from perfkit.machine.nvml import GpuReader
 reader = GpuReader()
 answer = [*gpus(), reader.sample(), reader.why]
 """

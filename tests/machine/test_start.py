@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from perfkit.machine.starting import child, started
-from perfkit.machine.starting import process as starting_process
 
 HERE = Path(__file__).parent
 WITHOUT_TENSORFLOW = HERE.parent / "guilty" / "without_tensorflow"
@@ -69,7 +68,7 @@ def matmul(left, right):
 
 
 def conv2d(images, kernels, strides, padding):
-    from perfkit.machine.starting.process import convolved
+    from perfkit.machine.starting.child import convolved
     return Result(convolved(images, kernels))
 
 
@@ -122,10 +121,8 @@ def test_tensorflow_starts_here_and_computes_right(real):
     assert real.problem == ""
     assert real.seconds > 0
     assert "CPU:0" in real.devices
-    done = {
-        (p.device, p.computation) for p in real.proofs if starting_process.is_right(p)
-    }
-    kinds = (starting_process.CONVOLUTION, starting_process.PRODUCT)
+    done = {(p.device, p.computation) for p in real.proofs if child.is_right(p)}
+    kinds = (child.CONVOLUTION, child.PRODUCT)
     assert done == {(device, kind) for device in real.devices for kind in kinds}
 
 
@@ -154,7 +151,7 @@ def test_a_device_that_computes_right_is_proved(scripted):
     assert start.problem == ""
     assert start.devices == ("CPU:0", "GPU:0")
     assert len(start.proofs) == 4
-    assert all(map(starting_process.is_right, start.proofs))
+    assert all(map(child.is_right, start.proofs))
 
 
 def test_the_log_is_on_whatever_the_variables_say_and_prints_do_no_harm(scripted):
@@ -166,21 +163,19 @@ def test_the_log_is_on_whatever_the_variables_say_and_prints_do_no_harm(scripted
 
 
 def test_a_gpu_that_computes_wrongly_is_caught(scripted):
-    wrong = [p for p in scripted("zeros").proofs if not starting_process.is_right(p)]
+    wrong = [p for p in scripted("zeros").proofs if not child.is_right(p)]
     assert [p.device for p in wrong] == ["GPU:0", "GPU:0"]
     assert all(p.error == 1.0 for p in wrong)
 
 
 def test_a_silent_fall_back_to_another_device_is_caught(scripted):
-    wrong = [
-        p for p in scripted("elsewhere").proofs if not starting_process.is_right(p)
-    ]
+    wrong = [p for p in scripted("elsewhere").proofs if not child.is_right(p)]
     assert {(p.device, p.ran_on) for p in wrong} == {("GPU:0", "CPU:0")}
 
 
 def test_one_computation_that_fails_leaves_the_others(scripted):
     proofs = scripted("kernel").proofs
-    (failed,) = [p for p in proofs if not starting_process.is_right(p)]
+    (failed,) = [p for p in proofs if not child.is_right(p)]
     assert len(proofs) == 4
     assert (failed.device, failed.computation) == ("GPU:0", "matrix product")
     assert failed.error is None
@@ -212,7 +207,7 @@ def test_whatever_goes_wrong_is_said_and_what_was_told_is_kept(
 def test_a_compiler_that_ends_the_process_leaves_what_was_proved(scripted):
     start = scripted("xla", XLA_FLAGS="--x")
     assert len(start.proofs) == 4
-    assert all(map(starting_process.is_right, start.proofs))
+    assert all(map(child.is_right, start.proofs))
     assert "SIGABRT while compiling something tiny with XLA" in start.problem
     assert "Unknown flag in XLA_FLAGS" in start.problem
 

@@ -71,9 +71,8 @@ def computer(
     model=XEON,
     flags=AVX512,
     threads=2,
-    **more,
 ):
-    """The files of an ordinary Linux computer; ``more`` by path with "/" as "__"."""
+    """The files of an ordinary Linux computer."""
     return {
         "proc/cpuinfo": cpuinfo(cores, model, flags, threads),
         "proc/meminfo": meminfo(gigabytes),
@@ -89,7 +88,7 @@ def computer(
         **topology(cores, threads),
         "sys/bus/pci/devices/0000:00:02.0/vendor": "0x8086\n",
         "sys/bus/pci/devices/0000:00:02.0/class": "0x030000\n",
-    } | {path.replace("__", "/"): text for path, text in more.items()}
+    }
 
 
 def cpuinfo(cores, model=XEON, flags=AVX512, threads=2, megahertz="2700.000"):
@@ -296,6 +295,8 @@ def described(
     grow(root, files)
     grow(root / "site", tensorflow() if packages is None else packages)
     scripted = {
+        "root": root,
+        "variables": variables or {},
         "names": (),
         "kind": "Linux",
         "system": "Linux",
@@ -310,7 +311,7 @@ def described(
         "trying": lambda *_: lambda: tuple(libraries),
         "wait": lambda _: grow(root, later or {}),
     }
-    return machine(root, variables or {}, Surroundings(**scripted | around))
+    return machine(Surroundings(**scripted | around))
 
 
 def counters(**told):

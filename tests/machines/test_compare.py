@@ -50,19 +50,10 @@ def test_the_command_line_says_it_and_writes_the_page(files, tmp_path, capsys):
     assert "<script" not in written
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"", "is empty"),
-        (b'{"kind": "passport", "schema": 99}', "newer perfkit"),
-        (b'{"kind": "passport"}', "schema"),
-        (b'{"kind": "recipe", "schema": 1}', "not a finding but a recipe"),
-    ],
-)
-def test_what_is_no_passport_is_one_sentence(files, tmp_path, data, said, capsys):
+def test_what_is_no_passport_is_one_sentence(files, tmp_path, capsys):
     odd = tmp_path / "odd.json"
-    odd.write_bytes(data)
-    with pytest.raises(BadFileError, match=said):
+    odd.write_bytes(b'{"kind": "recipe", "schema": 1}')
+    with pytest.raises(BadFileError, match="not a finding but a recipe"):
         perfkit.compare(files[0], odd)
     assert cli.main(["compare", str(files[0]), str(odd)]) == 1
     assert capsys.readouterr().err.count("\n") == 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit.errors import RunError
 from perfkit.experiments.shared import peaks, probe
 from perfkit.experiments.shared.probe import Probe, repeated
-from perfkit.machine.readings import GpuReader
+from perfkit.machine.nvml import GpuReader
 from perfkit.measure.tick import READY, Note
 
 if TYPE_CHECKING:

@@ -4,19 +4,13 @@ A rule is a function of the record alone. It yields a check for every statement 
 has, and none where it does not apply: no battery, no word about it.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from perfkit.machine.checks import asking, card, cores, software, started
+from perfkit.machine.checks.asking import Check
+from perfkit.machine.record import Machine
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perfkit.machine.checks.asking import Check
-    from perfkit.machine.record import Machine
-
-    Rule = Callable[[Machine], Iterator[Check]]
+Rule = Callable[[Machine], Iterator[Check]]
 
 # From what keeps a GPU away to what costs a little.
 RULES: tuple[Rule, ...] = (

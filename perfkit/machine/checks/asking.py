@@ -1,21 +1,16 @@
 """What a check is, and what the rules ask of a machine again and again."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from perfkit.machine.gpu import Gpu
-    from perfkit.machine.record import Machine, Platform
-
+from perfkit.machine.gpu import Gpu
+from perfkit.machine.record import Machine, Platform
 
 Status = Literal["ok", "warn", "fail", "unknown"]
 
@@ -86,10 +81,8 @@ def say(
 class Words:
     """Words by name, for one kind of system; each may hold others by their names.
 
-    Args:
-        machine: Whose system decides where they differ.
-        entry: Of the table, before what all statements share.
-        given: What goes before both, as it is: nothing is filled into it.
+    Those of the entry go before what all statements share, and before both what is
+    given, as it is: nothing is filled into it.
     """
 
     def __init__(

@@ -1,20 +1,13 @@
 """Which GPU may TensorFlow use, how fast is it set to be, and who else uses it?"""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.machine import gpu as machine_gpu
 from perfkit.machine.checks import asking
 from perfkit.machine.checks.asking import Check, Words, fine, say
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.machine.gpu import Gpu, Holder
-    from perfkit.machine.record import Machine
-
+from perfkit.machine.gpu import Gpu, Holder
+from perfkit.machine.record import Machine
 
 _MINIMUM = "TF_MIN_GPU_MULTIPROCESSOR_COUNT"
 # TensorFlow's own default, or what its largest GPU has where that is less.

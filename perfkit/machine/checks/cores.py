@@ -1,18 +1,10 @@
 """How much of its cores, its memory and its disk does this machine give a training?"""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.machine.checks.asking import Check, Words, fine, say
-from perfkit.machine.record import Load, Processor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfkit.machine.record import Disk, Machine
-
+from perfkit.machine.record import Disk, Load, Machine, Processor
 
 # A quota this near to all cores costs less than can be measured.
 _NEARLY_ALL = 0.95

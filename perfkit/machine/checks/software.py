@@ -1,19 +1,12 @@
 """Is the software for a GPU here, and which of its settings cost speed?"""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from perfkit.machine.checks import asking
 from perfkit.machine.checks.asking import Check, fine, numbers, say, statements
-from perfkit.machine.record import Processor, Start
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from perfkit.machine.gpu import Problem
-    from perfkit.machine.record import Library, Machine
+from perfkit.machine.gpu import Problem
+from perfkit.machine.record import Library, Machine, Processor, Start
 
 # The statement for each thing that keeps the driver from answering.
 _SILENCES: dict[Problem, str] = {

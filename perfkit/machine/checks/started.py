@@ -1,22 +1,14 @@
 """What did TensorFlow do when it was started: did it compute, where, and right?"""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from perfkit import units
 from perfkit.machine.checks import asking, software
 from perfkit.machine.checks.asking import Check, Words, fine, say
-from perfkit.machine.record import Start
+from perfkit.machine.record import Machine, Proof, Said, Start
 from perfkit.machine.starting import LATE
 from perfkit.machine.starting.child import COMPILING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from perfkit.machine.record import Machine, Proof, Said
-
 
 UNSEEN = "unseen-gpu"
 # A consolation that a machine with a GPU is not to be given.

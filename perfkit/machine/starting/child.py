@@ -12,13 +12,18 @@ import os
 import sys
 import threading
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import ModuleType
 
-    from perfkit.machine.starting.process import Problem
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from perfkit.machine.record import Proof
 
 COMPILING = "compiling something tiny with XLA"
 
@@ -83,15 +88,12 @@ def _compile(tf: ModuleType) -> None:
 def _prove(tf: ModuleType, devices: list[str], tell: Any) -> None:
     # At the end of the path: whatever else lies beside perfkit was not asked for.
     sys.path.append(str(Path(__file__).resolve().parents[3]))
-    from dataclasses import asdict
-
     from perfkit.machine.record import Proof
-    from perfkit.machine.starting import process
 
-    for problem in process.problems():
+    for problem in problems():
         for device in devices:
             tell(doing=f"computing a {problem.computation} on {device}")
-            rounding = process.allowed(problem, device, os.environ)
+            rounding = allowed(problem, device, os.environ)
             try:
                 result, ran_on = _computed(tf, problem, device)
             except (tf.errors.OpError, RuntimeError, ValueError) as error:
@@ -102,14 +104,12 @@ def _prove(tf: ModuleType, devices: list[str], tell: Any) -> None:
                     problem=f"It failed: {_words(error)}",
                 )
             else:
-                found = process.judged(problem, device, result, ran_on, rounding)
+                found = judged(problem, device, result, ran_on, rounding)
             tell(proof=asdict(found))
 
 
 def _computed(tf: ModuleType, problem: Problem, device: str) -> tuple[Any, str]:
     """Compute on a device; give the result and where it was computed."""
-    from perfkit.machine.starting.process import CONVOLUTION
-
     with tf.device(f"/{device}"):
         left, right = tf.constant(problem.left), tf.constant(problem.right)
         if problem.computation == CONVOLUTION:
@@ -132,6 +132,140 @@ def _mapped() -> list[str]:
 
 def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:2000]
+
+
+# The share of a number that is lost where its digits are cut off.
+_CUT_FLOAT32, _CUT_TF32, _CUT_BFLOAT16 = 2.0**-23, 2.0**-10, 2.0**-7
+# oneDNN may be asked to round on a CPU as well, under either name.
+_ROUNDING_VARIABLES = ("TF_SET_ONEDNN_FPMATH_MODE", "ONEDNN_DEFAULT_FPMATH_MODE")
+CONVOLUTION, PRODUCT = "convolution", "matrix product"
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Something to compute, with its answer.
+
+    Attributes:
+        computation: What it is, as ``Proof.computation`` has it.
+        left: Images (image, row, column, channel), or a matrix; float32.
+        right: Kernels (row, column, channel, kernel), or a matrix; float32.
+        answer: In float64; a convolution keeps the size of the images.
+        size: The same with every factor made positive: what a sum is made of.
+        terms: Products that are added up to one number of the answer.
+    """
+
+    computation: str
+    left: NDArray[np.float32]
+    right: NDArray[np.float32]
+    answer: NDArray[np.float64]
+    size: NDArray[np.float64]
+    terms: int
+
+
+def problems(seed: int = 20) -> tuple[Problem, ...]:
+    """Make both computations; no two of their axes have the same length."""
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+
+    def drawn(*shape: int) -> NDArray[np.float32]:
+        return random.standard_normal(shape).astype(np.float32)
+
+    pairs = (
+        (CONVOLUTION, convolved, drawn(2, 24, 20, 16), drawn(3, 3, 16, 28)),
+        (PRODUCT, _multiplied, drawn(192, 320), drawn(320, 256)),
+    )
+    return tuple(
+        Problem(
+            computation,
+            left,
+            right,
+            compute(left, right),
+            compute(np.abs(left), np.abs(right)),
+            terms=right[..., 0].size,
+        )
+        for computation, compute, left, right in pairs
+    )
+
+
+def _multiplied(
+    left: NDArray[np.float32], right: NDArray[np.float32]
+) -> NDArray[np.float64]:
+    product: NDArray[np.float64] = left.astype("float64") @ right.astype("float64")
+    return product
+
+
+def convolved(
+    images: NDArray[np.float32], kernels: NDArray[np.float32]
+) -> NDArray[np.float64]:
+    """Convolve in float64, the images surrounded by zeros so that they keep their size.
+
+    Their axes are those of ``Problem``; a kernel has as many rows as columns, an odd
+    number.
+    """
+    import numpy as np
+
+    edge = kernels.shape[0] // 2
+    padded = np.pad(images, ((0, 0), (edge, edge), (edge, edge), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(
+        padded.astype(np.float64), kernels.shape[:2], axis=(1, 2)
+    )
+    answer: NDArray[np.float64] = np.tensordot(
+        windows, kernels.astype(np.float64), axes=((4, 5, 3), (0, 1, 2))
+    )
+    return answer
+
+
+def allowed(problem: Problem, device: str, variables: Mapping[str, str]) -> float:
+    """The error that rounding alone explains, as a share of the largest answer.
+
+    On a GPU TF32 is how TensorFlow computes; the environment may ask for a coarser one.
+    """
+    import numpy as np
+
+    asked = {variables.get(name, "").upper() for name in _ROUNDING_VARIABLES}
+    cut = _CUT_FLOAT32 if device.startswith("CPU") else _CUT_TF32
+    if asked - {"", "STRICT"}:
+        cut = max(cut, _CUT_BFLOAT16)
+    of_each = 2 * cut + problem.terms * _CUT_FLOAT32
+    return of_each * float(problem.size.max() / np.abs(problem.answer).max())
+
+
+def judged(
+    problem: Problem,
+    device: str,
+    result: NDArray[np.float32],
+    ran_on: str,
+    allowed: float,
+) -> Proof:
+    """Hold a result against the answer; ``is_right`` says what to make of it."""
+    import numpy as np
+
+    from perfkit.machine.record import Proof
+
+    error, wrong = None, ""
+    if result.shape != problem.answer.shape:
+        shapes = ("×".join(map(str, a.shape)) for a in (result, problem.answer))
+        wrong = "The result has the shape {}, not {}.".format(*shapes)
+    elif bad := int(np.sum(~np.isfinite(result))):
+        wrong = f"{bad} of {result.size} numbers of the result are not finite."
+    else:
+        largest = np.abs(problem.answer).max()
+        error = float(np.abs(result - problem.answer).max() / largest)
+    return Proof(
+        device=device,
+        computation=problem.computation,
+        ran_on=ran_on,
+        error=error,
+        allowed=allowed,
+        problem=wrong,
+    )
+
+
+def is_right(proof: Proof) -> bool:
+    """Whether the device itself computed, and computed right."""
+    computed = proof.error is not None and proof.error <= proof.allowed
+    return computed and proof.ran_on == proof.device and not proof.problem
 
 
 if __name__ == "__main__":

@@ -1,21 +1,15 @@
 """A start-up log as statements: each line once, with what it means."""
 
-from __future__ import annotations
-
 import functools
 import re
 import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from perfkit.machine import environment, software
-from perfkit.machine.record import Library, Said
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from perfkit.machine.record import Weight
+from perfkit.machine.record import Library, Said, Weight
 
 
 class Pattern(NamedTuple):
@@ -67,11 +61,7 @@ def said(log: str, names: Iterable[str] = ()) -> tuple[Said, ...]:
     """Explain a log, line by line, in its order.
 
     A line that differs from an earlier one in its numbers alone is left out, and so
-    are unexplained lines beyond the twentieth.
-
-    Args:
-        log: What the process wrote.
-        names: Words to leave out: the user's and the host's name.
+    are unexplained lines beyond the twentieth. The names are left out.
     """
     known = dict[str, Said]()
     hidden = tuple(names)
@@ -125,12 +115,7 @@ _OF_DRIVER = re.compile(r"libcuda$|libnvidia-")
 
 
 def loaded(paths: Iterable[str], variables: Mapping[str, str]) -> tuple[Library, ...]:
-    """Name the libraries among some files that TensorFlow uses a GPU with.
-
-    Args:
-        paths: Of all files that a process has loaded.
-        variables: Its environment, whose LD_LIBRARY_PATH may have led to them.
-    """
+    """Name the libraries for a GPU among the files that a process has loaded."""
     found = (_library(path, variables) for path in sorted(set(paths)))
     return tuple(library for library in found if library)
 

@@ -52,12 +52,8 @@ OLDER = {"versions": {"tensorflow": "2.19.0"}}
     [
         (of_capability("2.1"), "no-kernels:fail", " built for 2.1 (NVIDIA RTX A4000)."),
         (of_capability("5.2"), "no-kernels:fail", "capability 5.2"),
-        (of_capability("6.1"), "kernels:ok", "capability 6.1"),
-        (of_capability("7.5"), "kernels:ok", "capability 7.5"),
-        (of_capability("8.6"), "kernels:ok", "capability 8.6"),
         (of_capability("8.9"), "kernels:ok", "capability 8.9"),
         (of_capability("9.0"), "kernels:ok", "capability 9.0"),
-        (of_capability("10.0"), "compiled-kernels:warn", "capability 10.0"),
         (of_capability("12.0"), "compiled-kernels:warn", "capability 12.0"),
         # A build that does not tell is looked up by its version.
         (of_capability("12.0", **UNTOLD), "compiled-kernels:warn", ""),

@@ -8,7 +8,6 @@ from perfkit.machine.checks import software
 from perfkit.machine.checks.asking import statements
 from perfkit.machine.gpu import Driver
 from perfkit.machine.record import Library
-from tests.machine.checks import healthy
 from tests.machine.checks.computers import (
     NEEDED,
     changed,
@@ -57,21 +56,14 @@ def test_no_gpu_is_a_fault_only_where_one_is_left_unused(
 @pytest.mark.parametrize(
     ("facts", "rule", "remedy"),
     [
-        ({"driver": Driver(problem="mismatch")}, "driver-mismatch", "sudo reboot"),
-        ({"driver": UNLOADED}, "driver-not-loaded", "sudo modprobe nvidia"),
-        ({"driver": Driver(problem="no permission")}, "driver-refused", "usermod -aG"),
         ({"driver": Driver(problem="no answer")}, "driver-silent", "nvidia-smi"),
         ({"driver": Driver(problem="no driver")}, "no-driver", "ubuntu-drivers"),
-        ({"driver": Driver()}, "driver-silent", "nvidia-smi"),
-        ({}, "no-driver", "NVIDIA cards on the bus: 1."),
         ({"nvidia_cards": 2}, "no-driver", "NVIDIA cards on the bus: 2."),
         (
             {"no_gpu": "nvidia-ml-py is missing: python -m pip install nvidia-ml-py"},
             "no-reader",
             " | python -m pip install nvidia-ml-py | ",
         ),
-        ({"software": {"platform": "container"}}, "no-driver", "docker run --gpus all"),
-        ({"software": {"platform": "wsl2"}}, "no-driver", "wsl --shutdown"),
     ],
 )
 def test_each_silence_of_the_driver_has_its_name_and_remedy(facts, rule, remedy):
@@ -114,7 +106,7 @@ def test_a_card_that_fell_off_the_bus_is_named_with_the_word_of_the_driver():
     gone = with_card(WITH, refused={"card": "GPU is lost"})
     evidence = " | NVIDIA RTX A4000: GPU is lost. | "
     says(software.lost, gone, "lost-card:fail", evidence)
-    says(software.lost, healthy.wsl_with_card(), "")
+    says(software.lost, WITH, "")
 
 
 def test_wsl_1_is_told_how_to_become_wsl_2():

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.signal import correlate
 
-from perfkit.machine.starting import process
+from perfkit.machine.starting import child
 
-CONVOLUTION, PRODUCT = process.problems()
+CONVOLUTION, PRODUCT = child.problems()
 
 
 def judged(problem, result, device="GPU:0", ran_on="GPU:0", **variables):
-    allowed = process.allowed(problem, device, variables)
-    return process.judged(problem, device, np.asarray(result), ran_on, allowed)
+    allowed = child.allowed(problem, device, variables)
+    return child.judged(problem, device, np.asarray(result), ran_on, allowed)
 
 
 def rounded(values, digits):
@@ -23,9 +23,9 @@ def rounded(values, digits):
 def computed(problem, digits=23):
     """The problem in float32, its factors with so many digits."""
     left, right = rounded(problem.left, digits), rounded(problem.right, digits)
-    if problem.computation == process.PRODUCT:
+    if problem.computation == child.PRODUCT:
         return left @ right
-    return process.convolved(left, right).astype(np.float32)
+    return child.convolved(left, right).astype(np.float32)
 
 
 def test_the_convolution_is_the_one_that_scipy_computes():
@@ -50,7 +50,7 @@ def test_no_two_axes_of_a_problem_have_the_same_length():
 def test_rounding_alone_is_right(problem, device, digits):
     found = judged(problem, computed(problem, digits), device, device)
     assert found.problem == ""
-    assert process.is_right(found)
+    assert child.is_right(found)
     assert 0 < found.error < found.allowed
 
 
@@ -58,8 +58,8 @@ def test_rounding_alone_is_right(problem, device, digits):
 def test_a_processor_that_rounds_as_a_gpu_does_is_wrong_unless_it_was_asked_to(problem):
     result = computed(problem, digits=7)
     asked = {"TF_SET_ONEDNN_FPMATH_MODE": "BF16"}
-    assert not process.is_right(judged(problem, result, "CPU:0", "CPU:0"))
-    assert process.is_right(judged(problem, result, "CPU:0", "CPU:0", **asked))
+    assert not child.is_right(judged(problem, result, "CPU:0", "CPU:0"))
+    assert child.is_right(judged(problem, result, "CPU:0", "CPU:0", **asked))
 
 
 def without_the_last_term(problem):
@@ -86,7 +86,7 @@ def without_the_last_term(problem):
 def test_a_wrong_result_is_seen_through_the_coarsest_rounding(problem, spoil):
     found = judged(problem, spoil(computed(problem)))
     assert found.error > 2 * found.allowed
-    assert not process.is_right(found)
+    assert not child.is_right(found)
 
 
 @pytest.mark.parametrize("problem", [CONVOLUTION, PRODUCT])
@@ -95,7 +95,7 @@ def test_swapped_axes_are_named(problem):
     found = judged(problem, swapped)
     assert found.error is None
     assert "shape" in found.problem
-    assert not process.is_right(found)
+    assert not child.is_right(found)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -111,4 +111,4 @@ def test_a_right_result_from_another_device_proves_nothing():
     found = judged(PRODUCT, computed(PRODUCT), ran_on="CPU:0")
     assert (found.problem, found.ran_on) == ("", "CPU:0")
     assert found.error <= found.allowed
-    assert not process.is_right(found)
+    assert not child.is_right(found)

@@ -1,28 +1,25 @@
 """The JSON Schemas of the files of findings and diagnoses, made from the types.
 
-``python -m perfkit.findings.schema`` writes them anew when the types have changed.
+Run from a checkout when the types have changed: ``python benchmarks/schema.py``.
 """
-
-from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
+import msgspec
+
+from perfkit.findings import record
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 
-PATH = Path(__file__).with_name("finding.schema.json")
-PATHS: dict[Any, Path] = {
-    Finding: PATH,
-    Diagnosis: Path(__file__).with_name("diagnosis.schema.json"),
+PATHS = {
+    of: Path(record.__file__).with_name(f"{of.__name__.lower()}.schema.json")
+    for of in (Finding, Diagnosis)
 }
 
 
-def schema(of: Any = Finding) -> dict[str, Any]:
+def schema(of=Finding):
     """Make the schema; types only, the docstrings of the records say what they mean."""
-    import msgspec
-
     told = msgspec.json.schema(of)
     made = _pruned(told["$defs"].pop(of.__name__)) | {"$defs": _pruned(told["$defs"])}
     # They have one value each, but a file that leaves them out is not known by them.
@@ -34,12 +31,12 @@ def schema(of: Any = Finding) -> dict[str, Any]:
     }
 
 
-def text(of: Any = Finding) -> str:
+def text(of=Finding):
     """The schema as its file holds it."""
     return json.dumps(schema(of), indent=2, ensure_ascii=False) + "\n"
 
 
-def _pruned(node: Any) -> Any:
+def _pruned(node):
     """Without titles that repeat names and descriptions that repeat docstrings."""
     if isinstance(node, list):
         return [_pruned(item) for item in node]
@@ -53,5 +50,5 @@ def _pruned(node: Any) -> Any:
 
 
 if __name__ == "__main__":
-    for record, path in PATHS.items():
-        path.write_text(text(record), encoding="utf-8")
+    for record_type, path in PATHS.items():
+        path.write_text(text(record_type), encoding="utf-8")

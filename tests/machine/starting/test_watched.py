@@ -5,11 +5,11 @@ import sys
 import psutil
 import pytest
 
-from perfkit.machine.starting import process
+from perfkit.machine import starting
 
 
 def python(code, limit=60):
-    return process.watched([sys.executable, "-S", "-c", code], os.environ, limit)
+    return starting.watched([sys.executable, "-S", "-c", code], os.environ, limit)
 
 
 def wait_until_gone(pid):
@@ -30,22 +30,12 @@ def test_both_streams_and_the_code_are_kept():
     )
 
 
-def test_a_signal_is_told():
-    assert python("import os; os.kill(os.getpid(), 4)").code == -4
-
-
 def test_of_a_flood_both_ends_are_kept_and_no_more():
     code = "import sys; print('first', 'x' * 10**7, 'last', sep='\\n', file=sys.stderr)"
     log = python(code).log
     assert log.startswith("first\n")
     assert log.endswith("last\n")
     assert len(log) < 2 * 10**6
-
-
-def test_what_hangs_is_ended():
-    ended = python("import threading; threading.Event().wait()", limit=0.5)
-    assert ended.late
-    assert ended.code < 0
 
 
 def test_what_it_started_ends_with_it():
@@ -70,8 +60,3 @@ def test_an_interrupt_ends_it_and_goes_on(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         python("import threading; threading.Event().wait()")
     assert begun[0].returncode < 0
-
-
-def test_what_cannot_be_started_is_an_error_of_the_system():
-    with pytest.raises(OSError, match="no-such-program"):
-        process.watched(["no-such-program"], {}, 1)

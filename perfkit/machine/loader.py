@@ -2,13 +2,11 @@
 
 It is run as a script and imports nothing of ours, so that it starts in a moment:
 
-    loading.py TENSORFLOW_FOLDER PACKAGES_FOLDER LIBRARY...
+    loader.py TENSORFLOW_FOLDER PACKAGES_FOLDER LIBRARY...
 
 It prints a JSON line for each library: its name, the file it was loaded from or "", the
 file that is there as a package or "", and the loader's words.
 """
-
-from __future__ import annotations
 
 import ctypes
 import glob

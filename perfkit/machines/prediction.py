@@ -1,28 +1,20 @@
 """One machine predicted from another, piece by piece of a step."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfkit.experiments.shared.precision import BFLOAT16, FLOAT16
 from perfkit.experiments.shared.reference_jobs import BYTES_ON_DISK, FLOP, FORGOTTEN
-from perfkit.machines.comparison import LOAD, THROTTLING, UNEXPLAINED
+from perfkit.machines.comparison import LOAD, THROTTLING, UNEXPLAINED, Held, Work
 from perfkit.machines.ratios import HALF, logarithm
+from perfkit.machines.sides import Lost
+from perfkit.passports.passport import Part
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from perfkit.machines.comparison import Held, Work
-    from perfkit.machines.sides import Lost
-    from perfkit.passports.passport import Part
-
-    Draws = NDArray[np.float64]
+Draws = NDArray[np.float64]
 
 MAP, DECODE, CALL, TO_GPU = "tf.data map", "JPEG decode", "graph call", "to the GPU"
 DISK, COPY, GPU_COPY = "data disk", "memory copy", "GPU memory"
@@ -154,13 +146,7 @@ class Drawn:
 
 
 def drawn(work: Work, names: tuple[str, ...], draw: np.random.Generator) -> Drawn:
-    """Draw a step and its parts.
-
-    Args:
-        work: With ``seconds``.
-        names: The parts that are known on both machines; the rest is unexplained.
-        draw: Where random numbers come from.
-    """
+    """Draw a step and those of its parts that both know; the rest is unexplained."""
     seconds = work.seconds or 1.0
     spread = 0.0
     if work.low and work.high:
@@ -254,13 +240,9 @@ def _is_late(a: Held, b: Held, draw: np.random.Generator) -> bool:
 
 
 def _late(a: Held, b: Held, work: Work, draw: np.random.Generator) -> Draws:
-    """Seconds by which a batch comes later on B, because each of its elements does.
+    """Seconds by which a batch of B's comes later, because each of its elements does.
 
-    Args:
-        a: Of which nothing is taken to be late.
-        b: The machine in question.
-        work: B's.
-        draw: Where random numbers come from.
+    Of A nothing is taken to be late.
     """
     one, longer = a.rungs.get(MAP), _slowdown(a, b, (MAP, MAP), draw)
     if longer is None or one is None or not one.rate or not _is_late(a, b, draw):
