@@ -16,7 +16,6 @@ import cloudpickle
 
 from perfkit.diagnosis import look
 from perfkit.diagnosis.choosing import AS_GIVEN
-from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import RunError
 from perfkit.measure.alone import Alone
@@ -73,9 +72,7 @@ def compared(run):
 def looked(maker):
     """Look at a training in a process of its own: its ``Facts``."""
     ended = in_process(functools.partial(look.look, maker), LOOKING)
-    if look.FACTS not in ended.notes:
-        raise RunError(str(ended.notes.get(look.PROBLEM, ended.message)))
-    return Facts(**ended.notes[look.FACTS])
+    return look.facts_in(ended.notes, ended.outcome, ended.message)
 
 
 # Opportunities, as a user would write them.

@@ -124,7 +124,7 @@ def _diagnose(asked: Namespace) -> int:
 
 
 def _write_patch(found: Diagnosis, made: Callable[[], object]) -> None:
-    from perfkit.diagnosis.edits.patch import patch
+    from perfkit.diagnosis.edits import patch
 
     written = patch(found, made, Path.cwd())
     # In the file's own encoding and with its ends of lines.

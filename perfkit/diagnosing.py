@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.maker import maker
-from perfkit.diagnosis.replay import Replay, recording
-from perfkit.diagnosis.session import LEAST_BUDGET_S, DiagnosisSession
+from perfkit.diagnosis.session import (
+    LEAST_BUDGET_S,
+    DiagnosisSession,
+    Replay,
+    recording,
+)
 from perfkit.displays import display_here
 from perfkit.errors import MissingPartError
 from perfkit.running import check_seed, default_budget, replay_from, seconds, watch

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from perfkit import units
 from perfkit.findings.diagnosis import TOGETHER
 from perfkit.measure import spending
-from perfkit.measure.measurement import TWIN, Arm
+from perfkit.measure.measurement import TWIN, Arm, Measurement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.swap import Swap
-    from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
     from perfkit.measure.tick import Yielded
     from perfkit.measure.trial import Trial

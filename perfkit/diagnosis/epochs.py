@@ -16,18 +16,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import own_callbacks
-from perfkit.diagnosis.validation import epochs_between
+from perfkit.diagnosis.training import Training, epochs_between
 from perfkit.errors import BadParameterError
-from perfkit.experiments.shared.loops import Turnstile, wait
+from perfkit.experiments.shared.loops import Told, Turnstile, wait
 from perfkit.measure.tick import READY, TICK_S, Note, Pause, Tick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from perfkit.diagnosis.looping import Looping
+    from perfkit.diagnosis.loop import Looping
     from perfkit.diagnosis.screening import Turns
-    from perfkit.diagnosis.training import Training
-    from perfkit.experiments.shared.loops import Told
 
 
 def tell_datasets() -> None:
@@ -98,8 +96,7 @@ class Validating:
     def reach(self, done: int, callback: Any) -> bool:
         """Count batches, and end the validation where it took a moment.
 
-        Returns:
-            Whether what came by now is to be told by itself: see ``start``.
+        True where what came by now is to be told by itself: see ``start``.
         """
         self._done = min(done, self._steps or done)
         first = not self._began

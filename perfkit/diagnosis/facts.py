@@ -8,14 +8,23 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import rows, validation
-from perfkit.diagnosis.pipeline.padding import padded
+import numpy as np
+
+from perfkit.diagnosis.training import (
+    Training,
+    epochs_between,
+    examples_in,
+    first_batch,
+    steps_of,
+    validation_steps,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from perfkit.diagnosis.looping import Looping
-    from perfkit.diagnosis.training import Training
+    from numpy.typing import NDArray
+
+    from perfkit.diagnosis.loop import Looping
 
 
 # What holds work that the graph around it does not show.
@@ -141,8 +150,7 @@ class Facts:
         epochs: Of such a loop: how many of its epochs a trial may begin.
         late: Variables of the environment that it set after TensorFlow had been loaded.
         unrolled: Names of its recurrent layers that are unrolled.
-        padded: What is known of texts that were padded beforehand; see
-            ``diagnosis.pipeline.padding``.
+        padded: What is known of texts that were padded beforehand; see ``padded``.
         settings: Lines that set what slows it, by cause; see ``diagnosis.settings``.
         eager_calls: Functions that such a loop calls in each step and that compute
             eagerly, as ``"module:function"``.
@@ -189,6 +197,12 @@ class Facts:
         """Whether it is a loop that is given numbers, and no batches."""
         return self.loop and all(part.endswith("[]") for part in self.element)
 
+    @property
+    def stages(self) -> list[dict[str, Any]]:
+        """Of its pipeline, the source first; none where nobody tells of them."""
+        found: list[dict[str, Any]] = self.pipeline.get("stages", [])
+        return found
+
     def as_note(self) -> dict[str, Any]:
         """What travels from the process that looked, and stands in the file."""
         return asdict(self)
@@ -199,7 +213,7 @@ def facts_of(training: Training, **seen: Any) -> Facts:
     import tensorflow as tf
 
     model, arguments = training.model, training.arguments
-    batch = _first_batch(training)
+    batch = _seen_batch(training)
     policies = [layer.dtype_policy.name for layer in model.layers] or ["float32"]
     metrics = (model.get_compile_config() or {}).get("metrics") or []
     return Facts(
@@ -214,9 +228,9 @@ def facts_of(training: Training, **seen: Any) -> Facts:
         metrics=tuple(str(metric)[:60] for metric in metrics),
         callbacks=tuple(type(c).__name__ for c in arguments.get("callbacks") or ()),
         progress=arguments.get("verbose", "auto") != 0,
-        validation=validation.epochs_between(arguments) > 0,
-        validation_steps=validation.steps_of(arguments, training.data),
-        validated=validation.epochs_between(arguments),
+        validation=epochs_between(arguments) > 0,
+        validation_steps=validation_steps(arguments, training.data),
+        validated=epochs_between(arguments),
         policy=max(set(policies), key=policies.count),
         flop=flop_of(model, batch),
         padded=padded(model, batch),
@@ -255,49 +269,18 @@ def open_shapes(training: Training) -> bool:
     return any(shape and shape.rank and None in tuple(shape)[1:] for shape in shapes)
 
 
-def _first_batch(training: Training) -> Any:
+def _seen_batch(training: Training) -> Any:
     """A batch; nothing where a generator gives none that can be counted."""
     import tensorflow as tf
 
-    if training.kind == "tf.data":
-        return next(iter(training.data), ())
-    if training.kind == "PyDataset":
-        return training.data[0]
-    if training.kind == "arrays":
-        return rows.first(training.data, training.arguments["batch_size"])
+    generates = training.kind == "generator"
     # The thread that trained may be at its generator still, or it was closed.
-    with contextlib.suppress(ValueError, StopIteration):
-        batch = next(iter(training.data()))
-        if all(hasattr(part, "dtype") for part in tf.nest.flatten(batch)):
+    with contextlib.suppress(StopIteration, *[ValueError] * generates):
+        batch = first_batch(training)
+        parts = tf.nest.flatten(batch) if generates else ()
+        if all(hasattr(part, "dtype") for part in parts):
             return batch
     return ()
-
-
-def examples_in(batch: Any) -> int:
-    """Count the examples of a batch; 1 where it does not tell."""
-    import tensorflow as tf
-
-    shapes: Any = (getattr(part, "shape", ()) for part in tf.nest.flatten(batch))
-    # A number that comes with a batch, such as that of the step, has no examples.
-    return next((int(shape[0]) for shape in shapes if len(shape)), 1)
-
-
-def steps_of(training: Training) -> int | None:
-    """Steps of an epoch; None where nobody knows."""
-    given = training.arguments.get("steps_per_epoch")
-    if given:
-        return int(given)
-    if training.kind == "tf.data":
-        count = int(training.data.cardinality())
-        return count if count > 0 else None
-    if training.kind == "PyDataset":
-        count = training.data.num_batches
-        return None if count is None else int(count)
-    if training.kind == "arrays":
-        kept = 1 - float(training.arguments.get("validation_split") or 0)
-        examples = int(rows.count(training.data) * kept)
-        return -(-examples // int(training.arguments["batch_size"]))
-    return None
 
 
 def unrolled(model: Any) -> list[Any]:
@@ -310,6 +293,43 @@ def described(part: Any) -> str:
     """Say the dtype and shape of a tensor: ``"float32[32, 224]"``."""
     dtype = getattr(part.dtype, "name", str(part.dtype))
     return f"{dtype}[{', '.join(map(str, part.shape))}]"
+
+
+# Shorter rows are features, not texts; of less padding nobody would gain.
+_SHORTEST, _MOSTLY_FULL = 16, 0.8
+
+
+def padded(model: Any, batch: Any) -> dict[str, Any]:
+    """Describe the padding of a batch; nothing where there is none to save.
+
+    Returns:
+        ``{"part": place among the parts of a batch, "front": whether the padding
+        stands in front, "longest": length of its longest text}``.
+    """
+    import tensorflow as tf
+
+    given = getattr(model, "inputs", None) or ()
+    if any(len(one.shape) == 2 and one.shape[1] is not None for one in given):
+        return {}
+    for place, part in enumerate(tf.nest.flatten(batch)):
+        if getattr(part, "dtype", None) not in (tf.int32, tf.int64, "int32", "int64"):
+            continue
+        rows = np.asarray(part)
+        if rows.ndim != 2 or rows.shape[1] < _SHORTEST:
+            continue
+        for front in (False, True):
+            lengths = _lengths(rows, front=front)
+            if lengths.mean() < _MOSTLY_FULL * rows.shape[1]:
+                longest = int(lengths.max())
+                return {"part": place, "front": front, "longest": longest}
+    return {}
+
+
+def _lengths(rows: NDArray[np.int_], *, front: bool) -> NDArray[np.int_]:
+    """The length of each row without its padding, shape (rows,)."""
+    words = rows[:, ::-1] != 0 if not front else rows != 0
+    skipped = np.where(words.any(axis=1), words.argmax(axis=1), rows.shape[1])
+    return np.asarray(rows.shape[1] - skipped)
 
 
 # Another epoch is waited for so long: its beginning tells that there are more.

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
-from perfkit.diagnosis.swap import without_input
+from perfkit.diagnosis.swap import Kind, Swap, without_input
 from perfkit.experiments.shared.words import rounds
 from perfkit.findings.diagnosis import Cause, Gain, Seconds
 from perfkit.units import is_known
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.swap import Kind, Swap
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
 

@@ -9,12 +9,11 @@ import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import hints, raised, variables
+from perfkit.diagnosis import failure, hints, settings
 from perfkit.diagnosis.choosing import planned
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import Facts, facts_of, facts_of_loop, some_epochs
-from perfkit.diagnosis.loop_calls import LoopCalls
-from perfkit.diagnosis.looping import Looping
+from perfkit.diagnosis.loop import LoopCalls, Looping
 from perfkit.diagnosis.maker import contain
 from perfkit.diagnosis.pipeline.facts import (
     driven_plan,
@@ -23,21 +22,19 @@ from perfkit.diagnosis.pipeline.facts import (
     pipeline_facts,
     tells_too_little,
 )
-from perfkit.diagnosis.pipeline.rebuilding import leave_files_alone
+from perfkit.diagnosis.pipeline.memory import leave_files_alone
 from perfkit.diagnosis.screening import Turns
 from perfkit.diagnosis.tracing import Tracing, noted
 from perfkit.diagnosis.training import Training, handed_over
-from perfkit.errors import BadParameterError, RunError
 from perfkit.measure.launcher import read_early
-from perfkit.measure.tick import READY, Note, Tick
+from perfkit.measure.tick import READY, Note, Tick, Yielded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
-    from perfkit.measure.tick import Yielded
     from perfkit.measure.trial import Outcome
 
-FACTS, PROBLEM, TRACEBACK = "facts", "problem", "traceback"
+FACTS = "facts"
 # Seconds from the beginning of the diagnosis until the facts were known.
 SPENT = "spent"
 ANATOMY = "anatomy"
@@ -62,17 +59,10 @@ def look(
         screens: Whether changes of the training then take turns here.
 
     Yields:
-        The notes ``"anatomy"`` and ``"facts"``, or ``"problem"`` with a sentence and,
-        where the user's own code raised, ``"traceback"``; then what the turns tell.
+        The notes ``"anatomy"`` and ``"facts"``, then what the turns tell; or what was
+        raised, as ``failure.as_notes`` has it.
     """
-    try:
-        following = Turns(hints.causes(maker)) if screens else None
-        yield from _looked(maker, following, budget, began)
-    except BadParameterError as error:
-        yield Note(PROBLEM, str(error))
-    except Exception as error:
-        yield Note(TRACEBACK, raised.note_of(error))
-        yield Note(PROBLEM, f"The training raised {raised.in_short(error)}")
+    yield from failure.as_notes(_looked(maker, budget, began, screens=screens))
 
 
 def facts_in(notes: Mapping[str, Any], outcome: Outcome, message: str) -> Facts:
@@ -88,21 +78,13 @@ def facts_in(notes: Mapping[str, Any], outcome: Outcome, message: str) -> Facts:
     """
     if FACTS in notes:
         return Facts(**notes[FACTS])
-    said = notes.get(PROBLEM) or f"The training {message.rstrip('.')}."
-    if outcome == "timed-out":
-        said += " If it does not hang, give it a larger budget."
-    error = RunError(str(said))
-    if TRACEBACK in notes:
-        error.add_note(raised.in_text(notes[TRACEBACK]))
-    raise error
+    raise failure.run_error(notes, outcome, message, "give it a larger budget")
 
 
 def _looked(
-    maker: Callable[[], Any],
-    following: Turns | None,
-    budget: float | None,
-    asked: float,
+    maker: Callable[[], Any], budget: float | None, asked: float, *, screens: bool
 ) -> Iterator[Yielded]:
+    following = Turns(hints.causes(maker)) if screens else None
     seen: list[tuple[Training, float]] = []
     contain(maker)
     began, loaded = time.perf_counter(), read_early(os.environ)
@@ -129,7 +111,7 @@ def _looked(
             "step_s": _step_s(ticks),
             "ready_s": ticks[0][0] - began if ticks else 0.0,
             "retraced": traces.anew(),
-            "late": variables.set_late(loaded),
+            "late": settings.set_late(loaded),
         }
         if looping.training:
             some_epochs(running, looping)

@@ -1,20 +1,27 @@
-"""Where a training comes from: a function, one in a file, or a script as it is."""
+"""Where a training comes from: a function, one in a file, or a script as it is.
+
+And its code, read and never run.
+"""
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import hashlib
 import importlib.util
+import inspect
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfkit.diagnosis import source
 from perfkit.diagnosis.script import Script, script
-from perfkit.diagnosis.script_code import parsed
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _MODULE = "perfkit_training"
 _FUNCTION = "make_training"
@@ -118,8 +125,141 @@ def _in_file(given: str, arguments: tuple[str, ...], fit: int) -> InFile | Scrip
 def _has(file: Path, name: str) -> bool:
     """Whether a file makes a name of its own, as far as can be read."""
     with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-        for node in parsed(str(file)).body:
+        for node in source.parsed(str(file)).body:
             given = {getattr(to, "id", "") for to in getattr(node, "targets", ())}
             if name in given | {getattr(node, "name", "")}:
                 return True
     return False
+
+
+# What reading and parsing code that cannot be read ends in.
+UNREADABLE = (
+    *(OSError, TypeError, SyntaxError, ValueError),
+    *(RecursionError, MemoryError),
+)
+# Whose import reads variables of the environment.
+_LIBRARIES = ("tensorflow", "keras", "tf_keras")
+# Beyond this, some 2,000 lines, a file is no training that somebody wrote.
+_LONGEST = 80_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """The code of a training, and where it stands.
+
+    Attributes:
+        text: All of the file or the cell.
+        path: Of the file; "" for a cell that was run.
+        function: That makes the training; "" for a script.
+        line: Where the function begins; 0 for the one outside of all others.
+        fit: Which of a script's calls of ``fit`` is taken, from 0; -1 for the only one.
+        cells: Of a notebook: the lines in which its cells of code begin.
+    """
+
+    text: str
+    path: str = ""
+    function: str = ""
+    line: int = 0
+    fit: int = -1
+    cells: tuple[int, ...] = ()
+
+    def place(self, line: int) -> tuple[int, int]:
+        """Which cell a line stands in, from 1, and which line it is there.
+
+        Without cells that is 0 and the line itself.
+        """
+        before = [start for start in self.cells if start <= line]
+        return len(before), line - before[-1] + 1 if before else line
+
+
+def source_of(maker: Callable[[], Any]) -> Source:
+    """Read the code of a training.
+
+    Raises:
+        OSError: There is no source, or more of it than anybody wrote.
+        TypeError: It is no function of Python.
+        SyntaxError: The file is no Python, or has an encoding that Python cannot read.
+        ValueError: It is no notebook, or has no such call of ``fit``.
+    """
+    if isinstance(maker, InFile):
+        return Source(_read(maker.path), maker.path, maker.name)
+    if isinstance(maker, Script):
+        text = _read(maker.path)
+        fits = source.fit_calls(tree := ast.parse(text))
+        lines, taken = [call.lineno for call in fits], maker.line_of_fit(tree)
+        fit = lines.index(taken) if taken in lines else -1
+        return Source(text, maker.path, fit=fit, cells=source.cells_of(maker.path))
+    function = inspect.unwrap(maker)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        raise TypeError("It has no code of Python.")
+    text = "".join(inspect.findsource(function)[0])
+    if len(text) > _LONGEST:
+        raise OSError("The cell is too long to be read for hints.")
+    file = inspect.getsourcefile(function) or ""
+    path = file if Path(file).is_file() else ""
+    return Source(text, path, function.__name__, code.co_firstlineno)
+
+
+def assigned(maker: Callable[[], Any]) -> dict[str, str]:
+    """The variables that its code sets to plain text before it imports TensorFlow.
+
+    Trials come from a process that has imported it before any of them sets one. So what
+    stands plainly in the code is set before that, and what is set later is told.
+    """
+    # Imported here: a script is refused before what measures is loaded.
+    from perfkit.measure.launcher import read_early
+
+    try:
+        found = source_of(maker)
+        body = ast.parse(found.text).body
+    except UNREADABLE:
+        return {}
+    functions = (node for node in body if isinstance(node, ast.FunctionDef))
+    inside = next((f.body for f in functions if f.name == found.function), [])
+    # The rest of a notebook's cell has been run already, in the kernel.
+    nodes = [*body, *inside] if isinstance(maker, InFile | Script) else inside
+    return read_early(dict(_before_import(nodes)))
+
+
+def _before_import(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            names = [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+        if any(name.partition(".")[0] in _LIBRARIES for name in names):
+            return
+        match node:
+            case ast.Assign(
+                targets=[ast.Subscript(value=where, slice=ast.Constant(str(name)))],
+                value=ast.Constant(str(value)),
+            ) if ast.unparse(where) in ("os.environ", "environ"):
+                yield name, value
+            case ast.Expr(
+                ast.Call(func=way, args=[ast.Constant(str(name)), ast.Constant(str(v))])
+            ):
+                called = ast.unparse(way).removeprefix("os.")
+                default = called == "environ.setdefault" and name not in os.environ
+                if default or called == "putenv":
+                    yield name, v
+
+
+def digest(maker: Callable[[], Any]) -> str:
+    """Tell the code around a function from any other; "" where it cannot be read.
+
+    Comments and the layout of lines are no part of it; what a script is given is.
+    """
+    try:
+        code = ast.unparse(ast.parse(source_of(maker).text))
+    except UNREADABLE:
+        return ""
+    if isinstance(maker, Script):
+        code += repr((maker.arguments, maker.fit))
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
+def _read(path: str) -> str:
+    if Path(path).stat().st_size > _LONGEST:
+        raise OSError("The file is too long to be read for hints.")
+    return source.text_of(path)

@@ -16,9 +16,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import own_callbacks, raised, swaps, validation
+from perfkit.diagnosis import failure, own_callbacks, swaps
 from perfkit.diagnosis.choosing import AS_GIVEN, Screening, arms, turn_s
 from perfkit.diagnosis.epochs import EPOCH_END, Block
+from perfkit.diagnosis.training import Training, epochs_between
 from perfkit.diagnosis.trial import epochs_for, swap_in
 from perfkit.measure.measurement import TWIN, Measurement
 from perfkit.measure.one_process import OneProcess, failed, turn
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.swap import Swap
-    from perfkit.diagnosis.training import Training
     from perfkit.experiments.shared.loops import Told
 
 # What of a model says how its steps are run, or is made for that.
@@ -181,7 +181,7 @@ class Turns:
         """Keep what a change raised; what the training raises itself ends it all."""
         if self._now in (AS_GIVEN, TWIN):
             raise error
-        self._failed[self._now] = f"raised {raised.in_short(error)}"
+        self._failed[self._now] = f"raised {failure.in_short(error)}"
 
     def _made(self, name: str) -> _Variant:
         assert self._training is not None
@@ -194,7 +194,7 @@ class Turns:
         swap_in(training, facts, swapped, epochs)
         block = Block.of(training, epochs)
         # Validating traces a function of its own, which is no part of any epoch.
-        validates = validation.epochs_between(training.arguments) > 0
+        validates = epochs_between(training.arguments) > 0
         block.at_once = not validates and not epochs.whole
         return _Variant(block, _State.of(training.model))
 

@@ -2,8 +2,8 @@
 
 The script runs as ``__main__``, with its own arguments. Its call of ``fit`` hands over
 the model and whatever it was given, and nothing behind it runs; a loop of its own has
-its steps found by reading the code, as if ``perfkit.steps`` stood there (``marks``).
-What the script writes lands in a folder of the trial (``contained``).
+its steps found by reading the code, as if ``perfkit.steps`` stood there: ``MarkSteps``.
+What the script writes lands in a folder of the trial (``layers``).
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent, greenlet
 
-from perfkit.diagnosis import contained, script_code
-from perfkit.diagnosis.names import called
-from perfkit.diagnosis.script_code import FITS, fit_calls, parsed
-from perfkit.diagnosis.training import KERAS_2
-from perfkit.diagnosis.validation import epochs_between
+from perfkit.diagnosis import layers, source
+from perfkit.diagnosis.source import FITS, called, fit_calls, parsed
+from perfkit.diagnosis.training import KERAS_2, epochs_between
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
@@ -222,7 +220,7 @@ class Script:
     folder: str = "."
 
     def contain(self, keep: Iterable[str] = ()) -> None:
-        """Go to its folder, and keep this process from writing there: ``contained``.
+        """Go to its folder, and keep this process from writing there: ``layers``.
 
         Args:
             keep: Folders that may be written to all the same.
@@ -234,7 +232,7 @@ class Script:
         if not self.apart:
             return
         try:
-            contained.contain([Path.cwd(), Path(self.path).parent], keep)
+            layers.contain([Path.cwd(), Path(self.path).parent], keep)
         except OSError as error:
             raise BadParameterError(
                 f"What {Path(self.path).name} writes cannot be kept apart from your "
@@ -256,7 +254,7 @@ class Script:
 
         tree = parsed(self.path)
         line = self.line_of_fit(tree)
-        marked = None if script_code.trains_by_fit(tree) else MarkSteps(tree)
+        marked = None if source.trains_by_fit(tree) else MarkSteps(tree)
         code = compile(tree, self.path, "exec")
         main = self._main()
         real, taken = keras.Model.fit, None
@@ -291,7 +289,7 @@ class Script:
             )
         if self.fit:
             return calls[self.fit - 1].lineno
-        return script_code.longest(calls, tree).lineno if len(calls) > 1 else 0
+        return source.longest(calls, tree).lineno if len(calls) > 1 else 0
 
     def _main(self) -> types.ModuleType:
         """Be what runs a script: its module, its arguments, its folder, no windows."""
@@ -300,7 +298,7 @@ class Script:
         main = types.ModuleType("__main__")
         main.__dict__[MARK] = steps
         if self.path.endswith(".ipynb"):
-            script_code.keep_for_autograph(self.path)
+            source.keep_for_autograph(self.path)
             main.__dict__.update({"display": _nothing, "get_ipython": _Shell})
         else:
             # Of a module with a file TensorFlow reads the file, whatever its code is.
@@ -324,7 +322,7 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
             f"fit is {fit!r}; give the number of a call of fit, from 1."
         )
     try:
-        names = set(script_code.names_in(path, set()))
+        names = set(source.spoken_in(path, set()))
     except (SyntaxError, ValueError, RecursionError) as error:
         raise BadParameterError(
             f"{path.name} cannot be read as Python: {error}."

@@ -1,4 +1,4 @@
-"""One diagnosis, from looking at the training to the saved record."""
+"""One diagnosis, from looking at a training to the saved record; or a recorded one."""
 
 from __future__ import annotations
 
@@ -16,46 +16,44 @@ from perfkit.diagnosis import (
     choosing,
     judging,
     look,
+    settings,
     split,
     swaps,
     telling,
-    variables,
 )
 from perfkit.diagnosis.choosing import AS_GIVEN, Applying, Choosing
 from perfkit.diagnosis.edits import located
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.hints import hints
-from perfkit.diagnosis.hints.source import digest
-from perfkit.diagnosis.inferring import Others, inferred
-from perfkit.diagnosis.maker import maker, name_of
+from perfkit.diagnosis.inference import Others, inferred
+from perfkit.diagnosis.maker import assigned, digest, maker, name_of
 from perfkit.diagnosis.trial import trial
-from perfkit.errors import BadParameterError, PerfkitError, RunError
+from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, RunError
+from perfkit.experiments.replay import place_of, read_all
 from perfkit.experiments.session import check_budget
 from perfkit.findings import store
 from perfkit.findings.diagnosis import TOGETHER, Diagnosis, Together
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import LIMITS
+from perfkit.findings.text import plain
 from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
 from perfkit.measure import spread
 from perfkit.measure.alone import Alone
-from perfkit.measure.launcher import launcher
+from perfkit.measure.launcher import Message, launcher
 from perfkit.measure.monitor import Monitor
 from perfkit.measure.one_process import Opening
-from perfkit.measure.plan import Event, Finished, Plan, Preparing, TrialEnded
+from perfkit.measure.plan import Event, Finished, Plan, Preparing, TrialEnded, Tries
 from perfkit.measure.rounds import Run
-from perfkit.measure.trial import Limits
+from perfkit.measure.trial import Limits, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
     from perfkit.diagnosis.swap import Swap
-    from perfkit.measure.launcher import Message
     from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Tries
     from perfkit.measure.tick import Yielded
-    from perfkit.measure.trial import Outcome
 
 _SLICE_S = 0.1
 _LONGEST_LOOK_S = 300.0
@@ -117,7 +115,7 @@ class DiagnosisSession:
         self._untested: dict[str, str] = {}
         self._choosing: Choosing | None = None
         self._others: Others | None = None
-        self._variables = variables.assigned(self._maker)
+        self._variables = assigned(self._maker)
         check_trains(os.environ | self._variables)
         if not self._variables:
             launcher().warm()
@@ -158,7 +156,7 @@ class DiagnosisSession:
             self._machine = machine()
             yield from self._look()
             if self._facts.late:
-                yield Preparing(variables.in_words(self._facts.late))
+                yield Preparing(settings.late_in_words(self._facts.late))
             if not self._stopped.is_set():
                 yield from self._measure()
         finally:
@@ -348,3 +346,59 @@ class DiagnosisSession:
             return None
         names = tuple(swap.name for swap in self._choosing.together)
         return Together(swaps=names, speedup=speedup)
+
+
+def recording(maker: Callable[[], Any], where: str | Path) -> Diagnosis:
+    """Find the recording that answers for a training, the newest whole one.
+
+    Args:
+        maker: The function that makes the training.
+        where: As ``perfkit.experiments.replay.recording`` takes it.
+
+    Raises:
+        BadFileError: A file was given, and it is neither a finding nor a diagnosis.
+        MissingPartError: There is no such recording.
+    """
+    place, name, code = place_of(where), name_of(maker), digest(maker)
+    diagnoses = (d for d in read_all(place, store.load) if isinstance(d, Diagnosis))
+    # A file may hold several trainings.
+    fitting = [d for d in diagnoses if code and (d.code, d.training) == (code, name)]
+    if not fitting:
+        raise MissingPartError(
+            f"{plain(place.name, 80)} holds no recording of {plain(name, 80)} as it is "
+            "written here: record one where it can be run, with `perfkit.diagnose(…, "
+            "folder=FOLDER)`, or run it here without a replay."
+        )
+    return max(fitting, key=lambda one: (not one.finding.ended_early, one.recorded))
+
+
+class Replay:
+    """A recorded diagnosis in place of one that measures, watched as that is.
+
+    It stands in for a training whose code is the same, word for word: what another one
+    is slowed by, or this one after a change, it does not know.
+
+    Args:
+        recorded: What is shown.
+        folder: Where the copy goes that says of itself that it is a recording; None
+            for ``perfkit-findings`` here.
+    """
+
+    def __init__(self, recorded: Diagnosis, folder: Path | None = None) -> None:
+        self.finding: Diagnosis | None = None
+        self.unsaved = ""
+        self.arms: list[str] = []
+        self.budget = recorded.budget_s
+        self._recorded, self._folder = recorded, folder
+
+    def stop(self) -> None:
+        """Do nothing: it is over at once."""
+
+    def events(self) -> Generator[Event]:
+        """Show the recording, and tell what it is."""
+        self.finding = replace(self._recorded, replayed=True)
+        try:
+            store.save(self.finding, self._folder)
+        except PerfkitError as error:
+            self.unsaved = str(error)
+        yield Preparing(self.finding.finding.stamp)

@@ -16,7 +16,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+
+# Read when devices are first used, which is in the trial.
+_READ_LATE = "CUDA_"
 
 
 @dataclass(frozen=True)
@@ -232,3 +235,30 @@ SETTINGS = (
         ),
     ),
 )
+
+
+def set_late(before: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the variables that have changed since, too late for the libraries.
+
+    Args:
+        before: What ``read_early(os.environ)`` was when TensorFlow had been imported.
+    """
+    from perfkit.measure.launcher import read_early
+
+    now = read_early(os.environ)
+    names = sorted({*before, *now})
+    return tuple(
+        name
+        for name in names
+        if before.get(name) != now.get(name) and not name.startswith(_READ_LATE)
+    )
+
+
+def late_in_words(late: Sequence[str]) -> str:
+    """Say that variables were set too late."""
+    are = "were" if len(late) > 1 else "was"
+    return (
+        f"{', '.join(late)} {are} set after TensorFlow had been loaded, and may have "
+        "had no effect: set it before `perfkit diagnose`, or in a cell of its own "
+        "before this one."
+    )

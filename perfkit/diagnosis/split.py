@@ -13,26 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.diagnosis.choosing import AS_GIVEN
-from perfkit.diagnosis.swap import without_input
+from perfkit.diagnosis.swap import Swap, without_input
 from perfkit.experiments.shared import probe
 from perfkit.experiments.shared import probe_gpu as gpu
 from perfkit.experiments.shared.words import rounds
-from perfkit.findings.diagnosis import Part
-from perfkit.measure.measurement import TWIN
-from perfkit.measure.plan import Try
-from perfkit.measure.steady import steady
+from perfkit.findings.diagnosis import Grade, Part, Seconds
+from perfkit.measure.measurement import TWIN, Measurement
+from perfkit.measure.plan import Tries, Try
+from perfkit.measure.steady import Steady, steady
 from perfkit.units import is_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.swap import Swap
-    from perfkit.findings.diagnosis import Grade, Seconds
-    from perfkit.measure.measurement import Measurement
-    from perfkit.measure.plan import Tries
     from perfkit.measure.statistics import Comparison
-    from perfkit.measure.steady import Steady
 
 
 # The fact of a record that holds it.

@@ -6,22 +6,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.diagnosis import choosing, split, variables
+from perfkit.diagnosis import choosing, settings, split
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
 from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.diagnosis.judging import OF_INPUT, gain
 from perfkit.findings import load
-from perfkit.findings.diagnosis import TOGETHER
+from perfkit.findings.diagnosis import TOGETHER, Cause, Diagnosis, Gain
 from perfkit.findings.record import Verdict
-from perfkit.measure.measurement import TWIN
+from perfkit.measure.measurement import TWIN, Measurement
 from perfkit.measure.statistics import WORTH_KNOWING
 from perfkit.units import is_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perfkit.findings.diagnosis import Cause, Diagnosis, Gain
-    from perfkit.measure.measurement import Measurement
 
 # What each cause means, after "this training ...:".
 MEANINGS = {
@@ -405,7 +403,7 @@ def late(found: Diagnosis) -> Iterator[str]:
     """Say which variables the training set too late for TensorFlow to read."""
     names = [str(name) for name in found.facts.get("late") or ()]
     if names:
-        yield variables.in_words(names)
+        yield settings.late_in_words(names)
 
 
 def _failures(found: Diagnosis) -> Iterator[str]:

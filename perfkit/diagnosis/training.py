@@ -1,4 +1,4 @@
-"""A training as its maker hands it over, held against the contract.
+"""A training as its maker hands it over, held against the contract, and its data.
 
 The contract: a function that returns a compiled Keras model and its data, and if it
 likes a dict of ``fit``'s arguments. What is wrong with it is said in one sentence.
@@ -9,18 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from perfkit.diagnosis import rows, settings
+from perfkit.diagnosis import settings
 from perfkit.diagnosis.own_callbacks import listed
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import keras
 
 _CONTRACT = "return model, dataset (or model, dataset, {arguments of fit})"
+# Examples of a step where ``fit`` is given arrays and nothing else.
+BATCH = 32
 _LOOP = "a loop of its own, marked by `for batch in perfkit.steps(data)`"
-_BATCH = 32
 KERAS_2 = (
     "tf_keras, which is Keras 2, and perfkit measures Keras 3: import keras in its "
     "place, if the training runs with it."
@@ -62,7 +61,7 @@ class Training:
             arguments["validation_batch_size"] = size
         share = arguments.get("validation_split")
         if share and arguments.get("validation_data") is None:
-            _, arguments["validation_data"] = rows.parted(self.data, float(share))
+            _, arguments["validation_data"] = parted(self.data, float(share))
         self.data = dataset
         for name in ("batch_size", "shuffle", "validation_split"):
             arguments.pop(name, None)
@@ -78,32 +77,6 @@ class Training:
         parts = data if self.kind == "arrays" else (data,)
         named = zip(("x", "y", "sample_weight"), parts, strict=False)
         self.model.fit(**options | dict(named))
-
-
-def kind_of(data: Any) -> str:
-    """Name the kind of the data; "" where it is none that ``fit`` takes."""
-    import keras
-    import tensorflow as tf
-
-    if isinstance(data, tf.data.Dataset):
-        return "tf.data"
-    if isinstance(data, keras.utils.PyDataset):
-        return "PyDataset"
-    if rows.are_arrays(data):
-        return "arrays"
-    if callable(data):
-        return "generator"
-    return ""
-
-
-def made(maker: Callable[[], Any]) -> Training:
-    """Call the maker and check what it returns.
-
-    Raises:
-        BadParameterError: It returned something that cannot be trained.
-        Exception: What the maker raised.
-    """
-    return handed_over(maker())
 
 
 def handed_over(returned: Any) -> Training:
@@ -132,7 +105,7 @@ def handed_over(returned: Any) -> Training:
         arguments["verbose"] = 0
     arguments["callbacks"] = listed(arguments.get("callbacks"))
     if kind_of(data) == "arrays":
-        arguments.setdefault("batch_size", _BATCH)
+        arguments.setdefault("batch_size", BATCH)
     return Training(model, data, arguments, epochs)
 
 
@@ -176,3 +149,150 @@ def _described(value: Any) -> str:
     if value is None:
         return "nothing"
     return f"of type {type(value).__name__}"
+
+
+# Its data, whatever their kind: batches, rows, and what is held back.
+
+
+def kind_of(data: Any) -> str:
+    """Name the kind of the data; "" where it is none that ``fit`` takes."""
+    import keras
+    import tensorflow as tf
+
+    if isinstance(data, tf.data.Dataset):
+        return "tf.data"
+    if isinstance(data, keras.utils.PyDataset):
+        return "PyDataset"
+    if _are_arrays(data):
+        return "arrays"
+    if callable(data):
+        return "generator"
+    return ""
+
+
+def first_batch(training: Training) -> Any:
+    """A batch as a step is given it.
+
+    Raises:
+        StopIteration: There is none.
+    """
+    if training.kind == "tf.data":
+        return next(iter(training.data))
+    if training.kind == "PyDataset":
+        item = training.data[0]
+        # Keras takes a list for a tuple; tf.data would make one tensor of it.
+        return tuple(item) if isinstance(item, list) else item
+    if training.kind == "generator":
+        return next(iter(training.data()))
+    return as_batches(_first(training.data, training.arguments["batch_size"]))
+
+
+def examples_in(batch: Any) -> int:
+    """Count the examples of a batch; 1 where it does not tell."""
+    import tensorflow as tf
+
+    shapes: Any = (getattr(part, "shape", ()) for part in tf.nest.flatten(batch))
+    # A number that comes with a batch, such as that of the step, has no examples.
+    return next((int(shape[0]) for shape in shapes if len(shape)), 1)
+
+
+def steps_of(training: Training) -> int | None:
+    """Steps of an epoch; None where nobody knows."""
+    given = training.arguments.get("steps_per_epoch")
+    if given:
+        return int(given)
+    if training.kind != "arrays":
+        return _batches_of(training.data)
+    kept = 1 - float(training.arguments.get("validation_split") or 0)
+    examples = int(_count(training.data) * kept)
+    return -(-examples // int(training.arguments["batch_size"]))
+
+
+def epochs_between(arguments: dict[str, Any]) -> float:
+    """Epochs from one validation to the next; 0 where the training has none."""
+    held = arguments.get("validation_data") is not None
+    if not held and not arguments.get("validation_split"):
+        return 0.0
+    frequency = arguments.get("validation_freq", 1)
+    if isinstance(frequency, int):
+        return float(frequency)
+    chosen = list(frequency)
+    return max(chosen) / len(chosen) if chosen else 0.0
+
+
+def validation_steps(arguments: dict[str, Any], data: Any) -> int | None:
+    """Steps of a validation; None where nobody knows, and 0 where there is none.
+
+    Of the data that are trained on a part may be held back.
+    """
+    if not epochs_between(arguments):
+        return 0
+    if given := arguments.get("validation_steps"):
+        return int(given)
+    held = arguments.get("validation_data")
+    if held is None:
+        share = float(arguments["validation_split"])
+        examples = _count(data) - int(_count(data) * (1 - share))
+    elif _are_arrays(held):
+        examples = _count(held)
+    else:
+        return _batches_of(held)
+    size = arguments.get("validation_batch_size") or arguments.get("batch_size")
+    return -(-examples // int(size or BATCH))
+
+
+def _batches_of(data: Any) -> int | None:
+    """How many batches data have that are none of arrays; None where nobody knows."""
+    kind = kind_of(data)
+    if kind == "tf.data":
+        known = int(data.cardinality())
+        return known if known > 0 else None
+    if kind == "PyDataset" and data.num_batches is not None:
+        return int(data.num_batches)
+    return None
+
+
+# Arrays as ``fit`` takes them: any structure whose leaves have a row per example.
+
+
+def _are_arrays(data: Any) -> bool:
+    """Whether these are arrays: a tuple or list of them, or of structures of them."""
+    import tensorflow as tf
+
+    if not isinstance(data, tuple | list):
+        return False
+    # Sample weights that are None are none.
+    leaves = [leaf for leaf in tf.nest.flatten(data) if leaf is not None]
+    return bool(leaves) and all(hasattr(leaf, "shape") for leaf in leaves)
+
+
+def _count(data: Any) -> int:
+    """How many examples arrays hold."""
+    import tensorflow as tf
+
+    return len(tf.nest.flatten(data)[0])
+
+
+def _first(data: Any, examples: int) -> Any:
+    """The first examples of arrays; lists become tuples, as ``tf.data`` wants them."""
+    return _part(data, slice(examples))
+
+
+def as_batches(data: Any) -> Any:
+    """The same as ``fit`` hands it to a step: what is alone is in no tuple."""
+    alone = isinstance(data, tuple) and len(data) == 1
+    return data[0] if alone and not isinstance(data[0], tuple | list) else data
+
+
+def parted(data: Any, share: float) -> tuple[Any, Any]:
+    """What is trained on and what is held back, as ``validation_split`` parts them."""
+    trained = int(_count(data) * (1 - share))
+    return _first(data, trained), _part(data, slice(trained, None))
+
+
+def _part(data: Any, which: slice) -> Any:
+    if isinstance(data, tuple | list):
+        return tuple(_part(part, which) for part in data)
+    if isinstance(data, dict):
+        return {name: _part(part, which) for name, part in data.items()}
+    return data if data is None else data[which]

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.epochs import Epochs, fitted
-from perfkit.diagnosis.looping import Looping
+from perfkit.diagnosis.loop import Looping
 from perfkit.diagnosis.maker import contain
-from perfkit.diagnosis.pipeline.rebuilding import Worth, fill_caches
+from perfkit.diagnosis.pipeline.memory import Worth, fill_caches
 from perfkit.diagnosis.tracing import Tracing, noted
 from perfkit.diagnosis.training import Training, handed_over
 
@@ -36,7 +36,7 @@ def trial(
 ) -> Generator[Told]:
     """Train as the maker has it, with these things swapped."""
     contain(maker)
-    epochs = loop_epochs(facts) if facts.loop else epochs_for(facts, swaps)
+    epochs = epochs_for(facts, swaps)
     looping = Looping(epochs, most=facts.epochs, swaps=swaps)
 
     def making() -> Training | None:
@@ -69,8 +69,7 @@ def swap_in(
         fill_caches(training, Worth(steps, facts.steps))
 
 
-def loop_epochs(facts: Facts) -> Epochs:
-    """How long the epochs of a trial are, in a loop of the user's own."""
+def _loop_epochs(facts: Facts) -> Epochs:
     # The one epoch of a loop that has no more never ends in a trial.
     if facts.epochs == 1 or not facts.steps:
         return Epochs(batch=facts.batch)
@@ -85,6 +84,8 @@ def loop_epochs(facts: Facts) -> Epochs:
 
 def epochs_for(facts: Facts, swaps: Sequence[Swap] = ()) -> Epochs:
     """How long the epochs of a trial are."""
+    if facts.loop:
+        return _loop_epochs(facts)
     times = next((swap.batches for swap in swaps if swap.batches != 1), 1)
     at_a_time = max([facts.steps_per_execution, *(swap.steps for swap in swaps)])
     steps = math.ceil(facts.steps / times) if facts.steps else None

@@ -13,20 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import own_callbacks, raised
-from perfkit.diagnosis.look import PROBLEM, TRACEBACK
+from perfkit.diagnosis import failure, own_callbacks
 from perfkit.diagnosis.maker import contain
-from perfkit.diagnosis.pipeline.rebuilding import leave_files_alone
+from perfkit.diagnosis.pipeline.memory import leave_files_alone
 from perfkit.diagnosis.steps import listening
-from perfkit.diagnosis.training import handed_over
+from perfkit.diagnosis.training import Training, handed_over
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared.loops import Left, wait
 from perfkit.measure.tick import Note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
-
-    from perfkit.diagnosis.training import Training
 
 
 STEP = "train"
@@ -248,19 +245,12 @@ def stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note]
         folder: Where the trace goes.
 
     Yields:
-        The note ``"stepped"``, or ``"problem"`` with a sentence and, where the user's
-        own code raised, ``"traceback"``.
+        The note ``"stepped"``, or what was raised, as ``failure.as_notes`` has it.
     """
-    try:
-        yield _stepped(maker, steps, folder)
-    except BadParameterError as error:
-        yield Note(PROBLEM, str(error))
-    except Exception as error:
-        yield Note(TRACEBACK, raised.note_of(error))
-        yield Note(PROBLEM, f"The training raised {raised.in_short(error)}")
+    yield from failure.as_notes(_stepped(maker, steps, folder))
 
 
-def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Note:
+def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Iterator[Note]:
     import tensorflow as tf
 
     contain(maker, folder)
@@ -275,15 +265,17 @@ def _stepped(maker: Callable[[], Any], steps: int, folder: str) -> Note:
             if course.made
             else "The training made no step: its data are empty, or used up."
         )
-    told = {
-        "untraced_s": timed.untraced,
-        "traced_s": timed.traced,
-        "at_a_time": at_a_time,
-        "gpus": len(tf.config.list_physical_devices("GPU")),
-        "said": marks.said,
-        "bytes": marks.size,
-    }
-    return Note(STEPPED, told)
+    yield Note(
+        STEPPED,
+        {
+            "untraced_s": timed.untraced,
+            "traced_s": timed.traced,
+            "at_a_time": at_a_time,
+            "gpus": len(tf.config.list_physical_devices("GPU")),
+            "said": marks.said,
+            "bytes": marks.size,
+        },
+    )
 
 
 def _run(maker: Callable[[], Any], course: Course) -> int:

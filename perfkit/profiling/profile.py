@@ -10,10 +10,9 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import raised
-from perfkit.diagnosis.look import PROBLEM, TRACEBACK
+from perfkit.diagnosis import failure
 from perfkit.diagnosis.maker import maker, name_of
-from perfkit.errors import BadParameterError, RunError
+from perfkit.errors import BadParameterError
 from perfkit.findings import store
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import parsed_as, written
@@ -22,15 +21,13 @@ from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
 from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import launcher
-from perfkit.measure.processes import in_process
+from perfkit.measure.processes import Ended, in_process
 from perfkit.profiling import traces
 from perfkit.profiling.course import STEPPED, stepped
 from perfkit.profiling.traces import gathered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from perfkit.measure.processes import Ended
 
 
 _MOST, _MOST_PARTS = 1000, 50
@@ -169,13 +166,8 @@ def told_by(ended: Ended) -> dict[str, Any]:
     if STEPPED in ended.notes:
         told: dict[str, Any] = ended.notes[STEPPED]
         return told
-    said = ended.notes.get(PROBLEM) or f"The training {ended.message.rstrip('.')}."
-    if ended.outcome == "timed-out":
-        said += " If it does not hang, trace fewer steps, or give a longer timeout."
-    error = RunError(str(said))
-    if TRACEBACK in ended.notes:
-        error.add_note(raised.in_text(ended.notes[TRACEBACK]))
-    raise error
+    remedy = "trace fewer steps, or give a longer timeout"
+    raise failure.run_error(ended.notes, ended.outcome, ended.message, remedy)
 
 
 def _check(steps: int, timeout: float) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfkit.errors import BadFileError, MissingPartError
 from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
-from perfkit.measure.processes import in_process
+from perfkit.measure.processes import Ended, in_process
 from perfkit.measure.tick import Note
 from perfkit.profiling.course import traces
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from perfkit.machine.record import Machine
-    from perfkit.measure.processes import Ended
 
     Rows = list[dict[str, Any]]
     Reader = Callable[[str], tuple["Made", ...]]
@@ -312,14 +311,8 @@ def gathered(
 ) -> Profile:
     """Make a profile; what is not there is told in a sentence, and the rest is there.
 
-    Args:
-        told: The times, and what TensorFlow said.
-        tables: JSON, by tool.
-        failed: Why there is none, by tool.
-        here: The machine.
-        training: Its name.
-        recorded: When it began.
-        xprof: The version that read the trace.
+    ``told`` is what ``course.stepped`` tells; ``tables`` are JSON and ``failed`` says
+    why there is none, both by tool.
     """
     read: dict[str, tuple[Any, ...]] = dict.fromkeys(_READERS, ())
     missing = dict[str, str]()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from perfkit import units
-from perfkit.diagnosis.hints.source import digest
+from perfkit.diagnosis.maker import digest
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import NOT_ASKED
 from perfkit.experiments.shared.words import failures

@@ -8,8 +8,8 @@ import platform
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import look, variables
-from perfkit.diagnosis.maker import InFile, name_of
+from perfkit.diagnosis import look
+from perfkit.diagnosis.maker import InFile, assigned, name_of
 from perfkit.diagnosis.script import Script
 from perfkit.diagnosis.session import LEAST_BUDGET_S
 from perfkit.errors import BadParameterError, RunError
@@ -220,6 +220,6 @@ def _check_reaches(side: Side, environments: Mapping[Place, Environment]) -> Non
 def _with_variables(side: Side) -> Side:
     given = dict(side.place.variables)
     # What was asked for by hand counts more than what the script says.
-    every = variables.assigned(side.maker) | given
+    every = assigned(side.maker) | given
     place = replace(side.place, variables=tuple(sorted(every.items())))
     return replace(side, place=place)

@@ -24,6 +24,10 @@ def batches(examples=256, size=16):
     return tf.data.Dataset.from_tensor_slices(arrays(examples)).batch(size)
 
 
+def fits(data, **arguments):
+    return model(), data, arguments
+
+
 def hooked(**hooks):
     """The plain training with one callback made of these functions."""
     import keras
@@ -31,23 +35,14 @@ def hooked(**hooks):
     return model(), batches(), {"callbacks": [keras.callbacks.LambdaCallback(**hooks)]}
 
 
-# Refused: each is one sentence.
+def ones(examples=256):
+    import numpy as np
+
+    return np.ones(examples, "float32")
 
 
 def raises():
     raise ValueError("no data today")
-
-
-def returns_nothing():
-    pass
-
-
-def returns_a_model_alone():
-    return model()
-
-
-def returns_numbers():
-    return 1, 2
 
 
 def is_not_compiled():
@@ -56,63 +51,12 @@ def is_not_compiled():
     return keras.Sequential([keras.Input((8,)), keras.layers.Dense(1)]), batches()
 
 
-def has_arguments_in_a_list():
-    return model(), batches(), ["verbose"]
-
-
-def has_data_in_a_string():
-    return model(), "images/"
-
-
-def has_no_data():
-    return model(), batches(0)
-
-
-def has_no_rows():
-    return model(), arrays(0)
-
-
-def has_an_empty_generator():
-    return model(), lambda: (batch for batch in ())
-
-
-def is_never_batched():
-    return model(), batches().unbatch()
-
-
-def has_an_argument_that_fit_lacks():
-    return model(), batches(), {"epoch": 3}
-
-
-def raises_at_step_one():
-    return hooked(on_train_batch_begin=fail)
-
-
 def fail(*_, **__):
     raise RuntimeError("the disk went away")
 
 
-# These end their process, each in its own way.
-
-
-def exits():
-    raise SystemExit(3)
-
-
 def is_interrupted():
     raise KeyboardInterrupt
-
-
-def exits_at_once():
-    os._exit(5)
-
-
-def claims_success_at_once():
-    os._exit(0)
-
-
-def kills_itself():
-    os.kill(os.getpid(), 9)
 
 
 def reads_where_nothing_is():
@@ -135,44 +79,18 @@ def allocates_without_an_end():
     return [bytearray(2**26) for _ in range(64)]
 
 
-# These hang.
-
-
-def hangs_while_it_is_made():
+def hangs(*_, **__):
     import threading
 
     threading.Event().wait()
-
-
-def hangs_in_its_first_step():
-    return hooked(on_train_batch_begin=lambda *_, **__: hangs_while_it_is_made())
-
-
-# These train like any other.
-
-
-def never_ends_an_epoch():
-    return model(), batches().repeat()
-
-
-def has_epochs_of_one_step():
-    return model(), batches(16)
-
-
-def ends_before_it_said():
-    return model(), batches(64), {"steps_per_epoch": 100}
 
 
 def prints_a_lot():
     return hooked(on_epoch_end=lambda *_, **__: print("x" * 10_000_000))
 
 
-def has_a_generator():
-    return model(), endless(arrays(16))
-
-
-def has_a_factory():
-    return model(), lambda: endless(arrays(16)), {"steps_per_epoch": 20}
+def never_ends_an_epoch():
+    return model(), batches().repeat()
 
 
 def has_a_dataset_of_many_workers():
@@ -191,11 +109,8 @@ def has_a_dataset_of_many_workers():
     return model(), Slow(workers=2)
 
 
-def has_a_generator_that_ends():
-    return model(), (arrays(16) for _ in range(200))
-
-
-def endless(batch):
+def endless():
+    batch = arrays(16)
     while True:
         yield batch
 
@@ -230,27 +145,10 @@ def takes_several_arrays():
     return made, ([x, x], y), {"batch_size": 16}
 
 
-def validates_seldom():
-    x, y = arrays()
-    return model(), (x, y), {"validation_data": (x, y), "validation_freq": 5}
-
-
 def takes_dicts_of_arrays():
     made, _ = takes_dicts()
     x, y = arrays()
     return made, ({"one": x, "other": x}, {"left": y, "right": y}), {"batch_size": 16}
-
-
-def weighs_its_samples():
-    import numpy as np
-
-    return model(), dataset(*arrays(), np.ones(256, "float32"))
-
-
-def weighs_its_arrays():
-    import numpy as np
-
-    return model(), (*arrays(), np.ones(256, "float32")), {"batch_size": 16}
 
 
 def weighs_its_classes():
@@ -320,5 +218,5 @@ def starts_processes():
     nap = [sys.executable, "-c", "import time; time.sleep(600)  # perfkit-odd"]
     subprocess.Popen(nap)
     subprocess.Popen(nap, start_new_session=True)
-    multiprocessing.Process(target=hangs_while_it_is_made).start()
+    multiprocessing.Process(target=hangs).start()
     return model(), batches()

@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from perfkit.diagnosis.choosing import AS_GIVEN, Choosing, unmeasured
 from perfkit.findings.diagnosis import TOGETHER
 from tests.diagnosis.measurements import measured, swap
@@ -24,9 +26,7 @@ def chosen(found, swaps=ALL, budget=120.0, ready_s=1.0, step_s=0.0):
 def test_the_first_round_holds_all_that_waits_for_nothing():
     first = chosen(measured(rounds=0))
     assert first == [AS_GIVEN, "without input", "logger off", "graph", "XLA"]
-
-
-def test_a_small_budget_holds_fewer_arms_in_a_round():
+    # In a small budget it holds fewer.
     assert len(chosen(measured(rounds=0), budget=26.0)) == 1 + 1
 
 
@@ -47,15 +47,24 @@ def test_what_waits_comes_once_the_other_has_brought_something():
     assert "parallel map" not in chosen(nothing)
 
 
-def test_one_bad_round_rules_a_swap_out():
-    found = measured(rounds=1, logger_off=0.8, graph=1.4)
-    assert "graph" in chosen(found)
-    assert "logger off" not in chosen(found)
+def test_what_one_round_shows_to_be_slow_is_seen_once_more_where_time_is_left():
+    slow, swaps = {"logger_off": 0.5, "graph": 0.4}, (LOGGER, GRAPH)
+    once = chosen(measured(rounds=1, **slow), swaps)
+    assert once == [AS_GIVEN, "logger off", "graph"]
+    assert chosen(measured(rounds=2, **slow), swaps) == []
+    # What looked good once comes before what is new, and rules the slow out.
+    once = chosen(measured(rounds=1, graph=2.0), swaps)
+    assert once == [AS_GIVEN, "graph", "logger off"]
+    found = chosen(measured(rounds=1, logger_off=0.8, graph=1.4))
+    assert "graph" in found
+    assert "logger off" not in found
 
 
-def test_what_is_narrow_enough_is_measured_no_more():
+def test_what_is_known_well_enough_or_never_ran_is_measured_no_more():
     found = measured(rounds=3, without_input=1.0, logger_off=1.5, graph=1.0, XLA=1.0)
     assert chosen(found) == []
+    broken = failed(AS_GIVEN, "crashed", "ended with an error")
+    assert chosen(measured(rounds=0, trials=[broken])) == []
 
 
 def test_late_in_the_budget_the_best_of_each_cause_are_measured_together():
@@ -68,30 +77,28 @@ def test_late_in_the_budget_the_best_of_each_cause_are_measured_together():
     assert [swap.name for swap in choosing.together] == ["logger off", "XLA"]
 
 
-def test_a_training_that_never_came_through_is_given_up():
-    broken = failed(AS_GIVEN, "crashed", "ended with an error")
-    assert chosen(measured(rounds=0, trials=[broken])) == []
+NOTHING = {"without_input": 1.0, "graph": 1.0}
 
 
-def test_what_no_round_holds_is_unmeasured():
-    found = measured(rounds=2, without_input=2.0, graph=1.0)
-    assert unmeasured(ALL, found) == ("parallel map", "logger off", "XLA")
-
-
-def test_what_waited_for_something_that_brings_nothing_is_known():
-    found = measured(rounds=2, without_input=1.0, graph=1.0, logger_off=1.0)
-    assert unmeasured(ALL, found) == ("XLA",)
-
-
-def test_an_opportunity_that_cannot_run_is_none():
-    dead = failed("XLA", "crashed", "ended with an error")
-    gains = {"without_input": 1.0, "graph": 1.0, "logger_off": 1.0}
-    assert unmeasured(ALL, measured(rounds=2, trials=[dead], **gains)) == ()
-    dead = failed("logger off", "crashed", "ended with an error")
-    gains = {"without_input": 1.0, "graph": 1.0, "XLA": 1.0}
-    assert unmeasured(ALL, measured(rounds=2, trials=[dead], **gains)) == (
-        "logger off",
-    )
+@pytest.mark.parametrize(
+    ("gains", "dead", "names"),
+    [
+        (
+            {"without_input": 2.0, "graph": 1.0},
+            (),
+            ("parallel map", "logger off", "XLA"),
+        ),
+        # What waited for something that brings nothing is known.
+        (NOTHING | {"logger_off": 1.0}, (), ("XLA",)),
+        # An opportunity that cannot run is none; all else that cannot is open.
+        (NOTHING | {"logger_off": 1.0}, ("XLA",), ()),
+        (NOTHING | {"XLA": 1.0}, ("logger off",), ("logger off",)),
+    ],
+)
+def test_what_no_round_holds_is_unmeasured(gains, dead, names):
+    trials = [failed(name, "crashed", "ended with an error") for name in dead]
+    found = measured(rounds=2, trials=trials, **gains)
+    assert unmeasured(ALL, found) == names
 
 
 def test_a_round_holds_no_more_than_what_is_left_of_the_budget():

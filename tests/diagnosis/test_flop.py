@@ -1,13 +1,6 @@
 """The arithmetic of a step, counted in its graph and worked out by hand."""
 
-import pytest
-
 import perfkit
-
-
-@pytest.fixture(scope="module")
-def counted():
-    return perfkit.fresh(several)
 
 
 def several(tf):
@@ -33,20 +26,15 @@ def several(tf):
     }
 
 
-def test_a_dense_layer_has_three_products_and_the_first_two(counted):
-    # Forward, for the kernel, and for what came in, which the first does not need.
-    assert counted["dense"] == 2 * 4 * (2 * 128 * 256 + 3 * 256 * 64)
-
-
-def test_a_convolution_counts_each_place_of_its_kernel(counted):
+def test_the_products_of_a_step_are_counted_as_far_as_its_graph_shows_them():
     first, second = 20 * 20 * 16 * (3 * 3 * 3), 18 * 18 * 8 * (3 * 3 * 16)
-    assert counted["convolutions"] == 2 * 4 * (2 * first + 3 * second)
-
-
-def test_an_einsum_counts_every_letter(counted):
-    assert counted["einsum"] == 2 * 2 * (4 * 5 * 6 * 7)
-
-
-def test_what_a_graph_does_not_show_is_not_counted(counted):
-    assert counted["recurrent"] is None
-    assert counted["no labels"] is None
+    assert perfkit.fresh(several) == {
+        # Forward, for the kernel, and for what came in, which the first does not need.
+        "dense": 2 * 4 * (2 * 128 * 256 + 3 * 256 * 64),
+        # Each place of the kernel counts.
+        "convolutions": 2 * 4 * (2 * first + 3 * second),
+        # Each letter counts.
+        "einsum": 2 * 2 * (4 * 5 * 6 * 7),
+        "recurrent": None,
+        "no labels": None,
+    }

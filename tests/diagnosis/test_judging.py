@@ -16,11 +16,8 @@ def named(**gains):
     return [cause.cause for cause in judging.causes(ALL, measured(**gains))]
 
 
-def test_the_largest_gain_comes_first():
+def test_the_largest_gain_comes_first_and_one_below_a_twentieth_is_no_cause():
     assert named(parallel_map=1.3, without_logger=2.0) == ["callback", "serial-map"]
-
-
-def test_a_gain_below_a_twentieth_is_no_cause():
     assert named(without_logger=1.03) == []
     assert named(without_logger=1.09) == ["callback"]
 
@@ -72,13 +69,9 @@ def test_only_a_large_batch_waits_for_another_way_to_make_fewer_steps():
     assert judging.set_aside((large, several), gains) == ("batch",)
     gains = measured(batch=3.0, no_watching=1.4)
     assert judging.set_aside((BATCH, watched), gains) == ("batch",)
-
-
-def test_a_ceiling_alone_sets_no_larger_batch_aside():
-    gains = measured(batch=1.7, without_input=1.5)
-    assert judging.set_aside(ALL, gains) == ()
-    gains = measured(batch=1.7, without_logger=1.5)
-    assert judging.set_aside(ALL, gains) == ("batch",)
+    # A ceiling alone sets no larger one aside.
+    assert judging.set_aside(ALL, measured(batch=1.7, without_input=1.5)) == ()
+    assert judging.set_aside(ALL, measured(batch=1.7, without_logger=1.5)) == ("batch",)
 
 
 def test_what_is_judged_by_its_gain_is_a_defect_from_its_bound_on():
@@ -91,17 +84,13 @@ def test_what_is_judged_by_its_gain_is_a_defect_from_its_bound_on():
     assert [found[gain][0].kind for gain in found] == ["opportunity", "defect"]
 
 
-def test_what_one_round_leaves_open_proves_no_training_healthy():
+def test_what_one_round_leaves_open_proves_no_training_healthy_and_is_no_ceiling():
     assert not judging.healthy((), measured(rounds=1, without_logger=1.06))
     # That another change is slower says nothing of what slows the training.
     assert not judging.healthy((), measured(rounds=1, without_logger=0.1))
     assert judging.healthy((), measured(rounds=2, without_logger=1.0))
-    assert not judging.healthy(
-        judging.causes(ALL, measured(without_logger=2.0)), measured(without_logger=2.0)
-    )
-
-
-def test_what_one_round_leaves_open_is_no_ceiling():
+    slow = measured(without_logger=2.0)
+    assert not judging.healthy(judging.causes(ALL, slow), slow)
     assert judging.ceiling(ALL, measured(rounds=1, without_input=1.06)) is None
     assert judging.ceiling(ALL, measured(rounds=1, without_input=3.0)).estimate > 2.9
     assert judging.ceiling(ALL, measured(without_input=3.0)).estimate > 2.9

@@ -6,7 +6,7 @@ import pytest
 
 from perfkit.diagnosis.epochs import Epochs
 from perfkit.diagnosis.own_callbacks import in_trial, left_out, listed
-from tests.diagnosis.fits import BATCH, Clock, Costs, batches, training, trial
+from tests.diagnosis.fits import BATCH, Costs, batches, training, trial
 
 EPOCHS = Epochs(batch=BATCH, steps=2, examples=2 * BATCH)
 
@@ -20,9 +20,7 @@ def elsewhere(tmp_path, monkeypatch):
     return tmp_path / "temporary", tmp_path / "mine"
 
 
-def run(monkeypatch, *callbacks, **arguments):
-    clock = Clock()
-    clock.install(monkeypatch)
+def run(clock, *callbacks, **arguments):
     given = [*callbacks, Costs(clock, 0.02)]
     return trial(
         lambda: training(batches(2), callbacks=given, **arguments), EPOCHS, clock, 12
@@ -33,10 +31,10 @@ def files(folder):
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def test_what_keras_writes_lies_in_a_folder_of_the_trial(elsewhere, monkeypatch):
+def test_what_keras_writes_lies_in_a_folder_of_the_trial(elsewhere, clock):
     temporary, mine = elsewhere
     run(
-        monkeypatch,
+        clock,
         keras.callbacks.ModelCheckpoint(mine / "at-{epoch}-{loss:.2f}.keras"),
         keras.callbacks.CSVLogger(mine / "log.csv"),
         keras.callbacks.BackupAndRestore(str(mine / "backup")),
@@ -67,9 +65,8 @@ class Stubborn(keras.callbacks.Callback):
 
 
 @pytest.mark.parametrize("listing", ["list", "CallbackList", "single"])
-def test_no_callback_ends_a_trial_and_each_of_its_hooks_is_called(monkeypatch, listing):
-    clock, stubborn = Clock(), Stubborn()
-    clock.install(monkeypatch)
+def test_no_callback_ends_a_trial_and_each_of_its_hooks_is_called(clock, listing):
+    stubborn = Stubborn()
     costs = Costs(clock, 0.02)
     if listing == "single":
         stubborn.on_train_batch_begin = costs.on_train_batch_end
@@ -88,10 +85,10 @@ def test_no_callback_ends_a_trial_and_each_of_its_hooks_is_called(monkeypatch, l
     assert stubborn.epochs == {0, 1, 2}
 
 
-def test_keras_own_ways_to_stop_do_not_end_a_trial(monkeypatch):
+def test_keras_own_ways_to_stop_do_not_end_a_trial(clock):
     rates = [0.1, 0.01]
     found = run(
-        monkeypatch,
+        clock,
         keras.callbacks.EarlyStopping("loss", patience=0, mode="max"),
         keras.callbacks.ReduceLROnPlateau("loss", patience=0),
         keras.callbacks.TerminateOnNaN(raise_error=True),

@@ -5,7 +5,7 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.diagnosing import open_diagnosis
-from perfkit.diagnosis.hints.source import digest
+from perfkit.diagnosis.maker import digest
 from perfkit.errors import MissingPartError
 from perfkit.export import export
 from perfkit.findings import store

@@ -17,17 +17,15 @@ from tests.diagnosis.measurements import measured, swap
 STEPS = 6
 
 
-def turns_of(training, wanted, hinted=frozenset(), **known):
+def turns_of(training, wanted, turns=None, **known):
     """Run so many turns: whose they were, what each told, and what went wrong."""
-    following, turns, wrong = Turns(hinted), [], {}
+    following, turns, wrong = Turns(), [] if turns is None else turns, {}
     making = fitted(lambda: training, Epochs(batch=fits.BATCH), None, following)
     with contextlib.closing(making) as running:
         for number, told in enumerate(running):
             following.heard(told)
             if number == 3:
-                pipeline = known.pop("pipeline", {})
-                facts = facts_of(training, pipeline=pipeline, **known)
-                following.go_on(facts, 1e6)
+                following.go_on(facts_of(training, pipeline={}, **known), 1e6)
             elif isinstance(told, Note) and told.name == FAILED:
                 wrong[told.value[0]] = told.value[1]
             elif getattr(told, "label", "").startswith("turn "):
@@ -81,31 +79,17 @@ def test_callbacks_of_one_variant_are_not_those_of_another():
 
 
 def test_how_the_model_is_run_is_that_of_the_variant_at_work():
-    eager = {AS_GIVEN: set(), "graph": set()}
-    now = []
+    turns, eager = [], {}
 
     class Look(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
-            if now:
-                eager.setdefault(now[-1], set()).add(self.model.run_eagerly)
+            if turns:
+                eager.setdefault(turns[-1][0], set()).add(self.model.run_eagerly)
 
     training = fits.training(fits.batches(STEPS), callbacks=[Look()])
     training.model.run_eagerly = True
-    following, count = Turns(), 0
-    with contextlib.closing(
-        fitted(lambda: training, Epochs(batch=fits.BATCH), None, following)
-    ) as running:
-        for number, told in enumerate(running):
-            following.heard(told)
-            if number == 3:
-                following.go_on(facts_of(training, step_s=0.001, pipeline={}), 1e6)
-            if getattr(told, "label", "").startswith("turn "):
-                now.append(told.label.partition(": ")[2])
-                count += 1
-            if count == 9:
-                break
-    assert eager[AS_GIVEN] == {True}
-    assert eager["graph"] == {False}
+    turns_of(training, 8, turns, step_s=0.001)
+    assert (eager[AS_GIVEN], eager["graph"]) == ({True}, {False})
 
 
 def test_what_a_change_raises_ends_its_turns_and_what_the_training_raises_ends_all():

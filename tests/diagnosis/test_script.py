@@ -7,15 +7,18 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+from pathlib import Path
 
 import pytest
 
-from perfkit.diagnosis import contained, look
+from perfkit.diagnosis import layers, look
 from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.failure import PROBLEM
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.maker import InFile, maker, name_of
-from perfkit.diagnosis.script import MarkSteps, Script
-from perfkit.diagnosis.script_code import fit_calls, longest, source, trains_by_fit
+from perfkit.diagnosis.script import MarkSteps, Script, hand_over, run_until_held
+from perfkit.diagnosis.source import fit_calls, longest, text_of, trains_by_fit
 from perfkit.errors import BadParameterError
 from perfkit.measure.processes import in_process
 from perfkit.profiling.course import STEPPED, stepped
@@ -70,10 +73,8 @@ if __name__ == "__main__":
 
 def _layers():
     """Whether this system lets a process have its own view of the files."""
-    code = (
-        "import sys; from pathlib import Path; from perfkit.diagnosis import contained"
-    )
-    call = "contained.contain([Path(sys.argv[1])])"
+    code = "import sys; from pathlib import Path; from perfkit.diagnosis import layers"
+    call = "layers.contain([Path(sys.argv[1])])"
     with tempfile.TemporaryDirectory() as folder:
         run = [sys.executable, "-c", f"{code}; {call}", folder]
         return subprocess.run(run, capture_output=True).returncode == 0
@@ -136,21 +137,23 @@ def test_the_steps_of_a_loop_are_found_and_nothing_behind_it_runs(script):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "fit", "said"),
     [
-        ("print('hello')", "trains nothing with TensorFlow"),
-        ("from sklearn import x\nx.fit(1, 2)", "trains nothing with TensorFlow"),
-        ("import tensorflow\nimport other", "trains nothing with TensorFlow"),
-        ("import keras\ndef (", "cannot be read as Python"),
-        (f"{MODEL}\ntf.GradientTape()", "mark its steps"),
-        (f"{MODEL}\nmodel.fit(x, y)\n", "there is no number 3"),
+        ("print('hello')", 0, "trains nothing with TensorFlow"),
+        ("from sklearn import x\nx.fit(1, 2)", 0, "trains nothing with TensorFlow"),
+        ("import tensorflow\nimport other", 0, "trains nothing with TensorFlow"),
+        ("import keras\ndef (", 0, "cannot be read as Python"),
+        (f"{MODEL}\ntf.GradientTape()", 0, "mark its steps"),
+        (f"{MODEL}\nmodel.fit(x, y)\n", 3, "there is no number 3"),
+        (FIT, -1, "from 1"),
+        (FIT, "two", "from 1"),
     ],
 )
-def test_what_trains_nothing_is_refused_before_it_runs(script, text, said):
+def test_what_trains_nothing_is_refused_before_it_runs(script, text, fit, said):
     path = script(f"open('ran.txt', 'w')\n{text}")
     script("import sys", "other.py")
     with pytest.raises(BadParameterError, match=said):
-        maker(path, fit=3 if "number 3" in said else 0)
+        maker(path, fit=fit)
     assert not (path.parent / "ran.txt").exists()
 
 
@@ -160,7 +163,7 @@ def test_a_script_may_end_itself_once_its_loop_has_trained(script):
     )
     path = script(f"{MODEL}\n{loop}\nsys.exit(0)")
     notes = looked(maker(path))
-    assert look.PROBLEM not in notes
+    assert PROBLEM not in notes
     assert Facts(**notes[look.FACTS]).steps == 9
 
 
@@ -173,12 +176,6 @@ def test_a_refusal_waits_for_nothing_that_measures(script):
     ended = subprocess.run(run, capture_output=True, text=True)
     assert "trains nothing with TensorFlow" in ended.stderr
     assert ended.stdout == "set()\n"
-
-
-@pytest.mark.parametrize("fit", [-1, "two"])
-def test_a_call_of_fit_that_is_no_number_is_refused(script, fit):
-    with pytest.raises(BadParameterError, match="from 1"):
-        maker(script(FIT), fit=fit)
 
 
 def test_a_script_may_train_in_a_file_beside_it(script):
@@ -200,7 +197,7 @@ def test_a_script_may_train_in_a_file_beside_it(script):
     ],
 )
 def test_a_script_that_comes_to_no_training_says_why(script, text, said):
-    assert said in looked(maker(script(text)))[look.PROBLEM]
+    assert said in looked(maker(script(text)))[PROBLEM]
 
 
 def test_of_several_fits_the_longest_is_taken_or_the_one_that_is_asked_for(script):
@@ -224,18 +221,10 @@ def test_a_function_that_makes_a_training_stays_what_it_was(script):
     path = script("def make_training(): ...\nmodel.fit(1, 2)")
     assert maker(path) == InFile(str(path), "make_training")
     assert maker(f"{path}:other") == InFile(str(path), "other")
-
-
-def test_a_script_has_a_name_without_a_path_and_hints_with_lines(script):
-    path = script(FIT.replace('"mse")', '"mse", run_eagerly=True)'))
-    made = maker(path, ["16"])
+    # A script has a name without a path, and hints with lines.
+    made = maker(script(FIT.replace('"mse")', '"mse", run_eagerly=True)')), ["16"])
     assert name_of(made) == "train.py"
     assert [hint.line for hint in hints(made) if "eager" in hint.says] == [9]
-
-
-def test_fits_of_other_things_are_no_trainings():
-    text = "scaler.fit(x)\nmodel.fit(data, epochs=2)\nfit(x)\n"
-    assert [call.lineno for call in fit_calls(ast.parse(text))] == [2]
 
 
 @pytest.mark.parametrize(
@@ -278,13 +267,21 @@ for epoch in range(9):
     tree = ast.parse(text)
     assert MarkSteps(tree).count == 1
     assert "for b in __perfkit_steps__(data)" in ast.unparse(tree)
+    # Steps that are marked by hand are left as they are.
+    text = text.replace("in data", "in perfkit.steps(data)").strip()
+    tree = ast.parse(text)
+    assert MarkSteps(tree).count == 1
+    assert ast.unparse(tree) == ast.unparse(ast.parse(text))
 
 
 def test_the_longest_fit_is_known_by_names_of_numbers():
     text = (
         "LONG = 9\na.fit(x, y, epochs=5)\nb.fit(x, y, epochs=LONG)\nc.fit(x, y, 8, 7)"
+        # Fits of other things are no trainings.
+        "\nscaler.fit(x)\nfit(x)"
     )
     tree = ast.parse(text)
+    assert [call.lineno for call in fit_calls(tree)] == [2, 3, 4]
     assert longest(fit_calls(tree), tree).lineno == 3
 
 
@@ -300,18 +297,11 @@ def test_a_fit_that_may_be_another_hides_no_loop(text, sure):
     assert trains_by_fit(ast.parse(text)) == sure
 
 
-def test_steps_that_are_marked_by_hand_are_left_as_they_are():
-    text = "for b in perfkit.steps(data):\n    model.train_on_batch(b)"
-    tree = ast.parse(text)
-    assert MarkSteps(tree).count == 1
-    assert ast.unparse(tree) == text
-
-
 def test_where_files_cannot_be_kept_apart_nothing_is_run(monkeypatch):
     def refused(*folders):
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(contained, "contain", refused)
+    monkeypatch.setattr(layers, "contain", refused)
     with pytest.raises(BadParameterError, match=r"\(Operation not permitted\)"):
         Script("train.py").contain()
     Script("train.py", apart=False).contain()
@@ -331,13 +321,13 @@ def test_a_folder_with_another_disk_in_it_is_closed_and_what_is_beside_covered(
     code = """
 import os, sys, tempfile
 from pathlib import Path
-from perfkit.diagnosis import contained
+from perfkit.diagnosis import layers
 
 home, tempfile.tempdir = Path(sys.argv[1]), sys.argv[2]
 os.environ["HOME"] = str(home)
-contained._own_view()
-contained._mount("tmpfs", home / "disk")
-contained.contain([home / "project"])
+layers._own_view()
+layers._mount("tmpfs", home / "disk")
+layers.contain([home / "project"])
 for name in ("project/a", "beside/a", "disk/a", "a"):
     try:
         (home / name).write_text("written")
@@ -360,9 +350,7 @@ def test_the_outermost_of_several_folders_is_covered(tmp_path):
     inner.mkdir(parents=True)
     link = tmp_path / "link"
     link.symlink_to(inner)
-    assert contained.covered([inner, tmp_path / "a", link]) == [
-        (tmp_path / "a").resolve()
-    ]
+    assert layers.covered([inner, tmp_path / "a", link]) == [(tmp_path / "a").resolve()]
 
 
 def test_the_code_of_a_notebook_is_a_script(script):
@@ -388,7 +376,7 @@ for step, (a, b) in tf.data.Dataset.zip(data, data).repeat().enumerate():
     ]
     path = script(json.dumps({"cells": cells}), "train.ipynb")
     notes = looked(maker(path))
-    assert look.PROBLEM not in notes
+    assert PROBLEM not in notes
     facts = Facts(**notes[look.FACTS])
     assert (facts.loop, facts.batch) == (True, 640)
 
@@ -403,7 +391,7 @@ def test_what_only_ipython_understands_is_no_code_and_lines_stay(tmp_path):
     cells = [{"cell_type": "code", "source": [cell]} for cell in code]
     path = tmp_path / "n.ipynb"
     path.write_text(json.dumps({"cells": cells}))
-    tree = ast.parse(source(str(path)))
+    tree = ast.parse(text_of(str(path)))
     lines = [n.lineno for n in tree.body if isinstance(n, ast.Assign)]
     assert lines == [6, 10]
 
@@ -415,3 +403,40 @@ def test_a_script_on_keras_2_is_refused_before_it_runs(script):
         patch.syspath_prepend(path.parent)
         with pytest.raises(BadParameterError, match="Keras 2, and perfkit measures"):
             maker(path)
+
+
+# What a script holds open stays open while its training goes on.
+
+
+def test_what_is_handed_over_finds_its_files():
+    def work():
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "data").write_text("rows")
+            hand_over(Path(folder, "data"))
+
+    assert run_until_held(work).read_text() == "rows"
+
+
+def test_a_script_that_ends_hands_over_nothing():
+    assert run_until_held(lambda: None) is None
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(2)])
+def test_what_a_script_raises_is_raised_here(error):
+    def work():
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        run_until_held(work)
+    assert raised.value is error
+
+
+def test_what_a_script_left_set_for_its_thread_is_set():
+    mine = threading.local()
+
+    def work():
+        mine.policy = "mixed_bfloat16"
+        hand_over(threading.get_ident())
+
+    assert run_until_held(work) == threading.get_ident()
+    assert mine.policy == "mixed_bfloat16"

@@ -1,14 +1,14 @@
 import pytest
 
+from perfkit.diagnosis import split
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.judging import ceiling, step_of
-from perfkit.diagnosis.split import split
-from perfkit.diagnosis.swap import Swap
 from perfkit.findings.diagnosis import Seconds
 from perfkit.findings.reports import part_in_words
 from perfkit.measure.measurement import TWIN, Arm, Measurement
 from perfkit.measure.trial import Trial
+from tests.diagnosis.measurements import swap
 
 BATCH = 10
 
@@ -27,18 +27,6 @@ def trial(variant, number, step_s, end_s=0.0, wobble=0.0):
         ticks=ticks,
         recurring=recurring,
         pauses=pauses,
-    )
-
-
-def swap(name, cause, **more):
-    return Swap(
-        name=name,
-        cause=cause,
-        kind="defect",
-        changes="",
-        fix="",
-        apply=lambda training: None,
-        **more,
     )
 
 
@@ -71,7 +59,7 @@ def measured(seconds, ends=0.0, wobble=0.001):
 def parts(found, facts=None, swaps=SWAPS, **more):
     facts = facts or Facts(batch=BATCH)
     step = step_of(found, facts)
-    return split(step, swaps, found, facts, **more), step
+    return split.split(step, swaps, found, facts, **more), step
 
 
 def test_each_part_is_what_its_swap_took_away():
@@ -171,22 +159,47 @@ def test_parts_that_overlap_leave_a_range_and_nothing_below_zero():
 def test_a_step_that_is_not_known_is_not_taken_apart():
     given = measured({AS_GIVEN: 0.01})
     step = Seconds(median_s=0.01, low=0.004, high=0.03)
-    assert split(step, SWAPS, given, Facts(batch=BATCH)) == {}
+    for unknown in (None, step):
+        assert split.split(unknown, SWAPS, given, Facts(batch=BATCH)) == {}
 
 
 def test_what_was_not_timed_says_so_and_is_unknown():
-    found, _ = parts(measured({AS_GIVEN: 0.01}))
-    assert found["input"].grade == "not tested"
-    assert {found[name].seconds for name in ("input", "compute", "unexplained")} == {
-        None
-    }
-
-
-def test_a_gpu_has_a_way_to_it_and_a_processor_has_none():
     given = measured({AS_GIVEN: 0.01})
-    assert parts(given)[0]["transfer"].grade == "inferred"
+    found, _ = parts(given)
+    assert found["input"].grade == "not tested"
+    unknown = ("input", "compute", "unexplained")
+    assert {found[name].seconds for name in unknown} == {None}
+    # A GPU has a way to it, and a processor has none.
+    assert found["transfer"].grade == "inferred"
     assert parts(given, gpus=1)[0]["transfer"].grade == "not tested"
 
 
-def test_without_a_step_there_is_no_split():
-    assert split(None, SWAPS, Measurement(arms=()), Facts()) == {}
+STEP = Seconds(median_s=0.01, low=0.009, high=0.011)
+
+
+def product_at(rate):
+    """The product timed at so many operations per second."""
+    ticks = tuple((1 + tick / 10, int(rate / 10) if tick else 0) for tick in range(20))
+    one = Trial(variant=split.NAME, round=0, outcome="completed", ticks=ticks)
+    return Measurement(arms=(), trials=(one,))
+
+
+def test_the_share_is_the_rate_of_the_step_over_that_of_the_product():
+    reached = split.share(STEP, product_at(1e12), Facts(flop=6.2e9))
+    assert reached == pytest.approx(0.62)
+    assert split.in_words(reached).startswith("It reaches 62 % of what a large matrix")
+
+
+def test_nothing_is_said_where_a_part_of_it_is_unknown():
+    timed, known = product_at(1e12), Facts(flop=6.2e9)
+    assert split.share(STEP, Measurement(arms=()), known) is None
+    assert split.share(STEP, timed, Facts()) is None
+    assert split.share(None, timed, known) is None
+    unknown = Seconds(median_s=0.01, low=0.004, high=0.03)
+    assert split.share(unknown, timed, known) is None
+    assert split.share(STEP, timed, Facts(flop=1.0, policy="mixed_bfloat16")) is None
+
+
+def test_the_product_is_timed_only_where_a_share_can_be_told():
+    assert [one.name for one in split.tries(Facts(flop=1.0), gpus=0)] == [split.NAME]
+    assert list(split.tries(Facts(), gpus=0)) == []

@@ -1,21 +1,17 @@
-"""Functions that TensorFlow traces again and again, seen and stopped."""
+"""Functions that TensorFlow traces again and again, and threads that wait."""
 
 import pytest
 
 import perfkit
-from perfkit.diagnosis.tracing import Traced, Tracing
-
-
-@pytest.fixture(scope="module")
-def seen():
-    return perfkit.fresh(watched)
+from perfkit.diagnosis import tracing
+from perfkit.diagnosis.tracing import Traced, Tracing, Waiting
+from perfkit.measure.tick import READY, Tick
 
 
 def watched(tf):
     from perfkit.diagnosis import tracing
-    from perfkit.diagnosis.tracing import Tracing
 
-    traces = Tracing()
+    traces = tracing.Tracing()
     traces.look()
 
     def use(name):
@@ -43,22 +39,14 @@ def watched(tf):
     return counted, anew, use("fixed")[0]
 
 
-def test_each_new_value_and_shape_and_function_is_a_trace(seen):
-    counted, _, _ = seen
+def test_what_is_traced_anew_is_told_with_what_changed_and_can_be_stopped():
+    counted, anew, fixed = perfkit.fresh(watched)
     assert counted == {"numbered": 3, "shaped": 3, "<lambda>": 3}
-
-
-def test_what_changed_is_told_of_each_argument(seen):
-    _, anew, _ = seen
     assert anew["numbered"]["changed"] == {"number": "value"}
     assert anew["shaped"]["changed"] == {"x": "shape"}
     assert anew["shaped"]["because"][0] == "x: float32[1], then float32[2]"
     assert [n for n, known in anew.items() if known["made_anew"]] == ["<lambda>"]
-
-
-def test_with_fixed_signatures_little_is_traced_anew(seen):
     # A shape is left open at the second one that comes, and traced for that once more.
-    _, _, fixed = seen
     assert fixed == {"shaped": 1}
 
 
@@ -68,3 +56,35 @@ def test_one_trace_more_leaves_open_whether_they_go_on():
     assert not Tracing([step], ready=1).undecided
     assert Tracing([step, step, seldom], ready=1).undecided
     assert not Tracing([step, step, seldom, step], ready=1).undecided
+
+
+def threads(root, **told):
+    for name, text in told.items():
+        folder = root / "proc/self/task" / name
+        folder.mkdir(parents=True)
+        (folder / "schedstat").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("told", "added"),
+    [
+        (
+            {"t1": "2000000000 500000000 7\n", "t2": "1000000000 250000000 3\n"},
+            Waiting(ran_s=3.0, waited_s=0.75),
+        ),
+        # A thread that ended meanwhile is passed over.
+        ({"t1": "2000000000 500000000 7\n", "t2": ""}, Waiting(2.0, 0.5)),
+        # A system that does not tell is no zero.
+        ({}, None),
+    ],
+)
+def test_all_threads_are_added_up(tmp_path, told, added):
+    threads(tmp_path, **told)
+    assert tracing.read(tmp_path) == added
+
+
+def test_what_came_between_two_readings_is_kept(monkeypatch):
+    readings = iter([Waiting(1.0, 1.0), Waiting(3.0, 1.5), Waiting(5.0, 2.0)])
+    monkeypatch.setattr(tracing, "read", lambda: next(readings))
+    *_, told = tracing.noted([READY, Tick(1)], Tracing(), 1)
+    assert told.value[tracing.WAITED] == {"ran_s": 2.0, "waited_s": 0.5}

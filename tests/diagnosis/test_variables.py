@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from perfkit.diagnosis import telling
-from perfkit.diagnosis.maker import InFile
-from perfkit.diagnosis.variables import assigned, set_late
+from perfkit.diagnosis.maker import InFile, assigned
+from perfkit.diagnosis.settings import set_late
 from perfkit.measure.launcher import read_early
 from tests.diagnosis.diagnosed import diagnosis
 

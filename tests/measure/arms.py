@@ -52,13 +52,13 @@ def leaves_files():
     """Write where temporary files go, on disk and in memory, and never end."""
     import tempfile
 
-    from perfkit.diagnosis.pipeline import files
+    from perfkit.diagnosis.pipeline import memory
 
-    folders = [os.environ["TMPDIR"], files.scratch()]
+    folders = [os.environ["TMPDIR"], memory.scratch()]
     for folder in folders:
         os.close(tempfile.mkstemp(dir=folder)[0])
     yield Note("left", [folders, tempfile.mkstemp()[1]])
-    yield Note("tidying", [process.pid for process in files._waiting])
+    yield Note("tidying", [process.pid for process in memory._waiting])
     yield from count()
 
 

@@ -10,10 +10,11 @@ import pytest
 
 import perfkit
 from perfkit import cli
+from perfkit.diagnosis.failure import PROBLEM
 from perfkit.errors import BadParameterError, RunError
 from perfkit.measure.processes import Ended, in_process
 from perfkit.profiling import profile, traces
-from perfkit.profiling.course import PROBLEM, STEPPED, stepped
+from perfkit.profiling.course import STEPPED, stepped
 from perfkit.profiling.traces import gathered
 from tests.findings.made import MACHINE
 from tests.profiling import profiled, trainings
@@ -55,7 +56,7 @@ def test_every_traced_step_is_marked_as_the_root_of_a_step(trace):
     assert marks == list(range(trainings.STEPS))
 
 
-def test_xprof_finds_the_steps(made):
+def test_xprof_finds_the_steps_their_operations_and_the_stages_of_the_input(made):
     names = [f"train {number}" for number in range(trainings.STEPS)]
     # Some versions leave out the first and the last, which a trace may have cut.
     assert [step.name for step in made.steps] in (names, names[1:-1])
@@ -63,20 +64,12 @@ def test_xprof_finds_the_steps(made):
         assert sum(step.parts.values()) == pytest.approx(step.seconds, rel=0.02)
         assert step.parts["device compute"] == 0.0
     assert "steps" not in made.missing
-
-
-def test_every_operation_ran_in_every_step(made):
     products = [op for op in made.table if "MatMul" in op.type]
     assert products
     assert {op.count % trainings.STEPS for op in products} == {0}
     assert {op.device for op in made.table} == {"host"}
-
-
-def test_the_stages_of_the_input_are_found(made):
     assert any("Batch" in stage.name for stage in made.stages)
-
-
-def test_steps_are_timed_without_the_tracer_too(made):
+    # Steps are timed without the tracer, too.
     assert len(made.traced_s) == trainings.STEPS
     assert len(made.untraced_s) >= 2
     assert made.cost > 0
@@ -125,24 +118,21 @@ def test_a_training_that_cannot_be_traced_is_a_sentence(maker, why, tmp_path):
         profile.told_by(ended)
     notes = getattr(caught.value, "__notes__", [])
     assert any('raise KeyError("lost")' in n for n in notes) is (why[13:19] == "raised")
-
-
-def test_a_training_that_hangs_is_told_what_to_do():
-    ended = Ended({}, "timed-out", "gave no sign of life for 300 s and was ended")
+    hangs = Ended({}, "timed-out", "gave no sign of life for 300 s and was ended")
     with pytest.raises(RunError, match=r"gave no sign .* give a longer timeout\.$"):
-        profile.told_by(ended)
+        profile.told_by(hangs)
 
 
-@pytest.mark.parametrize("steps", [0, 11, 2.0, True, "3"])
-def test_more_steps_than_ten_or_none_are_refused(steps):
-    with pytest.raises(BadParameterError, match="whole number from 1 to 10"):
-        perfkit.profile(trainings.empty, steps=steps)
-
-
-@pytest.mark.parametrize("timeout", [0, -1, "long", True])
-def test_a_timeout_that_is_no_time_is_refused(timeout):
-    with pytest.raises(BadParameterError, match="timeout is"):
-        perfkit.profile(trainings.empty, timeout=timeout)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        *(({"steps": n}, "number from 1 to 10") for n in (0, 11, 2.0, True, "3")),
+        *(({"timeout": s}, "timeout is") for s in (0, -1, "long", True)),
+    ],
+)
+def test_what_is_no_number_of_steps_or_no_time_is_refused(options, said):
+    with pytest.raises(BadParameterError, match=said):
+        perfkit.profile(trainings.empty, **options)
 
 
 @pytest.fixture
@@ -190,12 +180,8 @@ def test_what_could_not_be_read_is_told_and_the_rest_is_there(scripted):
     assert made.missing["memory"].endswith("so.")
     assert "RestrictProfilingToAdminUsers=0" in made.missing["kernels"]
     assert made.perfkit == importlib.metadata.version("perfkit")
-
-
-def test_the_trace_is_not_kept(scripted):
-    perfkit.profile(trainings.short_epochs)
-    assert scripted
-    assert not any(folder.exists() for folder in scripted)
+    # The trace is not kept.
+    assert [folder.exists() for folder in scripted] == [False]
 
 
 def test_the_command_line_shows_a_profile_and_writes_it(scripted, tmp_path, capsys):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from perfkit.diagnosis.hints.source import digest
+from perfkit.diagnosis.maker import digest
 from perfkit.findings import store
 from perfkit.findings.report import Fold, Table, write
 from perfkit.measure.trial import LOSSES

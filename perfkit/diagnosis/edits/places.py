@@ -11,25 +11,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfkit.diagnosis.edits.text import Text, nodes_in
-from perfkit.diagnosis.hints.chains import UNSEEN
+from perfkit.diagnosis.hints.chains import UNSEEN, Chain
 from perfkit.diagnosis.hints.code import Code
-from perfkit.diagnosis.names import (
+from perfkit.diagnosis.source import (
     Function,
     Import,
     called,
     dotted,
+    fit_calls,
     keyword,
     of_kind,
     own,
     receiver,
 )
-from perfkit.diagnosis.script_code import fit_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perfkit.diagnosis.hints.chains import Chain
-    from perfkit.diagnosis.hints.source import Source
+    from perfkit.diagnosis.maker import Source
 
 T = TypeVar("T")
 # Of Keras 3, in the order in which fit takes them without their names.

@@ -24,7 +24,7 @@ from perfkit.diagnosis.edits.places import (
     value_at,
 )
 from perfkit.diagnosis.edits.text import Splice
-from perfkit.diagnosis.names import (
+from perfkit.diagnosis.source import (
     Import,
     called,
     dotted,

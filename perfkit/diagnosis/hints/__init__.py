@@ -10,22 +10,21 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis.hints import mapping, options, stages, steps
-from perfkit.diagnosis.hints.code import Code
-from perfkit.diagnosis.hints.source import UNREADABLE, source_of
+from perfkit.diagnosis.hints import options, pipelines, steps
+from perfkit.diagnosis.hints.code import Code, Hinted
+from perfkit.diagnosis.maker import UNREADABLE, source_of
 from perfkit.findings.diagnosis import Hint
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Callable, Iterator
 
-    from perfkit.diagnosis.hints.code import Hinted
 
 # What each kind of hint is about: the causes that are tried first where it found some.
 _KINDS: dict[Callable[[Code], Iterator[Hinted]], tuple[str, ...]] = {
-    stages.staged: ("serial-map", "no-cache", "no-prefetch", "late-shuffle"),
-    mapping.mapped: ("python-input", "per-example-map"),
-    mapping.python_input: ("python-input",),
+    pipelines.staged: ("serial-map", "no-cache", "no-prefetch", "late-shuffle"),
+    pipelines.mapped: ("python-input", "per-example-map"),
+    pipelines.python_input: ("python-input",),
     options.options: ("eager", "debugging", "threads", "determinism"),
     options.callbacks: ("callback",),
     steps.loops: ("retracing",),

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perfkit.diagnosis.names import (
+from perfkit.diagnosis.source import (
     Definition,
     Function,
     called,

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perfkit.diagnosis.hints.chains import Chains
-from perfkit.diagnosis.names import (
+from perfkit.diagnosis.source import (
     LOOPS,
     Definition,
     Function,

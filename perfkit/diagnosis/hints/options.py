@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from perfkit.diagnosis.names import (
+from perfkit.diagnosis.source import (
     Import,
     called,
     dotted,

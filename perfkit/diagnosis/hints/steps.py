@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from perfkit.diagnosis.hints.code import is_tf_function
+from perfkit.diagnosis.hints.code import Code, Hinted, is_tf_function
 from perfkit.diagnosis.hints.options import is_per_batch
-from perfkit.diagnosis.names import (
+from perfkit.diagnosis.source import (
     LOOPS,
     Function,
     called,
@@ -24,7 +24,6 @@ from perfkit.diagnosis.names import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perfkit.diagnosis.hints.code import Code, Hinted
 
 _SAYS = {
     "tape": "This tape runs its operations one by one from Python at each step; put "

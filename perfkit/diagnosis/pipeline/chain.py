@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 # Of the stages with one stage before them that can be built anew: TensorFlow's name for
@@ -47,6 +47,8 @@ _BUILT = {
     "_TakeDataset": ("take", "take", "count"),
     "CacheDataset": ("cache", "cache", "filename"),
 }
+# What pads the elements of a batch to one length.
+PADS = "padded batch"
 _SOURCES = {
     "FixedLengthRecordDatasetV2": "records of fixed length",
     "TFRecordDatasetV2": "TFRecord files",
@@ -78,13 +80,10 @@ def kind(stage: Any) -> str:
 
 
 def again(stage: Any, before: Any, **more: Any) -> Any:
-    """The same stage behind something else; the source stays what it is.
+    """The same stage behind something else, with other arguments if some are given.
 
-    Args:
-        stage: As it was. It is left as it is where nothing changes, so that its
-            function is not traced again.
-        before: What is before it now; None for the source.
-        **more: Other arguments of the method that makes it.
+    A stage of which nothing changes is left as it is, so that its function is not
+    traced again, and so is the source, behind which None comes.
     """
     if before is None or (before is stage._input_dataset and not more):
         return stage
@@ -110,6 +109,23 @@ def stacked(stages: Iterable[Any], before: Any = None) -> Any:
     for one in stages:
         before = again(one, before)
     return before
+
+
+def rebuilt(dataset: Any, change: Callable[[int, Any, Any], Any]) -> Any:
+    """Build a pipeline anew, each stage being what ``change`` makes of it.
+
+    Args:
+        dataset: Its last stage.
+        change: Takes a stage's place in the chain, the stage as it was and what is
+            before it now; gives what stands there, or None for the same. The source
+            is not asked for.
+    """
+    source, *stages = chain(dataset)
+    made = source
+    for place, stage in enumerate(stages, 1):
+        changed = change(place, stage, made)
+        made = again(stage, made) if changed is None else changed
+    return made
 
 
 def _argument(stage: Any, name: str) -> Any:

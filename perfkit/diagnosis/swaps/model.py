@@ -9,26 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.diagnosis import tracing
+from perfkit.diagnosis.facts import Facts, unrolled
 from perfkit.diagnosis.own_callbacks import see_every_step
 from perfkit.diagnosis.pipeline.facts import narrowed
 from perfkit.diagnosis.swap import Swap, Untested, of_data
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
+from perfkit.diagnosis.training import BATCH, Training, examples_in, steps_of
 from perfkit.errors import BadParameterError
 from perfkit.experiments.shared import precision
 from perfkit.experiments.shared.precision import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
+    Hardware,
     Precision,
     expected,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.training import Training
-    from perfkit.experiments.shared.precision import Hardware
 
 
 _MANY = 16
@@ -98,8 +97,6 @@ def execution(facts: Facts) -> Iterator[Swap | Untested]:
 
 def rolled(training: Training) -> None:
     """Let recurrent layers loop; what they compute stays the same."""
-    from perfkit.diagnosis.facts import unrolled
-
     for layer in unrolled(training.model):
         layer.unroll = False
     training.trace_anew()
@@ -117,10 +114,7 @@ def as_graph(training: Training) -> None:
 def many_steps(training: Training, *, steps: int, epoch: int | None = None) -> None:
     """Make several steps before going back to Python.
 
-    Args:
-        training: It is changed.
-        steps: At a time.
-        epoch: Steps of an epoch, the last execution of which may hold fewer.
+    The last execution of an epoch of so many steps may hold fewer.
     """
     training.model.steps_per_execution = steps
     training.trace_anew()
@@ -135,7 +129,6 @@ def compiled(training: Training) -> None:
 
 # The others are tried only where the first one brings something.
 _TIMES = (4, 2, 8)
-_BATCH = 32
 # A batch of this many is no small one: what more of it spares is the way to each step.
 _USUAL = 16
 
@@ -167,24 +160,18 @@ def batch(facts: Facts) -> Iterator[Swap | Untested]:
 
 
 def enlarge(training: Training, *, times: float) -> None:
-    """Put several batches into one; validation and callbacks keep their own.
-
-    Args:
-        training: It is changed.
-        times: As many examples in a batch; a fraction for fewer.
+    """Put so many batches into one; validation and callbacks keep their own.
 
     Raises:
         BadParameterError: Its batches can be joined, and not parted.
     """
-    from perfkit.diagnosis.facts import examples_in, steps_of
-
     arguments, data = training.arguments, training.data
     if times >= 1:
         see_every_step(arguments["callbacks"], steps_of(training), round(times))
     if arguments.get("steps_per_epoch"):
         arguments["steps_per_epoch"] = math.ceil(arguments["steps_per_epoch"] / times)
     if training.kind == "arrays":
-        size = int(arguments.get("batch_size") or _BATCH)
+        size = int(arguments.get("batch_size") or BATCH)
         arguments.setdefault("validation_batch_size", size)
         arguments["batch_size"] = round(size * times)
     elif training.kind == "tf.data":
@@ -251,12 +238,7 @@ _WORTH_TRYING = ("faster", "open")
 def precisions(
     facts: Facts, machine: Hardware | None = None
 ) -> Iterator[Swap | Untested]:
-    """The policies that may pay on this machine.
-
-    Args:
-        facts: Of the training.
-        machine: What it has for numbers of fewer bits; None to ask this one.
-    """
+    """The policies that may pay on a machine; on this one where none is given."""
     if facts.loop:
         return
     if facts.policy != FLOAT32:

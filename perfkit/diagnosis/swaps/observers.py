@@ -10,18 +10,16 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from perfkit.diagnosis import validation
 from perfkit.diagnosis.epochs import SHORTENED
 from perfkit.diagnosis.own_callbacks import LEFT_OUT
 from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.swaps.settings import with_option
-from perfkit.diagnosis.validation import without_validation
+from perfkit.diagnosis.training import Training, epochs_between, parted, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.training import Training
 
 
 GROUP = "without observers"
@@ -211,16 +209,28 @@ def _no_endless(facts: Facts) -> str:
     return ""
 
 
+def without_validation(training: Training) -> None:
+    """Train on the same examples and validate on none."""
+    arguments = training.arguments
+    share = arguments.get("validation_split")
+    if share and arguments.get("validation_data") is None:
+        training.data, _ = parted(training.data, float(share))
+    for name in ("data", "split", "steps", "batch_size", "freq"):
+        arguments.pop(f"validation_{name}", None)
+    for callback in arguments["callbacks"]:
+        followed = getattr(callback, "monitor", None)
+        if isinstance(followed, str):
+            callback.monitor = followed.removeprefix("val_")
+
+
 def validate_seldom(training: Training, *, epochs: int) -> None:
     """Validate after so many epochs, unless nothing is validated any more."""
-    if validation.epochs_between(training.arguments):
+    if epochs_between(training.arguments):
         training.arguments["validation_freq"] = epochs
 
 
 def without_end(training: Training) -> None:
     """Let the data go on; an epoch has as many steps as before."""
-    from perfkit.diagnosis.facts import steps_of
-
     steps = steps_of(training)
     training.data = training.data.repeat()
     training.arguments["steps_per_epoch"] = steps

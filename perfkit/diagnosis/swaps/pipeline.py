@@ -13,24 +13,24 @@ from perfkit.diagnosis.pipeline.chain import (
     chain,
     describe,
     kind,
+    rebuilt,
     stacked,
     stage,
 )
-from perfkit.diagnosis.pipeline.files import from_memory
-from perfkit.diagnosis.pipeline.rebuilding import (
+from perfkit.diagnosis.pipeline.facts import batch_first
+from perfkit.diagnosis.pipeline.memory import (
     CachePoint,
     Worth,
     cache_point,
+    from_memory,
     kept,
     kept_after,
     per_step,
-    rebuilt,
 )
-from perfkit.diagnosis.pipeline.vectorising import batch_first
 from perfkit.diagnosis.swap import Swap, Untested, of_data
 from perfkit.diagnosis.swaps.model import reshaped
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
-from perfkit.diagnosis.trial import epochs_for, loop_epochs
+from perfkit.diagnosis.trial import epochs_for
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _FEWEST, _MOST = 4, 256
 
 def worth_of(facts: Facts) -> Worth:
     """As many steps as an epoch of a trial has."""
-    epochs = loop_epochs(facts) if facts.loop else epochs_for(facts)
+    epochs = epochs_for(facts)
     known = epochs.trial_steps or epochs.steps
     if known:
         return Worth(known, facts.steps)
@@ -75,7 +75,7 @@ def untold(facts: Facts) -> Iterator[Untested]:
 
 def serial_map(facts: Facts) -> Iterator[Swap | Untested]:
     """Every map and interleave that does one element at a time, parallel."""
-    serial = [one for one in _stages(facts) if _is_serial(one)]
+    serial = [one for one in facts.stages if _is_serial(one)]
     if not serial:
         return
     # TensorFlow does the same by itself where it is sure that nobody can tell.
@@ -98,7 +98,7 @@ def serial_map(facts: Facts) -> Iterator[Swap | Untested]:
 
 def no_prefetch(facts: Facts) -> Iterator[Swap | Untested]:
     """Batches made ahead while the model works."""
-    if not _stages(facts):
+    if not facts.stages:
         return
     if facts.pipeline["prefetched"]:
         yield Untested("no-prefetch", "the pipeline ends in a prefetch already")
@@ -116,7 +116,7 @@ def no_prefetch(facts: Facts) -> Iterator[Swap | Untested]:
 
 def no_cache(facts: Facts) -> Iterator[Swap | Untested]:
     """What is the same in each epoch, made once."""
-    pipeline, stages = facts.pipeline, _stages(facts)
+    pipeline, stages = facts.pipeline, facts.stages
     if not stages:
         return
     place, need, room = pipeline["cache"], pipeline["bytes"], pipeline["memory"]
@@ -146,7 +146,7 @@ def no_cache(facts: Facts) -> Iterator[Swap | Untested]:
 
 def host_to_device(facts: Facts) -> Iterator[Swap | Untested]:
     """Batches copied to the GPU ahead."""
-    if not _stages(facts):
+    if not facts.stages:
         return
     if not facts.pipeline.get("gpus"):
         yield Untested("host-to-device", "there is no GPU that batches are copied to")
@@ -193,11 +193,6 @@ def copied_ahead(dataset: Any) -> Any:
     return dataset.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))
 
 
-def _stages(facts: Facts) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = facts.pipeline.get("stages", [])
-    return found
-
-
 def _is_serial(stage: dict[str, Any]) -> bool:
     return stage["kind"] in _SERIAL and not stage["parallel"]
 
@@ -230,7 +225,7 @@ def per_example(facts: Facts) -> Iterator[Swap]:
 
 def late_shuffle(facts: Facts) -> Iterator[Swap | Untested]:
     """A shuffle in front of the maps whose results it holds."""
-    stages = facts.pipeline.get("stages", [])
+    stages = facts.stages
     place = _late(stages)
     if place is None:
         return
@@ -294,7 +289,7 @@ _FIXES = {
 
 def slow_read(facts: Facts) -> Iterator[Swap | Untested]:
     """Records kept behind their reader, or files copied into memory."""
-    stages = facts.pipeline.get("stages", [])
+    stages = facts.stages
     if not facts.pipeline.get("reads"):
         return
     place = _reader(stages)
@@ -366,7 +361,7 @@ def python_input(facts: Facts) -> Iterator[Swap | Untested]:
         return
     named = [
         f"the {one['kind']} of `{one['function']}`"
-        for one in _stages(facts)
+        for one in facts.stages
         if one["python"] and one["function"]
     ]
     where = f" in {' and '.join(named)}" if named else ""

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import loop_calls, rows
+from perfkit.diagnosis.loop import (
+    BATCHES,
+    ITERATORS,
+    OFTEN,
+    is_own,
+    iterator_class,
+)
 from perfkit.diagnosis.swap import Swap, Untested
+from perfkit.diagnosis.training import Training, first_batch, steps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.training import Training
+
+    _Real = Callable[[Any], Iterator[Any]]
 
 
 NAME = "without input"
+_REAL = "_perfkit_real"
 # Input that is made on the same cores always takes a part of them: no swap shows that
 # it is needless.
 _DEFECT = 1.5
@@ -24,7 +34,7 @@ _DEFECT = 1.5
 
 def resident(facts: Facts) -> Iterator[Swap | Untested]:
     """The ceiling without input, for every kind of data."""
-    drawn = facts.drawn.get(loop_calls.BATCHES, 0.0) >= loop_calls.OFTEN
+    drawn = facts.drawn.get(BATCHES, 0.0) >= OFTEN
     if facts.counts and not drawn:
         why = "the loop is given numbers, and no iterator gives it batches"
         yield Untested("input-bound", why)
@@ -37,7 +47,7 @@ def resident(facts: Facts) -> Iterator[Swap | Untested]:
         changes="One real batch stays in memory and is trained on again and again.",
         fix="Make the input faster: its slowest stage stands under what TensorFlow "
         "runs for its data.",
-        apply=loop_calls.one_batch if facts.counts else keep_one_batch,
+        apply=one_batch if facts.counts else keep_one_batch,
         ceiling=True,
     )
 
@@ -46,30 +56,15 @@ def keep_one_batch(training: Training) -> None:
     """Put one real batch in the place of all data; epochs stay as long."""
     import tensorflow as tf
 
-    from perfkit.diagnosis.facts import steps_of
-
     given = training.arguments.get("steps_per_epoch")
     steps = -1 if given else steps_of(training) or -1
-    batch = _batch(training)
+    batch = first_batch(training)
     if training.loop:
         # The very same objects: a loop may be given anything.
         training.data = functools.partial(itertools.repeat, batch)
         return
     resident = tf.data.Dataset.from_tensors(batch).repeat(steps)
     training.replace_data(resident.prefetch(1))
-
-
-def _batch(training: Training) -> Any:
-    if training.kind == "tf.data":
-        return next(iter(training.data))
-    if training.kind == "PyDataset":
-        item = training.data[0]
-        # Keras takes a list for a tuple; tf.data would make one tensor of it.
-        return tuple(item) if isinstance(item, list) else item
-    if training.kind == "generator":
-        return next(itertools.islice(training.data(), 1))
-    size = training.arguments["batch_size"]
-    return rows.as_batches(rows.first(training.data, size))
 
 
 NEED_FIT = (
@@ -89,9 +84,9 @@ def loops(facts: Facts) -> Iterator[Swap]:
             changes=f"{listed} is traced once and run as a graph.",
             fix=f"@tf.function in the line above {listed}. What it does besides "
             "computing, such as counting in Python, then happens only once.",
-            apply=functools.partial(loop_calls.as_graphs, functions=functions),
+            apply=functools.partial(as_graphs, functions=functions),
         )
-    if facts.drawn.get(loop_calls.ITERATORS, 0.0) >= loop_calls.OFTEN:
+    if facts.drawn.get(ITERATORS, 0.0) >= OFTEN:
         yield Swap(
             name="one iterator",
             cause="epoch-boundary",
@@ -100,9 +95,89 @@ def loops(facts: Facts) -> Iterator[Swap]:
             "each step.",
             fix="batches = iter(dataset.repeat()) before the loop, and next(batches) "
             "in it instead of next(iter(dataset)).",
-            apply=loop_calls.one_iterator,
+            apply=one_iterator,
             after=NAME,
         )
+
+
+def as_graphs(training: Training, *, functions: Iterable[str]) -> None:
+    """Put ``tf.function`` around what ``LoopCalls.eager`` names, wherever it lies."""
+    import tensorflow as tf
+
+    for one in functions:
+        module, _, path = one.partition(":")
+        *outer, name = path.split(".")
+        holder = functools.reduce(getattr, outer, sys.modules[module])
+        given = getattr(holder, name)
+        # A trial asks for each epoch anew.
+        if not isinstance(given, tf.types.experimental.PolymorphicFunction):
+            setattr(holder, name, tf.function(given))
+
+
+def one_iterator(training: Training) -> None:
+    """Let a dataset that is iterated anew go on where it was left."""
+    _iterate(_going_on)
+
+
+def one_batch(training: Training) -> None:
+    """Give the first batch of a dataset, and of an iterator, again and again."""
+    _iterate(_resident)
+    first = dict[int, Any]()
+
+    def resident(real: _Real, iterator: Any) -> Any:
+        if id(iterator) not in first:
+            # With the iterator, so that no other gets its number.
+            first[id(iterator)] = iterator, real(iterator)
+        return first[id(iterator)][1]
+
+    _replace(iterator_class(), "__next__", resident)
+
+
+def _going_on(data: Any, real: _Real) -> Iterator[Any]:
+    """The batches of a dataset; who asks anew gets those that follow."""
+    return real(data.repeat())
+
+
+def _resident(data: Any, real: _Real) -> Iterator[Any]:
+    """The first batch of a dataset, again and again."""
+    return itertools.cycle([*itertools.islice(real(data), 1)])
+
+
+def _iterate(how: Callable[[Any, _Real], Iterator[Any]]) -> None:
+    """Let every dataset that the user's code goes through be gone through like this.
+
+    One whose length nobody knows is left alone: a loop over it would not end.
+    """
+    import tensorflow as tf
+
+    known: dict[int, tuple[Any, Iterator[Any]]] = {}
+
+    def iterate(real: _Real, data: Any) -> Iterator[Any]:
+        count = int(data.cardinality())
+        if count == tf.data.UNKNOWN_CARDINALITY:
+            return real(data)
+        if id(data) not in known:
+            known[id(data)] = data, how(data, real)
+        # A loop over a dataset, such as that of a validation, has to end.
+        return itertools.islice(known[id(data)][1], count if count >= 0 else None)
+
+    _replace(tf.data.Dataset, "__iter__", iterate)
+
+
+def _replace(holder: Any, name: str, instead: Callable[..., Any]) -> None:
+    """Call something else where the user's code calls a method; once is enough."""
+    real = getattr(holder, name)
+    if hasattr(real, _REAL):
+        return
+
+    @functools.wraps(real)
+    def called(self: Any) -> Any:
+        # Keras needs TensorFlow's own iterators.
+        own = is_own(sys._getframe(1))
+        return instead(real, self) if own else real(self)
+
+    setattr(called, _REAL, real)
+    setattr(holder, name, called)
 
 
 def without_fit(

@@ -8,14 +8,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import settings
-from perfkit.diagnosis.swap import Swap, Untested, nothing, of_data
+from perfkit.diagnosis.swap import Judged, Swap, Untested, nothing, of_data
 from perfkit.diagnosis.swaps.resident import NAME as CEILING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.swap import Judged
     from perfkit.diagnosis.training import Training
 
 
@@ -87,8 +86,7 @@ def left_off(facts: Facts) -> Iterator[Swap]:
 
 def any_order(facts: Facts) -> Iterator[Swap | Untested]:
     """Elements that are ready first given first, where several are made at a time."""
-    stages = facts.pipeline.get("stages", [])
-    if not any(one["kind"] in _ORDERED and one["parallel"] for one in stages):
+    if not any(s["kind"] in _ORDERED and s["parallel"] for s in facts.stages):
         return
     if facts.pipeline.get("deterministic") is False:
         yield Untested("determinism", "the pipeline gives its elements in any order")

@@ -1,8 +1,6 @@
 """What each step and each round of a loop does, and what clocks around it show."""
 
-import pytest
-
-from tests.diagnosis.hints.seen import nothing_in, only_here
+from tests.diagnosis.hints.seen import nothing_in, only_here, rules
 
 STEP = """
 @tf.function
@@ -215,14 +213,7 @@ KNOWN = [
         START + "y = model(x)\ntf.test.experimental.sync_devices()\n" + STOP,
     ),
 ]
-
-
-@pytest.mark.parametrize("known", KNOWN, ids=range(len(KNOWN)))
-def test_a_mistake_is_seen_and_what_is_right_is_not(known):
-    mistake, said, *rights = known
-    only_here(mistake, said)
-    for right in rights:
-        nothing_in(right)
+test_a_mistake_is_seen = rules(KNOWN)
 
 
 COUNTING = """

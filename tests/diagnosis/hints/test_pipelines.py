@@ -1,8 +1,6 @@
 """Pipelines in a wrong order, what they map, and Python in them; and the right ones."""
 
-import pytest
-
-from tests.diagnosis.hints.seen import nothing_in, only_here
+from tests.diagnosis.hints.seen import nothing_in, only_here, rules
 
 DATA = """
 import numpy as np
@@ -51,7 +49,29 @@ class Rows(keras.utils.PyDataset): {mark}
 """
 EXPENSIVE = "[float(x) for x in lines[index]]"
 HEAD = DATA + FUNCTIONS + GENERATORS
+LOADED = """
+(x, y), _ = keras.datasets.cifar10.load_data()
+x = x.astype("float32") / 255
+d = tf.data.Dataset.from_tensor_slices((x, y))
+"""
 KNOWN = [
+    (
+        LOADED + "m.fit(d.cache().prefetch(1)) # here",
+        "into batches",
+        LOADED + "m.fit(d.cache().batch(8).prefetch(1))",
+    ),
+    (
+        "keras.Input((8,))\nm.fit(rows().take(9)) # here",
+        "into batches",
+        # One more side than the model takes is the batch.
+        DATA.replace("4000, 8", "40, 16, 8") + "keras.Input((8,))\nm.fit(rows())",
+    ),
+    (
+        "keras.Input((8,))\nm.fit(rows().cache()) # here",
+        "into batches",
+        # Who makes the arrays is not seen.
+        "d = Dataset.from_tensor_slices(arrays())\nkeras.Input((8,))\nm.fit(d.cache())",
+    ),
     (
         "d.batch(8).shuffle(9) # here",
         "whole batches",
@@ -67,11 +87,6 @@ KNOWN = [
         "d = d.batch(8)\nd = d.prefetch(1) # here\nd = d.map(f)",
         "prefetch stands before map",
         "d = d.batch(8)\nd = d.prefetch(1)\nd = d.map(f, 2)\nd = d.prefetch(1)",
-    ),
-    (
-        "d.prefetch(1).batch(8) # here",
-        "before batch",
-        "d.prefetch(1).repeat()",
     ),
     (
         "d.prefetch(1).map(f) # here",
@@ -114,6 +129,8 @@ KNOWN = [
         "adds no prefetch of its own",
         "o.experimental_optimization.apply_default_optimizations = False\n"
         "m.fit(rows().map(f, 2).batch(8).prefetch(1))",
+        # TensorFlow adds one.
+        "m.fit(rows().map(f, 2).batch(8))",
     ),
     (
         "keras.layers.Dense(9)\nm.fit(rows().batch(2)) # here",
@@ -145,6 +162,9 @@ KNOWN = [
         "d.map(resized).batch(8) # here",
         "one stage of a map and its batch",
         "d.map(resized, num_parallel_calls=n).batch(8)",
+        # What is mapped over something else.
+        *("frame.map(f)", "rows.map(f, batched=True).batch(8)", "map(f, x)"),
+        "pool.map(resized, files)",
     ),
     (
         "d.map(flipped, 2).cache() # here",
@@ -212,6 +232,9 @@ KNOWN = [
         ITEMS.format(mark="# here", options="", item=EXPENSIVE),
         "in one worker",
         ITEMS.format(mark="", options="workers=4", item=EXPENSIVE),
+        # Workers that are given where a dataset is made count.
+        ITEMS.format(mark="", options="**options", item=EXPENSIVE)
+        + "rows = Rows(workers=4)",
     ),
     (
         ITEMS.format(mark="# here", options="", item="np.load(files[index])"),
@@ -219,50 +242,7 @@ KNOWN = [
         ITEMS.format(mark="", options="**kwargs", item="rows[8 * index :]"),
     ),
 ]
-
-
-@pytest.mark.parametrize("known", KNOWN, ids=range(len(KNOWN)))
-def test_a_mistake_is_seen_and_what_is_right_is_not(known):
-    mistake, said, *rights = known
-    only_here(HEAD + mistake, said)
-    for right in rights:
-        nothing_in(HEAD + right)
-
-
-LOADED = """
-(x, y), _ = keras.datasets.cifar10.load_data()
-x = x.astype("float32") / 255
-d = tf.data.Dataset.from_tensor_slices((x, y))
-"""
-
-
-UNBATCHED = [
-    (
-        LOADED + "m.fit(d.cache().prefetch(1)) # here",
-        LOADED + "m.fit(d.cache().batch(8).prefetch(1))",
-    ),
-    (
-        DATA + "keras.Input((8,))\nm.fit(rows()) # here",
-        # One more side than the model takes is the batch.
-        DATA.replace("4000, 8", "40, 16, 8") + "keras.Input((8,))\nm.fit(rows())",
-    ),
-    (
-        DATA + "keras.Input((8,))\nm.fit(rows().cache()) # here",
-        # Who makes the arrays is not seen.
-        "d = Dataset.from_tensor_slices(arrays())\nkeras.Input((8,))\nm.fit(d.cache())",
-    ),
-]
-
-
-@pytest.mark.parametrize(("mistake", "right"), UNBATCHED)
-def test_a_dataset_that_is_never_batched_is_seen(mistake, right):
-    mistake = mistake.replace("m.fit(rows())", "m.fit(rows().take(9))")
-    only_here(mistake, "into batches")
-    nothing_in(right)
-
-
-def test_a_missing_prefetch_is_no_mistake_where_tensorflow_adds_one():
-    nothing_in(DATA + "m.fit(rows().map(f, 2).batch(8))")
+test_a_mistake_is_seen = rules(KNOWN, HEAD)
 
 
 HELPERS = """
@@ -311,21 +291,3 @@ def test_what_only_one_of_two_returns_gives_is_not_taken_for_granted():
     both = EITHER.replace("    if big", "    d = d.batch(8)\n    if big")
     both = both.replace("return d.batch(8)", "return d")
     only_here(both + "m.fit(prepared(rows()).shuffle(900)) # here", "whole batches")
-
-
-@pytest.mark.parametrize(
-    "right",
-    [
-        "frame.map(f)",
-        "rows.map(f, batched=True).batch(8)",
-        "pool.map(resized, files)",
-        "map(f, x)",
-    ],
-)
-def test_what_is_mapped_over_something_else_is_left_alone(right):
-    nothing_in(FUNCTIONS + right)
-
-
-def test_workers_that_are_given_where_a_dataset_is_made_count():
-    source = ITEMS.format(mark="", options="**options", item=EXPENSIVE)
-    nothing_in(source + "rows = Rows(workers=4)")

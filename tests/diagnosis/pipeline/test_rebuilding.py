@@ -1,8 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from perfkit.diagnosis.pipeline.chain import chain, kind, stacked
-from perfkit.diagnosis.pipeline.rebuilding import rebuilt
+from perfkit.diagnosis.pipeline.chain import chain, kind, rebuilt, stacked
 
 DATA = tf.data.Dataset
 
@@ -32,12 +31,6 @@ def unordered():
     options.deterministic = False
     options.autotune.enabled = False
     return options
-
-
-def text(folder, lines):
-    file = folder / "lines"
-    file.write_text("\n".join(map(str, range(lines))))
-    return str(file)
 
 
 PIPELINES = {
@@ -138,18 +131,16 @@ def test_without_a_global_seed_a_shuffle_stays_as_random_as_it_was():
     assert (int(shuffle._seed), int(shuffle._seed2)) == (0, 0)
 
 
-def test_a_chain_ends_at_what_has_several_inputs():
-    zipped = PIPELINES["zipped"]()
-    assert [kind(stage) for stage in chain(zipped)] == ["zip", "map"]
+def test_a_chain_ends_at_what_cannot_be_built_anew(tmp_path):
+    def kinds(dataset):
+        return [kind(stage) for stage in chain(dataset)]
 
-
-def test_a_chain_ends_at_what_cannot_be_built_anew():
     turns = numbers(9).interleave(several, num_parallel_calls=2, deterministic=False)
     scanned = numbers().scan(tf.constant(0, tf.int64), lambda s, x: (s + x, s))
-    assert [kind(s) for s in chain(turns.batch(2))] == ["interleave", "batch"]
-    assert [kind(s) for s in chain(scanned.batch(2))] == ["ScanDataset", "batch"]
-
-
-def test_readers_of_files_are_sources(tmp_path):
-    lines = tf.data.TextLineDataset(text(tmp_path, 3)).map(tf.strings.to_number)
-    assert [kind(stage) for stage in chain(lines)] == ["lines of text files", "map"]
+    assert kinds(turns.batch(2)) == ["interleave", "batch"]
+    assert kinds(scanned.batch(2)) == ["ScanDataset", "batch"]
+    # What has several inputs, and readers of files, are sources.
+    assert kinds(PIPELINES["zipped"]()) == ["zip", "map"]
+    (tmp_path / "lines").write_text("1\n2\n3")
+    lines = tf.data.TextLineDataset(str(tmp_path / "lines"))
+    assert kinds(lines.map(tf.strings.to_number)) == ["lines of text files", "map"]

@@ -3,8 +3,19 @@
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.pipeline.chain import chain, kind
 from perfkit.diagnosis.pipeline.facts import pipeline_facts
-from perfkit.diagnosis.swap import Swap
+from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.training import Training
+
+
+def named(offer, **known):
+    """What is offered for a training of which this is known, by name."""
+    return {one.name: one for one in offer(Facts(**known)) if isinstance(one, Swap)}
+
+
+def why(offer, **known):
+    """Why one thing is not offered for it."""
+    (one,) = (one for one in offer(Facts(**known)) if isinstance(one, Untested))
+    return one.why
 
 
 def offered(offer, data, **more):

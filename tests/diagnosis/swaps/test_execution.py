@@ -3,29 +3,21 @@ import pytest
 import tensorflow as tf
 
 from perfkit.diagnosis.epochs import Epochs
-from perfkit.diagnosis.facts import Facts, facts_of
-from perfkit.diagnosis.swap import Swap
+from perfkit.diagnosis.facts import facts_of
 from perfkit.diagnosis.swaps import model
 from perfkit.diagnosis.training import Training
-from tests.diagnosis.fits import BATCH, Clock, batches, training, trial
-
-
-def named(**known):
-    return {
-        one.name: one
-        for one in model.execution(Facts(**known))
-        if isinstance(one, Swap)
-    }
+from tests.diagnosis.fits import BATCH, batches, training, trial
+from tests.diagnosis.swaps.offered import named
 
 
 def test_no_more_steps_are_made_at_a_time_than_an_epoch_has():
-    assert "16 steps at a time" in named()
-    assert named(steps=6)["6 steps at a time"].steps == 6
-    assert not any("at a time" in name for name in named(steps=1))
+    assert "16 steps at a time" in named(model.execution)
+    assert named(model.execution, steps=6)["6 steps at a time"].steps == 6
+    assert not any("at a time" in name for name in named(model.execution, steps=1))
 
 
 def test_an_eager_training_is_tried_as_a_graph_and_in_no_other_way():
-    assert list(named(eager=True)) == ["graph"]
+    assert list(named(model.execution, eager=True)) == ["graph"]
 
 
 @pytest.fixture
@@ -55,9 +47,7 @@ class Seeing(keras.callbacks.Callback):
         self.ended.append(batch)
 
 
-def test_callbacks_see_every_step_of_an_execution(monkeypatch):
-    clock = Clock()
-    clock.install(monkeypatch)
+def test_callbacks_see_every_step_of_an_execution(clock):
     seeing = Seeing(clock)
 
     def making():
@@ -95,7 +85,7 @@ def test_unrolled_layers_are_seen_and_loop_with_the_same_result():
     made = Training(recurrent(), data)
     assert len(facts_of(made).unrolled) == 2
     before = made.model.predict(data, verbose=0)
-    swap = named(unrolled=facts_of(made).unrolled)["not unrolled"]
+    swap = named(model.execution, unrolled=facts_of(made).unrolled)["not unrolled"]
     swap.apply(made)
     assert facts_of(made).unrolled == ()
     assert abs(made.model(tf.ones((4, 5, 2))) - before).numpy().max() < 1e-6

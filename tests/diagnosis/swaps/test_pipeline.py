@@ -37,14 +37,11 @@ def test_a_random_map_that_is_serial_is_made_parallel_and_others_stay():
     assert "num_parallel_calls" in swap.fix
 
 
-def test_a_serial_interleave_is_made_parallel():
+def test_a_serial_interleave_and_python_are_made_parallel():
     dataset = DATA.range(4).interleave(DATA.range, cycle_length=3).batch(2)
     first = chain(swapped(pipeline.serial_map, dataset)[1])[0]
     assert type(first).__name__ == "_ParallelInterleaveDataset"
     assert int(first._cycle_length) == 3
-
-
-def test_python_in_a_serial_map_is_a_serial_map_too():
     assert isinstance(one(pipeline.serial_map, DATA.range(9).map(python)), Swap)
 
 
@@ -54,11 +51,6 @@ def test_what_tensorflow_makes_parallel_itself_is_not_tried():
     options = tf.data.Options()
     options.experimental_optimization.map_parallelization = False
     assert isinstance(one(pipeline.serial_map, plain.with_options(options)), Swap)
-
-
-def test_parallel_maps_need_nothing():
-    dataset = DATA.range(10).map(drawn, num_parallel_calls=2).batch(2)
-    assert offered(pipeline.serial_map, dataset) == []
 
 
 def test_a_prefetch_is_tried_only_where_there_is_none():
@@ -99,24 +91,10 @@ def test_no_cache_is_offered_where_it_would_be_wrong():
     assert "how many" in why(some.batch(2))
 
 
-def test_without_a_gpu_nothing_is_copied():
+def test_batches_are_copied_ahead_to_a_gpu_alone():
     assert "no GPU" in one(pipeline.host_to_device, DATA.range(3)).why
-
-
-def test_with_a_gpu_batches_are_copied_ahead():
     swap = one(pipeline.host_to_device, DATA.range(3), gpus=1)
     assert "prefetch_to_device" in swap.fix
-
-
-def test_other_data_than_a_pipeline_have_no_stages():
-    arrays = Facts(data="arrays")
-    for kind_of_swap in (
-        pipeline.serial_map,
-        pipeline.no_prefetch,
-        pipeline.no_cache,
-        pipeline.host_to_device,
-    ):
-        assert list(kind_of_swap(arrays)) == []
 
 
 def test_all_that_helps_can_be_applied_one_after_the_other():
@@ -142,7 +120,7 @@ def test_where_tensorflow_does_not_tell_of_its_stages_nothing_is_tested(monkeypa
 IMAGES = np.arange(12 * 4 * 4 * 3, dtype="uint8").reshape(12, 4, 4, 3)
 
 
-def images(**more):
+def images():
     return DATA.from_tensor_slices((IMAGES, np.arange(12) % 3))
 
 
@@ -170,9 +148,7 @@ def test_maps_that_do_the_same_to_a_batch_follow_it_in_their_order():
     assert kinds(made)[1:] == ["batch", "map", "map", "prefetch"]
     assert values(made) == values(given)
     assert made.element_spec == given.element_spec
-
-
-def test_a_shuffle_between_stays_in_front_of_the_batch():
+    # A shuffle between them stays in front of the batch.
     given = images().map(halved, num_parallel_calls=2).shuffle(12).batch(4)
     (_,), made = swapped(pipeline.per_example, given)
     assert kinds(made)[1:] == ["shuffle", "batch", "map"]
@@ -200,16 +176,41 @@ def rows_only(image, label):
     return tf.ensure_shape(image, (4, 4, 3)), label
 
 
+# Examples that are all alike do not hide what tells them apart.
+ALIKE = DATA.from_tensor_slices((np.full((8, 4, 4, 3), 7, "uint8"), np.zeros(8)))
+
+
 @pytest.mark.parametrize(
-    "function", [by_its_largest, flat, drawn_too, if_bright, rows_only]
+    ("offer", "right"),
+    [
+        *(
+            (pipeline.per_example, images().map(function).batch(4))
+            for function in (by_its_largest, flat, drawn_too, if_bright, rows_only)
+        ),
+        (pipeline.per_example, ALIKE.map(by_its_largest).batch(4)),
+        (pipeline.per_example, images().map(shifted).cache().batch(4)),
+        (pipeline.per_example, images().map(shifted)),
+        (pipeline.per_example, images().batch(4).map(shifted)),
+        (pipeline.late_shuffle, images().shuffle(12).map(halved).batch(4)),
+        (pipeline.late_shuffle, images().map(halved).cache().shuffle(12).batch(4)),
+        (pipeline.late_shuffle, images().batch(4).shuffle(3)),
+        (
+            pipeline.serial_map,
+            DATA.range(10).map(drawn, num_parallel_calls=2).batch(2),
+        ),
+        (pipeline.slow_read, DATA.range(3)),
+        # Other data than a pipeline have no stages.
+        *(
+            (offer, (np.zeros(3), np.zeros(3)))
+            for offer in (
+                *(pipeline.serial_map, pipeline.no_prefetch, pipeline.no_cache),
+                *(pipeline.host_to_device, pipeline.late_shuffle),
+            )
+        ),
+    ],
 )
-def test_what_does_something_else_to_a_batch_is_not_offered(function):
-    assert swapped(pipeline.per_example, images().map(function).batch(4))[0] == []
-
-
-def test_examples_that_are_all_alike_do_not_hide_what_tells_them_apart():
-    alike = DATA.from_tensor_slices((np.full((8, 4, 4, 3), 7, "uint8"), np.zeros(8)))
-    assert swapped(pipeline.per_example, alike.map(by_its_largest).batch(4))[0] == []
+def test_what_is_right_or_would_do_something_else_is_left_alone(offer, right):
+    assert offered(offer, right) == []
 
 
 def test_maps_behind_what_does_not_commute_stay_where_they_are():
@@ -218,12 +219,6 @@ def test_maps_behind_what_does_not_commute_stay_where_they_are():
     assert "halved" not in swap.fix
     assert kinds(made)[1:] == ["map", "batch", "map"]
     assert values(made) == values(given)
-    for stays in (
-        images().map(shifted).cache().batch(4),
-        images().map(shifted),
-        images().batch(4).map(shifted),
-    ):
-        assert swapped(pipeline.per_example, stays)[0] == []
 
 
 def test_a_shuffle_of_all_is_put_before_the_maps_that_fill_it():
@@ -235,15 +230,6 @@ def test_a_shuffle_of_all_is_put_before_the_maps_that_fill_it():
     assert sorted(np.concatenate(values(made)[::2]).ravel()) == sorted(
         np.concatenate(values(given)[::2]).ravel()
     )
-
-
-def test_a_shuffle_in_its_place_is_left_there():
-    for right in (
-        images().shuffle(12).map(halved).batch(4),
-        images().map(halved).cache().shuffle(12).batch(4),
-        images().batch(4).shuffle(3),
-    ):
-        assert swapped(pipeline.late_shuffle, right)[0] == []
 
 
 def test_what_short_epochs_would_show_wrongly_is_not_tried():
@@ -278,17 +264,11 @@ def records(folder, count=12):
 def test_records_are_kept_behind_their_reader_and_read_once(tmp_path):
     path = records(tmp_path)
     dataset = tf.data.TFRecordDataset(path).map(tf.strings.length).batch(3)
+    # Their number is guessed from the size of the file: twelve of four bytes.
+    assert pipeline_facts(Training(None, dataset))["bytes"] == 48
     _, made = swapped(pipeline.slow_read, dataset)
     (tmp_path / "some.tfrecord").unlink()
     assert next(iter(made)).numpy().tolist() == [9, 9, 9]
-
-
-def test_the_number_of_records_is_guessed_from_the_size_of_the_file(tmp_path):
-    path = records(tmp_path)
-    dataset = tf.data.TFRecordDataset(path).map(tf.strings.length).batch(3)
-    known = pipeline_facts(Training(None, dataset))
-    # Twelve numbers of four bytes.
-    assert known["bytes"] == 48
 
 
 def label_and_text(name):
@@ -296,34 +276,25 @@ def label_and_text(name):
 
 
 def test_files_are_read_from_copies_whose_folders_keep_their_names(tmp_path):
-    dataset = DATA.from_tensor_slices(files(tmp_path)).map(label_and_text).batch(2)
+    names = DATA.from_tensor_slices(files(tmp_path))
+    dataset = names.map(label_and_text).batch(2)
     before = [[part.numpy().tolist() for part in batch] for batch in dataset]
     _, made = swapped(pipeline.slow_read, dataset)
+    # What reads and works in one stage cannot be told apart.
+    both = DATA.zip((names.map(tf.io.read_file), names)).batch(2)
+    assert "in one stage" in one(pipeline.slow_read, both).why
     for path in tmp_path.rglob("*.txt"):
         path.unlink()
     after = [[part.numpy().tolist() for part in batch] for batch in made]
     assert after == before
 
 
-def test_what_reads_and_works_in_one_stage_cannot_be_told_apart(tmp_path):
-    names = DATA.from_tensor_slices(files(tmp_path))
-    texts = DATA.zip((names.map(tf.io.read_file), names))
-    (untested,) = offered(pipeline.slow_read, texts.batch(2))
-    assert "in one stage" in untested.why
-
-
-def test_what_reads_nothing_has_nothing_to_offer():
-    assert offered(pipeline.slow_read, DATA.range(3)) == []
-
-
 def test_a_cache_behind_the_work_is_not_combined_with_this(tmp_path):
-    lengths = tf.data.TFRecordDataset(records(tmp_path)).map(tf.strings.length)
-    (swap,) = offered(pipeline.slow_read, lengths)
+    texts = tf.data.TFRecordDataset(records(tmp_path))
+    swap = one(pipeline.slow_read, texts.map(tf.strings.length))
     assert isinstance(swap, Swap)
     assert not swap.combines
-    drawn = lengths.map(lambda x: x)
-    assert not offered(pipeline.slow_read, drawn)[0].combines
-    random = tf.data.TFRecordDataset(records(tmp_path)).map(
+    random = texts.map(
         lambda text: tf.strings.length(text) + tf.random.uniform((), 0, 9, tf.int32)
     )
-    assert offered(pipeline.slow_read, random)[0].combines
+    assert one(pipeline.slow_read, random).combines

@@ -5,13 +5,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.pipeline.rebuilding import Worth
-from perfkit.diagnosis.swap import Untested
+from perfkit.diagnosis.pipeline.memory import Worth
 from perfkit.diagnosis.swaps import pipeline
 from perfkit.diagnosis.training import Training
 from perfkit.errors import BadParameterError
-from tests.diagnosis.swaps.offered import offered
+from tests.diagnosis.swaps.offered import offered, why
 
 DATA = tf.data.Dataset
 
@@ -27,17 +25,6 @@ class Batches(keras.utils.PyDataset):
     def __getitem__(self, index):
         type(self).made += 1
         return np.full((2, 1), index), np.zeros(2)
-
-
-@pytest.fixture
-def counted():
-    calls = []
-
-    def call(number):
-        calls.append(int(number))
-        return number
-
-    return lambda x: tf.numpy_function(call, [x], tf.int64), calls
 
 
 def without_python(data, steps=2):
@@ -102,14 +89,9 @@ def test_batches_of_a_py_dataset_are_made_beforehand():
 def test_a_generator_goes_on_with_what_was_made_beforehand():
     making = without_python(lambda: iter(itertools.count()), steps=3)
     assert list(itertools.islice(making(), 5)) == [0, 1, 2, 0, 1]
-
-
-def test_a_generator_that_ended_ends_again():
+    # One that ended ends again.
     making = without_python(lambda: iter([7, 8]), steps=3)
     assert list(making()) == list(making()) == [7, 8]
-
-
-def test_a_generator_of_nothing_is_refused():
     with pytest.raises(BadParameterError, match="no batch"):
         without_python(lambda: iter([]))
 
@@ -140,21 +122,11 @@ def test_each_way_to_call_python_is_named_with_what_to_write_instead(counted):
     assert "generator" in swap.fix
 
 
-def test_where_no_python_runs_there_is_nothing_to_offer():
+def test_python_is_not_tried_where_there_is_none_or_another_swap_tells_of_it():
+    retraced = {"step": {"changed": {"words": "shape"}, "because": [], "traces": 9}}
+    known = {"data": "tf.data", "pipeline": {"python": ["generator"]}}
+    assert "retracing" in why(pipeline.python_input, **known, retraced=retraced)
+    debugging = {"debugging": ["tf.data.experimental.enable_debug_mode()"]}
+    assert "debug mode" in why(pipeline.python_input, **known, settings=debugging)
     assert found(DATA.range(3).map(lambda x: x + 1)) == []
     assert found((np.zeros(3), np.zeros(3))) == []
-
-
-def test_what_python_makes_in_many_shapes_is_not_kept():
-    retraced = {"step": {"changed": {"words": "shape"}, "because": [], "traces": 9}}
-    facts = Facts(data="tf.data", retraced=retraced, pipeline={"python": ["generator"]})
-    (said,) = pipeline.python_input(facts)
-    assert isinstance(said, Untested)
-    assert "retracing" in said.why
-
-
-def test_in_debug_mode_every_map_is_python_and_another_swap_says_so():
-    known = {"debugging": ["tf.data.experimental.enable_debug_mode()"]}
-    facts = Facts(data="tf.data", settings=known, pipeline={"python": ["py_function"]})
-    (said,) = pipeline.python_input(facts)
-    assert "debug mode" in said.why

@@ -14,46 +14,44 @@ def found(machine, **known):
     return list(model.precisions(Facts(**known), machine))
 
 
-def test_a_processor_with_tiles_for_bfloat16_is_tried():
-    (swap,) = found(Hardware(instructions=("amx_bf16",)))
-    assert (swap.name, swap.kind, swap.combines) == (
-        "mixed_bfloat16",
-        "opportunity",
-        False,
-    )
-    assert 'dtype="float32"' in swap.fix
+TILES = Hardware(instructions=("amx_bf16",))
 
 
-def test_where_nothing_is_made_for_it_the_reason_is_given():
-    (left_out,) = found(Hardware(instructions=("avx2",)))
-    assert isinstance(left_out, Untested)
-    assert "no instructions for bfloat16" in left_out.why
+@pytest.mark.parametrize(
+    ("machine", "names"),
+    [
+        (TILES, ["mixed_bfloat16"]),
+        (Hardware(instructions=("avx2",)), []),
+        (
+            Hardware(gpu="a card", capability=(8, 0)),
+            ["mixed_bfloat16", "mixed_float16"],
+        ),
+        (Hardware(gpu="a card", capability=(7, 5)), ["mixed_float16"]),
+    ],
+)
+def test_what_a_machine_is_made_for_is_tried(machine, names):
+    tried = found(machine)
+    if not names:
+        (left_out,) = tried
+        assert isinstance(left_out, Untested)
+        assert "no instructions for bfloat16" in left_out.why
+        return
+    assert [one.name for one in tried] == names
+    for swap in tried:
+        assert (swap.kind, swap.combines) == ("opportunity", False)
+        assert 'dtype="float32"' in swap.fix
 
 
-def test_a_gpu_is_tried_with_what_it_has_tensor_cores_for():
-    def names(capability):
-        gpu = Hardware(gpu="a card", capability=capability)
-        return [one.name for one in found(gpu) if not isinstance(one, Untested)]
-
-    assert names((8, 0)) == ["mixed_bfloat16", "mixed_float16"]
-    assert names((7, 5)) == ["mixed_float16"]
-
-
-def test_a_policy_of_the_users_own_is_left_alone():
-    (left_out,) = found(Hardware(instructions=("amx_bf16",)), policy="mixed_float16")
+def test_the_policy_is_set_before_the_model_is_made():
+    # One of the user's own is left alone.
+    (left_out,) = found(TILES, policy="mixed_float16")
     assert "mixed_float16" in left_out.why
-
-
-@pytest.fixture
-def usual_policy():
-    yield
-    keras.config.set_dtype_policy("float32")
-
-
-def test_the_policy_is_set_before_the_model_is_made(usual_policy):
-    (swap,) = found(Hardware(instructions=("amx_bf16",)))
-    swap.before()
-    assert keras.layers.Dense(1).compute_dtype == "bfloat16"
+    (swap,) = found(TILES)
+    try:
+        swap.before()
+        assert keras.layers.Dense(1).compute_dtype == "bfloat16"
+    finally:
+        keras.config.set_dtype_policy("float32")
 
 
 def test_slices_of_float64_are_cast_once():

@@ -1,9 +1,10 @@
-import pytest
+import functools
 
 import perfkit
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.swaps import model, resident
+from tests.diagnosis.swaps.offered import named
 
 
 def known(changed=None, *, made_anew=False, because=()):
@@ -16,13 +17,7 @@ def known(changed=None, *, made_anew=False, because=()):
     }
 
 
-def of(**facts):
-    return {swap.name: swap for swap in model.retracing(Facts(**facts))}
-
-
-def test_nothing_is_swapped_where_nothing_is_traced_anew():
-    assert of() == {}
-    assert of(open_shapes=True) == {}
+of = functools.partial(named, model.retracing)
 
 
 def test_a_number_is_to_become_a_tensor():
@@ -34,21 +29,17 @@ def test_a_number_is_to_become_a_tensor():
         "(rate: float 0.1, then float 0.2)."
     )
     assert found["fixed signature"].after == ""
+    found = of(retraced={"step": known(made_anew=True)})["fixed signature"]
+    assert found.fix == "Call tf.function once for `step`, outside of the loop."
 
 
 def test_shapes_that_data_cause_hang_on_the_ceiling_without_input():
     found = of(retraced={"step": known({"x": "shape"})}, open_shapes=True)
     assert {swap.after for swap in found.values()} == {"without input"}
     assert set(found) == {"fixed signature", "one shape"}
-
-
-def test_xla_with_open_shapes_is_tried_with_one_shape():
     assert set(of(xla=True, open_shapes=True)) == {"one shape"}
-
-
-def test_a_function_made_anew_is_to_be_made_once():
-    found = of(retraced={"step": known(made_anew=True)})["fixed signature"]
-    assert found.fix == "Call tf.function once for `step`, outside of the loop."
+    # Nothing is swapped where nothing is traced anew.
+    assert of() == of(open_shapes=True) == {}
 
 
 def test_a_loop_leaves_out_what_needs_fit_and_says_so():
@@ -63,15 +54,10 @@ def test_a_loop_leaves_out_what_needs_fit_and_says_so():
     assert list(resident.without_fit(swaps, Facts())) == swaps
 
 
-@pytest.fixture(scope="module")
-def shapes():
-    return perfkit.fresh(made_one_shape)
-
-
-def made_one_shape(tf):
+def one_shape(tf):
     import numpy as np
 
-    from perfkit.diagnosis.looping import in_loop
+    from perfkit.diagnosis.loop import in_loop
 
     def batches():
         for length in (3, 5, 4):
@@ -84,6 +70,7 @@ def made_one_shape(tf):
     return [[x.tolist(), list(y.shape)] for x, y in training.data.as_numpy_iterator()]
 
 
-def test_batches_are_padded_to_the_largest_and_keep_what_they_hold(shapes):
+def test_batches_are_padded_to_the_largest_and_keep_what_they_hold():
+    shapes = perfkit.fresh(one_shape)
     assert [len(words[0]) for words, _ in shapes] == [5, 5, 5]
     assert shapes[0] == [[[1, 2, 3, 0, 0], [4, 5, 6, 0, 0]], [2]]

@@ -1,5 +1,7 @@
+from operator import attrgetter
+from types import SimpleNamespace
+
 import keras
-import pytest
 import tensorflow as tf
 
 import perfkit
@@ -8,13 +10,9 @@ from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.swap import Swap, Untested
 from perfkit.diagnosis.swaps import resident
 from perfkit.diagnosis.swaps import settings as swaps
-from tests.diagnosis.swaps.offered import offered, swapped
+from tests.diagnosis.swaps.offered import named, offered, swapped
 
 DATA = tf.data.Dataset
-
-
-def left_off(**known):
-    return {one.cause: one for one in swaps.left_off(Facts(**known))}
 
 
 def set_wrong(tf):
@@ -60,17 +58,10 @@ def left_off_before(tf):
     return settings.here(), told
 
 
-@pytest.fixture(scope="module")
-def seen():
-    return perfkit.fresh(seen_and_left_off)
-
-
-def test_nothing_is_seen_where_nothing_is_set(seen):
-    assert seen[0] == {}
-
-
-def test_what_is_set_is_seen_as_it_is_typed(seen):
-    assert seen[1] == {
+def test_what_is_set_is_seen_as_it_is_typed():
+    before, seen = perfkit.fresh(seen_and_left_off)
+    assert before == {}
+    assert seen == {
         "eager": ["tf.config.run_functions_eagerly(True)"],
         "debugging": [
             "tf.debugging.enable_check_numerics()",
@@ -94,43 +85,38 @@ def test_what_is_left_off_cannot_be_set():
 
 
 def test_every_setter_has_a_name_that_this_tensorflow_has():
-    roots = {"tf": tf, "keras": keras}
-    for one in settings.SETTINGS:
-        for name in one.setters:
-            found, *parts = name.split(".")
-            holder = roots[found]
-            for part in parts:
-                holder = getattr(holder, part)
-            assert callable(holder), name
+    roots = SimpleNamespace(tf=tf, keras=keras)
+    names = [name for one in settings.SETTINGS for name in one.setters]
+    assert [n for n in names if not callable(attrgetter(n)(roots))] == []
 
 
 def test_the_lines_to_delete_stand_in_the_fix():
     lines = ["tf.debugging.enable_check_numerics()", "f()"]
-    found = left_off(settings={"debugging": lines})
-    assert list(found) == ["debugging"]
-    assert found["debugging"].kind == "defect"
-    assert found["debugging"].fix == f"Delete `{lines[0]}` and `f()`."
+    known = {"debugging": lines, "determinism": ["f()"], "float64": ["g()"]}
+    found = named(swaps.left_off, settings=known)
+    # What changes a result is no defect.
+    assert {one.cause: one.kind for one in found.values()} == {
+        "debugging": "defect",
+        "determinism": "opportunity",
+        "float64": "by gain",
+    }
+    assert found["without debugging"].fix == f"Delete `{lines[0]}` and `f()`."
 
 
 def test_what_is_about_the_pipeline_alone_explains_a_slow_input():
     def after(*lines):
-        return left_off(settings={"debugging": lines})["debugging"].after
+        (one,) = named(swaps.left_off, settings={"debugging": lines}).values()
+        return one.after
 
     data = "tf.data.experimental.enable_debug_mode()"
     assert after(data) == "without input"
     assert after(data, "tf.debugging.enable_check_numerics()") == ""
 
 
-def test_what_changes_a_result_is_no_defect():
-    known = {"determinism": ["f()"], "float64": ["g()"]}
-    kinds = {one.cause: one.kind for one in left_off(settings=known).values()}
-    assert kinds == {"determinism": "opportunity", "float64": "by gain"}
-
-
 def test_eager_functions_are_left_off_in_a_loop_alone():
     known = {"eager": ["tf.config.run_functions_eagerly(True)"]}
     # In fit the swap of that name undoes both ways to be eager.
-    assert left_off(settings=known) == {}
+    assert named(swaps.left_off, settings=known) == {}
     facts = Facts(settings=known, loop=True)
     found = list(resident.without_fit(swaps.left_off(facts), facts))
     assert [one.name for one in found if isinstance(one, Swap)] == ["graph"]

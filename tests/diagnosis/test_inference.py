@@ -2,7 +2,7 @@ import pytest
 
 from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.inferring import inferred
+from perfkit.diagnosis.inference import inferred
 from perfkit.findings.diagnosis import Seconds
 from perfkit.measure.measurement import TWIN, Measurement
 from perfkit.measure.trial import Trial
@@ -42,18 +42,18 @@ def causes(found, facts=None, name=""):
     return {c.cause: c for c in inferred((), STEP, found, facts or Facts(), name)}
 
 
-def test_a_quiet_machine_shows_no_contention():
-    found = measured(*trials(), cpu_other=[0.02, 0.1, 0.0], cpu_trial=[1.5, 1.4, 1.5])
-    assert causes(found) == {}
-
-
-def test_threads_that_wait_for_each_other_alone_show_none():
-    found = measured(*trials(9.0), cpu_other=[0.0] * 3, cpu_trial=[2.0] * 3)
-    assert causes(found) == {}
-
-
-def test_others_that_leave_cores_free_show_none():
-    found = measured(*trials(0.0), cpu_other=[1.0] * 3, cpu_trial=[1.0] * 3)
+@pytest.mark.parametrize(
+    ("waited", "others", "own"),
+    [
+        (1.0, [0.02, 0.1, 0.0], [1.5, 1.4, 1.5]),
+        # Threads that wait for each other alone.
+        (9.0, [0.0] * 3, [2.0] * 3),
+        # Others that leave cores free.
+        (0.0, [1.0] * 3, [1.0] * 3),
+    ],
+)
+def test_a_quiet_machine_shows_no_contention(waited, others, own):
+    found = measured(*trials(waited), cpu_other=others, cpu_trial=own)
     assert causes(found) == {}
 
 
@@ -73,9 +73,7 @@ def test_tracing_that_no_swap_stops_is_inferred_from_its_seconds():
     # 5 ms of each step of 10 ms.
     assert cause.speedup.estimate == pytest.approx(2.0, rel=0.02)
     assert "Tracing `train_step` anew takes 50 % of a step." in cause.evidence
-
-
-def test_a_single_trial_claims_nothing():
+    # A single trial claims nothing.
     found = measured(*trials(traced=(0.5,)))
     assert causes(found, Facts(retraced={"train_step": KNOWN})) == {}
 
@@ -115,7 +113,5 @@ def test_quiet_and_busy_moments_of_a_trial_are_compared():
     # 20 ticks of 5 and 20 of 10: three quarters of the quiet rate.
     assert cause.speedup.estimate == pytest.approx(4 / 3, rel=0.03)
     assert cause.grade == "measured here"
-
-
-def test_others_beside_whom_it_is_as_fast_cost_nothing():
+    # Others beside whom it is as fast cost nothing.
     assert causes(beside(slow=10)) == {}

@@ -6,8 +6,18 @@ import concurrent.futures
 import re
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from perfkit.errors import BadParameterError, RunError
+from perfkit.measure.tick import Note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from perfkit.measure.trial import Outcome
+
+Told = TypeVar("Told")
+PROBLEM, TRACEBACK = "problem", "traceback"
 # What runs the user's code: it says nothing of what is wrong there.
 _RUNNERS = (
     str(Path(__file__).parents[1]),
@@ -17,6 +27,42 @@ _MOST_FRAMES = 30
 _LONGEST = 4000
 # What TensorFlow says of where in a graph it was, before and behind what is wrong.
 _PLACES = ("Graph execution error", "Detected at node", "File ", "<stack", "[[")
+
+
+def as_notes(work: Iterable[Told]) -> Iterator[Told | Note]:
+    """Pass on what is yielded, and what is raised as notes.
+
+    Yields:
+        At last, where it was ended by an error, ``"problem"`` with a sentence, and
+        before that ``"traceback"`` where the user's own code raised it.
+    """
+    try:
+        yield from work
+    except BadParameterError as error:
+        yield Note(PROBLEM, str(error))
+    except Exception as error:
+        yield Note(TRACEBACK, note_of(error))
+        yield Note(PROBLEM, f"The training raised {in_short(error)}")
+
+
+def run_error(
+    notes: Mapping[str, Any], outcome: Outcome, message: str, remedy: str
+) -> RunError:
+    """Say why a training cannot be run; a note holds what its own code raised.
+
+    Args:
+        notes: What its process told, by name.
+        outcome: How its process ended.
+        message: One sentence on that, without a subject.
+        remedy: What to do if it takes long and does not hang.
+    """
+    said = str(notes.get(PROBLEM) or f"The training {message.rstrip('.')}.")
+    if outcome == "timed-out":
+        said += f" If it does not hang, {remedy}."
+    error = RunError(said)
+    if TRACEBACK in notes:
+        error.add_note(in_text(notes[TRACEBACK]))
+    return error
 
 
 def note_of(error: BaseException) -> dict[str, Any]:

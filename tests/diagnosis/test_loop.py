@@ -5,15 +5,10 @@ import pytest
 
 from perfkit.diagnosis.epochs import EPOCH_END, Epochs
 from perfkit.diagnosis.facts import facts_of_loop
-from perfkit.diagnosis.loop_calls import (
-    LoopCalls,
-    as_graphs,
-    one_batch,
-    one_iterator,
-)
-from perfkit.diagnosis.looping import Looping
+from perfkit.diagnosis.loop import LoopCalls, Looping
 from perfkit.diagnosis.steps import steps
 from perfkit.diagnosis.swaps import applicable
+from perfkit.diagnosis.swaps.resident import one_batch, one_iterator
 from perfkit.experiments.shared.loops import Left
 from perfkit.measure.tick import Pause, Tick
 
@@ -40,8 +35,8 @@ def looped(function, epochs, most_told=12, **options):
 
 @pytest.fixture(autouse=True)
 def every_step_is_a_tick(monkeypatch):
-    monkeypatch.setattr("perfkit.diagnosis.looping.TICK_S", 0.0)
-    monkeypatch.setattr("perfkit.diagnosis.looping.wait", lambda: None)
+    monkeypatch.setattr("perfkit.diagnosis.loop.TICK_S", 0.0)
+    monkeypatch.setattr("perfkit.diagnosis.loop.wait", lambda: None)
 
 
 def test_a_loop_without_epochs_goes_on_with_the_data_anew():
@@ -240,46 +235,40 @@ def script(monkeypatch):
     return module
 
 
-def test_what_each_step_of_a_loop_computes_eagerly_is_named(script):
+def test_what_each_step_of_a_loop_computes_eagerly_is_named_and_made_a_graph(script):
     _, looping = looped(script.train, Epochs(batch=1), calls=LoopCalls())
     facts = facts_of_loop(looping)
     assert facts.eager_calls == ("a_script:Trainer.step",)
     (swap,) = [one for one in applicable(facts)[0] if one.cause == "eager"]
     assert "`Trainer.step`" in swap.fix
-
-
-def test_it_is_made_a_graph_for_the_steps_that_follow(script):
-    as_graphs(None, functions=["a_script:Trainer.step"])
-    as_graphs(None, functions=["a_script:Trainer.step"])
+    script.traced.clear()
+    swap.apply(None)
+    swap.apply(None)
     # Python runs while it is traced, which the first call of a graph may do twice.
     looped(script.train, Epochs(batch=1), most_told=9)
     assert len(script.traced) <= 3 * 2
     assert float(script.weight) != 1.0
 
 
-def names(facts):
-    return {one.name for one in applicable(facts)[0]}
-
-
-def test_a_loop_that_counts_says_nothing_of_its_input(script):
-    _, looping = looped(script.counting, Epochs(batch=1), calls=LoopCalls())
+@pytest.mark.parametrize(
+    ("loop", "names"),
+    [
+        # One that counts says nothing of its input; what it draws is its input.
+        ("counting", set()),
+        ("drawing", {"without input"}),
+        ("drawing_anew", {"without input", "one iterator"}),
+    ],
+)
+def test_what_a_loop_draws_itself_is_its_input(script, loop, names):
+    function = getattr(script, loop)
+    _, looping = looped(function, Epochs(batch=1), calls=LoopCalls())
     facts = facts_of_loop(looping)
     assert facts.counts
     swaps, untested = applicable(facts)
-    assert "without input" not in {one.name for one in swaps}
-    assert "input-bound" in untested
-
-
-def test_what_a_counting_loop_draws_is_its_input(script):
-    _, looping = looped(script.drawing, Epochs(batch=1), calls=LoopCalls())
-    facts = facts_of_loop(looping, pipeline={})
-    assert facts.drawn["batches"] == pytest.approx(1.0, abs=0.2)
-    assert names(facts) == {"without input"}
-
-
-def test_an_iterator_that_each_step_makes_is_named(script):
-    _, looping = looped(script.drawing_anew, Epochs(batch=1), calls=LoopCalls())
-    assert names(facts_of_loop(looping)) == {"without input", "one iterator"}
+    assert {one.name for one in swaps} == names
+    assert ("input-bound" in untested) == (not names)
+    batches = facts.drawn.get("batches", 0.0)
+    assert batches == pytest.approx(float(bool(names)), abs=0.2)
 
 
 def test_one_iterator_goes_on_and_begins_again_at_its_end(script):

@@ -1,8 +1,10 @@
 import linecache
 from pathlib import Path
 
+import pytest
+
 import perfkit
-from perfkit.diagnosis import raised
+from perfkit.diagnosis import failure
 from perfkit.errors import RunError
 
 
@@ -10,7 +12,7 @@ def caught(call):
     try:
         call()
     except Exception as error:
-        return raised.note_of(error)
+        return failure.note_of(error)
     raise AssertionError("nothing was raised")
 
 
@@ -33,7 +35,7 @@ def test_a_cell_shows_its_lines_although_another_process_ran_it():
     note = caught(names["make_training"])
     known = len(cell), None, cell.splitlines(keepends=True), "<cell 7>"
     linecache.cache["<cell 7>"] = known
-    said = raised.in_text(note).splitlines()
+    said = failure.in_text(note).splitlines()
     assert said[0] == "Traceback (most recent call last):"
     assert said[-3:] == [
         '  File "<cell 7>", line 2, in make_training',
@@ -50,33 +52,30 @@ def test_a_notebook_shows_the_sentence_and_then_the_users_lines():
     assert shown[1].startswith("Traceback")
 
 
-def test_an_endless_message_is_cut():
-    def shout():
-        raise ValueError("a" * 10**6)
-
-    assert len(caught(shout)["said"]) <= 4000
-
-
-def test_of_an_endless_message_the_end_stays():
+def test_an_endless_message_is_cut_and_its_end_stays():
     def shout():
         raise ValueError("a" * 10**6 + "what is wrong")
 
-    assert caught(shout)["said"].endswith("what is wrong")
+    said = caught(shout)["said"]
+    assert len(said) <= 4000
+    assert said.endswith("what is wrong")
 
 
-def test_what_is_wrong_in_a_graph_is_said_and_not_where_it_was():
-    error = ValueError(
-        "Graph execution error:\n\nDetected at node Gather defined at (most recent "
-        'call last):\n  File "train.py", line 4, in <module>\n\nindices[0] = 9 is not '
-        "in [0, 4)\n\t [[{{node Gather}}]] [Op:__inference_1]"
-    )
-    assert raised.in_short(error) == "ValueError: indices[0] = 9 is not in [0, 4)"
-
-
-def test_what_is_wrong_in_code_that_becomes_a_graph_is_said():
-    error = ValueError(
-        'in user code:\n\n    File "train.py", line 4, in step  *\n        go(x)\n\n'
-        "    ValueError: No gradients provided for any variable.\n"
-    )
-    said = "ValueError: No gradients provided for any variable."
-    assert raised.in_short(error) == said
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "Graph execution error:\n\nDetected at node Gather defined at (most recent "
+            'call last):\n  File "train.py", line 4, in <module>\n\nindices[0] = 9 is '
+            "not in [0, 4)\n\t [[{{node Gather}}]] [Op:__inference_1]",
+            "ValueError: indices[0] = 9 is not in [0, 4)",
+        ),
+        (
+            'in user code:\n\n    File "train.py", line 4, in step  *\n        go(x)\n'
+            "\n    ValueError: No gradients provided for any variable.\n",
+            "ValueError: No gradients provided for any variable.",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_graph_is_said_and_not_where_it_was(words, said):
+    assert failure.in_short(ValueError(words)) == said

@@ -3,40 +3,40 @@
 The function that is diagnosed runs the loop itself, and ``perfkit.steps`` tells of each
 step. A real loop ends, and may save what it has learnt; a trial must not come so far.
 So the last epoch that a trial begins goes on, with the data anew, until the trial is
-over.
+over. What its steps call besides is heard: functions that compute gradients or run a
+model without a ``tf.function`` around them, and iterators, which many make for each.
 """
 
 from __future__ import annotations
 
 import dis
+import functools
 import itertools
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.epochs import EPOCH_END, Epochs
-from perfkit.diagnosis.loop_calls import frames_from
 from perfkit.diagnosis.steps import listening
 from perfkit.diagnosis.training import Training, kind_of
 from perfkit.errors import BadParameterError
-from perfkit.experiments.shared.loops import wait
+from perfkit.experiments.shared.loops import Told, Turnstile, wait
 from perfkit.measure.tick import READY, TICK_S, Pause, Tick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import FrameType
+    from types import CodeType, FrameType
 
-    from perfkit.diagnosis.loop_calls import LoopCalls
     from perfkit.diagnosis.swap import Swap
-    from perfkit.experiments.shared.loops import Told, Turnstile
 
 
 # The data of the last epoch of a trial began anew, which no real epoch does.
 ANEW = "data begin anew"
 
 
-class Counter:
+class StepCounter:
     """Counts steps and hands them over as ticks.
 
     Args:
@@ -96,9 +96,126 @@ class Counter:
         self._steps, self._began = 0, time.perf_counter()
 
 
+ITERATORS, BATCHES = "iterators", "batches"
+# Of the steps, in how many something has to be called to be a part of them.
+OFTEN = 0.5
+_OF_OTHERS = ("perfkit", "keras", "tensorflow")
+
+
+class LoopCalls:
+    """Hears what is called beneath the function that holds the loop, until it ends.
+
+    Attributes:
+        steps: That the loop has made by then.
+    """
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self._over = False
+        self._loop: set[CodeType] = set()
+        self._eager: Counter[str] = Counter()
+        self._drawn: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        """Listen from now on; called from where the loop asks for its batches."""
+        if not self._loop:
+            import keras
+            import tensorflow as tf
+
+            _before(tf.GradientTape, "gradient", self._hear_eager)
+            _before(keras.Layer, "__call__", self._hear_eager)
+            data = tf.data.Dataset
+            _before(data, "__iter__", lambda frame: self._hear(ITERATORS, frame))
+            _before(
+                iterator_class(), "__next__", lambda frame: self._hear(BATCHES, frame)
+            )
+        self._loop |= {f.f_code for f in frames_from(sys._getframe(1)) if is_own(f)}
+
+    def step(self) -> None:
+        """Count one more step."""
+        self.steps += not self._over
+
+    def end(self) -> None:
+        """Hear no more: epochs that are hurried are not what the loop does."""
+        self._over = True
+
+    def eager(self) -> tuple[str, ...]:
+        """The functions that steps call and that compute eagerly: ``"module:name"``."""
+        least = OFTEN * self.steps
+        often = (name for name, count in self._eager.items() if count >= least)
+        return tuple(name for name in often if name)
+
+    def drawn(self) -> dict[str, float]:
+        """How many iterators a step makes and how many batches it draws from any."""
+        steps = max(1, self.steps)
+        return {name: count / steps for name, count in self._drawn.items()}
+
+    def _hear_eager(self, frame: FrameType) -> None:
+        import tensorflow as tf
+
+        eager = tf.executing_eagerly() and not tf.config.functions_run_eagerly()
+        if eager and not self._over:
+            # What the loop computes itself no function can hold.
+            self._eager[_name(self._called(frame))] += 1
+
+    def _hear(self, what: str, frame: FrameType) -> None:
+        own = frame.f_code in self._loop or self._called(frame) is not None
+        self._drawn[what] += own and not self._over
+
+    def _called(self, frame: FrameType) -> FrameType | None:
+        """The user's function that the loop called and that led to a frame."""
+        below = None
+        for one in frames_from(frame):
+            if one.f_code in self._loop:
+                return below
+            if not one.f_code.co_name.startswith("<"):
+                # A train_step of theirs may be called by Keras, in a graph of its own.
+                below = one if is_own(one) else None
+        return None
+
+
+def iterator_class() -> Any:
+    """The class of the iterators over datasets."""
+    import tensorflow as tf
+
+    return type(iter(tf.data.Dataset.range(1)))
+
+
+def _before(holder: Any, name: str, hear: Callable[[FrameType], None]) -> None:
+    """Let a method tell who calls it."""
+    method = getattr(holder, name)
+
+    @functools.wraps(method)
+    def heard(*args: Any, **named: Any) -> Any:
+        hear(sys._getframe(1))
+        return method(*args, **named)
+
+    setattr(holder, name, heard)
+
+
+def _name(function: FrameType | None) -> str:
+    """A function by its module and its place in there; "" for what is made anew."""
+    if function is None or "<" in function.f_code.co_qualname:
+        return ""
+    return f"{function.f_globals.get('__name__')}:{function.f_code.co_qualname}"
+
+
+def frames_from(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and all that led to it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def is_own(frame: FrameType) -> bool:
+    """Whether it runs code of the user's."""
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    return package not in _OF_OTHERS
+
+
 # So many epochs may be begun: enough to see one of them end while all is warm.
 MOST_EPOCHS = 3
-_BATCHES = ("tf.data", "PyDataset")
+_DATASETS = ("tf.data", "PyDataset")
 
 
 @dataclass
@@ -111,12 +228,12 @@ class InLoop(Training):
     def kind(self) -> str:
         """``"tf.data"``, ``"PyDataset"``, or ``"generator"`` for all else."""
         found = kind_of(self.data)
-        return found if found in _BATCHES else "generator"
+        return found if found in _DATASETS else "generator"
 
 
 def in_loop(data: Any) -> InLoop:
     """Give swaps the data of a loop; what can only be gone through is a generator."""
-    return InLoop(None, data if kind_of(data) in _BATCHES else lambda: iter(data))
+    return InLoop(None, data if kind_of(data) in _DATASETS else lambda: iter(data))
 
 
 @dataclass
@@ -148,7 +265,7 @@ class Looping:
     length: int | None = None
     hurry: bool = False
     calls: LoopCalls | None = None
-    counter: Counter | None = None
+    counter: StepCounter | None = None
     _made: int = 0
     _swapped: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
 
@@ -160,7 +277,7 @@ class Looping:
         Raises:
             BadParameterError: The loop made no step.
         """
-        self.counter = Counter(turnstile, self.epochs)
+        self.counter = StepCounter(turnstile, self.epochs)
         with listening(self):
             training = making()
             if training is None and not self._made:
@@ -184,7 +301,9 @@ class Looping:
         most = self.most if self.repeated else 1
         return self._epoch(self._with_swaps(data), self.counter, most)
 
-    def _epoch(self, training: InLoop, counter: Counter, most: int) -> Iterator[Any]:
+    def _epoch(
+        self, training: InLoop, counter: StepCounter, most: int
+    ) -> Iterator[Any]:
         last, step = self.begun >= most, 0
         try:
             for step, batch in enumerate(self._flow(training, counter, most), 1):
@@ -202,7 +321,7 @@ class Looping:
             self.length = self.length or step
         counter.end_epoch()
 
-    def _flow(self, training: InLoop, counter: Counter, most: int) -> Iterator[Any]:
+    def _flow(self, training: InLoop, counter: StepCounter, most: int) -> Iterator[Any]:
         """All batches of an epoch; of the last one without an end."""
         while True:
             step = 0

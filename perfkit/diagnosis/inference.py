@@ -18,8 +18,8 @@ from perfkit import units
 from perfkit.diagnosis import tracing
 from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
 from perfkit.diagnosis.tracing import STEADY
-from perfkit.findings.diagnosis import Cause, Gain
-from perfkit.measure.measurement import TWIN
+from perfkit.findings.diagnosis import Cause, Gain, Grade, Seconds
+from perfkit.measure.measurement import TWIN, Measurement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from perfkit.diagnosis.facts import Facts
     from perfkit.diagnosis.swap import Swap
-    from perfkit.findings.diagnosis import Grade, Seconds
-    from perfkit.measure.measurement import Measurement
     from perfkit.measure.trial import Trial
 
 
