@@ -5,6 +5,9 @@
     python3 start.py setup     the environment only, in .venv/
     python3 start.py test      all tests
 
+    python3 start.py --bundle FOLDER    all that the set-up fetches, for other machines
+    python3 start.py --from FOLDER      the set-up from there, without a network
+
 What follows ``--`` goes to pytest, or to ``python -m perfkit.lab``. This needs Python
 with pip, or uv, and the network once. A step that fails says why in one sentence, and
 the next run goes on from there.
@@ -21,14 +24,13 @@ import json
 import os
 import platform
 import re
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
 import threading
-from collections import defaultdict
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +43,7 @@ LOCKS = ROOT / "locks"
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "perfkit.json"
+BUDGET = ROOT / "budget.txt"
 # What only set-up needs: a private uv, and a log of everything uv and pip said.
 OWN = ROOT / ".setup"
 LOG = OWN / "log.txt"
@@ -51,8 +54,38 @@ STEPS = 1
 OLDEST, NEWEST = (3, 11), (3, 13)
 OLDEST_UV = (0, 5)
 # TensorFlow's own pair: the plain wheel, and the same wheel with NVIDIA's libraries
-# beside it (`tensorflow[and-cuda]`). The number is what the environment takes on disk.
-BUILDS = {"cpu": 3e9, "gpu": 8e9}
+# beside it (`tensorflow[and-cuda]`); and its wheel for CPUs alone, half as large, where
+# there is one (`tensorflow-cpu`). The number is what the environment takes on disk.
+BUILDS = {"cpu": 3e9, "gpu": 8e9, "slim": 2.5e9}
+
+# What a bundle can be for: its system to uv, its Python to uv, and its wheels to pip.
+SYSTEMS = {
+    f"linux-{arch}": (
+        f"{arch}-unknown-linux-gnu",
+        f"linux-{arch}-gnu",
+        [f"manylinux_2_{glibc}_{arch}" for glibc in range(28, 4, -1)]
+        + [f"manylinux2014_{arch}"],
+    )
+    for arch in ("x86_64", "aarch64")
+}
+SYSTEMS["macos-arm64"] = (
+    "aarch64-apple-darwin",
+    "macos-aarch64-none",
+    ["macosx_12_0_arm64"],
+)
+# The first file of a bundle, and the one by which a folder is known as one.
+GUIDE = "HOW-TO-INSTALL.txt"
+SAID_IN_GUIDE = """\
+perfkit, for machines without a network
+
+1. Copy the folder `perfkit` that lies here to your own machine.
+2. Open a terminal in the copy and type, with the path of the folder of this file:
+
+       python3 start.py --from PATH
+
+Here is what is needed on {}.
+Windows takes linux-x86_64, in the terminal of WSL2.
+"""
 
 # What this becomes, and the options that come before the user's own. Tests run side by
 # side on all cores, then those that measure alone: tests/conftest.py.
@@ -63,23 +96,6 @@ RUNS = {
 
 PRESS = "press Shift+Enter in its first cell, and again, for the first answer"
 
-# What some tests need of the machine, by the marker that they bear: where they lie,
-# what it is called, and the packages that bring it.
-NEEDS = {
-    "browser": ("tests/browser", "Chromium", ["chromium"]),
-    "compiler": ("tests/machine", "a C compiler named cc", ["gcc", "libc6-dev"]),
-}
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FETCH = [str(PYTHON), "-m", "playwright", "install", "--no-shell", "chromium"]
-ASK_PLAYWRIGHT = """
-from playwright.sync_api import sync_playwright
-with sync_playwright() as playwright:
-    print(playwright.chromium.executable_path)
-"""
-APT = ["-qy", "-o", "APT::Install-Recommends=false", "-o", "DPkg::Lock::Timeout=60"]
-# Seconds that a download has to begin, and packages to be there.
-BEGUN_S, PACKAGES_S = 6, 600
-
 # What uv, pip or the system says when it fails, and what to do then.
 REMEDIES = {
     r"No module named '?pip": "this Python has no pip and there is no uv; install one "
@@ -88,14 +104,17 @@ REMEDIES = {
     "free some space",
     r"Read-only file|Permission denied|os error (13|30)\b": "a file cannot be written; "
     "make this folder and uv's cache writable",
+    r"network (connectivity )?(is|was) disabled": "the bundle does not hold what "
+    "locks/ names; work in the folder `perfkit` of the bundle, or make the bundle anew",
     r"hash mismatch|DO NOT MATCH THE HASHES": "a download is not the file that locks/ "
     "names, so something changed it on the way; try another network",
     r"CERTIFICATE_VERIFY_FAILED|invalid peer certificate": "the network's certificate "
     "is not trusted; name your certificate file in SSL_CERT_FILE",
-    r"No interpreter found|No download found": "TensorFlow needs Python 3.11 to 3.13 "
-    "and none is here; install one, for example with `sudo apt install python3.13`",
+    r"No interpreter found|No download found": "TensorFlow needs Python 3.11 to 3.13, "
+    "a bundle that of its folder's name, and none is here; install one, for example "
+    "with `sudo apt install python3.13`",
     r"dns error|error sending request|Failed to (fetch|download)|timed out|"
-    r"Connection (refused|reset)|resolution|unreachable|offline|"
+    r"Connection (refused|reset)|resolution|unreachable|"
     r"No matching distribution": "the packages cannot be downloaded; connect to the "
     "network, or name its proxy in HTTPS_PROXY",
     r"no wheels with a matching|for the current platform": "TensorFlow or a package "
@@ -115,9 +134,23 @@ def main(arguments: list[str]) -> int:
     again = " ".join(["python3 start.py", *mine])
     options = parse(mine)
     try:
-        set_up(options.build, tests=options.what == "test")
+        if WINDOWS:
+            raise Problem(
+                "TensorFlow and this kit need Linux or macOS; install WSL2 with "
+                "`wsl --install` and open its terminal"
+            )
+        if options.budget:
+            # For perfkit.lab; a bundle takes it along.
+            BUDGET.write_text(f"{options.budget:g}\n")
+        if options.bundle:
+            bundle(options)
+            return 0
+        set_up(options.build, options.source, tests=options.what == "test")
         if options.what == "test":
-            see_to_needs(rest)
+            # What they need beside Python: a browser, a compiler.
+            needs = [str(PYTHON), "-m", "tests.needs", again, *rest]
+            if code := subprocess.call(needs, cwd=ROOT):
+                return code
         if options.what == "lab":
             print(f"JupyterLab opens your first notebook: {PRESS}.")
         if options.what != "setup":
@@ -140,7 +173,7 @@ def split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """Read ``[lab|setup|test] [--cpu|--gpu]``."""
+    """Read ``[lab|setup|test]`` and the options."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -151,6 +184,29 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         builds.add_argument(
             f"--{name}", dest="build", action="store_const", const=name, help=text
         )
+    parser.add_argument(
+        "--budget",
+        type=float,
+        metavar="SECONDS",
+        help="of every run of the notebooks; kept in budget.txt",
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        type=Path,
+        metavar="FOLDER",
+        help="take everything from this bundle and nothing from a network",
+    )
+    parser.add_argument(
+        "--bundle", type=Path, metavar="FOLDER", help="make or go on with a bundle"
+    )
+    parser.add_argument(
+        "--for",
+        dest="system",
+        choices=SYSTEMS,
+        default=here(),
+        help="whom a bundle is for (this machine's kind); one may hold several",
+    )
     options = parser.parse_args(arguments)
     if options.what not in ("lab", "setup", "test"):
         parser.error(f"{options.what!r} is none of lab, setup and test")
@@ -163,20 +219,18 @@ def fail(sentence: str, code: int) -> int:
     return code
 
 
-def set_up(asked: str | None, *, tests: bool) -> None:
+def set_up(asked: str | None, source: Path | None = None, *, tests: bool) -> None:
     """Bring ``.venv`` to what the locks say; nothing to do is the common case."""
-    if WINDOWS:
-        raise Problem(
-            "TensorFlow and this kit need Linux or macOS; install WSL2 with "
-            "`wsl --install` and open its terminal"
-        )
+    if source and not asked:
+        asked = "slim"
     if complete(*choose(asked), tests=tests):
         return
     OWN.mkdir(exist_ok=True)
     with only_one():
         build, done = choose(asked)
         if not complete(build, done, tests=tests):
-            work(build, done, asked or done.get("asked"), tests=tests)
+            kind = held_for_this(source) if source else None
+            work(build, done, asked or done.get("asked"), kind, tests=tests)
 
 
 def complete(build: str, done: dict[str, str | None], *, tests: bool) -> bool:
@@ -187,13 +241,22 @@ def complete(build: str, done: dict[str, str | None], *, tests: bool) -> bool:
 
 
 def work(
-    build: str, done: dict[str, str | None], asked: str | None, *, tests: bool
+    build: str,
+    done: dict[str, str | None],
+    asked: str | None,
+    kind: Path | None,
+    *,
+    tests: bool,
 ) -> None:
     """Do what is missing, and note at the end that it is there."""
-    uv = find_uv()
+    if kind:
+        stay_offline(kind)
+    uv = find_uv(kind)
     # Scripts in an environment name its place, so one that was moved is made again.
     whole = "environment" in done and done.get("root") == str(ROOT)
-    if make_environment(uv, build, whole=whole):
+    # The slim build is another distribution, of which there can be but one.
+    whole = whole and (done["build"] == "slim") == (build == "slim")
+    if make_environment(uv, build, kind, whole=whole):
         done = {}
     now = {"build": build, "asked": asked, "root": str(ROOT)}
     record(now)
@@ -259,19 +322,146 @@ def only_one() -> Iterator[None]:
         yield
 
 
-def find_uv() -> str:
-    """The machine's uv, else a private one that pip fetches."""
+def here() -> str:
+    """Which kind of machine this is, as ``SYSTEMS`` calls it."""
+    system = "macos" if sys.platform == "darwin" else sys.platform
+    return f"{system}-{platform.machine()}"
+
+
+def held_for_this(source: Path) -> Path:
+    """The folder of a bundle for this machine; its name ends in a Python's version."""
+    kinds = sorted(source.resolve().glob(f"{here()}-3.*"))
+    if not kinds:
+        raise Problem(
+            f"{source} holds no bundle for {here()}; give the folder that `python3 "
+            f"start.py --bundle FOLDER --for {here()}` made"
+        )
+    mine = "-{}.{}".format(*sys.version_info)
+    return next((kind for kind in kinds if kind.name.endswith(mine)), kinds[-1])
+
+
+def stay_offline(kind: Path) -> None:
+    """Let uv find packages and Python in a bundle, and ask no network."""
+    os.environ.update(
+        UV_OFFLINE="1",
+        UV_FIND_LINKS=kind.as_uri(),
+        UV_PYTHON_INSTALL_DIR=str(OWN / "python"),
+    )
+    if (kind / "python.tar.gz").exists():
+        (OWN / "python").mkdir(exist_ok=True)
+        unpack = ["tar", "-xzf", str(kind / "python.tar.gz"), "-C", str(OWN / "python")]
+        run("Unpacking Python", unpack, None)
+
+
+def bundle(options: argparse.Namespace) -> None:
+    """Gather in a folder what the set-up of another machine needs.
+
+    What is there already is not fetched again. Wheels of one version of Python are
+    held, and that Python, so that any machine of the kind will do.
+    """
+    folder, system = options.bundle.resolve(), options.system
+    if ROOT in (folder, *folder.parents):
+        raise Problem(f"{folder} lies in this folder; give one beside it")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / GUIDE).exists():
+        raise Problem(f"{folder} holds something else; give a new folder")
+    if system not in SYSTEMS:
+        raise Problem(f"TensorFlow has no build for {system}; choose with --for")
+    python = "{}.{}".format(*(sys.version_info if suits() else NEWEST))
+    kind = folder / f"{system}-{python}"
+    kind.mkdir(parents=True, exist_ok=True)
+    (folder / GUIDE).touch()
+    OWN.mkdir(exist_ok=True)
+    with only_one():
+        uv = find_uv()
+        fetch(uv, options.build or "slim", system, python, kind)
+        carries = (kind / "python.tar.gz").exists() or fetch_python(
+            uv, f"cpython-{python}-{SYSTEMS[system][1]}", kind / "python.tar.gz"
+        )
+    if not carries:
+        print(f"It has no Python: each machine needs Python {python} of its own.")
+    copy_checkout(folder / "perfkit")
+    kinds = ", ".join(sorted(path.name for path in folder.glob("*-3.*")))
+    (folder / GUIDE).write_text(SAID_IN_GUIDE.format(kinds))
+    size = sum(path.stat().st_size for path in kind.iterdir())
+    print(f"{kind} is whole: {size / 1e6:.0f} MB. {folder / GUIDE} says how to use it.")
+
+
+def fetch(uv: str, build: str, system: str, python: str, kind: Path) -> None:
+    """Download the wheels that a lock names for a system, and uv's.
+
+    pip takes a lock's conditions to be about the machine it runs on; uv applies those
+    of another.
+    """
+    chosen = OWN / "bundle.txt"
+    triple, _, tags = SYSTEMS[system]
+    locks = [str(LOCKS / f"{name}.txt") for name in (build, "uv")]
+    about = ["--python-platform", triple, "--python-version", python]
+    command = [uv, "pip", "compile", "--quiet", "--no-deps", "--generate-hashes"]
+    choose = [*command, *about, "--output-file", str(chosen), *locks]
+    run(f"Choosing the packages for {system}", choose, uv_settings())
+    wanted = ["--no-deps", "--only-binary", ":all:", "--python-version", python]
+    wanted += [word for tag in tags for word in ("--platform", tag)]
+    files = ["--requirement", str(chosen), "--dest", str(kind)]
+    pip("Fetching them", "download", *wanted, *files)
+
+
+def fetch_python(uv: str, request: str, archive: Path) -> bool:
+    """Pack a Python that runs from any place; whether there is one to be had."""
+    place, packed = OWN / "bundled-python", archive.with_suffix(".part")
+    shutil.rmtree(place, ignore_errors=True)
+    apart = {"UV_PYTHON_INSTALL_DIR": str(place), "UV_PYTHON_INSTALL_BIN": "0"}
+    try:
+        fetching = [uv, "python", "install", request]
+        run("Fetching Python", fetching, {**uv_settings(), **apart})
+    except Problem:
+        return False
+    run("Packing it", ["tar", "-czf", str(packed), "-C", str(place), "."], None)
+    packed.replace(archive)
+    shutil.rmtree(place)
+    return True
+
+
+def copy_checkout(place: Path) -> None:
+    """Copy what lies here, without what git ignores but the class's budget."""
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    names = [line.rstrip("/") for line in ignored if line and line[0] != "#"]
+    names.remove(BUDGET.name)
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns(".git", *names))
+
+
+def find_uv(kind: Path | None = None) -> str:
+    """The machine's uv, else a private one: a bundle's, or one that pip fetches."""
     private = OWN / "uv" / "bin" / "uv"
     for uv in (shutil.which("uv"), str(private)):
         if uv and version_of(uv) >= OLDEST_UV:
             return uv
     shutil.rmtree(OWN / "uv", ignore_errors=True)
-    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+    if kind:
+        unpack_uv(kind, private)
+        return str(private)
     lock = ["--require-hashes", "--requirement", str(LOCKS / "uv.txt")]
-    # Settings that would contradict --target.
-    free = {**os.environ, "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"}
-    run("Fetching uv", [*pip, "--target", str(OWN / "uv"), *lock], free)
+    pip("Fetching uv", "install", "--target", str(OWN / "uv"), *lock)
     return str(private)
+
+
+def pip(step: str, *words: str) -> None:
+    """Run this Python's pip, without settings that would contradict the words."""
+    free = {**os.environ, "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"}
+    free["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    run(step, [sys.executable, "-m", "pip", *words], free)
+
+
+def unpack_uv(kind: Path, private: Path) -> None:
+    """Take uv out of its wheel: there may be no pip."""
+    private.parent.mkdir(parents=True)
+    try:
+        with zipfile.ZipFile(next(kind.glob("uv-*.whl"))) as wheel:
+            names = (n for n in wheel.namelist() if n.endswith("/scripts/uv"))
+            private.write_bytes(wheel.read(next(names)))
+    except (StopIteration, zipfile.BadZipFile):
+        raise Problem(f"{kind} is not whole; make the bundle anew") from None
+    private.chmod(0o755)
 
 
 def version_of(uv: str) -> tuple[int, ...]:
@@ -283,7 +473,9 @@ def version_of(uv: str) -> tuple[int, ...]:
     return (0,)
 
 
-def make_environment(uv: str, build: str, *, whole: bool) -> bool:
+def make_environment(
+    uv: str, build: str, kind: Path | None = None, *, whole: bool
+) -> bool:
     """Make ``.venv`` anew unless it works; tell whether it was made.
 
     One whose installation was broken off is not to be trusted: a package may be half
@@ -306,7 +498,9 @@ def make_environment(uv: str, build: str, *, whole: bool) -> bool:
     VENV.mkdir()
     ours.touch()
     python, step = sys.executable, "Making .venv"
-    if not suits():
+    if kind:
+        python = kind.name.rpartition("-")[2]
+    elif not suits():
         python = ">=3.11,<3.14"
         step += f" with another Python (this is {platform.python_version()})"
     command = [uv, "venv", "--allow-existing", "--python", python, str(VENV)]
@@ -374,104 +568,6 @@ def uv_settings() -> dict[str, str]:
         if found := re.findall(rf"^\S+\.{option}='(.+)'$", said, re.MULTILINE):
             settings.setdefault(variable, found[-1])
     return settings
-
-
-def see_to_needs(rest: list[str]) -> None:
-    """Have what the chosen tests need of the machine, or say what to type."""
-    missing = [need for need in NEEDS if chosen(need, rest) and not has(need)]
-    if not missing:
-        return
-    OWN.mkdir(exist_ok=True)
-    with only_one():
-        fetched = "browser" in missing and tried("Downloading Chromium", FETCH, BEGUN_S)
-        commands = bringing(missing, fetched=fetched)
-        if not (fetched and has("browser") and len(missing) == 1):
-            as_root(commands)
-    if missing := [need for need in missing if not has(need)]:
-        names = " and ".join(NEEDS[need][1] for need in missing)
-        others = " and ".join(f"not {need}" for need in missing)
-        by_hand = " && ".join(f"sudo {shlex.join(command)}" for command in commands)
-        raise Problem(
-            f"Some tests need {names}, which is not here and cannot be fetched; all "
-            f'others run with `python3 start.py test -- -m "{others}"`, for these '
-            + (f"type `{by_hand}`" if shutil.which("apt-get") else "install it")
-        )
-
-
-def chosen(need: str, rest: list[str]) -> bool:
-    """Whether what pytest is told may select tests that bear this marker alone."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("-m", default=need)
-    options, others = parser.parse_known_args(rest)
-    tests, folder = ROOT / "tests", ROOT / NEEDS[need][0]
-    named = [ROOT / other.split("::")[0] for other in others]
-    named = [path for path in named if path.exists() and tests in (path, *path.parents)]
-    if named and not any(p == tests or folder in (p, *p.parents) for p in named):
-        return False
-    with contextlib.suppress(SyntaxError, NameError, TypeError):
-        marked = ({need: True, "measures": measures} for measures in (True, False))
-        return any(eval(options.m, {}, defaultdict(bool, marks)) for marks in marked)
-    return True
-
-
-def has(need: str) -> bool:
-    """Whether the machine has what these tests need."""
-    return bool(find_browser() if need == "browser" else shutil.which("cc"))
-
-
-def find_browser() -> str | None:
-    """The system's Chromium or Chrome, else Playwright's own, if it starts.
-
-    One may be a stub, and one that was fetched may lack libraries of the system.
-    """
-    for path in filter(None, map(shutil.which, BROWSERS)):
-        if answers([path, "--version"]):
-            return path
-    ask = [str(PYTHON), "-c", ASK_PLAYWRIGHT]
-    path = subprocess.run(ask, cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    return path if answers([path, "--version"]) else None
-
-
-def answers(command: list[str]) -> bool:
-    """Whether a command succeeds, soon and without a question."""
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10
-        )
-        return done.returncode == 0
-    return False
-
-
-def bringing(missing: list[str], *, fetched: bool) -> list[list[str]]:
-    """The commands that bring what is missing; a fetched browser lacks libraries."""
-    commands, rest = [], missing
-    if fetched:
-        commands.append([str(PYTHON), "-m", "playwright", "install-deps", "chromium"])
-        rest = [need for need in missing if need != "browser"]
-    if packages := [package for need in rest for package in NEEDS[need][2]]:
-        commands.append(["apt-get", "install", *packages])
-    return commands
-
-
-def as_root(commands: list[list[str]]) -> None:
-    """Run commands where that needs no password."""
-    root = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    if not shutil.which("apt-get") or (root and not answers([*root, "true"])):
-        return
-    root += ["env", "DEBIAN_FRONTEND=noninteractive"]
-    for command in (["apt-get", "update"], *commands):
-        options = APT if command[0] == "apt-get" else []
-        step = f"Running `{shlex.join(command)}`"
-        tried(step, [*root, *command, *options], PACKAGES_S)
-
-
-def tried(step: str, command: list[str], limit: float) -> bool:
-    """Run one step that may fail, since there are others."""
-    try:
-        run(step, command, None, limit)
-    except Problem:
-        return False
-    return True
 
 
 def run(

@@ -30,8 +30,9 @@ sys.path[:0] = [str(REPOSITORY)]
 from benchmarks.engine import base  # noqa: E402
 from perfkit.measure.launcher import launcher  # noqa: E402
 from perfkit.measure.trial import Limits  # noqa: E402
-from tests.browser.conftest import FLAGS, find_browser  # noqa: E402
+from tests.browser.conftest import FLAGS  # noqa: E402
 from tests.lab.server import running_lab  # noqa: E402
+from tests.needs import find_browser  # noqa: E402
 
 WINDOW_S = 5.0
 NOTEBOOK = "/lab/tree/notebooks/watched.ipynb"
@@ -157,9 +158,7 @@ def main() -> None:
         running_lab(folder, folder / "home", PYTHONPATH=path) as lab,
         sync_playwright() as playwright,
     ):
-        browser = playwright.chromium.launch(
-            executable_path=find_browser(playwright), args=FLAGS
-        )
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
         page = shown(browser, lab)
         page.locator(".jp-Notebook .cm-content").first.click()
         page.keyboard.press("Control+Enter")

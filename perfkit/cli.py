@@ -69,6 +69,8 @@ def _give_up_stdout() -> None:
 def _doctor(asked: Namespace) -> int:
     from perfkit.doctor.examination import doctor
 
+    if asked.workshop:
+        return _workshop()
     found = doctor(probe=asked.probe, folder=asked.folder, display=_display())
     if asked.json:
         print(found.to_json())
@@ -79,6 +81,25 @@ def _doctor(asked: Namespace) -> int:
     if found.stopped:
         return INTERRUPTED
     return FAILED if found.fails or found.missed else DONE
+
+
+def _workshop() -> int:
+    from perfkit.doctor.examination import doctor
+    from perfkit.errors import need
+    from perfkit.findings.report import sayer
+    from perfkit.machines.classroom import can_run, held_back, unable
+    from perfkit.machines.room import laptop
+
+    need("anywidget", "A workshop", "lab")
+    found, say = doctor(prove=True, display=_display()), sayer(_console())
+    if found.stopped:
+        return INTERRUPTED
+    told = laptop(found.machine)
+    say(f"This machine {can_run(found.machine)}: {told}.")
+    for sentence in held_back(found.checks):
+        say(f"To mend before: {sentence}")
+    say(f"Send this code to whoever teaches: {told.code}", style="bold")
+    return FAILED if unable(found.machine) else DONE
 
 
 def _list(_: Namespace) -> int:
@@ -265,7 +286,7 @@ def _class(asked: Namespace) -> int:
     if asked.out:
         path = room.export(asked.out)
         say(f"Written: {path} ({units.size(path.stat().st_size)})")
-    return DONE if room.passports else FAILED
+    return DONE if room.passports or room.answers else FAILED
 
 
 def _compare(asked: Namespace) -> int:

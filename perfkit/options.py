@@ -140,6 +140,11 @@ def _fill_doctor(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
         "measure how fast each part is; under 3 minutes, saved as a finding",
     )
     parser.add_argument(
+        "--workshop",
+        action="store_true",
+        help="say in a line and a short code whether the notebooks can be run here",
+    )
+    parser.add_argument(
         "--folder", metavar="FOLDER", help="where your data lie: read its disk as well"
     )
 
@@ -303,7 +308,12 @@ def _fill_passport(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
 
 
 def _fill_class(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
-    parser.add_argument("folder", metavar="FOLDER", help="where the passports lie")
+    parser.add_argument(
+        "folder",
+        metavar="FOLDER",
+        help="where the passports lie, and codes.txt: a name and the code of `perfkit "
+        "doctor --workshop` per line",
+    )
     parser.add_argument("-o", "--out", metavar="FILE", help="the page, NAME.html")
     parser.add_argument(
         "--you", metavar="FILE", help="your own passport, which the chart then marks"

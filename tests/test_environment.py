@@ -23,7 +23,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 GROUPS = PYPROJECT["dependency-groups"]
-LOCKS = ("cpu", "gpu", "test", "uv")
+LOCKS = ("cpu", "gpu", "slim", "test", "uv")
 # Imported by name, and always there with the declared package that they belong to.
 COMES_WITH = {
     "IPython": "ipykernel",
@@ -77,8 +77,11 @@ def test_a_lock_names_no_place_to_download_from(lock):
     [
         ("cpu", PROJECT["dependencies"] + GROUPS["build"]),
         ("gpu", PROJECT["dependencies"] + GROUPS["build"]),
+        ("slim", PROJECT["dependencies"] + GROUPS["build"]),
         *(("cpu", EXTRAS[extra]) for extra in ("lab", "tables", "tensorflow")),
         *(("gpu", EXTRAS[extra]) for extra in ("lab", "tables", "gpu")),
+        *(("slim", EXTRAS[extra]) for extra in ("lab", "tables")),
+        ("slim", GROUPS["slim"]),
         ("test", GROUPS["test"]),
     ],
 )
@@ -99,6 +102,15 @@ def test_the_gpu_lock_is_the_cpu_lock_and_nvidias_libraries():
     more = set(gpu) - set(cpu)
     assert {"nvidia-cudnn-cu12", "nvidia-cublas-cu12"} <= more
     assert all(name.startswith("nvidia-") for name in more)
+
+
+def test_the_slim_lock_is_the_cpu_lock_with_another_tensorflow():
+    cpu, slim = entries("cpu"), entries("slim")
+    alone = slim.pop("tensorflow-cpu")
+    assert alone[0] == cpu["tensorflow"][0]
+    assert {name: version for name, (version, _) in slim.items()} == {
+        name: version for name, (version, _) in cpu.items()
+    }
 
 
 def test_the_tests_need_no_other_version_than_the_lab():

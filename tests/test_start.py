@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,6 +30,8 @@ TOOLS = (
     "sleep",
     "env",
     "true",
+    "tar",
+    "gzip",
 )
 SEARCHED = "import os; print(os.environ.get('LD_LIBRARY_PATH'))"
 
@@ -39,9 +43,10 @@ class Checkout:
         self.root = folder / "checkout"
         self.machine = folder / "machine"
         shutil.copytree(REPOSITORY / "locks", self.root / "locks")
-        for name in ("start.py", "pyproject.toml"):
+        for name in ("start.py", "pyproject.toml", ".gitignore"):
             shutil.copy(REPOSITORY / name, self.root)
         (self.root / "tests" / "browser").mkdir(parents=True)
+        shutil.copy(REPOSITORY / "tests" / "needs.py", self.root / "tests")
         (self.root / "tests" / "charts").mkdir()
         for module in ("perfkit/lab", "pytest"):
             (self.root / module).mkdir(parents=True)
@@ -190,6 +195,16 @@ def test_the_cpu_build_takes_nvidias_libraries_out_again(checkout):
     assert "tensorflow" not in removing
 
 
+def test_between_the_slim_build_and_another_the_environment_is_made_anew(checkout):
+    for build, steps in {
+        "--slim": ["venv", "pip", "pip"],
+        "--cpu": ["venv", "pip", "pip"],
+        "--gpu": ["pip", "pip"],
+    }.items():
+        assert checkout.start("setup", build).returncode == 0
+        assert [line.split()[0] for line in checkout.asked()] == steps
+
+
 SAID = {
     "error: failed to write `x`: No space left on device (os error 28)": "disk is full",
     "error: Read-only file system (os error 30)": "writable",
@@ -327,10 +342,10 @@ def test_a_gpu_build_stays_without_asking_the_driver(monkeypatch, tmp_path):
     assert start.choose(None)[0] == "gpu"
 
 
-def test_native_windows_is_sent_to_wsl(monkeypatch):
+def test_native_windows_is_sent_to_wsl(monkeypatch, capsys):
     monkeypatch.setattr(start, "WINDOWS", True)
-    with pytest.raises(start.Problem, match="wsl --install"):
-        start.set_up(None, tests=False)
+    assert start.main(["setup"]) == 1
+    assert "wsl --install" in capsys.readouterr().err
 
 
 def test_a_disk_without_room_is_refused_before_the_download(monkeypatch, tmp_path):
@@ -338,6 +353,188 @@ def test_a_disk_without_room_is_refused_before_the_download(monkeypatch, tmp_pat
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1e9))
     with pytest.raises(start.Problem, match=r"takes 3\.0 GB and the disk has 1\.0 GB"):
         start.make_environment("uv", "cpu", whole=True)
+
+
+FAKE_PIP = """
+import sys
+from pathlib import Path
+if "download" in sys.argv:
+    asked = Path(__file__).with_name("asked")
+    asked.write_text(" ".join(sys.argv[1:]))
+    (Path(sys.argv[-1]) / "six-1.0-py3-none-any.whl").touch()
+"""
+UV_FILES = REPOSITORY / "tests" / "setup" / "machine" / "uv"
+MINE = "{}.{}".format(*sys.version_info)
+
+
+@pytest.fixture
+def folder(checkout, tmp_path):
+    """Where a bundle is made, beside a pip that only makes files."""
+    pip = checkout.machine / "modules" / "pip"
+    pip.mkdir(parents=True)
+    (pip / "__init__.py").touch()
+    (pip / "__main__.py").write_text(FAKE_PIP)
+    checkout.with_pip = {
+        "PYTHONPATH": f"{checkout.machine / 'modules'}:{checkout.machine}"
+    }
+    return tmp_path / "bundle"
+
+
+def bundled(checkout, folder, *arguments):
+    return checkout.start("--bundle", str(folder), *arguments, **checkout.with_pip)
+
+
+def with_uv(kind):
+    """Put uv into a bundle, as its wheel holds it."""
+    with zipfile.ZipFile(kind / "uv-9.0.0-py3-none-any.whl", "w") as wheel:
+        wheel.write(UV_FILES, "uv-9.0.0.data/scripts/uv")
+
+
+def test_a_bundle_holds_what_another_machine_needs(checkout, folder):
+    (checkout.root / "my-notebooks").mkdir()
+    result = bundled(checkout, folder, "--budget", "20")
+    assert result.returncode == 0, result.stderr
+    kind = folder / f"{start.here()}-{MINE}"
+    assert {path.name for path in kind.iterdir()} == {
+        "python.tar.gz",
+        "six-1.0-py3-none-any.whl",
+    }
+    copied = {path.name for path in (folder / "perfkit").iterdir()}
+    assert {"start.py", "perfkit", "locks", "budget.txt"} <= copied
+    assert not {".venv", ".setup", "my-notebooks"} & copied
+    guide = (folder / "HOW-TO-INSTALL.txt").read_text()
+    assert kind.name in guide
+    assert "start.py --from" in guide
+    choosing, python = checkout.asked()
+    assert choosing.endswith(
+        f"{checkout.root}/locks/slim.txt {checkout.root}/locks/uv.txt"
+    )
+    assert f"cpython-{MINE}-" in python
+    # What is there is not fetched again.
+    assert bundled(checkout, folder).returncode == 0
+    assert [line.split()[1] for line in checkout.asked()] == ["compile"]
+    assert (folder / "perfkit" / "budget.txt").read_text() == "20\n"
+
+
+def test_a_bundle_may_be_for_other_machines(checkout, folder):
+    assert bundled(checkout, folder, "--for", "macos-arm64").returncode == 0
+    assert (folder / f"macos-arm64-{MINE}").is_dir()
+    asked = (checkout.machine / "modules" / "pip" / "asked").read_text()
+    assert "--platform macosx_12_0_arm64 " in asked
+    choosing, python = checkout.asked()
+    assert "--python-platform aarch64-apple-darwin" in choosing
+    assert python.endswith(f"cpython-{MINE}-macos-aarch64-none")
+
+
+def test_a_bundle_without_a_python_says_so(checkout, folder):
+    checkout.fails("python", "error: Failed to download")
+    result = bundled(checkout, folder)
+    assert result.returncode == 0
+    assert f"each machine needs Python {MINE} of its own." in result.stdout
+
+
+def test_a_bundle_that_breaks_off_goes_on(checkout, folder):
+    checkout.fails("compile", "error: dns error")
+    assert_one_sentence(bundled(checkout, folder), "HTTPS_PROXY")
+    checkout.works_again()
+    assert bundled(checkout, folder).returncode == 0
+
+
+def test_a_bundle_never_takes_the_place_of_something_else(checkout, folder):
+    folder.mkdir()
+    (folder / "mine").touch()
+    assert_one_sentence(bundled(checkout, folder), "holds something else")
+    inside = checkout.root / "bundle"
+    assert_one_sentence(bundled(checkout, inside), "lies in this folder")
+    assert not inside.exists()
+
+
+def test_from_a_bundle_nothing_is_asked_of_the_network(checkout, folder):
+    bundled(checkout, folder)
+    kind = folder / f"{start.here()}-{MINE}"
+    with_uv(kind)
+    checkout.lacks("uv")
+    result = checkout.start("setup", "--from", str(folder))
+    assert result.returncode == 0, result.stderr
+    private = checkout.root / ".setup" / "uv" / "bin"
+    calls = (private / "from").read_text().splitlines()
+    assert {line.split(" ", 1)[1] for line in calls[-3:]} == {f"1 {kind.as_uri()}"}
+    venv, packages, _ = (
+        line for line in (private / "asked").read_text().splitlines() if "venv" in line
+    )
+    assert f"--python {MINE} " in venv
+    assert packages.endswith("locks/slim.txt")
+    assert (checkout.root / ".setup" / "python" / "cpython").is_dir()
+    # Done once, it is there without the bundle.
+    shutil.rmtree(folder)
+    assert checkout.start("setup").returncode == 0
+
+
+def test_a_bundle_that_does_not_fit_is_one_sentence(checkout, folder):
+    folder.mkdir()
+    result = checkout.start("setup", "--from", str(folder))
+    assert_one_sentence(result, f"holds no bundle for {start.here()}")
+    (folder / f"{start.here()}-3.12").mkdir()
+    checkout.lacks("uv")
+    assert_one_sentence(checkout.start("setup", "--from", str(folder)), "not whole")
+
+
+def test_packages_that_a_bundle_lacks_are_one_sentence(checkout, folder):
+    bundled(checkout, folder)
+    said = "Packages were unavailable because the network was disabled."
+    checkout.fails("install", said)
+    result = checkout.start("setup", "--from", str(folder))
+    assert_one_sentence(result, "the bundle does not hold")
+
+
+def test_uv_installs_from_a_bundle_where_no_index_answers(monkeypatch, tmp_path):
+    private = REPOSITORY / ".setup" / "uv" / "bin" / "uv"
+    uv = shutil.which("uv") or (private.exists() and str(private))
+    if not uv:
+        pytest.skip("uv is not on this machine")
+    kind = tmp_path / "a bundle" / f"{start.here()}-{MINE}"
+    kind.mkdir(parents=True)
+    (tmp_path / "locks").mkdir()
+    wheel = kind / "nothing-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as packed:
+        about = "nothing-1.0.dist-info"
+        packed.writestr("nothing.py", "")
+        packed.writestr(
+            f"{about}/METADATA", "Metadata-Version: 2.1\nName: nothing\nVersion: 1.0\n"
+        )
+        tag = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        packed.writestr(f"{about}/WHEEL", tag)
+        packed.writestr(f"{about}/RECORD", "")
+    digest = sha256(wheel.read_bytes()).hexdigest()
+    (tmp_path / "locks" / "cpu.txt").write_text(
+        f"nothing==1.0 --hash=sha256:{digest}\n"
+    )
+    for name, path in {
+        "ROOT": tmp_path,
+        "LOCKS": tmp_path / "locks",
+        "OWN": tmp_path,
+        "LOG": tmp_path / "log.txt",
+        "VENV": tmp_path / "venv",
+        "PYTHON": tmp_path / "venv" / "bin" / "python",
+    }.items():
+        monkeypatch.setattr(start, name, path)
+    nowhere = {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/none", "UV_NO_CACHE": "1"}
+    monkeypatch.setattr(os, "environ", {**os.environ, **nowhere})
+    monkeypatch.setattr(start, "uv_settings", lambda: dict(os.environ))
+    start.stay_offline(start.held_for_this(kind.parent))
+    start.run(
+        "Making it",
+        [uv, "venv", "--python", sys.executable, str(start.VENV)],
+        start.uv_settings(),
+    )
+    start.add(uv, "cpu", "Installing")
+    subprocess.run([start.PYTHON, "-c", "import nothing"], check=True)
+
+
+def test_a_budget_is_kept_beside_the_notebooks(checkout):
+    checkout.start("setup", "--budget", "20")
+    assert (checkout.root / "budget.txt").read_text() == "20\n"
+    assert checkout.start("--budget", "soon").returncode == 2
 
 
 def started(result):

@@ -17,11 +17,14 @@ from urllib.parse import quote
 
 from perfkit.errors import BadFileError, need
 from perfkit.lab import copies
+from perfkit.running import BUDGET_VARIABLE, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FIRST_NOTEBOOK = "notebooks/00_start_here.ipynb"
+# Beside the folder of the notebooks: the seconds of every run, for a whole class.
+BUDGET_FILE = "budget.txt"
 _HERE = Path(__file__).resolve().parent
 _SETTINGS = _HERE / "settings"
 # What JupyterLab calls the file of the workspace that it opens by default.
@@ -38,7 +41,9 @@ def open_lab(
 ) -> NoReturn:
     """Become a JupyterLab server for the files under ``root``; does not return.
 
-    In a checkout of perfkit it shows copies of the notebooks; see ``copies``.
+    In a checkout of perfkit it shows copies of the notebooks; see ``copies``. Where
+    ``root`` has a ``budget.txt``, its seconds are the budget of every run that is given
+    none, unless PERFKIT_BUDGET is set already.
 
     Args:
         root: The folder that JupyterLab shows.
@@ -51,12 +56,14 @@ def open_lab(
 
     Raises:
         BadFileError: ``root`` is no folder, or something cannot be written.
+        BadParameterError: ``budget.txt`` holds no number of seconds.
         MissingPartError: JupyterLab is not installed.
     """
     need("jupyterlab", "The lab", "lab")
     root = root.expanduser().resolve()
     if not root.is_dir():
         raise BadFileError(f"{root} is no folder; give the one with the notebooks.")
+    budget = _class_budget(root / BUDGET_FILE)
     if (root / FIRST_NOTEBOOK).is_file():
         shipped, root = root / FIRST_NOTEBOOK, root / copies.FOLDER
         for sentence in copies.refresh(shipped.parent, root):
@@ -66,8 +73,22 @@ def open_lab(
     _make(folders)
     command = _command(root, first_url(root, notebook), browser=browser, port=port)
     others = {k: v for k, v in os.environ.items() if not k.startswith("JUPYTER")}
+    ours = budget | {k: str(v) for k, v in folders.items()}
     sys.stdout.flush()
-    os.execve(sys.executable, command, others | {k: str(v) for k, v in folders.items()})
+    os.execve(sys.executable, command, others | ours)
+
+
+def _class_budget(file: Path) -> dict[str, str]:
+    """The variable that a file sets for all notebooks, if there is that file."""
+    if BUDGET_VARIABLE in os.environ or not file.is_file():
+        return {}
+    text = file.read_text(errors="replace").strip()
+    each = seconds(BUDGET_FILE, text)
+    print(
+        f"A run has a budget of {each:g} s in all notebooks, as {BUDGET_FILE} says; "
+        "delete that file for the usual budgets."
+    )
+    return {BUDGET_VARIABLE: text}
 
 
 def first_url(root: Path, notebook: str) -> str:

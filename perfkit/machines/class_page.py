@@ -12,7 +12,7 @@ from perfkit.charts.figure import INK
 from perfkit.export.page import laid_out, page_of
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
-from perfkit.machines.classroom import held_back, unable
+from perfkit.machines.classroom import can_run, held_back, listed, unable
 from perfkit.machines.comparison_charts import ratio_scale, row_chart, within
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from perfkit.charts.figure import Figure
     from perfkit.machines.classroom import Classroom, Measure
+    from perfkit.machines.room import Answer
 
 
 _TITLE = "Every machine, relative to the median one"
@@ -91,12 +92,40 @@ def page(room: Classroom) -> str:
 def report(room: Classroom) -> Report:
     """What a person reads of it."""
     filled = [one for one in _tables(room) if one.rows]
+    checked = _checked(room) if room.answers else ()
+    verdict = _verdict(room)
+    if checked and not room.passports:
+        verdict = Verdict(headline=checked[0], much=" ".join(checked[1:]))
     return Report(
-        verdict=_verdict(room),
+        verdict=verdict,
         table=filled[0] if filled else None,
-        charted=True,
+        charted=bool(room.passports),
+        besides=checked if room.passports else (),
         folds=tuple(Fold(table.title, tables=(table,)) for table in filled[1:]),
     )
+
+
+def _checked(room: Classroom) -> tuple[str, ...]:
+    """How many machines can run the notebooks, which cannot, and who is to be asked."""
+    well = sum(not unable(machine) for _, machine in room.machines)
+    silent = [one.name for one in room.unanswered if not one.problem]
+    mistyped = [one.name for one in room.unanswered if one.problem]
+    count = len(room.machines) + len(room.unanswered)
+    return (
+        f"{well} of {count} machine{'s' * (count > 1)} can run every notebook.",
+        *room.cannot,
+        *[f"Not answered: {listed(silent)}."] * bool(silent),
+        *[f"Mistyped, ask again: {listed(mistyped)}."] * bool(mistyped),
+    )
+
+
+def _answer(room: Classroom, answer: Answer) -> tuple[str, str, str]:
+    """A line of the class's list, as a row."""
+    if answer.laptop:
+        return answer.name, str(answer.laptop), can_run(answer.laptop.machine)
+    if answer in room.unanswered:
+        return answer.name, answer.problem or "has not answered", "not known yet"
+    return answer.name, "sent a passport", "see its passport"
 
 
 def _verdict(room: Classroom) -> Verdict:
@@ -140,6 +169,12 @@ def _tables(room: Classroom) -> Iterator[Table]:
             for measure in room.measures
         ),
     )
+    answers = sorted(room.answers, key=lambda one: bool(one.laptop))
+    yield Table(
+        "The room check",
+        ("who", "what the code says", "notebooks"),
+        tuple(_answer(room, one) for one in answers),
+    )
     yield Table(
         "The machines; speed is the median of their ratios to the median machine",
         ("machine", "what it is", "recorded", "speed", "its slowest part", "measured"),
@@ -149,12 +184,14 @@ def _tables(room: Classroom) -> Iterator[Table]:
     yield Table(
         "Who cannot run which notebook",
         ("machine", "notebook", "why"),
-        tuple((name, *why) for name, one in machines for why in unable(one).items()),
+        tuple(
+            (name, *why) for name, one in room.machines for why in unable(one).items()
+        ),
     )
     yield Table(
         "What fails, and what to do",
         ("machine", "what"),
-        tuple((name, said) for name, one in machines for said in held_back(one)),
+        tuple((name, said) for name, one in machines for said in held_back(one.checks)),
     )
     yield Table(
         "Files that are no passport",

@@ -15,17 +15,20 @@ from perfkit.findings import store
 from perfkit.findings.report import Shown, in_html
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
+from perfkit.machines import room
 from perfkit.passports.passport import load
 from perfkit.passports.words import title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pandas import DataFrame
 
     from perfkit.charts.figure import Figure
     from perfkit.findings.report import Report
+    from perfkit.machine.checks.asking import Check
     from perfkit.machine.record import Machine
+    from perfkit.machines.room import Answer
     from perfkit.passports.passport import Passport
 
 
@@ -35,19 +38,43 @@ def notebooks() -> tuple[str, ...]:
     return tuple(sorted(notebook for kind in every for notebook in kind.notebooks))
 
 
-def unable(passport: Passport) -> dict[str, str]:
+def unable(machine: Machine) -> dict[str, str]:
     """The notebooks that a machine cannot run, by name, with the reason."""
     found = {}
     for kind in experiments().values():
-        reasons = [_missing(passport.machine, one) for one in kind.needs]
+        reasons = [_missing(machine, one) for one in kind.needs]
         why = next(filter(None, reasons), "")
         found.update(dict.fromkeys(kind.notebooks, why))
     return {notebook: why for notebook, why in sorted(found.items()) if why}
 
 
-def held_back(passport: Passport) -> Iterator[str]:
+def can_run(machine: Machine) -> str:
+    """Which notebooks a machine can run, and why not others: the end of a sentence."""
+    why = unable(machine)
+    reasons = "; ".join(dict.fromkeys(why.values()))
+    return f"{_which(tuple(why))}: {reasons}" if why else "can run every notebook"
+
+
+def _which(cannot: tuple[str, ...]) -> str:
+    """The notebooks, the short way round."""
+    others = [name for name in notebooks() if name not in cannot]
+    if not others:
+        return "can run no notebook"
+    if len(others) < len(cannot):
+        return f"can run only {' and '.join(others)}"
+    return f"cannot run {', '.join(cannot)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence, but no more than are read."""
+    more = len(names) - _NAMED
+    shown = ", ".join(names[:_NAMED])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def held_back(checks: Iterable[Check]) -> Iterator[str]:
     """What fails on a machine, and what to do about it, a sentence each."""
-    for check in passport.checks:
+    for check in checks:
         if check.status == "fail":
             remedy = f": {plain(check.remedy)}" if check.remedy else ""
             yield f"{plain(check.title)}{remedy}"
@@ -68,6 +95,8 @@ def _missing(machine: Machine, library: str) -> str:
 
 
 _NAME = 60
+# More names than this are read by nobody; a table has them all.
+_NAMED = 12
 # More rows than the ladder and the reference trainings have fit no chart.
 _MEASURES_MOST = 60
 
@@ -133,17 +162,19 @@ COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Classroom(Shown):
-    """Many machines, each with its passport.
+    """Many machines, each with its passport, and what the room check told.
 
     Attributes:
         passports: Of the machines, by label.
         problems: Why a file could not be read, by its path.
         you: The place of the reader's own machine among them; None if unknown.
+        answers: The lines of the class's list, if there is one.
     """
 
     passports: tuple[Passport, ...]
     problems: dict[Path, str]
     you: int | None = None
+    answers: tuple[Answer, ...] = ()
 
     @functools.cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -192,7 +223,7 @@ class Classroom(Shown):
         found = {one.name: one.ratio(place) for one in self.measures}
         ratios = {name: ratio for name, ratio in found.items() if ratio is not None}
         slowest = min(ratios, key=ratios.__getitem__, default="")
-        cannot = unable(passport)
+        cannot = unable(passport.machine)
         return {
             "machine": self.name(place),
             "what": plain(passport.machine.summary),
@@ -203,7 +234,7 @@ class Classroom(Shown):
             "measured": len(ratios),
             "cannot_run": ", ".join(cannot),
             "because": "; ".join(dict.fromkeys(cannot.values())),
-            "fails": "; ".join(held_back(passport)),
+            "fails": "; ".join(held_back(passport.checks)),
             "path": passport.path,
             "problem": "",
         }
@@ -213,6 +244,29 @@ class Classroom(Shown):
         passport = self.passports[place]
         file = passport.path.stem if passport.path else f"machine {place + 1}"
         return plain(passport.label, 60) or plain(file, 60)
+
+    @functools.cached_property
+    def machines(self) -> tuple[tuple[str, Machine], ...]:
+        """Every machine that is known, by name: from a passport, else by its code."""
+        named = [(self.name(at), one.machine) for at, one in enumerate(self.passports)]
+        known = {name.casefold() for name, _ in named}
+        told = [one for one in self.answers if one.name.casefold() not in known]
+        return (*named, *((one.name, one.laptop.machine) for one in told if one.laptop))
+
+    @property
+    def unanswered(self) -> tuple[Answer, ...]:
+        """Those of the list whose machine is not known."""
+        known = {name.casefold() for name, _ in self.machines}
+        return tuple(one for one in self.answers if one.name.casefold() not in known)
+
+    @property
+    def cannot(self) -> tuple[str, ...]:
+        """Which machines cannot run which notebooks and why, in sentences."""
+        alike = dict[str, list[str]]()
+        for name, machine in self.machines:
+            if unable(machine):
+                alike.setdefault(can_run(machine).rstrip("."), []).append(name)
+        return tuple(f"{listed(names)} {what}." for what, names in alike.items())
 
     @property
     def report(self) -> Report:
@@ -235,7 +289,9 @@ def classroom(
     """Hold the machines of a folder of passports against each other.
 
     Args:
-        folder: Where the files lie; each machine's is one ``.json``.
+        folder: Where the files lie; each machine's is one ``.json``. A list of the
+            class with the codes of ``perfkit doctor --workshop``, a name and a code
+            per line, is ``codes.txt``.
         you: Your own machine's passport, or its file, which the chart then marks. It
             may lie in the folder or elsewhere.
 
@@ -246,18 +302,22 @@ def classroom(
     """
     passports: list[Passport] = []
     problems: dict[Path, str] = {}
-    for path in _files(Path(os.path.expanduser(folder))):
+    place = Path(os.path.expanduser(folder))
+    for path in _files(place):
         try:
             passports.append(_slim(load(path)))
         except BadFileError as error:
             problems[path] = str(error)
-    place = None
+    told = room.answers(place)
+    at = None
     if you is not None:
         yours = _slim(load(you) if isinstance(you, str | Path) else you)
         if yours not in passports:
             passports.append(yours)
-        place = passports.index(yours)
-    return Classroom(passports=tuple(passports), problems=problems, you=place)
+        at = passports.index(yours)
+    return Classroom(
+        passports=tuple(passports), problems=problems, you=at, answers=told
+    )
 
 
 def _files(folder: Path) -> list[Path]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 
-from perfkit.machines.classroom import classroom, notebooks, unable
+from perfkit.machines.classroom import classroom
 from perfkit.panel import documents
 from perfkit.panel.view import Status, answer_at_once, button, download, file_stem
 from perfkit.panel.working import Working
@@ -89,8 +89,6 @@ _QUESTION = "Where does each machine of a class stand?"
 _READY = "Ready: give the folder of the passports, then press Show."
 _CHANGED = "Another folder is set: press Show."
 _NOBODY = "nobody"
-# More names than this are read by nobody; the table below has them all.
-_NAMED = 12
 
 
 class ClassPanel(Working):
@@ -174,7 +172,8 @@ class ClassPanel(Working):
         self.view.told.value = who_cannot(self.room)
         self.view.found.value = self.room._repr_html_()
         self.view.say(_summary(self.room))
-        if self.room.passports and self._read is not None:
+        anyone = self.room.passports or self.room.answers
+        if anyone and self._read is not None:
             folder = Path(os.path.expanduser(self._read)).resolve().name
             name = f"{file_stem('class', folder)}.html"
             self.view.page.value = f"<p>{download(name, page(self.room))}</p>"
@@ -191,44 +190,17 @@ class ClassPanel(Working):
 
 def who_cannot(room: Classroom) -> str:
     """Which machines cannot run which notebooks and why, as HTML."""
-    alike = dict[tuple[str, tuple[str, ...]], list[str]]()
-    for place, passport in enumerate(room.passports):
-        because = dict[str, list[str]]()
-        for notebook, why in unable(passport).items():
-            because.setdefault(why, []).append(notebook)
-        for why, them in because.items():
-            alike.setdefault((why, tuple(them)), []).append(room.name(place))
-    if not alike:
-        every = "Every machine can run every notebook." if room.passports else ""
-        return f"<p>{every}</p>"
-    items = "".join(
-        f"<li>{escape(f'{_listed(machines)}: {_notebooks(them)}. {why}.')}</li>"
-        for (why, them), machines in alike.items()
-    )
+    if not room.cannot:
+        return "<p>Every machine can run every notebook.</p>" if room.machines else ""
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in room.cannot)
     return f"<p><b>Who cannot run which notebook</b></p><ul>{items}</ul>"
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - _NAMED
-    shown = ", ".join(names[:_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _notebooks(names: tuple[str, ...]) -> str:
-    """Which notebooks, the short way round."""
-    others = [name for name in notebooks() if name not in names]
-    if not others:
-        return "can run no notebook"
-    if len(others) < len(names):
-        return f"can run only {' and '.join(others)}"
-    return f"cannot run {', '.join(names)}"
 
 
 def _summary(room: Classroom) -> str:
     """How many machines there are, and how many files are none."""
-    machines, files = len(room.passports), len(room.problems)
+    machines, files = len(room.machines), len(room.problems)
     unread = f" {_counted(files, 'file')} cannot be read: see the last table."
-    none = " Give a folder that passports lie in." if not machines else ""
+    none = " Give a folder that passports lie in." * (not machines)
     return f"A class of {_counted(machines, 'machine')}.{unread * bool(files)}{none}"
 
 

@@ -7,13 +7,16 @@ import contextlib
 import contextvars
 import functools
 import logging
+import os
 import sys
 import threading
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import ipywidgets as widgets
+
 from perfkit.errors import PerfkitError
-from perfkit.running import interrupt_is_stop
+from perfkit.running import BUDGET_VARIABLE, default_budget, interrupt_is_stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -249,6 +252,14 @@ class Working:
         return f"{self.what} broke off: {type(error).__name__}: {error}."
 
 
+def _class_budget() -> Any:
+    """The sentence of a panel whose budget was set for all of a class."""
+    told = f"{default_budget():g} s was set for every panel here ({BUDGET_VARIABLE})"
+    return widgets.HTML(
+        f'<p class="perfkit-cost">A budget of {told}; you can give a run another.</p>'
+    )
+
+
 class Stoppable(Protocol):
     """What takes long, and ends when it is told to."""
 
@@ -262,6 +273,9 @@ class Measuring(Working):
     def __init__(self, name: str, view: Shown, question: str) -> None:
         self._stopped = threading.Event()
         self._measured: Stoppable | None = None
+        if os.environ.get(BUDGET_VARIABLE):
+            first, *others = view.box.children
+            view.box.children = (first, _class_budget(), *others)
         super().__init__(name, view, question)
 
     def stop(self) -> None:

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import sync_playwright
 
-import start
 from tests.lab.server import running_lab
+from tests.needs import find_browser
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FLAGS = (
@@ -39,7 +39,7 @@ def lab(tmp_path_factory):
 def browser():
     """One headless browser with an empty profile."""
     with sync_playwright() as playwright:
-        path = start.find_browser()
+        path = find_browser()
         if path is None:
             pytest.fail("There is no Chromium; `python3 start.py test` sees to one.")
         running = playwright.chromium.launch(executable_path=path, args=FLAGS)

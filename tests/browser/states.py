@@ -17,7 +17,6 @@ import nbformat
 from playwright.sync_api import sync_playwright
 
 import perfkit
-import start
 from perfkit.diagnosis import telling
 from perfkit.errors import RunError
 from perfkit.experiments.replay import BROUGHT, Replay
@@ -35,6 +34,7 @@ from tests.findings import made
 from tests.lab.server import running_lab
 from tests.machines import pairs
 from tests.machines.passports import passport
+from tests.needs import find_browser
 
 OPEN = "data-pipeline-arms-prefetch-batch-first-numpy-numpy-by-element"
 WIDTHS, SCHEMES = (400, 800, 1280), ("light", "dark")
@@ -192,9 +192,7 @@ def main(folder=REPOSITORY / "artifacts" / "states"):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=start.find_browser(), args=FLAGS
-        )
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
         draw_reports(browser, folder)
         draw_panels(browser, folder)
         browser.close()

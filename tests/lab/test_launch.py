@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.errors import BadFileError
+from perfkit.errors import BadFileError, BadParameterError
 from perfkit.lab import launch
 from perfkit.lab.launch import first_url, open_lab
 
@@ -80,6 +80,28 @@ def test_no_variable_about_jupyter_gets_through(tmp_path, became, monkeypatch):
     ours = {k: v for k, v in became["environment"].items() if k.startswith("JUPYTER")}
     assert all(Path(v).is_relative_to(tmp_path / "state") for v in ours.values())
     assert became["environment"]["MINE"] == "kept"
+
+
+def test_one_file_sets_the_budget_of_all_notebooks(
+    tmp_path, became, monkeypatch, capsys
+):
+    monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
+    (tmp_path / "budget.txt").write_text("20\n")
+    with pytest.raises(Became):
+        open_lab(tmp_path, state=tmp_path / "state")
+    assert became["environment"]["PERFKIT_BUDGET"] == "20"
+    assert "a budget of 20 s in all notebooks" in capsys.readouterr().out
+    monkeypatch.setenv("PERFKIT_BUDGET", "7")
+    with pytest.raises(Became):
+        open_lab(tmp_path, state=tmp_path / "state")
+    assert became["environment"]["PERFKIT_BUDGET"] == "7"
+
+
+def test_a_budget_that_is_none_is_refused(tmp_path, became, monkeypatch):
+    monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
+    (tmp_path / "budget.txt").write_text("short\n")
+    with pytest.raises(BadParameterError, match=r"budget\.txt is 'short'"):
+        open_lab(tmp_path, state=tmp_path / "state")
 
 
 def test_two_folders_do_not_share_what_is_open(tmp_path, became):

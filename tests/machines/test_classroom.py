@@ -123,7 +123,7 @@ def test_an_empty_folder_is_a_class_of_none(tmp_path):
 )
 def test_who_cannot_run_what_is_said_with_the_reason(machine, why, tmp_path):
     one = passport("old", machine=machine)
-    found = unable(one)
+    found = unable(one.machine)
     assert set(found.values()) == {why}
     assert found.keys() == set(notebooks()) - {"01_gpu_verification"}
     save(one, tmp_path / "x.json")
@@ -133,15 +133,15 @@ def test_who_cannot_run_what_is_said_with_the_reason(machine, why, tmp_path):
 
 
 def test_a_machine_with_tensorflow_runs_every_notebook():
-    assert unable(passport()) == {}
+    assert unable(passport().machine) == {}
 
 
 def test_what_fails_is_said_with_its_remedy():
     fail = Check(
         id="x", status="fail", title="No GPU is seen", evidence="", remedy="Do this."
     )
-    assert list(held_back(passport(checks=(fail,)))) == ["No GPU is seen: Do this."]
-    assert list(held_back(passport())) == []
+    assert list(held_back((fail,))) == ["No GPU is seen: Do this."]
+    assert list(held_back(passport().checks)) == []
 
 
 def test_the_page_is_whole_and_holds_every_machine(folder):

@@ -79,8 +79,8 @@ def test_who_cannot_run_which_notebook_stands_above_the_picture(panel, folder):
     settle(panel)
     told = panel.view.told.value
     # Only the notebook that looks at the machine needs no TensorFlow.
-    said = "can run only 01_gpu_verification. TensorFlow is not installed."
-    assert f"old, older: {said}" in told
+    said = "can run only 01_gpu_verification: TensorFlow is not installed."
+    assert f"old, older {said}" in told
     assert "ada" not in told
 
 

@@ -261,6 +261,39 @@ def test_the_budget_is_that_of_the_environment_unless_one_is_given(monkeypatch):
     assert perfkit.panel(Loops(), budget=20).controls.budget == 20
 
 
+def one():
+    raise AssertionError("a panel calls it in other processes only")
+
+
+def other():
+    raise AssertionError("a panel calls it in other processes only")
+
+
+def every_panel():
+    """A panel of each kind that measures."""
+    yield perfkit.panel(Loops())
+    yield perfkit.panel(one)
+    yield perfkit.panel(one, other)
+    yield perfkit.panel("passport")
+
+
+def budget_of(panel):
+    controls = getattr(panel, "controls", None)
+    return float(controls.budget if controls else panel.view.budget.value)
+
+
+def test_one_variable_sets_the_budget_of_every_panel_and_each_says_so(monkeypatch):
+    monkeypatch.setenv("PERFKIT_BUDGET", "12")
+    for panel in every_panel():
+        assert budget_of(panel) == 12
+        note = panel.view.box.children[1].value
+        assert "A budget of 12 s was set for every panel here" in note
+    monkeypatch.delenv("PERFKIT_BUDGET")
+    for panel in every_panel():
+        values = [getattr(part, "value", "") for part in panel.view.box.children]
+        assert not any("was set for every panel" in str(value) for value in values)
+
+
 def test_a_wrong_name_or_parameter_is_refused_before_there_is_a_panel():
     with pytest.raises(BadParameterError, match="is no experiment"):
         perfkit.panel("data_pipelines")

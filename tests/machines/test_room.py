@@ -1,0 +1,185 @@
+"""The room check: codes of laptops, and the list that they are collected in."""
+
+import random
+import re
+from dataclasses import fields, replace
+
+import pytest
+
+import perfkit
+from perfkit import cli
+from perfkit.errors import BadFileError, BadParameterError
+from perfkit.machine.record import Proof, Start
+from perfkit.machines.room import Laptop, laptop, read_code
+from perfkit.passports.passport import save
+from tests.doctor.looked import CARD, RIGHT
+from tests.export.pages import problems
+from tests.findings.made import MACHINE
+from tests.hostile.texts import ATTACKS
+from tests.machines.passports import passport
+
+LAPTOP = Laptop(cores=8, memory_gb=16, disk_gb=120, python=12, tensorflow=21)
+BARE = replace(LAPTOP, tensorflow=0)
+LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def laptops():
+    """Laptops of every kind, from the smallest to those that no field holds."""
+    draw = random.Random(7)
+    yield LAPTOP
+    for _ in range(200):
+        values = {one.name: draw.randrange(1, 8) for one in fields(Laptop)}
+        yield Laptop(**values | {"starts": draw.randrange(2)})
+
+
+def test_a_code_is_read_back_as_it_was_written():
+    for one in laptops():
+        assert re.fullmatch(r"(\w{4}-){2}\w{4}", one.code)
+        assert read_code(one.code) == one
+
+
+def test_small_letters_and_letters_that_look_alike_are_understood():
+    for one in laptops():
+        typed = one.code.lower().replace("0", "o").replace("1", "l")
+        assert read_code(typed.replace("-", " ")) == one
+
+
+def test_a_mistyped_letter_is_refused():
+    wrong = 0
+    for at, letter in enumerate(LAPTOP.code):
+        for other in set(LETTERS) - {letter, "-"} if letter != "-" else ():
+            typed = LAPTOP.code[:at] + other + LAPTOP.code[at + 1 :]
+            with pytest.raises(BadParameterError, match="mistyped; ask for it again"):
+                read_code(typed)
+            wrong += 1
+    assert wrong == 12 * 31
+
+
+@pytest.mark.parametrize("text", ["", "Ada", "ABCD-EFGH", "ÄBCD-EFGH-JKMN", "0" * 99])
+def test_what_is_no_code_is_refused(text):
+    with pytest.raises(BadParameterError):
+        read_code(text)
+
+
+def test_more_than_a_code_can_hold_is_the_most_that_it_can():
+    large = replace(LAPTOP, cores=999, memory_gb=4000, disk_gb=100_000)
+    assert read_code(large.code) == replace(
+        large, cores=127, memory_gb=255, disk_gb=511
+    )
+
+
+def test_a_laptop_is_told_as_it_is(tmp_path):
+    machine = replace(MACHINE, gpus=(CARD,), start=Start(devices=("CPU:0",)))
+    told = laptop(machine, tmp_path)
+    assert (told.cores, told.memory_gb, told.python, told.tensorflow) == (2, 16, 11, 21)
+    assert (told.gpus, told.unused_gpus, told.starts) == (0, 1, 1)
+    assert told.disk_gb >= 0
+    assert "2 cores, 16 GB of memory" in str(told)
+    assert "1 GPU not used" in str(told)
+    proof = Proof(device="GPU:0", computation="matrix product", **RIGHT)
+    used = laptop(replace(machine, start=Start(proofs=(proof,))), tmp_path)
+    assert (used.gpus, used.unused_gpus) == (1, 0)
+    broken = laptop(replace(machine, start=Start(problem="It needs AVX.")), tmp_path)
+    assert broken.starts == 0
+
+
+@pytest.fixture
+def room(tmp_path):
+    """A class of which one cannot, one has not answered, and one mistyped."""
+    mistyped = LAPTOP.code[:-1] + ("0" if LAPTOP.code[-1] != "0" else "1")
+    lines = [
+        f"Ada Bell {LAPTOP.code.lower()}",
+        f"Bob,{BARE.code}",
+        "Eve-Marie de la-Tour",
+        f"Kim\t{mistyped}",
+        "",
+        f"Zoe {BARE.code}",
+        f"zoe {LAPTOP.code}",
+        LAPTOP.code,
+    ]
+    (tmp_path / "codes.txt").write_text("\n".join(lines), encoding="utf-8-sig")
+    return tmp_path
+
+
+def test_a_class_shows_who_cannot_and_who_has_not_answered(room):
+    found = perfkit.classroom(room)
+    told = repr(found)
+    assert told.startswith("3 of 6 machines can run every notebook.")
+    only = "can run only 01_gpu_verification: TensorFlow is not installed"
+    assert f"Bob {only}." in told
+    assert "Not answered: Eve-Marie de la-Tour." in told
+    assert "Mistyped, ask again: Kim." in told
+    assert [name for name, _ in found.machines] == ["Ada Bell", "Bob", "zoe", "line 8"]
+    assert "8 cores, 16 GB of memory, 120 GB of disk free" in found._repr_html_()
+    page = found.export(room / "class.html").read_text(encoding="utf-8")
+    assert problems(page) == []
+    assert "has not answered" in page
+
+
+def test_who_sent_a_passport_has_answered(room):
+    save(passport("eve-marie de la-tour"), room / "eve.json")
+    save(passport("Bob"), room / "bob.json")
+    found = perfkit.classroom(room)
+    told = repr(found)
+    # The machines are compared first then; a passport knows more than a code.
+    assert told.startswith("The machines lie ")
+    assert "5 of 6 machines can run every notebook." in told
+    assert "Not answered" not in told
+
+
+def test_the_panel_counts_those_that_sent_a_code(room):
+    from perfkit.panel.class_panel import who_cannot
+
+    panel = perfkit.panel("class", folder=room)
+    found = panel.result()
+    assert "Bob can run only 01_gpu_verification" in who_cannot(found)
+
+
+def test_a_list_of_attackers_is_harmless(tmp_path):
+    lines = [
+        f"{' '.join(attack[:999].split())} {BARE.code}" for attack in ATTACKS.values()
+    ]
+    (tmp_path / "codes.txt").write_text("\n".join(lines), errors="replace")
+    found = perfkit.classroom(tmp_path)
+    assert problems(found.export(tmp_path / "x.html").read_text()) == []
+    assert "\x1b" not in repr(found)
+
+
+def test_a_list_without_an_end_is_refused(tmp_path):
+    (tmp_path / "codes.txt").write_text("x\n" * 1_000_000)
+    with pytest.raises(BadFileError, match="too long for a list"):
+        perfkit.classroom(tmp_path)
+
+
+def test_the_command_shows_a_class_of_codes(room, capsys):
+    assert cli.main(["class", str(room)]) == 0
+    assert "3 of 6 machines" in capsys.readouterr().out
+
+
+class Found:
+    """What a look at the machine gives."""
+
+    stopped, checks = False, ()
+
+    def __init__(self, machine):
+        self.machine = machine
+
+
+@pytest.mark.parametrize(
+    ("machine", "code", "told"),
+    [
+        (replace(MACHINE, start=Start()), 0, "can run every notebook"),
+        (
+            replace(MACHINE, start=Start(problem="It needs AVX.")),
+            1,
+            "can run only 01_gpu_verification: TensorFlow does not start: It needs AVX",
+        ),
+    ],
+)
+def test_the_doctor_gives_a_line_and_a_code(monkeypatch, capsys, machine, code, told):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("perfkit.doctor.examination.doctor", lambda **_: Found(machine))
+    assert cli.main(["doctor", "--workshop"]) == code
+    line, last = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"This machine {told}")
+    assert read_code(last.rpartition(" ")[2]) == laptop(machine)
