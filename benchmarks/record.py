@@ -15,6 +15,7 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,11 +27,15 @@ from perfkit.experiments.parameters import parameters_of
 from perfkit.experiments.replay import BROUGHT
 from perfkit.findings import store
 from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.profile import Profile
 from perfkit.findings.standing import measurement
 from perfkit.panel.panel import NAMES
+from perfkit.profiling.profile import save
 
 NOTEBOOKS = sorted(Path(__file__).resolve().parents[1].glob("notebooks/*.ipynb"))
-ASKING = ("perfkit.run", "perfkit.panel", "perfkit.diagnose", "perfkit.race")
+ASKING = tuple(
+    f"perfkit.{verb}" for verb in ("run", "panel", "diagnose", "race", "profile")
+)
 # Seconds: a diagnosis has more to tell apart, a race one thing for each of its sides.
 BUDGET_S, MORE, RACE_S = 28.0, 2.0, 90.0
 
@@ -59,6 +64,21 @@ class Race:
         return ["race", *makers, *given]
 
 
+@dataclass(frozen=True)
+class Traced:
+    """A profile that a notebook asks for.
+
+    Attributes:
+        training: A function.
+    """
+
+    training: Callable
+
+    def run(self, **how):
+        """Take it."""
+        return perfkit.profile(self.training, **how)
+
+
 def asked(notebook):
     """What the cells of a notebook ask: experiments, functions to diagnose, races."""
     names = {"__name__": "__main__"}
@@ -69,9 +89,8 @@ def asked(notebook):
         for node in ast.parse(source).body:
             calls = [call for call in ast.walk(node) if _asks(call)]
             for call in calls:
-                races = ast.unparse(call.func) == "perfkit.race"
+                names["_asked"] = _HEARD.get(ast.unparse(call.func), _asked)
                 call.func = ast.copy_location(ast.Name("_asked", ast.Load()), call)
-                names["_asked"] = _raced if races else _asked
                 what = eval(compile(ast.Expression(call), file, "eval"), names)
                 if what is not None:
                     yield what
@@ -111,6 +130,13 @@ def _raced(*trainings, guess="", python="", **given):
     return None if python or not (given or trainings[1:]) else Race(trainings, given)
 
 
+def _traced(training, **_):
+    return Traced(training)
+
+
+_HEARD = {"perfkit.race": _raced, "perfkit.profile": _traced}
+
+
 def questions():
     """Everything that can be replayed, by the name of its file."""
     return {name_of(what): what for one in NOTEBOOKS for what in asked(one)}
@@ -121,6 +147,8 @@ def name_of(what):
     words = ["diagnosis", getattr(what, "__name__", "")]
     if isinstance(what, Race):
         words = what.words
+    if isinstance(what, Traced):
+        words = ["profile", what.training.__name__]
     if isinstance(what, perfkit.Experiment):
         words = [what.name]
         for one in parameters_of(type(what)):
@@ -133,6 +161,8 @@ def record(what, budget, folder):
     """Ask this machine; the file of a run that is under way lies in ``folder``."""
     if isinstance(what, perfkit.Experiment):
         return perfkit.run(what, budget=budget, folder=folder, replay="")
+    if isinstance(what, Traced):
+        return what.run(replay="")
     if isinstance(what, Race):
         return what.run(budget=RACE_S, folder=folder, replay="")
     return perfkit.diagnose(what, budget=MORE * budget, folder=folder, replay="")
@@ -168,6 +198,9 @@ def main():
     for name in options.names or every:
         path = options.out / f"{name}.json"
         if options.words:
+            if isinstance(every[name], Traced):
+                # It keeps numbers alone.
+                continue
             store.save(reworded(store.load(path)), path=path)
             continue
         if path.exists() and not options.names:
@@ -175,14 +208,17 @@ def main():
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             found = record(every[name], options.budget, folder)
-        if found.stopped:
+        if isinstance(found, Profile):
+            save(found, path)
+        elif found.stopped:
             return 130
-        if not found.timings:
+        elif not found.timings:
             short.append(name)
             continue
-        store.save(found, path=path)
+        else:
+            store.save(found, path=path)
         size, took = path.stat().st_size, time.monotonic() - began
-        told = f"{size / 1e3:.0f} kB: {found.verdict.headline}"
+        told = f"{size / 1e3:.0f} kB: {found.report.verdict.headline}"
         print(f"{name}: {took:.0f} s, {told}", flush=True)
     return f"Too short, give them more seconds: {' '.join(short)}" if short else 0
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from perfkit.findings.record import Finding, Verdict
     from perfkit.findings.store import findings
     from perfkit.gallery import chart
+    from perfkit.intuition import guesses
     from perfkit.machine.collect import machine
     from perfkit.machines.classroom import classroom
     from perfkit.machines.compare import compare
@@ -71,6 +72,7 @@ __all__ = [
     "export",
     "findings",
     "fresh",
+    "guesses",
     "load",
     "machine",
     "panel",
@@ -108,6 +110,7 @@ _HOME = {
     "export": "export",
     "findings": "findings.store",
     "fresh": "elsewhere",
+    "guesses": "intuition",
     "load": "documents",
     "machine": "machine.collect",
     "panel": "panel.panel",

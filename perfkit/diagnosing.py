@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,9 @@ from perfkit.diagnosis.session import (
 )
 from perfkit.displays import display_here
 from perfkit.errors import MissingPartError
-from perfkit.running import check_seed, default_budget, replay_from, seconds, watch
+from perfkit.experiments.replay import replay_from
+from perfkit.findings import store
+from perfkit.running import check_seed, default_budget, seconds, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,6 +39,7 @@ def diagnose(
     folder: str | Path | None = None,
     arguments: Sequence[str] = (),
     fit: int = 0,
+    guess: str = "",
     replay: str | Path | None = None,
 ) -> Diagnosis:
     """Swap one thing at a time in a training of yours, and rank what each brings.
@@ -55,6 +59,7 @@ def diagnose(
         folder: Where it is saved; None for ``perfkit-findings`` here.
         arguments: Of the script, as on its own command line.
         fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
+        guess: What you expect, such as ``"3x"``; it is kept and drawn into the chart.
         replay: A recorded diagnosis of this very code to show in place of a run; see
             ``perfkit.run``.
 
@@ -76,7 +81,15 @@ def diagnose(
     found = watch(session, display_here())
     if session.unsaved:
         warnings.warn(session.unsaved, stacklevel=2)
-    return found
+    return _with_guess(found, guess) if guess else found
+
+
+def _with_guess(found: Diagnosis, guess: str) -> Diagnosis:
+    """The same with what its reader expected, in its file too."""
+    guessed = replace(found, guess=guess)
+    if found.path:
+        store.save(guessed, path=found.path)
+    return guessed
 
 
 def open_diagnosis(

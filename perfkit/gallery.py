@@ -21,10 +21,10 @@ from perfkit.errors import BadParameterError
 from perfkit.experiments import charts_of
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
-from perfkit.findings.record import Finding
 from perfkit.findings.standing import is_ladder
 
 if TYPE_CHECKING:
+    from perfkit.findings.record import Finding
     from perfkit.findings.store import Recorded
 
 __all__ = ["COMMON", "Figure", "chart", "kinds"]
@@ -84,9 +84,7 @@ def chart(finding: Recorded | Profile, kind: str = "") -> Figure:
         )
     figure = known[kind].draw(finding)
     of = finding.finding if isinstance(finding, Diagnosis) else finding
-    if isinstance(of, Finding) and of.replayed:
-        return stamped(figure, of.stamp)
-    return figure
+    return stamped(figure, of.stamp) if of.replayed else figure
 
 
 def kinds(finding: Recorded | Profile) -> dict[str, str]:

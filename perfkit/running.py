@@ -31,8 +31,6 @@ _BUDGET_S = 60.0
 # Tests and classrooms set it to run every notebook in small; a budget that is given in
 # the call wins over it.
 BUDGET_VARIABLE = "PERFKIT_BUDGET"
-# A class without fast machines sets it: every run shows a recording in its place then.
-REPLAY_VARIABLE = "PERFKIT_REPLAY"
 
 
 class Watched(Protocol[Found]):
@@ -117,17 +115,12 @@ def open_replay(
         BadFileError: What is to be replayed is no finding.
         MissingPartError: Nothing was recorded of this experiment with its parameters.
     """
+    from perfkit.experiments.replay import Replay, recording, replay_from
+
     where = replay_from(replay)
     if not where:
         return None
-    from perfkit.experiments.replay import Replay, recording
-
     return Replay(experiment, recording(experiment, where), guess, _home(folder))
-
-
-def replay_from(replay: str | Path | None) -> str | Path:
-    """Where recordings come from that are shown in place of runs; "" for runs."""
-    return os.environ.get(REPLAY_VARIABLE, "") if replay is None else replay
 
 
 def open_session(

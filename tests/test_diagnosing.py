@@ -6,6 +6,7 @@ import perfkit
 from perfkit import cli, diagnosing, options
 from perfkit.diagnosis.session import LEAST_BUDGET_S
 from perfkit.errors import BadParameterError, RunError
+from perfkit.findings import store
 from tests.diagnosis.diagnosed import diagnosis
 
 
@@ -77,6 +78,17 @@ def test_what_is_no_training_is_refused_before_anything_runs(tmp_path):
 def test_diagnose_returns_what_was_found(scripted):
     scripted(found := diagnosis())
     assert perfkit.diagnose(lambda: None) is found
+
+
+def test_a_guess_reaches_the_report_the_chart_and_the_file(scripted, tmp_path):
+    found = diagnosis()
+    store.save(found, tmp_path)
+    scripted(found)
+    guessed = perfkit.diagnose(lambda: None, guess="3x")
+    assert "Your guess: 3x" in repr(guessed)
+    assert "your guess: 3x" in perfkit.chart(guessed).alt
+    assert store.load(found.path).guess == "3x"
+    assert [path.name for path in tmp_path.glob("*.json")] == [found.path.name]
 
 
 def test_a_training_that_cannot_run_keeps_the_lines_of_the_user(scripted):

@@ -23,6 +23,7 @@ ORDER = (
     {"experiments", "diagnosis", "passports", "profiling"},
     {
         "gallery",
+        "intuition",
         "running",
         "diagnosing",
         "documents",

@@ -17,6 +17,7 @@ from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL, WIDTH
 from perfkit.charts.figure import INK
+from perfkit.findings.standing import guess
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def roofline(finding: Finding) -> Figure:
     points, roofs = _points(finding), _roofs(finding)
     if not points or roofs is None:
         return canvas.message(title, "No variant tells its arithmetic and its bytes.")
-    lines = canvas.caption_lines(list(_caption(roofs)))
+    lines = canvas.caption_lines([*_caption(roofs), *guess(finding).caption])
     inner = max(_HEIGHT, _LABEL * (len(points) + len(roofs.flat)))
     height = canvas.TOP + inner + 44 + 16 * len(lines) + 8
 

@@ -11,7 +11,7 @@ from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import INK
 from perfkit.findings.diagnosis import Gain
 from perfkit.findings.reports import part_in_words
-from perfkit.findings.standing import standings
+from perfkit.findings.standing import guess, standings
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -217,7 +217,9 @@ def waterfall(found: Diagnosis) -> Figure:
     if step is None:
         return canvas.message(title, "The training as given could not be measured.")
     bars = list(_bars(found))
-    lines = canvas.caption_lines(list(_caption(bars)))
+    guessed = guess(found.finding)
+    dotted = ("dotted line: your guess",) if guessed.ratio else guessed.caption
+    lines = canvas.caption_lines([*_caption(bars), *dotted])
     inner, height = canvas.frame(len(bars), lines, axis=48)
 
     def draw(drawing: Drawing) -> None:
@@ -229,10 +231,13 @@ def waterfall(found: Diagnosis) -> Figure:
             _waterfall_draw_row(axes, row, bar, step.median_s)
             rows.beside(axes, row, *said[row], bold=bar.kind == "together")
         _whisker(axes, 0, step.low, step.high)
+        if guessed.ratio:
+            axes.axvline(step.median_s / guessed.ratio, color=BLUE, lw=2, ls=":")
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
-    words = "; ".join(_waterfall_in_words(bar, step.median_s) for bar in bars)
+    said = [_waterfall_in_words(bar, step.median_s) for bar in bars]
+    words = "; ".join([*said, *guessed.caption])
     return canvas.drawn(height, f"{title}. {words}.", draw)
 
 

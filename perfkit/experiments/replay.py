@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 # What perfkit brings along: a recording for every panel of its notebooks.
 BROUGHT = Path(__file__).parents[1] / "replays"
+# A class without fast machines sets it: every run shows a recording in its place then.
+REPLAY_VARIABLE = "PERFKIT_REPLAY"
 _Found = TypeVar("_Found")
 
 
@@ -82,6 +84,11 @@ def differences(experiment: Experiment, finding: Finding) -> dict[str, Any]:
     asked = shareable(experiment)
     known = {name: recorded.get(name) for name in asked}
     return {name: value for name, value in known.items() if value != asked[name]}
+
+
+def replay_from(replay: str | Path | None) -> str | Path:
+    """Where recordings come from that are shown in place of runs; "" for runs."""
+    return os.environ.get(REPLAY_VARIABLE, "") if replay is None else replay
 
 
 def place_of(where: str | Path) -> Path:

@@ -283,6 +283,7 @@ class Diagnosis(Shown):
     facts: dict[str, Any] = field(default_factory=dict)
     outcome: str = "completed"
     code: str = ""
+    guess: str = ""
     trials: tuple[Trial, ...] = ()
     samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
     timings: tuple[Timing, ...] = ()

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
-from perfkit.findings.record import Verdict
+from perfkit.findings.record import Verdict, stamp
 from perfkit.findings.report import Fold, Report, Shown, Table
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
@@ -143,6 +143,8 @@ class Profile(Shown):
         missing: Why something is not here, in a sentence, by the name of the table:
             ``"steps"``, ``"ops"``, ``"stages"``, ``"kernels"`` or ``"memory"``.
         trace_bytes: Size of the trace, which is not kept.
+        code: A digest of the code around the function, as in a ``Diagnosis``.
+        replayed: True in a recording that was shown in place of a profile.
     """
 
     schema: Literal[1] = 1
@@ -163,6 +165,13 @@ class Profile(Shown):
     held: tuple[Held, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
     trace_bytes: int = 0
+    code: str = ""
+    replayed: bool = False
+
+    @property
+    def stamp(self) -> str:
+        """Where and when a recording is from, in a sentence; "" for what was run."""
+        return stamp(self) if self.replayed else ""
 
     @property
     def traced_step_s(self) -> float:
@@ -276,6 +285,7 @@ def _report(profile: Profile) -> Report:
     )
     return Report(
         verdict=Verdict(headline=headline(profile), much=cost(profile)),
+        stamp=profile.stamp,
         table=_parts(profile),
         besides=(*filter(None, [missing.get("steps")]), *said(profile)),
         folds=tuple(

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from perfkit.findings.report import Fold, Report, Shown, in_html
 from perfkit.machine.record import Machine
@@ -114,6 +114,26 @@ class Verdict:
         return in_html(Report(verdict=self, stamp=stamp, folds=(why,)))
 
 
+class Dated(Protocol):
+    """What was measured on a machine at some time."""
+
+    @property
+    def recorded(self) -> str:
+        """When, ISO 8601."""
+
+    @property
+    def machine(self) -> Machine:
+        """Where."""
+
+
+def stamp(of: Dated) -> str:
+    """Say where and when a recording is from."""
+    from perfkit.findings.text import plain
+
+    when = plain(of.recorded[:16].replace("T", " "))
+    return f"Recorded on {when}, {plain(of.machine.summary)}; not run here."
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Finding(Shown):
     """What one run of an experiment measured on one machine, and its verdict.
@@ -189,12 +209,7 @@ class Finding(Shown):
     @property
     def stamp(self) -> str:
         """Where and when a recording is from, in a sentence; "" for what was run."""
-        from perfkit.findings.text import plain
-
-        if not self.replayed:
-            return ""
-        when = plain(self.recorded[:16].replace("T", " "))
-        return f"Recorded on {when}, {plain(self.machine.summary)}; not run here."
+        return stamp(self) if self.replayed else ""
 
     @property
     def path(self) -> Path | None:

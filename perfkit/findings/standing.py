@@ -158,6 +158,11 @@ class Guess:
     variant: str = ""
     ratio: float | None = None
 
+    @property
+    def caption(self) -> tuple[str, ...]:
+        """What a chart says of it that draws nothing for it."""
+        return (f"your guess: {self.words}",) if self.words else ()
+
 
 def guess(finding: Finding) -> Guess:
     """Read the guess of a finding: a variant's name, or a ratio such as ``"3x"``."""

@@ -75,7 +75,8 @@ def _refreshed(shipped: Path, copies: Path) -> Iterator[str]:
     before = _known(copies)
     made_from = dict(before)
     replaced = []
-    for path in sorted(shipped.rglob("*.ipynb")):
+    # The map and the glossary come along: notebooks link to them.
+    for path in sorted((*shipped.rglob("*.ipynb"), *shipped.glob("*.md"))):
         name = path.relative_to(shipped)
         # Hidden folders are Jupyter's own.
         if any(part.startswith(".") for part in name.parts):

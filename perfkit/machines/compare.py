@@ -72,7 +72,9 @@ Log = tuple[float, float] | None
 _KINDS = (Passport, Finding, Diagnosis)
 
 
-def compare(a: Document | str | Path, b: Document | str | Path) -> Explanation:
+def compare(
+    a: Document | str | Path, b: Document | str | Path, *, guess: str = ""
+) -> Explanation:
     """Say why the same training runs differently on two machines.
 
     Args:
@@ -80,6 +82,7 @@ def compare(a: Document | str | Path, b: Document | str | Path) -> Explanation:
             diagnoses of one training, are held against each other as well; without
             the rungs of a passport they show less.
         b: The same of the other.
+        guess: What you expect; it is kept, and stands in the chart and the report.
 
     Raises:
         BadFileError: A file is none of these, or not one that this perfkit can read.
@@ -91,7 +94,7 @@ def compare(a: Document | str | Path, b: Document | str | Path) -> Explanation:
             f"A is a {one.kind} and B a {other.kind}; give two of a kind, best two "
             "passports: `perfkit passport -o NAME.json` on each machine."
         )
-    return _compared(held(one), held(other))
+    return replace(_compared(held(one), held(other)), guess=guess)
 
 
 def _compared(a: Held, b: Held) -> Explanation:

@@ -190,6 +190,7 @@ class Explanation(Shown):
         works: Each job, as both did it.
         advice: For the slower machine, what could explain most first.
         next: Which measurement says more, a sentence each.
+        guess: What the reader expected; "" if nothing.
     """
 
     schema: Literal[1] = SCHEMA
@@ -205,6 +206,7 @@ class Explanation(Shown):
     works: tuple[Explained, ...] = ()
     advice: tuple[Advice, ...] = ()
     next: tuple[str, ...] = ()
+    guess: str = ""
 
     @property
     def main(self) -> Explained | None:

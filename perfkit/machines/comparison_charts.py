@@ -10,6 +10,7 @@ from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
 from perfkit.charts.figure import INK
+from perfkit.findings.text import plain
 from perfkit.machines.comparison import UNEXPLAINED
 from perfkit.machines.comparison_report import share
 from perfkit.passports.words import seconds
@@ -54,7 +55,8 @@ def from_a_to_b(found: Explanation) -> Figure:
         work = next(one for one in found.works if one.changes)
     title = f"{work.name}: from A's {work.unit} to B's"
     bars = list(_bars(work))
-    lines = canvas.caption_lines(list(_caption(work)))
+    guessed = [f"your guess: {plain(found.guess, 80)}"] if found.guess else []
+    lines = canvas.caption_lines([*_caption(work), *guessed])
 
     told = work.predicted.seconds if work.predicted else 0.0
     ends = [end for bar in bars for end in (bar.start, bar.end)]

@@ -291,10 +291,13 @@ def report(found: Explanation) -> Report:
             Fold("What to do on the slower machine", advice),
             *(Fold(table.title, tables=(table,)) for table in filled[1:]),
         ),
-        foot=tuple(
-            f"{side}: {f'{one.label}, ' if one.label else ''}{one.summary}, recorded "
-            f"{one.recorded}"
-            for side, one in sides
+        foot=(
+            *([f"Your guess: {found.guess}"] if found.guess else ()),
+            *(
+                f"{side}: {f'{one.label}, ' if one.label else ''}{one.summary}, "
+                f"recorded {one.recorded}"
+                for side, one in sides
+            ),
         ),
     )
 

@@ -17,7 +17,7 @@ from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings.text import plain
 from perfkit.machine.checks import asking
 from perfkit.machine.record import Machine, Start
-from perfkit.machine.starting.process import is_right
+from perfkit.machine.starting.child import is_right
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,6 +9,7 @@ from perfkit.diagnosing import usual_budget
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
+from perfkit.experiments.replay import replay_from
 from perfkit.measure.launcher import launcher
 from perfkit.panel import view
 from perfkit.panel.class_panel import ClassPanel
@@ -27,7 +28,6 @@ from perfkit.running import (
     interrupt_is_stop,
     open_replay,
     open_session,
-    replay_from,
 )
 
 if TYPE_CHECKING:

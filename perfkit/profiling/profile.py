@@ -7,12 +7,18 @@ import functools
 import os
 import tempfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import failure
-from perfkit.diagnosis.maker import maker, name_of
-from perfkit.errors import BadParameterError
+from perfkit.diagnosis.maker import digest, maker, name_of
+from perfkit.errors import (
+    BadFileError,
+    BadParameterError,
+    MissingPartError,
+)
+from perfkit.experiments.replay import place_of, read_all, replay_from
 from perfkit.findings import store
 from perfkit.findings.profile import Profile
 from perfkit.findings.reading import parsed_as, written
@@ -107,6 +113,7 @@ def profile(
     *,
     steps: int = MOST_STEPS,
     timeout: float = LONGEST_S,
+    replay: str | Path | None = None,
 ) -> Profile:
     """Trace a few steps of a training of yours, and read the trace into tables.
 
@@ -119,11 +126,13 @@ def profile(
             ``"FILE.py:make_training"``; or a saved profile, ``"NAME.json"``.
         steps: To trace, 1 to 10; more make a trace large, and tell nothing new.
         timeout: Seconds after which the training counts as hung.
+        replay: A recorded profile of this very code to show in place of a run; see
+            ``perfkit.run``.
 
     Raises:
         BadParameterError: What was given is no training, or a value is not accepted.
-        MissingPartError: xprof, which reads the trace, is not installed, or there is no
-            Keras 3 on TensorFlow.
+        MissingPartError: xprof, which reads the trace, is not installed, there is no
+            Keras 3 on TensorFlow, or there is no such recording.
         RunError: The training cannot be run; the sentence says why, and a note holds
             the traceback of your own code.
         BadFileError: A file that is no profile.
@@ -131,7 +140,10 @@ def profile(
     if str(make_training).endswith(".json") and isinstance(make_training, str | Path):
         return load(make_training)
     _check(steps, timeout)
-    made, xprof = maker(make_training), traces.version()
+    made = maker(make_training)
+    if where := replay_from(replay):
+        return _recording(made, where)
+    xprof = traces.version()
     check_trains()
     launcher().warm()
     recorded = datetime.datetime.now().astimezone().isoformat("T", "seconds")
@@ -146,7 +158,7 @@ def profile(
             tables, failed = traces.read(folder)
     finally:
         alone.let_go()
-    return gathered(
+    profile = gathered(
         told,
         tables,
         failed,
@@ -155,6 +167,32 @@ def profile(
         recorded=recorded,
         xprof=xprof,
     )
+    return replace(profile, code=digest(made))
+
+
+def _recording(made: Callable[[], Any], where: str | Path) -> Profile:
+    """The recorded profile of this very code, the newest."""
+    place, name, code = place_of(where), name_of(made), digest(made)
+    fitting = [
+        one
+        for one in read_all(place, _if_profile)
+        if code and (one.code, one.training) == (code, name)
+    ]
+    if not fitting:
+        raise MissingPartError(
+            f"{plain(place.name, 80)} holds no profile of {plain(name, 80)} as it is "
+            "written here: record one where it can be run, with `perfkit profile "
+            "--json FILE`, or run it here without a replay."
+        )
+    return replace(max(fitting, key=lambda one: one.recorded), replayed=True)
+
+
+def _if_profile(path: Path) -> Profile:
+    """Read a profile; what is none is large, and not read as JSON for that."""
+    data = store.whole_file(path)
+    if b'"profile"' not in data:
+        raise BadFileError(f"{plain(path.name)} is no profile.")
+    return parsed(data, plain(path.name))
 
 
 def told_by(ended: Ended) -> dict[str, Any]:

@@ -74,3 +74,18 @@ def test_an_error_in_the_console_or_a_foreign_request_is_noticed(browser, lab):
     assert "request: http://example.invalid/news" in text
     assert "websocket: ws://example.invalid/news" in text
     assert "thrown" in text
+
+
+def test_the_map_and_the_glossary_open_as_pages_at_the_word(open_notebook):
+    page = open_notebook()
+    page.locator(".jp-NotebookPanel").get_by_role("link", name="map").click()
+    shown = page.locator(".jp-MarkdownViewer:visible")
+    shown.locator("h1", has_text="The way through the notebooks").wait_for()
+    shown.get_by_role("link", name="04_convolution").click()
+    notebook = page.locator(".jp-NotebookPanel:visible")
+    notebook.get_by_role("link", name="XLA", exact=True).click()
+    # The last one: the page has to be scrolled to it.
+    word = shown.locator("h3", has_text="xla")
+    word.wait_for()
+    box = word.bounding_box()
+    assert 0 <= box["y"] < 800

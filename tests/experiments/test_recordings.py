@@ -8,10 +8,18 @@ from functools import cache
 import pytest
 
 import perfkit
-from benchmarks.record import NOTEBOOKS, Race, asked, code_of, name_of, questions
+from benchmarks.record import (
+    NOTEBOOKS,
+    Race,
+    Traced,
+    asked,
+    code_of,
+    name_of,
+    questions,
+)
+from perfkit.errors import MissingPartError
 from perfkit.experiments.replay import BROUGHT
 from perfkit.export import export
-from perfkit.findings import store
 from perfkit.gallery import chart, kinds
 from tests.findings.test_report import words_in_sight
 
@@ -22,7 +30,7 @@ CHART = re.compile(r"perfkit\.chart\(\w+, \"([a-z ]+)\"\)")
 
 @cache
 def recorded(name):
-    return store.load(BROUGHT / f"{name}.json")
+    return perfkit.load(BROUGHT / f"{name}.json")
 
 
 def ask(what, folder):
@@ -32,7 +40,26 @@ def ask(what, folder):
     return run(what, folder=folder)
 
 
-@pytest.mark.parametrize("name", ASKED)
+TRACED = [name for name, what in ASKED.items() if isinstance(what, Traced)]
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_a_profile_that_a_notebook_takes_has_a_recording(name, monkeypatch):
+    monkeypatch.setenv("PERFKIT_REPLAY", "1")
+    shown = ASKED[name].run()
+    assert shown.replayed
+    assert shown.recorded == recorded(name).recorded
+    assert shown.stamp in repr(shown)
+    assert shown.stamp in shown._repr_html_()
+    assert shown.table
+    assert shown.stages
+    # Who wants a run all the same gets one of the code as it is now.
+    other = Traced(lambda: None)
+    with pytest.raises(MissingPartError, match="holds no profile of"):
+        other.run(replay="1")
+
+
+@pytest.mark.parametrize("name", [name for name in ASKED if name not in TRACED])
 def test_what_a_notebook_asks_has_a_recording_that_says_of_itself_what_it_is(
     name, tmp_path, monkeypatch
 ):

@@ -235,6 +235,20 @@ def test_where_nothing_can_be_written_the_sentence_names_the_remedy(clone):
     assert f"make {clone} a folder that you can write to" in str(caught.value)
 
 
+def test_the_pages_that_notebooks_link_to_come_along(upstream, clone):
+    start(clone)
+    (upstream / "notebooks" / "README.md").write_text("# The map\n")
+    ship(upstream)
+    git(clone, "pull", "--quiet")
+    start(clone)
+    assert (clone / FOLDER / "README.md").read_text() == "# The map\n"
+    (upstream / "notebooks" / "README.md").write_text("# A newer map\n")
+    ship(upstream)
+    git(clone, "pull", "--quiet")
+    start(clone)
+    assert (clone / FOLDER / "README.md").read_text() == "# A newer map\n"
+
+
 def test_copies_that_need_no_writing_are_not_written(clone, monkeypatch):
     start(clone)
     monkeypatch.setattr(copies, "write_whole", None)
@@ -242,7 +256,7 @@ def test_copies_that_need_no_writing_are_not_written(clone, monkeypatch):
 
 
 def test_what_a_notebook_links_to_is_a_notebook_beside_it_or_on_the_web():
-    shipped = {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+    shipped = {path.name for path in (ROOT / "notebooks").glob("*.[im]*")}
     for path in (ROOT / "notebooks").glob("*.ipynb"):
         text = "\n".join(sources(path))
         links = re.findall(r"\]\(([^)#]+)\)|(?:src|href)=[\"']([^\"'#]+)", text)

@@ -32,6 +32,14 @@ def files(tmp_path):
     return one, other
 
 
+def test_a_guess_stands_in_the_report_in_the_chart_and_on_the_page(files):
+    found = perfkit.compare(*files, guess="B, 2x, compute")
+    assert "Your guess: B, 2x, compute" in repr(found)
+    assert "your guess: B, 2x, compute" in found.charts["waterfall"].alt
+    assert "Your guess: B, 2x, compute" in page(found)
+    show(perfkit.compare(*files, guess=ATTACKS["script"]))
+
+
 def test_files_and_passports_say_the_same(files):
     named = perfkit.compare(*files)
     assert named.headline == perfkit.compare(str(files[0]), files[1]).headline

@@ -23,6 +23,7 @@ LARGER_S = {
     "09_two_machines": 20.0,
     "11_your_training": 20.0,
     "13_two_versions": 20.0,
+    "14_reading_a_profile": 20.0,
 }
 PASSPORT = {LADDER, TRAININGS}
 CHART = re.compile(r'<svg[^>]*\brole="img"[^>]*\baria-label="([^"]+)"')

@@ -75,6 +75,11 @@ class BatchSize(Experiment):
         """The smallest batch."""
         return numbers.name_of(self.smallest)
 
+    @property
+    def guessed(self) -> str:
+        """The largest batch."""
+        return numbers.name_of(self.largest)
+
     def variants(self) -> Mapping[str, Arm]:
         """One arm for each size."""
         trained = functools.partial(shared_batches.training, self.model)

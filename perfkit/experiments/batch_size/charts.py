@@ -12,7 +12,7 @@ from perfkit.charts.canvas import BLUE, GREEN, GREY, RED
 from perfkit.charts.figure import INK, Kind
 from perfkit.experiments.batch_size import numbers
 from perfkit.experiments.batch_size import usual_loop as usual
-from perfkit.findings.standing import measurement
+from perfkit.findings.standing import guess, measurement
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def batch_sizes(finding: Finding) -> Figure:
                 curves.label(axes, f"usual loop, {how}", x[-1], y[-1])
         _draw_sizes(axes, known, knee)
 
-    caption = ["bar: 95 % interval", "too noisy to say which size is large enough"]
+    noisy = "too noisy to say which size is large enough"
+    caption = ["bar: 95 % interval", noisy, *guess(finding).caption]
     if knee.firm:
         caption[1] = "◆ the smallest size that is not shown to be slower than the best"
     if loops:

@@ -13,7 +13,7 @@ from perfkit.charts.figure import INK, Kind
 from perfkit.experiments.cpu_or_gpu import numbers
 from perfkit.experiments.shared.words import brief
 from perfkit.findings.reading import note_as
-from perfkit.findings.standing import measurement
+from perfkit.findings.standing import guess, measurement
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def _crossover_caption(
         yield "△ your network, read off the curve, not measured"
     if any(dot.measured for dot in dots):
         yield "▲ your model, measured, at the width with as much arithmetic"
+    yield from guess(finding).caption
     yield canvas.origin(finding)
 
 

@@ -10,7 +10,14 @@ from perfkit import units
 from perfkit.charts import canvas, curves, rows
 from perfkit.charts.canvas import BLUE, SMALL
 from perfkit.charts.figure import INK, Kind
-from perfkit.findings.standing import is_ladder, of_limit, rate, rungs, standings
+from perfkit.findings.standing import (
+    guess,
+    is_ladder,
+    of_limit,
+    rate,
+    rungs,
+    standings,
+)
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -34,7 +41,7 @@ def ladder(finding: Finding) -> Figure:
     stood = standings(finding)
     title = f"{plain(finding.experiment, 40)}: how fast each part is"
     shown = list(_rows(stood))
-    lines = canvas.caption_lines(list(_caption(stood)))
+    lines = canvas.caption_lines([*_caption(stood), *guess(finding).caption])
     inner, height = canvas.frame(_HEIGHT * len(shown), lines)
 
     def draw(drawing: Drawing) -> None:

@@ -46,7 +46,10 @@ class ReferenceTrainings(Experiment):
     """Where do fixed trainings spend their time on this machine?"""
 
     name = "reference-trainings"
-    notebooks = ("09_two_machines", "11_your_training", "13_two_versions")
+    notebooks = (
+        *("09_two_machines", "11_your_training", "13_two_versions"),
+        "14_reading_a_profile",
+    )
     baseline = "small CNN from memory"
 
     def variants(self) -> Mapping[str, Arm]:

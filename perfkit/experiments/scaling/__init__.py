@@ -99,6 +99,11 @@ class Scaling(Experiment):
         """One device without a strategy."""
         return Variant(self._kind, 1).name
 
+    @property
+    def guessed(self) -> str:
+        """The most devices, each with a batch at hand."""
+        return Variant(self._kind, max(self._present)).name
+
     def variants(self) -> Mapping[str, Arm]:
         """Each number of devices as it is, fed, and without the sum of gradients."""
         arms = [arm for count in self._counts for arm in self._with(count)]

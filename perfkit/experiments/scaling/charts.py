@@ -11,7 +11,7 @@ from perfkit.charts.figure import INK, Kind
 from perfkit.experiments.scaling import numbers, verdict
 from perfkit.experiments.scaling.numbers import FED, OWN, SHARED
 from perfkit.experiments.scaling.work import GPU
-from perfkit.findings.standing import measurement
+from perfkit.findings.standing import guess, measurement
 from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def scaling(finding: Finding) -> Figure:
             "dashed: n times the rate of one",
             *(["dashed 1/n: one processor shared at no cost"] if shared else []),
             *shared,
+            *guess(finding).caption,
             by,
         ]
     )

@@ -1,0 +1,240 @@
+"""How good is your intuition? What was guessed before runs, and what they measured."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfkit import units
+from perfkit.errors import BadFileError, PerfkitError
+from perfkit.experiments import experiment
+from perfkit.findings import store
+from perfkit.findings.diagnosis import Diagnosis
+from perfkit.findings.record import Verdict
+from perfkit.findings.report import Report, Shown, Table
+from perfkit.findings.standing import (
+    LEAST_ROUNDS,
+    SIDES,
+    guess,
+    is_ladder,
+    measurement,
+    standings,
+)
+from perfkit.findings.tables import frame
+from perfkit.findings.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pandas import DataFrame
+
+    from perfkit.findings.record import Finding
+    from perfkit.findings.standing import Standing
+    from perfkit.findings.store import Recorded
+    from perfkit.measure.statistics import Comparison
+
+    # What was measured in words, whether the guess held, and by what factor it missed.
+    Answer = tuple[str, bool | None, float | None]
+
+_COLUMNS = ("recorded", "question", "guess", "measured", "held", "factor")
+_TITLE = "Your guesses, the oldest first"
+_NONE = 'No run here has a guess yet: put one into "your guess" before you press Run.'
+_OPEN = "No guess can be judged yet: what it is about was too noisy to say."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guessed:
+    """One guess, and what the run measured.
+
+    Attributes:
+        recorded: When the run began, ISO 8601.
+        question: The experiment, or the training that was diagnosed.
+        guess: As the reader wrote it.
+        measured: In words; what a ratio lies between with 95 % confidence.
+        held: Whether the measurement agrees with it; None where that is not known.
+        factor: The guessed ratio over the measured one; None for a name.
+    """
+
+    recorded: str
+    question: str
+    guess: str
+    measured: str
+    held: bool | None = None
+    factor: float | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Guesses(Shown):
+    """All guesses of a folder, the oldest first."""
+
+    all: tuple[Guessed, ...] = ()
+
+    def table(self) -> DataFrame:
+        """One row per guess; ``factor`` is the guessed ratio over the measured one."""
+        rows = [{name: getattr(one, name) for name in _COLUMNS} for one in self.all]
+        return frame(rows, _COLUMNS)
+
+    @property
+    def report(self) -> Report:
+        """What a person reads of them."""
+        said = {True: "held", False: "did not hold", None: units.UNKNOWN}
+        rows = tuple(
+            (
+                plain(one.question, 40),
+                plain(one.guess, 40),
+                one.measured,
+                said[one.held],
+            )
+            for one in self.all
+        )
+        return Report(
+            verdict=Verdict(headline=self._headline, much=self._much),
+            table=Table(_TITLE, ("question", "your guess", "measured", ""), rows),
+        )
+
+    @property
+    def _headline(self) -> str:
+        judged = [one for one in self.all if one.held is not None]
+        if not judged:
+            return _OPEN if self.all else _NONE
+        held = sum(bool(one.held) for one in judged)
+        return f"{held} of {len(judged)} guesses held."
+
+    @property
+    def _much(self) -> str:
+        missed = [one.factor for one in self.all if one.held is False and one.factor]
+        if not missed:
+            return ""
+        usual = statistics.median(max(factor, 1 / factor) for factor in missed)
+        high = sum(factor > 1 for factor in missed)
+        return (
+            f"Of the ratios that did not hold, {high} of {len(missed)} were too high; "
+            f"the usual miss was a factor of {units.times(usual)}."
+        )
+
+
+def guesses(folder: str | Path | None = None) -> Guesses:
+    """Hold what you guessed against what was measured, over all runs of a folder.
+
+    A ratio holds where it lies within the 95 % interval of what was measured, a name
+    where the fastest of the others is shown to bring no more. What a run was too noisy
+    to say is not held against anybody. Recordings count as runs do.
+
+    Args:
+        folder: Of findings; None for ``perfkit-findings`` in the current directory.
+    """
+    home = Path(os.path.expanduser(folder or store.FOLDER))
+    found = [judged for path in home.glob("*.json") for judged in _judged(path)]
+    return Guesses(tuple(sorted(found, key=lambda one: one.recorded)))
+
+
+def _judged(path: Path) -> Iterator[Guessed]:
+    """The guess of a file; nothing where there is none."""
+    try:
+        found = store.load(path)
+    except BadFileError:
+        return
+    finding = found.finding if isinstance(found, Diagnosis) else found
+    if not finding.guess:
+        return
+    words = guess(finding)
+    if words.ratio:
+        measured, held, factor = _of_ratio(found, finding, words.ratio)
+    else:
+        measured, held, factor = _of_name(finding, words.variant)
+    yield Guessed(
+        recorded=finding.recorded,
+        question=found.training if isinstance(found, Diagnosis) else found.experiment,
+        guess=words.words,
+        measured=measured,
+        held=held,
+        factor=factor,
+    )
+
+
+def _of_ratio(found: Recorded, finding: Finding, expected: float) -> Answer:
+    """What the variant reached that a ratio is about."""
+    reached = {one.variant: _ratio(finding, one) for one in _about(found, finding)}
+    known = [compared for compared in reached.values() if compared]
+    if not known:
+        return units.UNKNOWN, None, None
+    compared = max(known, key=lambda one: one.ratio)
+    measured = f"{plain(compared.variant, 40)}: {compared.interval}"
+    if not units.is_known(compared.low, compared.high):
+        return measured, None, None
+    held: bool | None = compared.low <= expected <= compared.high
+    if held and compared.verdict == "too noisy to say":
+        held = None
+    return measured, held, expected / compared.ratio
+
+
+def _about(found: Recorded, finding: Finding) -> list[Standing]:
+    """The variants of which a guessed ratio means the fastest."""
+    stood = [one for one in standings(finding) if not one.is_limit]
+    if isinstance(found, Diagnosis):
+        # What can be changed, not what only shows what is possible.
+        swaps = {cause.swap for cause in found.causes if not cause.is_ceiling}
+        return [one for one in stood if one.variant in swaps]
+    named = _named(finding)
+    return [one for one in stood if one.variant == named] if named else stood
+
+
+def _named(finding: Finding) -> str:
+    """The variant that the question says a ratio is about; "" for the fastest."""
+    if SIDES in finding.parameters:
+        return ""
+    try:
+        return experiment(finding.experiment, **finding.parameters).guessed
+    except PerfkitError:
+        # A question of somebody else's, or one that this machine cannot ask.
+        return ""
+
+
+def _ratio(finding: Finding, of: Standing) -> Comparison | None:
+    """The ratio of a variant to the baseline of its group."""
+    # Of a race, what it says before its rounds are made stands in the comparison.
+    return of.comparison if SIDES in finding.parameters else of.ratio
+
+
+def _of_name(finding: Finding, expected: str) -> Answer:
+    """What is fastest, or furthest below its limit, and whether that was named."""
+    if is_ladder(finding):
+        return _furthest_below(finding, expected)
+    stood = [
+        one
+        for one in standings(finding)
+        if one.timing and not one.is_limit and one.group in (finding.baseline, "")
+    ]
+    ranked = sorted(stood, key=lambda one: -one.timing.rate if one.timing else 0.0)
+    names = [one.variant for one in ranked]
+    if len(names) < 2:
+        return units.UNKNOWN, None, None
+    first, second = names[:2]
+    if expected not in names:
+        return f"fastest: {plain(first, 40)}", None, None
+    rival = first if expected != first else second
+    compared = measurement(finding).compare(expected, rival)
+    if compared and SIDES in finding.parameters:
+        compared = compared.after(LEAST_ROUNDS)
+    said = compared.judgement if compared else units.UNKNOWN
+    held = {"faster": True, "no difference shown": True, "slower": False}.get(said)
+    against = f"{plain(expected, 40)} against {plain(rival, 40)}: {said}"
+    return against, held, None
+
+
+def _furthest_below(finding: Finding, expected: str) -> Answer:
+    """The part of a machine that reaches the smallest share of its limit."""
+    shares = {
+        one.variant: (one.timing.low / one.limit, one.timing.high / one.limit)
+        for one in standings(finding)
+        if one.timing and one.limit
+    }
+    if not shares:
+        return units.UNKNOWN, None, None
+    least = min(shares, key=lambda name: shares[name][1])
+    most = shares[least][1]
+    held = shares[expected][0] <= most if expected in shares else None
+    return f"{plain(least, 40)}: at most {units.percent(most)}", held, None

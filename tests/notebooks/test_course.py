@@ -1,0 +1,221 @@
+"""The notebooks as a course: its map and pace, its words, its exercises and answers."""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+import perfkit
+from benchmarks.pace import exercises_of, pace
+from perfkit.errors import BadParameterError
+from perfkit.experiments.replay import BROUGHT
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+MAP, GLOSSARY = FOLDER / "README.md", FOLDER / "glossary.md"
+FOLD = re.compile(
+    r"<details><summary>Answers</summary>\n\n(.*?)\n\n</details>", re.DOTALL
+)
+NUMBERED = re.compile(r"^(\d+)\. ", re.MULTILINE)
+LINK = re.compile(r"\]\(((?!https?:)[^)\s]+)\)")
+ENTRY = re.compile(r"^### (.+)$", re.MULTILINE)
+# As exercises name them: *image side* to 64, `image_side=64`, `perfkit.run(...)`.
+SET = re.compile(r"\*([a-z ]+)\* to (?:`([^`]+)`|(\d+))")
+GIVEN = re.compile(r"`((?:\w+=[^`]+))`")
+CALL = re.compile(r"`(perfkit\.\w+\([^`]*\))`")
+ASKING = ("perfkit.run", "perfkit.panel")
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def cells(path):
+    return nbformat.read(path, as_version=4).cells
+
+
+def lists(path):
+    """Each list of exercises in a notebook, with the cell and the one that follows.
+
+    What is to be predicted before a run is answered by the run.
+    """
+    heading, every = "", cells(path)
+    for number, cell in enumerate(every):
+        if cell.cell_type != "markdown":
+            continue
+        heading = ([heading, *re.findall(r"^## .*$", cell.source, re.MULTILINE)])[-1]
+        asked = exercises_of(cell.source)
+        if asked and "Predict" not in heading:
+            below = every[number + 1] if number + 1 < len(every) else None
+            more = below.source if below and below.cell_type == "markdown" else ""
+            yield asked, cell.source + "\n" + more
+
+
+@every_notebook
+def test_every_numbered_exercise_has_a_folded_answer(path):
+    for asked, text in lists(path):
+        folds = FOLD.findall(text)
+        assert len(folds) == 1, f"one block of answers belongs below: {asked[0]}"
+        numbers = [int(number) for number in NUMBERED.findall(folds[0])]
+        assert numbers == list(range(1, len(asked) + 1))
+
+
+def questions(path):
+    """The experiments that a notebook asks, by name."""
+    calls = (
+        node
+        for cell in cells(path)
+        if cell.cell_type == "code"
+        for node in ast.walk(ast.parse(cell.source))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ASKING
+    )
+    named = {getattr(call.args[0], "value", "") for call in calls}
+    # One is made with a function of the reader's.
+    more = {"convolution"} if path.stem == "04_convolution" else set()
+    return sorted((named | more) & set(perfkit.experiments()))
+
+
+def accepts(name, settings):
+    try:
+        perfkit.experiment(name, **settings)
+    except BadParameterError:
+        return False
+    return True
+
+
+def set_in(exercise):
+    """What an exercise says to set, by the name of the parameter."""
+    pairs = (
+        (name.replace(" ", "_"), word or int(number))
+        for name, word, number in SET.findall(exercise)
+    )
+    return {name: value for name, value in pairs if name != "budget"}
+
+
+def given_in(text):
+    """The keywords that stand alone in code, such as ``image_side=64``."""
+    given = {}
+    for words in GIVEN.findall(text):
+        call = ast.parse(f"f({words})", mode="eval").body
+        given |= {one.arg: ast.literal_eval(one.value) for one in call.keywords}
+    return given
+
+
+def settings(path):
+    for asked, _ in lists(path):
+        yield from filter(None, map(set_in, asked))
+
+
+@every_notebook
+def test_what_an_exercise_says_to_set_is_accepted(path):
+    known = questions(path)
+    for chosen in settings(path):
+        assert any(accepts(name, chosen) for name in known), chosen
+    verbs = (perfkit.run, perfkit.diagnose, perfkit.race, perfkit.profile)
+    taken = {name for verb in verbs for name in inspect.signature(verb).parameters}
+    for asked, _ in lists(path):
+        for exercise in asked:
+            # What a verb takes besides is none of the question's.
+            given = given_in(exercise)
+            own = {name: value for name, value in given.items() if name not in taken}
+            assert not own or any(accepts(name, own) for name in known), own
+
+
+@every_notebook
+def test_code_in_answers_can_be_called_as_it_stands(path):
+    made = {"perfkit"} | {
+        node.name if isinstance(node, ast.FunctionDef) else node.id
+        for cell in cells(path)
+        if cell.cell_type == "code"
+        for node in ast.walk(ast.parse(cell.source))
+        if isinstance(node, ast.FunctionDef | ast.Name)
+    }
+    for _, text in lists(path):
+        for code in CALL.findall("".join(FOLD.findall(text))):
+            call = ast.parse(code, mode="eval").body
+            used = {node.id for node in ast.walk(call) if isinstance(node, ast.Name)}
+            assert used <= made, code
+            verb = getattr(perfkit, call.func.attr)
+            named = {one.arg: one.value for one in call.keywords}
+            inspect.signature(verb).bind(*call.args, **named)
+            if ast.unparse(call.func) in ASKING and isinstance(call.args[0].value, str):
+                values = {name: ast.literal_eval(node) for name, node in named.items()}
+                values.pop("budget", None)
+                assert accepts(call.args[0].value, values), code
+
+
+def anchors(path):
+    """What a link may point at in a page, as readers of Markdown name headings."""
+    heads = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {head.replace(" ", "-") for head in heads}
+
+
+def links(path):
+    if path.suffix == ".md":
+        return LINK.findall(path.read_text(encoding="utf-8"))
+    prose = (cell.source for cell in cells(path) if cell.cell_type == "markdown")
+    return [link for source in prose for link in LINK.findall(source)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*NOTEBOOKS, *FOLDER.glob("*.md"), *ROOT.glob("docs/*.md")],
+    ids=lambda path: path.stem,
+)
+def test_every_link_leads_somewhere(path):
+    for link in links(path):
+        file, _, anchor = link.partition("#")
+        there = path.parent / file if file else path
+        assert there.is_file(), link
+        assert not anchor or anchor in anchors(there), link
+
+
+def test_the_glossary_is_short_and_each_word_is_linked_where_it_is_used():
+    words = ENTRY.findall(GLOSSARY.read_text(encoding="utf-8"))
+    assert len(words) <= 25
+    assert words == sorted(words)
+    every = {link for path in NOTEBOOKS for link in links(path)}
+    assert {f"glossary.md#{word.replace(' ', '-')}" for word in words} <= every
+
+
+ROW = re.compile(r"^\| \[(\w+)\]\(\1\.ipynb\) \|.*\| (\d+)[^|]*\|$", re.MULTILINE)
+
+
+def test_the_map_has_every_notebook_with_its_minutes():
+    minutes = dict(ROW.findall(MAP.read_text(encoding="utf-8")))
+    assert sorted(minutes) == [path.stem for path in NOTEBOOKS]
+    for path in NOTEBOOKS:
+        taken = pace(path).minutes
+        assert 9.5 <= taken <= 20.5, "10 to 20: see benchmarks/pace.py"
+        why = "run `python benchmarks/pace.py --map`"
+        assert abs(float(minutes[path.stem]) - taken) <= 2, why
+
+
+QUESTION = re.compile(
+    r"^(\d+)\. (.+?)<details><summary>Answer</summary>(.+?)</details>",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def test_the_quiz_has_ten_questions_and_each_answer_names_its_notebook():
+    text = (ROOT / "docs" / "quiz.md").read_text(encoding="utf-8")
+    asked = QUESTION.findall(text)
+    assert [number for number, _, _ in asked] == [str(n) for n in range(1, 11)]
+    known = {path.stem for path in NOTEBOOKS}
+    for _, _, answer in asked:
+        assert set(re.findall(r"`(\d\d_\w+)`", answer)) & known
+
+
+EXPECTED = re.compile(r"^\| `.+` \| (.+) <!-- (\S+) --> \|$", re.MULTILINE)
+
+
+def test_what_a_teacher_is_told_to_expect_is_what_the_recordings_say():
+    text = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
+    rows = EXPECTED.findall(text)
+    assert len(rows) > 5
+    for said, name in rows:
+        recorded = perfkit.load(BROUGHT / f"{name}.json")
+        assert said == recorded.verdict.much, name
+        assert not recorded.machine.gpus
+        assert recorded.machine.cores_granted == 2
