@@ -31,6 +31,7 @@ from perfkit.findings.profile import Profile
 from perfkit.findings.standing import measurement
 from perfkit.panel.panel import NAMES
 from perfkit.profiling.profile import save
+from perfkit.race.race import is_unwritten
 
 NOTEBOOKS = sorted(Path(__file__).resolve().parents[1].glob("notebooks/*.ipynb"))
 ASKING = tuple(
@@ -126,8 +127,10 @@ def _asked(what, guess="", **parameters):
 
 
 def _raced(*trainings, guess="", python="", **given):
-    """A race; None where it needs another environment, which is the reader's own."""
-    return None if python or not (given or trainings[1:]) else Race(trainings, given)
+    """A race; None where the reader has yet to write, or to give, something for it."""
+    unwritten = any(map(is_unwritten, trainings))
+    alone = python or not (given or trainings[1:])
+    return None if unwritten or alone else Race(trainings, given)
 
 
 def _traced(training, **_):
@@ -169,14 +172,15 @@ def record(what, budget, folder):
 
 
 def reworded(found):
-    """The same measurement with the words that the code has for it now."""
+    """The same measurement with the words, and the lines, that there are for it now."""
     if isinstance(found, Diagnosis):
         return replace(found, verdict=telling.told(found))
     if found.experiment == "race":
         # What its sides were seen to be is in no file.
         return found
     asked = perfkit.experiment(found.experiment, **found.parameters)
-    return replace(found, verdict=asked.verdict(measurement(found)))
+    verdict = asked.verdict(measurement(found))
+    return replace(found, verdict=verdict, code=asked.code)
 
 
 def main():

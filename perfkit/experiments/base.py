@@ -10,8 +10,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from perfkit.errors import BadParameterError
 from perfkit.experiments.parameters import parameters_of
 from perfkit.measure import plan
 from perfkit.measure.measurement import Arm
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from perfkit.measure.tick import Yielded
 
 Work = Callable[[], "Iterator[Yielded]"]
+Asked = TypeVar("Asked", bound="Experiment")
 _MARK = "_perfkit_variant"
 
 
@@ -77,6 +79,15 @@ class Experiment:
             for name, changes in _marked(type(self))
         }
 
+    @property
+    def code(self) -> dict[str, str]:
+        """The lines of each variant that has any, as a reader types them, by name."""
+        lines = {
+            name: arm.code or getattr(self.choices.get(name), "lines", "")
+            for name, arm in self.variants().items()
+        }
+        return {name: code for name, code in lines.items() if code}
+
     def prepare(self) -> Iterator[Yielded]:
         """Make what every variant needs, once, in a process of its own.
 
@@ -121,6 +132,22 @@ def variant(
     """Mark a method as one way of doing the work; its docstring says what changes."""
     setattr(work, _MARK, True)
     return work
+
+
+def with_yours(
+    kind: type[Asked], function: Callable[..., Any], /, **parameters: Any
+) -> Asked:
+    """Make an experiment with a function of the reader's as its ``function``.
+
+    Raises:
+        BadParameterError: It is no function, or a parameter is not accepted.
+    """
+    if not callable(function):
+        raise BadParameterError(f"{function!r} is no function; give one.")
+    # A field would be a parameter, and no command line or widget can hold a function.
+    body = {"__doc__": kind.__doc__, "function": staticmethod(function)}
+    made: type[Asked] = type(f"{kind.__name__}WithYours", (kind,), body)
+    return made(**parameters)
 
 
 def _marked(experiment: type[Experiment]) -> Iterator[tuple[str, str]]:

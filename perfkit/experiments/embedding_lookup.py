@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
+from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.probe import without_gpus
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.measure.measurement import Arm
@@ -56,40 +57,66 @@ def one_hot(vectors: Table) -> Lookup:
 
     known = tf.Variable(vectors)
 
-    @tf.function  # type: ignore[untyped-decorator]
-    def rows(of: Any) -> Any:
-        return tf.one_hot(of, known.shape[0]) @ known
+    return _in_graph(_product(known, len(vectors)))
 
-    return lambda of: rows(tf.constant(of))
+
+def _product(table: Any, words: int) -> Callable[[Any], Any]:
+    import tensorflow as tf
+
+    def look_up(ids: Any) -> Any:
+        return tf.one_hot(ids, words) @ table
+
+    return look_up
 
 
 def embedding(vectors: Table) -> Lookup:
     """A keras.layers.Embedding: the rows are copied from where they lie."""
+    look_up = _layer(*vectors.shape)
+    look_up.build()
+    look_up.set_weights([vectors])
+    return _in_graph(lambda ids: look_up(ids))
+
+
+def _layer(words: int, width: int) -> Any:
     import keras
+
+    look_up = keras.layers.Embedding(words, width)
+    return look_up
+
+
+def _in_graph(look_up: Any) -> Lookup:
     import tensorflow as tf
 
-    known = keras.layers.Embedding(*vectors.shape)
-    known.build()
-    known.set_weights([vectors])
-    rows = tf.function(lambda of: known(of))
-    return lambda of: rows(tf.constant(of))
+    rows = _graph(look_up)
+    return lambda ids: rows(tf.constant(ids))
+
+
+def _graph(look_up: Any) -> Any:
+    import tensorflow as tf
+
+    look_up = tf.function(look_up)
+    return look_up
 
 
 def numpy_one_hot(vectors: Table) -> Lookup:
     """Zeros and ones times the table, in NumPy."""
     import numpy as np
 
-    def rows(of: Ids) -> Table:
-        ones = np.zeros((len(of), len(vectors)), np.float32)
-        ones[np.arange(len(of)), of] = 1
+    def look_up(ids: Ids) -> Table:
+        ones = np.zeros((len(ids), len(vectors)), np.float32)
+        ones[np.arange(len(ids)), ids] = 1
         return np.asarray(ones @ vectors)
 
-    return rows
+    return look_up
 
 
 def numpy_index(vectors: Table) -> Lookup:
     """The rows are copied by NumPy's own indexing."""
-    return lambda of: vectors[of]
+
+    def look_up(ids: Ids) -> Table:
+        return vectors[ids]
+
+    return look_up
 
 
 _WAYS = {
@@ -98,15 +125,21 @@ _WAYS = {
     "NumPy one-hot": numpy_one_hot,
     "NumPy index": numpy_index,
 }
+# The functions whose lines a reader is shown.
+_SHOWN: dict[str, tuple[Callable[..., Any], ...]] = {
+    "one-hot product": (_product, _graph),
+    "lookup": (_layer, _graph),
+    "NumPy one-hot": (numpy_one_hot,),
+    "NumPy index": (numpy_index,),
+}
 # What a model can have in it.
 _CHOICES = {
     "one-hot product": Choice(
-        "Multiply one-hot rows by the table.",
-        "vectors = tf.one_hot(ids, words) @ table",
+        "Multiply one-hot rows by the table.", functools.partial(code_of, _product)
     ),
     "lookup": Choice(
         "Look words up with `keras.layers.Embedding`.",
-        "look_up = keras.layers.Embedding(words, width)\nvectors = look_up(ids)",
+        functools.partial(code_of, _layer),
     ),
 }
 
@@ -137,6 +170,7 @@ class EmbeddingLookup(Experiment):
                 functools.partial(self._run, name),
                 (inspect.getdoc(way) or "").partition("\n")[0],
                 self.baseline,
+                code=code_of(*_SHOWN[name]),
             )
             for name, way in _WAYS.items()
         }

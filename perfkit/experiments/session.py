@@ -177,6 +177,7 @@ class Session:
             },
             guess=self._guess,
             notes=measured.notes,
+            code=self.experiment.code,
             budget_s=self._budget,
             stopped=isinstance(event, Finished) and event.stopped,
             unfinished=unfinished,

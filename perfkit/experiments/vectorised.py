@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
+from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.probe import without_gpus
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.measure.measurement import Arm
@@ -51,7 +52,8 @@ def by_number(data: Table) -> Table:
     """A Python loop over every single number."""
     import numpy as np
 
-    return np.array([sum(number * number for number in row) for row in data.tolist()])
+    sums = np.array([sum(n * n for n in row) for row in data.tolist()])
+    return sums
 
 
 def by_row(data: Table) -> Table:
@@ -68,22 +70,25 @@ def at_once(data: Table) -> Table:
     """One call for the whole table, which first makes a table of all squares."""
     import numpy as np
 
-    return np.asarray(np.sum(data**2, axis=1))
+    sums = np.asarray(np.sum(data**2, axis=1))
+    return sums
 
 
 def in_chunks(data: Table) -> Table:
     """The same call for 1000 rows at a time: their squares stay in the cache."""
     import numpy as np
 
-    parts = [data[at : at + _CHUNK] for at in range(0, len(data), _CHUNK)]
-    return np.concatenate([np.sum(part**2, axis=1) for part in parts])
+    chunks = [data[at : at + _CHUNK] for at in range(0, len(data), _CHUNK)]
+    sums = np.concatenate([np.sum(chunk**2, axis=1) for chunk in chunks])
+    return sums
 
 
 def einsum(data: Table) -> Table:
     """One call that multiplies and adds without a table in between."""
     import numpy as np
 
-    return np.asarray(np.einsum("ij,ij->i", data, data))
+    sums = np.asarray(np.einsum("ij,ij->i", data, data))
+    return sums
 
 
 def tensorflow(data: Table) -> Table:
@@ -91,7 +96,8 @@ def tensorflow(data: Table) -> Table:
     import numpy as np
     import tensorflow as tf
 
-    return np.asarray(tf.reduce_sum(tf.square(data), axis=1))
+    sums = np.asarray(tf.reduce_sum(tf.square(data), axis=1))
+    return sums
 
 
 def graph() -> Callable[[Table], Table]:
@@ -100,44 +106,12 @@ def graph() -> Callable[[Table], Table]:
     import tensorflow as tf
 
     @tf.function  # type: ignore[untyped-decorator]
-    def sums(data: Any) -> Any:
+    def sum_rows(data: Any) -> Any:
         return tf.reduce_sum(tf.square(data), axis=1)
 
-    return lambda data: np.asarray(sums(data))
+    return lambda data: np.asarray(sum_rows(data))
 
 
-_CHOICES = {
-    "row loop": Choice(
-        "Loop over the rows.",
-        "for i in range(len(data)):\n    sums[i] = np.sum(data[i] ** 2)",
-    ),
-    "number loop": Choice(
-        "Loop over the numbers.",
-        "sums = [sum(n * n for n in row) for row in data.tolist()]",
-    ),
-    "at once": Choice(
-        "Sum the whole table in one call.", "sums = np.sum(data**2, axis=1)"
-    ),
-    "in chunks": Choice(
-        "Sum 1000 rows at a time: their squares stay in the cache.",
-        "chunks = [data[at : at + 1000] for at in range(0, len(data), 1000)]\n"
-        "sums = np.concatenate([np.sum(part**2, axis=1) for part in chunks])",
-    ),
-    "einsum": Choice(
-        "Multiply and add in one call of `np.einsum`.",
-        'sums = np.einsum("ij,ij->i", data, data)',
-    ),
-    "tf": Choice(
-        "Sum with TensorFlow's operations.",
-        "sums = tf.reduce_sum(tf.square(data), axis=1).numpy()",
-    ),
-    "tf.function": Choice(
-        "Sum with TensorFlow's operations in a `tf.function`.",
-        "sum_rows = tf.function(\n"
-        "    lambda data: tf.reduce_sum(tf.square(data), axis=1)\n)\n"
-        "sums = sum_rows(data)",
-    ),
-}
 _SUMS: dict[str, Callable[..., Any]] = {
     "row loop": by_row,
     "number loop": by_number,
@@ -146,6 +120,19 @@ _SUMS: dict[str, Callable[..., Any]] = {
     "einsum": einsum,
     "tf": tensorflow,
     "tf.function": graph,
+}
+_DO = {
+    "row loop": "Loop over the rows.",
+    "number loop": "Loop over the numbers.",
+    "at once": "Sum the whole table in one call.",
+    "in chunks": "Sum 1000 rows at a time: their squares stay in the cache.",
+    "einsum": "Multiply and add in one call of `np.einsum`.",
+    "tf": "Sum with TensorFlow's operations.",
+    "tf.function": "Sum with TensorFlow's operations in a `tf.function`.",
+}
+_CHOICES = {
+    name: Choice(do, functools.partial(code_of, _SUMS[name]))
+    for name, do in _DO.items()
 }
 
 

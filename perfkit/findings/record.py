@@ -156,6 +156,7 @@ class Finding(Shown):
         unavailable: Why a variant was not run on this machine, by its name.
         guess: What the reader predicted before the run; "" if nothing.
         notes: Facts about the whole run, such as the images used.
+        code: The lines that a variant ran, as a reader types them, by its name.
         budget_s: Seconds the run was given.
         stopped: True where Stop ended it before the budget did.
         unfinished: True in what is saved while the run goes on; where it stays so, the
@@ -181,6 +182,7 @@ class Finding(Shown):
     unavailable: dict[str, str] = field(default_factory=dict)
     guess: str = ""
     notes: dict[str, Any] = field(default_factory=dict)
+    code: dict[str, str] = field(default_factory=dict)
     budget_s: float
     stopped: bool = False
     unfinished: bool = False

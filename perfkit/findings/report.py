@@ -9,7 +9,7 @@ file: here, and nowhere before, it is made printable and escaped.
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Protocol
 
@@ -52,17 +52,19 @@ class Table:
 
 @dataclass(frozen=True)
 class Fold:
-    """What stands one click away, under a title: sentences, then tables.
+    """What stands one click away, under a title: sentences, tables, lines of code.
 
     Attributes:
         title: What is to be found there.
         sentences: What it says.
         tables: Its numbers.
+        code: Names, each with its lines.
     """
 
     title: str
     sentences: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
+    code: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +112,8 @@ class Report:
         """The folds that hold something, without their empty tables."""
         for fold in self.folds:
             tables = tuple(table for table in fold.tables if table.rows)
-            if fold.sentences or tables:
-                yield Fold(fold.title, fold.sentences, tables)
+            if fold.sentences or tables or fold.code:
+                yield replace(fold, tables=tables)
 
 
 def how_sure(verdict: Verdict) -> str:
@@ -198,6 +200,10 @@ def write(
             if table.title != fold.title:
                 say(table.title)
             console.print(_rich(table, None))
+        for name, lines in fold.code:
+            say(name)
+            for line in plain_lines(lines).splitlines():
+                say(f"    {line}", whole=True)
     for line in report.small:
         say(line, style="dim")
     if report.path:
@@ -352,7 +358,11 @@ def _inside(fold: Fold) -> str:
     items = "".join(f"<li>{_code(sentence)}</li>" for sentence in fold.sentences)
     listed = f"<ul>{items}</ul>" if items else ""
     tables = (_table(t, named=t.title != fold.title) for t in fold.tables)
-    return f"{listed}{''.join(tables)}"
+    code = (
+        f'<p>{_text(name)}</p><pre tabindex="0">{escape(plain_lines(lines))}</pre>'
+        for name, lines in fold.code
+    )
+    return f"{listed}{''.join((*tables, *code))}"
 
 
 def _table(table: Table, *, named: bool = True) -> str:

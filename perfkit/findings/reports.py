@@ -145,6 +145,7 @@ def _common_folds(finding: Finding, repeat: str) -> tuple[Fold, ...]:
     """What every run has to tell of itself, with what to type to ``repeat`` it."""
     stood = standings(finding)
     return (
+        Fold("Every variant, with its code", code=tuple(finding.code.items())),
         Fold(
             "How sure is this?",
             (*finding.verdict.because, _noise(finding), *_CLAIMS),

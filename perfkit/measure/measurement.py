@@ -37,6 +37,7 @@ class Arm:
             trials count, one by one.
         other_pauses: Whether they are known to be others than those of the rest, so
             that only its own trials say what is usual.
+        code: The lines that it runs, as a reader types them; "" where none are shown.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Arm:
     unavailable: str = ""
     own_pauses: bool = False
     other_pauses: bool = False
+    code: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from perfkit.experiments.base import Experiment
-    from perfkit.experiments.shared.race import Choice
     from perfkit.findings.record import Finding
     from perfkit.findings.store import Recorded
     from perfkit.machine.record import Machine
@@ -62,7 +61,7 @@ def answered(finding: Recorded) -> str:
 
 def introduction(experiment: Experiment, budget: float | None) -> str:
     """What is asked, what that costs, and each variant with its code as a chip."""
-    arms = experiment.variants()
+    arms, code = experiment.variants(), experiment.code
     if budget is None:
         cost = f"At most {units.seconds(LONGEST_S)}"
     else:
@@ -70,8 +69,7 @@ def introduction(experiment: Experiment, budget: float | None) -> str:
         cost = f"About {units.seconds(budget + tries)}"
     about = f"{len(arms)} variants, in fresh processes. {cost}."
     chips = (
-        _chip(arm.name, arm.changes, experiment.choices.get(arm.name))
-        for arm in arms.values()
+        _chip(arm.name, arm.changes, code.get(arm.name, "")) for arm in arms.values()
     )
     return (
         f'<p class="perfkit-question">{escape(experiment.question)}</p>'
@@ -80,8 +78,7 @@ def introduction(experiment: Experiment, budget: float | None) -> str:
     )
 
 
-def _chip(name: str, changes: str, choice: Choice | None) -> str:
-    code = choice.code if choice else ""
+def _chip(name: str, changes: str, code: str) -> str:
     shown = f'<pre tabindex="0">{escape(code)}</pre>' if code else ""
     hover = escape("\n\n".join(filter(None, (changes, code))))
     return (

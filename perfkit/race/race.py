@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import os
 import warnings
 from dataclasses import fields
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
     from perfkit.experiments.replay import Replay
     from perfkit.findings.record import Finding
 
+_UNWRITTEN = (
+    "Nothing runs yet: {names} gives back None. Let it give back a compiled Keras "
+    "model and its data, and run this cell again."
+)
+# What a function consists of that is still to be written, by Python's own names.
+_NOTHING, _CONSTANTS = ("RESUME", "NOP"), ("LOAD_CONST", "RETURN_CONST")
+_ENDS = (*_CONSTANTS, "RETURN_VALUE")
+
 
 def race(
     *trainings: Callable[[], Any] | str | Path,
@@ -39,13 +48,14 @@ def race(
     seed: int | None = None,
     folder: str | Path | None = None,
     replay: str | Path | None = None,
-) -> Finding:
+) -> Finding | None:
     """Say whether one training is faster than another, by how much, and how sure.
 
     Both run in fresh processes, by turns, with the first once more in each round as a
     control. Give two or more trainings, or one and one other thing in which the sides
     differ. A kernel interrupt or Ctrl-C is Stop: the finding then holds what was
-    measured by then.
+    measured by then. A function that does nothing but give back None is still to be
+    written: it says so, and nothing runs.
 
     Args:
         *trainings: Functions that return a compiled Keras model and its data, or files
@@ -83,6 +93,10 @@ def race(
         arguments=arguments,
         fit=fit,
     )
+    if unwritten := list(filter(is_unwritten, trainings)):
+        names = " and ".join(str(getattr(each, "__name__", each)) for each in unwritten)
+        print(_UNWRITTEN.format(names=names))
+        return None
     session = open_race(
         asked, budget, guess=guess, seed=seed, folder=folder, replay=replay
     )
@@ -90,6 +104,16 @@ def race(
     if session.unsaved:
         warnings.warn(session.unsaved, stacklevel=2)
     return found
+
+
+def is_unwritten(training: object) -> bool:
+    """Whether it is a function that gives back None and does nothing else."""
+    code = getattr(training, "__code__", None)
+    if code is None:
+        return False
+    does = [one for one in dis.get_instructions(code) if one.opname not in _NOTHING]
+    gives = does[0].argval if does[0].opname in _CONSTANTS else ...
+    return gives is None and all(one.opname in _ENDS for one in does)
 
 
 def open_race(

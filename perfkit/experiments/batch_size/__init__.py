@@ -89,6 +89,9 @@ class BatchSize(Experiment):
                 functools.partial(trained, size),
                 f"{size:,} examples in a batch.",
                 self.baseline,
+                code=shared_batches.code_of_fit(
+                    functools.partial(shared_batches.filled, batch=size)
+                ),
             )
             for size in self.batches
         )

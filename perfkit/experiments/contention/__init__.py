@@ -73,14 +73,11 @@ class Contention(Experiment):
 
         With ``mystery`` there is one other arm, and nothing tells what slows it.
         """
-        arms = [Arm(QUIET, self._work(QUIET), "The training alone.", QUIET)]
+        arms = [self._arm(QUIET, "The training alone.")]
         if self.mystery:
             arms.append(Arm(MYSTERY, self._sealed, "Something slows it.", QUIET))
         else:
-            arms += [
-                Arm(name, self._work(name), _changes(name), QUIET)
-                for name in self._asked
-            ]
+            arms += [self._arm(name, _changes(name)) for name in self._asked]
         return {arm.name: arm for arm in arms}
 
     def prepare(self) -> Iterator[Yielded]:
@@ -111,8 +108,10 @@ class Contention(Experiment):
         every = (*LOADS, *PIPELINES)
         return tuple(name for name in every if name in words or "all" in words)
 
-    def _work(self, name: str) -> functools.partial[Iterator[Yielded]]:
-        return functools.partial(self._train, name)
+    def _arm(self, name: str, changes: str) -> Arm:
+        code = loads.code_of_training(name, self.fed, _SLOW.get(name, ""))
+        work = functools.partial(self._train, name)
+        return Arm(name, work, changes, QUIET, code=code)
 
     def _sealed(self) -> Iterator[Yielded]:
         return self._train(signs.sealed(self.mystery, self.fed))

@@ -34,7 +34,7 @@ def main(words: list[str]) -> None:
     load, limit, parent, needs = words
     _end_after(float(limit))
     _end_with(int(parent))
-    step = _WORK[load](needs)
+    step = WORK[load](needs)
     step()
     # One byte tells that it is at work.
     os.write(1, b".")
@@ -84,7 +84,7 @@ def multiply(_: str) -> Callable[[], object]:
     return lambda: float(tf.linalg.matmul(matrix, matrix)[0, 0])
 
 
-_WORK = {"cpu": burn, "memory": copy, "disk": read, "gpu": multiply}
+WORK = {"cpu": burn, "memory": copy, "disk": read, "gpu": multiply}
 
 
 def _pieces(size: int) -> Iterator[int]:

@@ -17,6 +17,7 @@ from perfkit import units
 from perfkit.errors import RunError
 from perfkit.experiments.contention import disturbing
 from perfkit.experiments.shared import cache, probe
+from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.probe import array_bytes
 from perfkit.measure.monitor import OTHERS_VARIABLE
@@ -224,7 +225,7 @@ def _trained(job: Job, check: Callable[[], None]) -> Iterator[Yielded]:
         at_once = probe.granted()
         stage = _decoding(pace, at_once, shared_images.jpeg(0, 0))
         batches = batches.map(stage, num_parallel_calls=at_once)
-    batches = batches.prefetch(2)
+    batches = ahead(batches)
     step = step_of(MODELS[MODEL].build())
     yield READY
     # Every step is a tick of its own, so that the slowest of them can be seen.
@@ -250,15 +251,49 @@ def _steps(
 
 def _fed(job: Job) -> tf.data.Dataset:
     """Batches without an end: from memory, or read and cut out of a file."""
+    if job.fed == "disk":
+        return from_disk(str(cache.folder() / _FOLDER / _FILE), _decoded, job.batch)
+    return from_memory(*MODELS[MODEL].batch(_BATCHES * job.batch), job.batch)
+
+
+def from_disk(path: str, decode: Any, batch: int) -> Any:
+    """Read pictures from a file, one after another."""
     import tensorflow as tf
 
-    if job.fed == "disk":
-        path = str(cache.folder() / _FOLDER / _FILE)
-        read = tf.data.FixedLengthRecordDataset(path, _RECORD).repeat()
-        return read.map(_decoded, num_parallel_calls=2).batch(job.batch)
-    examples, labels = MODELS[MODEL].batch(_BATCHES * job.batch)
-    whole = tf.data.Dataset.from_tensor_slices((examples, labels))
-    return whole.batch(job.batch).cache().repeat()
+    batches = tf.data.FixedLengthRecordDataset(path, _RECORD).repeat()
+    batches = batches.map(decode, num_parallel_calls=2).batch(batch)
+    return batches
+
+
+def from_memory(images: Any, labels: Any, batch: int) -> Any:
+    """Give the same examples again and again."""
+    import tensorflow as tf
+
+    batches = tf.data.Dataset.from_tensor_slices((images, labels))
+    batches = batches.batch(batch).cache().repeat()
+    return batches
+
+
+def ahead(batches: Any) -> Any:
+    """Make two batches ready while the model works."""
+    batches = batches.prefetch(2)
+    return batches
+
+
+def code_of_training(name: str, fed: str, slow: str) -> str:
+    """The lines of a training, or of what works beside it, as a reader types them.
+
+    Args:
+        name: Of the load; any other for none.
+        fed: Where the batches come from.
+        slow: Why the pipeline is slow; "" where it is not.
+    """
+    if name in LOADS:
+        return code_of(disturbing.WORK[LOADS[name].work])
+    made = from_disk if fed == "disk" else from_memory
+    stages: dict[str, Callable[..., Any]] = {SLEEPS: _delayed, DECODES: _decoding}
+    between = [stages[slow]] if slow else []
+    return code_of(*between, made, ahead)
 
 
 def _decoded(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

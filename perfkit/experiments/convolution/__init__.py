@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from perfkit import units
 from perfkit.errors import BadParameterError
-from perfkit.experiments.base import Experiment
+from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.convolution import channels, trying
 from perfkit.experiments.convolution.library import moving, multiplying
 from perfkit.experiments.convolution.numbers import ARITHMETIC, BFLOAT16, MEMORY
@@ -25,6 +25,7 @@ from perfkit.experiments.convolution.problem import FLOAT, Problem, convolving
 from perfkit.experiments.convolution.verdict import CHOICES, judge
 from perfkit.experiments.convolution.ways import BASELINE, GROUPS, OWN, WAYS, own
 from perfkit.experiments.parameters import Choice, Range, chosen
+from perfkit.experiments.shared.code import code_of
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import REFUSED, Note
 
@@ -148,23 +149,25 @@ class Convolution(Experiment):
                 ARITHMETIC,
                 functools.partial(multiplying, flops),
                 "A large matrix product: as fast as direct sums are computed.",
+                code=code_of(multiplying),
             ),
             Arm(
                 MEMORY,
                 functools.partial(moving, traffic),
                 "A large sum: as fast as numbers come from memory and go there.",
+                code=code_of(moving),
             ),
         ]
         if any(way.precision == "bfloat16" for way in self._ways.values()):
             work = functools.partial(multiplying, flops, "bfloat16")
             said = "The large matrix product on bfloat16 numbers."
-            limits.append(Arm(BFLOAT16, work, said))
+            limits.append(Arm(BFLOAT16, work, said, code=code_of(work)))
         return {arm.name: arm for arm in limits}
 
     def _arm(self, way: Way) -> Arm:
         against = way.against if way.against in self._ways else BASELINE
         work = functools.partial(self._convolve, way.name)
-        return Arm(way.name, work, way.changes, against)
+        return Arm(way.name, work, way.changes, against, code=way.code)
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
         return convolving(self._ways[name].call(self.problem), self.batch)
@@ -202,9 +205,4 @@ def convolution_with(function: Function, /, **parameters: Any) -> Convolution:
     Raises:
         BadParameterError: It is no function, or a parameter is not accepted.
     """
-    if not callable(function):
-        raise BadParameterError(f"{function!r} is no function; give one.")
-    # A field would be a parameter, and no command line or widget can hold a function.
-    body = {"__doc__": Convolution.__doc__, "function": staticmethod(function)}
-    kind: type[Convolution] = type("ConvolutionWithYours", (Convolution,), body)
-    return kind(**parameters)
+    return with_yours(Convolution, function, **parameters)

@@ -27,12 +27,13 @@ def python_loops(
     padded, weights = problem.pad(images).tolist(), kernel.tolist()
     places = range(0, problem.out * problem.stride, problem.stride)
     return lambda: [
-        [[_one_pixel(image, weights, top, left) for left in places] for top in places]
+        [[one_pixel(image, weights, top, left) for left in places] for top in places]
         for image in padded
     ]
 
 
-def _one_pixel(image: Nested, weights: Nested, top: int, left: int) -> list[float]:
+def one_pixel(image: Nested, weights: Nested, top: int, left: int) -> list[float]:
+    """Sum what lies under the kernel, for each filter."""
     sums = [0.0] * len(weights[0][0][0])
     for row, taps in enumerate(weights, top):
         for column, tap in enumerate(taps, left):
@@ -46,44 +47,49 @@ def taps(images: Array, kernel: Array, problem: Problem) -> Call:
     """Loop over the taps of the kernel; each is a matrix product over all pixels."""
     import numpy as np
 
-    reach = (problem.out - 1) * problem.stride + 1
+    pad, shape = problem.pad, problem.answer_shape
+    side, stride = problem.kernel, problem.stride
+    reach = (problem.out - 1) * stride + 1
 
-    def call() -> Array:
-        padded = problem.pad(images)
-        answer = np.zeros(problem.answer_shape, images.dtype)
-        for row in range(problem.kernel):
-            rows = slice(row, row + reach, problem.stride)
-            for column in range(problem.kernel):
-                columns = slice(column, column + reach, problem.stride)
+    def convolve() -> Array:
+        padded, answer = pad(images), np.zeros(shape, images.dtype)
+        for row in range(side):
+            rows = slice(row, row + reach, stride)
+            for column in range(side):
+                columns = slice(column, column + reach, stride)
                 answer += padded[:, rows, columns] @ kernel[row, column]
         return answer
 
-    return call
+    return convolve
 
 
 def windows(images: Array, kernel: Array, problem: Problem) -> Call:
     """View every window where it lies, and let ``einsum`` sum over three indices."""
     import numpy as np
 
-    def call() -> Array:
-        views = _windows(images, problem)
-        answer: Array = np.einsum("bhwcij,ijcf->bhwf", views, kernel, optimize=True)
+    view = _viewed(problem)
+
+    def convolve() -> Array:
+        windows = view(images)
+        answer: Array = np.einsum("bhwcij,ijcf->bhwf", windows, kernel, optimize=True)
         return answer
 
-    return call
+    return convolve
 
 
 def im2col(images: Array, kernel: Array, problem: Problem) -> Call:
     """Copy every window into a row of a matrix, then make one matrix product."""
     import numpy as np
 
-    def call() -> Array:
-        views = _windows(images, problem).transpose(0, 1, 2, 4, 5, 3)
-        matrix = np.ascontiguousarray(views).reshape(-1, problem.taps)
-        product = matrix @ kernel.reshape(problem.taps, -1)
-        return product.reshape(problem.answer_shape)
+    view, taps, shape = _viewed(problem), problem.taps, problem.answer_shape
 
-    return call
+    def convolve() -> Array:
+        windows = view(images).transpose(0, 1, 2, 4, 5, 3)
+        matrix = np.ascontiguousarray(windows).reshape(-1, taps)
+        product = matrix @ kernel.reshape(taps, -1)
+        return product.reshape(shape)
+
+    return convolve
 
 
 def fft(images: Array, kernel: Array, problem: Problem) -> Call:
@@ -95,17 +101,17 @@ def fft(images: Array, kernel: Array, problem: Problem) -> Call:
     import numpy as np
 
     size, full = (problem.padded,) * 2, problem.padded - problem.kernel + 1
-    kept = slice(0, full, problem.stride)
+    kept, pad = slice(0, full, problem.stride), problem.pad
 
-    def call() -> Array:
-        of_images = np.fft.rfft2(problem.pad(images), size, axes=(1, 2))
+    def convolve() -> Array:
+        of_images = np.fft.rfft2(pad(images), size, axes=(1, 2))
         of_kernel = np.fft.rfft2(kernel, size, axes=(0, 1)).conj()
         # A matrix product over the channels for each frequency.
         product = of_images.transpose(1, 2, 0, 3) @ of_kernel
         answer = np.fft.irfft2(product, size, axes=(0, 1))[kept, kept]
         return np.ascontiguousarray(answer.transpose(2, 0, 1, 3))
 
-    return call
+    return convolve
 
 
 def windows_bytes(problem: Problem) -> int:
@@ -124,13 +130,17 @@ def fft_bytes(problem: Problem) -> int:
     return 2 * FLOAT * frequencies * pairs
 
 
-def _windows(images: Array, problem: Problem) -> Array:
-    import numpy as np
+def _viewed(problem: Problem) -> Callable[[Array], Array]:
+    """Make what views all windows of images where they lie."""
+    from numpy.lib.stride_tricks import sliding_window_view
 
-    sides = (problem.kernel, problem.kernel)
-    padded = problem.pad(images)
-    views = np.lib.stride_tricks.sliding_window_view(padded, sides, (1, 2))
-    return views[:, :: problem.stride, :: problem.stride]
+    pad, sides, stride = problem.pad, (problem.kernel, problem.kernel), problem.stride
+
+    def view(images: Array) -> Array:
+        windows = sliding_window_view(pad(images), sides, (1, 2))
+        return windows[:, ::stride, ::stride]
+
+    return view
 
 
 # What pixels and weights are multiplied by to fill the range of short numbers.
@@ -141,7 +151,12 @@ def zeros(images: Array, kernel: Array, problem: Problem) -> Call:
     """Make room for the answer and give it back."""
     import numpy as np
 
-    return lambda: np.zeros(problem.answer_shape, np.float32)
+    shape = problem.answer_shape
+
+    def convolve() -> Array:
+        return np.zeros(shape, np.float32)
+
+    return convolve
 
 
 def swapped_axes(images: Array, kernel: Array, problem: Problem) -> Call:
@@ -165,11 +180,11 @@ def float16_overflow(images: Array, kernel: Array, problem: Problem) -> Call:
     pixels: Any = (images * _PIXEL).astype(half)
     sums = taps(pixels, (kernel * _WEIGHT).astype(half), problem)
 
-    def call() -> Array:
+    def convolve() -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             return (sums() / half(_PIXEL)) / half(_WEIGHT)
 
-    return call
+    return convolve
 
 
 def off_by_one_stride(images: Array, kernel: Array, problem: Problem) -> Call:

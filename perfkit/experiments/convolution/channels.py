@@ -43,6 +43,7 @@ def arms(problem: Problem) -> dict[str, Arm]:
             functools.partial(_convolving, one),
             f"{one.channels} channels in, {one.filters} out.",
             name_of(problem),
+            code=WAYS[BASELINE].code,
         )
         for name, one in _problems(problem).items()
     }

@@ -29,66 +29,84 @@ GROUPS = 4
 _SIDE, _SIDE_ON_GPU = 1024, 8192
 # Larger than what the caches of a processor hold.
 _NUMBERS = 2**25
+# Two are read and one is written.
+_MOVED = 3 * FLOAT * _NUMBERS
 
 
-def placed(array: Array, precision: str = "float32") -> tf.Tensor:
+def placed(array: Array) -> tf.Tensor:
     """Put numbers where TensorFlow computes: on the GPU where there is one."""
     import tensorflow as tf
 
     # What a constant is made of stays in the machine's memory; a result does not.
-    return tf.identity(tf.cast(tf.constant(array), precision))
+    return tf.identity(tf.constant(array))
 
 
 def calling(
     operation: Callable[[Problem], Operation],
     precision: str = "float32",
-    **options: Any,
+    graph: Callable[[Operation], Operation] | None = None,
 ) -> Build:
     """Give what makes the call of an operation on images and a kernel.
 
     Args:
         operation: Makes it, for a problem.
         precision: Of the numbers that it is given.
-        **options: As of ``tf.function``; none to have it called from Python.
+        graph: Makes a graph of it; None to have it called from Python.
     """
 
     def build(images: Array, kernel: Array, problem: Problem) -> Call:
-        import tensorflow as tf
-
-        numbers, weights = placed(images, precision), placed(kernel, precision)
+        numbers, weights = rounded(placed(images), placed(kernel), precision)
         convolve = operation(problem)
-        if options:
-            convolve = tf.function(convolve, **options)
+        if graph:
+            convolve = graph(convolve)
         return lambda: convolve(numbers, weights)
 
     return build
+
+
+def rounded(images: Any, kernel: Any, precision: str) -> tuple[Any, Any]:
+    """Give the same numbers in a precision."""
+    import tensorflow as tf
+
+    images, kernel = tf.cast(images, precision), tf.cast(kernel, precision)
+    return images, kernel
+
+
+def compiled(convolve: Any, **options: Any) -> Any:
+    """Make a graph of an operation; ``options`` are as of ``tf.function``."""
+    import tensorflow as tf
+
+    convolve = tf.function(convolve, **options)
+    return convolve
 
 
 def conv2d(problem: Problem, **more: Any) -> Operation:
     """What TensorFlow brings along."""
     import tensorflow as tf
 
-    return functools.partial(
-        tf.nn.conv2d, strides=problem.stride, padding=problem.padding.upper(), **more
-    )
+    stride, padding = problem.stride, problem.padding.upper()
+
+    def convolve(images: Any, kernel: Any) -> Any:
+        return tf.nn.conv2d(images, kernel, stride, padding, **more)
+
+    return convolve
 
 
 def taps(problem: Problem) -> Operation:
     """The loop over the kernel in TensorFlow's operations."""
     import tensorflow as tf
 
-    edge, reach = problem.edge, (problem.out - 1) * problem.stride + 1
-    starts = [(r, c) for r in range(problem.kernel) for c in range(problem.kernel)]
+    edge, stride = problem.edge, problem.stride
+    reach = (problem.out - 1) * stride + 1
+    taps = [(r, c) for r in range(problem.kernel) for c in range(problem.kernel)]
 
-    def convolve(numbers: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        padded = tf.pad(numbers, ((0, 0), edge, edge, (0, 0)))
-        products = []
-        for row, column in starts:
-            rows = slice(row, row + reach, problem.stride)
-            columns = slice(column, column + reach, problem.stride)
-            products.append(
-                tf.tensordot(padded[:, rows, columns], weights[row, column], 1)
-            )
+    def convolve(images: Any, kernel: Any) -> Any:
+        products, padded = [], tf.pad(images, ((0, 0), edge, edge, (0, 0)))
+        for row, column in taps:
+            rows = slice(row, row + reach, stride)
+            columns = slice(column, column + reach, stride)
+            seen = padded[:, rows, columns]
+            products.append(tf.tensordot(seen, kernel[row, column], 1))
         return tf.add_n(products)
 
     return convolve
@@ -110,28 +128,37 @@ def in_the_usual_order(answer: tf.Tensor) -> Array:
 
 def keras_layer(images: Array, kernel: Array, problem: Problem) -> Call:
     """Call a ``keras.layers.Conv2D`` as a function."""
+    sizes = (problem.filters, problem.kernel, problem.stride, problem.padding)
+    return called(layer_of(*sizes), placed(images), kernel)
+
+
+def layer_of(filters: int, side: int, stride: int, padding: str) -> Any:
+    """Make the layer."""
     import keras
 
-    layer = keras.layers.Conv2D(
-        problem.filters,
-        problem.kernel,
-        strides=problem.stride,
-        padding=problem.padding,
-        use_bias=False,
-    )
-    numbers = placed(images)
-    layer.build(numbers.shape)
+    layer = keras.layers.Conv2D(filters, side, stride, padding, use_bias=False)
+    return layer
+
+
+def called(layer: Any, images: Any, kernel: Any) -> Call:
+    """Give the layer its weights, and call it."""
+    layer.build(images.shape)
     layer.kernel.assign(kernel)
-    return lambda: layer(numbers)
+    return lambda: layer(images)
 
 
 def depthwise(images: Array, kernel: Array, problem: Problem) -> Call:
     """Call ``tf.nn.depthwise_conv2d``: a filter of its own for each channel."""
+    strides, padding = (1, problem.stride, problem.stride, 1), problem.padding.upper()
+    numbers, weights = placed(images), placed(kernel.transpose(0, 1, 3, 2))
+    return by_channel(numbers, weights, strides, padding)
+
+
+def by_channel(images: Any, kernel: Any, strides: Any, padding: str) -> Call:
+    """Convolve each channel with a filter of its own."""
     import tensorflow as tf
 
-    numbers, weights = placed(images), placed(kernel.transpose(0, 1, 3, 2))
-    steps, padding = (1, problem.stride, problem.stride, 1), problem.padding.upper()
-    return lambda: tf.nn.depthwise_conv2d(numbers, weights, steps, padding)
+    return lambda: tf.nn.depthwise_conv2d(images, kernel, strides, padding)
 
 
 def in_groups(problem: Problem) -> Problem:
@@ -180,7 +207,7 @@ def multiplying(flops: float, precision: str = "float32") -> Iterator[Yielded]:
     import tensorflow as tf
 
     side = _SIDE_ON_GPU if tf.config.list_logical_devices("GPU") else _SIDE
-    matrix = placed(tf.random.normal([side, side]), precision)
+    matrix = tf.cast(placed(tf.random.normal([side, side])), precision)
     yield READY
     yield from counted(lambda: tf.matmul(matrix, matrix), 2 * side**3 / flops)
 
@@ -195,6 +222,4 @@ def moving(traffic: float) -> Iterator[Yielded]:
 
     sums, ones = tf.Variable(tf.zeros([_NUMBERS])), tf.ones([_NUMBERS])
     yield READY
-    # Two are read and one is written.
-    moved = 3 * FLOAT * _NUMBERS
-    yield from counted(lambda: sums.assign_add(ones), moved / traffic)
+    yield from counted(lambda: sums.assign_add(ones), _MOVED / traffic)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
 
 
-CHOICES = {way.name: Choice(way.do, way.code) for way in WAYS.values() if way.do}
+CHOICES = {
+    way.name: Choice(way.do, functools.partial(getattr, way, "code"))
+    for way in WAYS.values()
+    if way.do
+}
 CHOICES[OWN] = Choice("Use your own function.", "yours(images, kernel, stride, pad)")
 # A first call is worth a sentence from so many times that of the baseline on.
 _EXPENSIVE = 2

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit.experiments.convolution import arrays, library
-from perfkit.experiments.convolution.library import calling, conv2d, taps
+from perfkit.experiments.convolution.library import (
+    calling,
+    compiled,
+    conv2d,
+    rounded,
+    taps,
+)
 from perfkit.experiments.convolution.problem import FLOAT, convolved
+from perfkit.experiments.shared.code import code_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +41,7 @@ class Way:
         changes: What it changes, in a sentence.
         do: What choosing it means, as a sentence; "" where it does not give the full
             convolution in float32 and is never advised.
-        code: It, as a reader types it.
+        shown: The functions whose lines a reader is shown; none for ``build`` itself.
         against: The way it is compared with.
         precision: Of the numbers that it multiplies.
         interpreted: Whether Python handles single numbers, which may take minutes.
@@ -48,7 +56,7 @@ class Way:
     build: Callable[[Any, Any, Problem], Callable[[], Any]]
     changes: str
     do: str = ""
-    code: str = ""
+    shown: tuple[Callable[..., Any], ...] = ()
     against: str = BASELINE
     precision: str = "float32"
     interpreted: bool = False
@@ -57,6 +65,11 @@ class Way:
     read: Callable[[Any], Any] | None = None
     scratch: Callable[[Problem], int] | None = None
     unfit: Callable[[Problem], str] | None = None
+
+    @functools.cached_property
+    def code(self) -> str:
+        """Its lines, as a reader types them; "" of a function of one's own."""
+        return "" if self.name == OWN else code_of(*self.shown or (self.build,))
 
     def arrays(self, problem: Problem, seed: int) -> tuple[Any, Any]:
         """Draw the images, the same for all ways, and a kernel of its own shape."""
@@ -82,11 +95,7 @@ class Way:
         return width * (images + own.taps * own.filters / problem.batch)
 
 
-_CONV2D = "tf.nn.conv2d(images, kernel, stride, padding)"
-_GRAPH = "convolve = tf.function({})  # once\nconvolve(images, kernel, stride, padding)"
-_WINDOW = "padded[:, y : y + rows, x : x + columns]"
-_TAPS = f"tf.tensordot({_WINDOW}, kernel[y, x], 1)"
-_TAPS = f"tf.add_n([\n    {_TAPS}\n    for y, x in taps\n])"
+_XLA = functools.partial(compiled, jit_compile=True)
 
 WAYS = {
     way.name: way
@@ -96,14 +105,14 @@ WAYS = {
             calling(conv2d),
             "tf.nn.conv2d, called from Python.",
             "Call `tf.nn.conv2d` from Python.",
-            _CONV2D,
+            (conv2d,),
         ),
         Way(
             "python loops",
             arrays.python_loops,
             "A Python loop over every number.",
             "Convolve in Python loops.",
-            "sums[f] += images[n, y + i, x + j, c] * kernel[i, j, c, f]  # in loops",
+            (arrays.one_pixel,),
             interpreted=True,
         ),
         Way(
@@ -111,15 +120,13 @@ WAYS = {
             arrays.taps,
             "NumPy: a loop over the kernel, a matrix product for each tap.",
             "Loop over the kernel in NumPy, a matrix product for each tap.",
-            f"answer += {_WINDOW} @ kernel[y, x]  # for each y, x",
         ),
         Way(
             "numpy windows",
             arrays.windows,
             "NumPy: a view of all windows, summed by einsum.",
             "View all windows in NumPy, and sum them with `einsum`.",
-            'np.einsum("bhwcij,ijcf->bhwf", windows, kernel, optimize=True)',
-            "numpy taps",
+            against="numpy taps",
             scratch=arrays.windows_bytes,
         ),
         Way(
@@ -127,8 +134,7 @@ WAYS = {
             arrays.im2col,
             "NumPy: all windows copied into a matrix, one matrix product.",
             "Copy all windows into a matrix in NumPy, and multiply once.",
-            "windows.reshape(-1, taps) @ kernel.reshape(taps, -1)",
-            "numpy taps",
+            against="numpy taps",
             scratch=arrays.windows_bytes,
         ),
         Way(
@@ -136,8 +142,7 @@ WAYS = {
             arrays.fft,
             "NumPy: a product of frequencies.",
             "Multiply frequencies in NumPy.",
-            "np.fft.irfft2(np.fft.rfft2(padded) @ np.fft.rfft2(kernel).conj())",
-            "numpy taps",
+            against="numpy taps",
             scratch=arrays.fft_bytes,
         ),
         Way(
@@ -145,38 +150,38 @@ WAYS = {
             calling(taps),
             "The loop over the kernel in TensorFlow operations, eager.",
             "Loop over the kernel in TensorFlow.",
-            _TAPS,
+            (taps,),
             "numpy taps",
         ),
         Way(
             "taps in a graph",
-            calling(taps, autograph=False),
+            calling(taps, graph=compiled),
             "The same operations in a tf.function.",
             "Loop over the kernel in a `tf.function`.",
-            f"@tf.function\n{_TAPS}",
+            (taps, compiled),
             "tensorflow taps",
         ),
         Way(
             "taps under XLA",
-            calling(taps, autograph=False, jit_compile=True),
+            calling(taps, graph=_XLA),
             "The same tf.function with jit_compile=True.",
             "Loop over the kernel in a `tf.function`, and compile it.",
-            f"@tf.function(jit_compile=True)\n{_TAPS}",
+            (taps, _XLA),
             "taps in a graph",
         ),
         Way(
             "conv2d in a graph",
-            calling(conv2d, autograph=False),
+            calling(conv2d, graph=compiled),
             "tf.nn.conv2d in a tf.function.",
             "Call `tf.nn.conv2d` in a `tf.function`.",
-            _GRAPH.format("tf.nn.conv2d"),
+            (conv2d, compiled),
         ),
         Way(
             "conv2d under XLA",
-            calling(conv2d, autograph=False, jit_compile=True),
+            calling(conv2d, graph=_XLA),
             "The same tf.function with jit_compile=True.",
             "Compile `tf.nn.conv2d` with XLA.",
-            _GRAPH.format("tf.nn.conv2d, jit_compile=True"),
+            (conv2d, _XLA),
             "conv2d in a graph",
         ),
         Way(
@@ -184,7 +189,7 @@ WAYS = {
             library.channels_first,
             "tf.nn.conv2d with the channels first.",
             "Put the channels first.",
-            'tf.nn.conv2d(images, kernel, stride, padding, data_format="NCHW")',
+            (functools.partial(conv2d, data_format="NCHW"),),
             read=library.in_the_usual_order,
         ),
         Way(
@@ -192,24 +197,27 @@ WAYS = {
             library.keras_layer,
             "keras.layers.Conv2D, called as a function.",
             "Call a `keras.layers.Conv2D`.",
-            "keras.layers.Conv2D(filters, side, stride, padding)(images)",
+            (library.layer_of, library.called),
         ),
         Way(
             "conv2d bfloat16",
             calling(conv2d, "bfloat16"),
             "tf.nn.conv2d on bfloat16 numbers.",
+            shown=(functools.partial(rounded, precision="bfloat16"), conv2d),
             precision="bfloat16",
         ),
         Way(
             "conv2d float16",
             calling(conv2d, "float16"),
             "tf.nn.conv2d on float16 numbers.",
+            shown=(functools.partial(rounded, precision="float16"), conv2d),
             precision="float16",
         ),
         Way(
             "grouped",
             calling(conv2d),
             f"Another layer: each filter sees 1/{library.GROUPS} of the channels.",
+            shown=(conv2d,),
             solves=library.in_groups,
             answer=library.convolved_in_groups,
             unfit=library.why_not_in_groups,
@@ -218,6 +226,7 @@ WAYS = {
             "depthwise",
             library.depthwise,
             "Another layer: each channel has one filter of its own.",
+            shown=(library.by_channel,),
             solves=library.per_channel,
             answer=library.convolved_in_groups,
         ),

@@ -172,7 +172,9 @@ class CpuOrGpu(Experiment):
             )
             changes = f"{model.what.capitalize()} on {device.name}."
             why_not = _why_not(device)
-            yield Arm(name, work, changes, "" if why_not else before, why_not)
+            code = trainings.code_of_training(device, model, trainings.stays)
+            against = "" if why_not else before
+            yield Arm(name, work, changes, against, why_not, code=code)
             before = name
 
     def _on_the_wire(self) -> Iterator[Arm]:
@@ -189,7 +191,8 @@ class CpuOrGpu(Experiment):
                 trainings.train, trainings.A_GPU, model, self.batch, feed
             )
             against = "" if why_not else stays if name == FLOATS else FLOATS
-            yield Arm(name, work, changes, against, why_not)
+            code = trainings.code_of_training(trainings.A_GPU, model, feed)
+            yield Arm(name, work, changes, against, why_not, code=code)
 
 
 def _why_not(device: Device) -> str:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
-from perfkit.experiments.shared.loops import step_of, wait
+from perfkit.experiments.shared.code import code_of
+from perfkit.experiments.shared.loops import compiled, loop, step_of, wait
 from perfkit.experiments.shared.models import MODELS, Model
-from perfkit.experiments.shared.probe import on_one_core, without_gpus
+from perfkit.experiments.shared.probe import bind, on_one_core, without_gpus
 from perfkit.experiments.shared.probe_gpu import sees_one
 from perfkit.measure.tick import READY, every
 
@@ -43,11 +44,13 @@ class Device:
         name: As variants have it, such as ``"all cores"``.
         place: As TensorFlow calls it.
         take: Makes a fresh process use it and nothing else.
+        shown: What a reader is shown of that.
     """
 
     name: str
     place: str
     take: Callable[[], None]
+    shown: tuple[Callable[[], None], ...] = ()
 
 
 def _one_core() -> None:
@@ -66,10 +69,10 @@ def _gpu() -> None:
         raise RunError("TensorFlow can use no GPU here.")
 
 
-ONE_CORE = Device("one core", CPU, _one_core)
+ONE_CORE = Device("one core", CPU, _one_core, (bind,))
 ALL_CORES = Device("all cores", CPU, _all_cores)
 # All cores again, by the name that they have beside a GPU.
-WHOLE_CPU = Device("CPU", CPU, _all_cores)
+WHOLE_CPU = Device("CPU", CPU, _all_cores, (without_gpus,))
 A_GPU = Device("GPU", GPU, _gpu)
 
 
@@ -153,7 +156,15 @@ def _dense(width: int) -> keras.Model:
 
     layers = [keras.layers.Dense(width, activation="relu") for _ in range(_LAYERS)]
     logits = keras.layers.Dense(_CLASSES)
-    return keras.Sequential([keras.Input((width,)), *layers, logits])
+    model = keras.Sequential([keras.Input((width,)), *layers, logits])
+    return model
+
+
+def code_of_training(
+    device: Device, model: Model, feed: Callable[[Device, list[Pair]], Iterable[Pair]]
+) -> str:
+    """The lines of a training on a device, as a reader types them."""
+    return code_of(*device.shown, model.build, *_SHOWN[feed], compiled, loop)
 
 
 # Different batches in memory, so that none is at hand from the step before.
@@ -175,21 +186,13 @@ def train(
         batch: Examples of a step.
         feed: How batches come to the device from memory.
     """
-    import tensorflow as tf
-
     device.take()
     # As a graph; a step does not wait for the device.
-    step = tf.function(step_of(built(device, model)), autograph=False)
+    step = compiled(step_of(built(device, model)))
     pairs = [_in_memory(model, batch, seed) for seed in range(_BATCHES)]
     batches = feed(device, pairs)
     yield READY
-
-    def steps() -> Iterator[int]:
-        for features, labels in batches:
-            step(features, labels)
-            yield batch
-
-    yield from every(steps(), sync=wait)
+    yield from every(loop(batches, step), sync=wait)
 
 
 def stays(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
@@ -200,16 +203,28 @@ def stays(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
 def as_floats(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
     """Four bytes of each number cross, when the step wants them."""
     there = [(_scaled(pixels), labels) for pixels, labels in pairs]
-    return _brought(device, there, lambda features: features)
+    return _brought(device, there, _as_they_are())
 
 
 def as_bytes(device: Device, pairs: list[Pair]) -> Iterator[Pair]:
     """One byte of each number crosses; the device makes floats of them."""
+    return _brought(device, pairs, _made_floats())
+
+
+def _as_they_are() -> Callable[[Any], Any]:
+    def unpacked(features: Any) -> Any:
+        return features
+
+    return unpacked
+
+
+def _made_floats() -> Callable[[Any], Any]:
     import tensorflow as tf
 
-    return _brought(
-        device, pairs, lambda pixels: tf.cast(pixels, tf.float32) / _LARGEST_BYTE
-    )
+    def unpacked(pixels: Any) -> Any:
+        return tf.cast(pixels, tf.float32) / _LARGEST_BYTE
+
+    return unpacked
 
 
 def _brought(
@@ -229,15 +244,29 @@ def _brought(
 def ahead(device: Device, pairs: list[Pair]) -> Iterable[Pair]:
     """Four bytes of each number cross while the device works on the step before."""
     import numpy as np
-    import tensorflow as tf
 
     features = np.stack([_scaled(pixels) for pixels, _ in pairs])
     labels = np.stack([labels for _, labels in pairs])
-    dataset = tf.data.Dataset.from_tensor_slices((features, labels)).repeat()
-    prefetched: Iterable[Pair] = dataset.apply(
-        tf.data.experimental.prefetch_to_device(f"/{device.place}", buffer_size=2)
-    )
-    return prefetched
+    batches: Iterable[Pair] = _prefetched(features, labels, f"/{device.place}")
+    return batches
+
+
+def _prefetched(features: Any, labels: Any, device: str) -> Any:
+    import tensorflow as tf
+
+    copy = tf.data.experimental.prefetch_to_device(device, buffer_size=2)
+    batches = tf.data.Dataset.from_tensor_slices((features, labels)).repeat()
+    batches = batches.apply(copy)
+    return batches
+
+
+# The functions whose lines a reader is shown of each way that batches come.
+_SHOWN: dict[Any, tuple[Callable[..., Any], ...]] = {
+    stays: (),
+    as_floats: (_brought,),
+    as_bytes: (_made_floats, _brought),
+    ahead: (_prefetched,),
+}
 
 
 def _in_memory(model: Model, batch: int, seed: int) -> Pair:

@@ -10,14 +10,16 @@ ceiling; cores that decode and do nothing else are the limit.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import psutil
 
 from perfkit.errors import BadParameterError, RunError
-from perfkit.experiments.base import Experiment
+from perfkit.experiments import unknown
+from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.data_pipeline import feeding as consumers
 from perfkit.experiments.data_pipeline.feeding import Task
 from perfkit.experiments.data_pipeline.numbers import ALONE
@@ -32,17 +34,22 @@ from perfkit.experiments.data_pipeline.ways import (
     BASELINE,
     DECODE_LIMIT,
     GROUPS,
+    OWN,
     SYNTHETIC,
     WAYS,
+    Parts,
+    own,
+    takes,
 )
 from perfkit.experiments.parameters import Choice, Folder, Range
 from perfkit.experiments.shared import cache, decoding, probe
 from perfkit.experiments.shared import images as shared_images
+from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.images import kept, look_at
 from perfkit.findings.standing import LIMITS
 from perfkit.machine import limits
 from perfkit.measure.measurement import Arm
-from perfkit.measure.tick import Note
+from perfkit.measure.tick import REFUSED, Note
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -53,9 +60,11 @@ if TYPE_CHECKING:
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
 
-__all__ = ["Claim", "DataPipeline", "claims"]
+__all__ = ["Claim", "DataPipeline", "claims", "pipeline_with"]
 
 _ARMS = (*GROUPS, *WAYS, SYNTHETIC, DECODE_LIMIT)
+# Of parts, by the names of its arguments.
+Function = Callable[..., Any]
 # Whether a model trains on the batches, for each arm that is to be run.
 _FEEDING = {"training": (True,), "alone": (False,), "both": (True, False)}
 
@@ -91,6 +100,7 @@ class DataPipeline(Experiment):
     notebooks = ("00_start_here", "02_data_pipelines")
     baseline = BASELINE
     choices = CHOICES
+    function: ClassVar[Function | None] = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be asked, before anything is made."""
@@ -112,10 +122,12 @@ class DataPipeline(Experiment):
         ]
         if SYNTHETIC in self._asked and self.feeding != "alone":
             what = "One batch that is in memory already: no pipeline at all."
-            arms.append(Arm(SYNTHETIC, self._synthetic, what, BASELINE))
+            code = code_of(consumers.one_batch)
+            arms.append(Arm(SYNTHETIC, self._synthetic, what, BASELINE, code=code))
         if DECODE_LIMIT in self._asked:
             what = "Cores that decode whole images and do nothing else."
-            arms.append(Arm(DECODE_LIMIT, self._decode_limit, what))
+            code = code_of(decoding.with_tensorflow)
+            arms.append(Arm(DECODE_LIMIT, self._decode_limit, what, code=code))
         return {arm.name: arm for arm in arms}
 
     def prepare(self) -> Iterator[Yielded]:
@@ -136,7 +148,11 @@ class DataPipeline(Experiment):
             yield from consumers.make(found, form)
         yield Note("progress", "Checking that all ways give the same images")
         task = Task(images=found, side=self.image_side, batch=4)
-        differ = consumers.differences(self._ways.values(), task)
+        ways = self._ways
+        if OWN in ways:
+            wrong = consumers.why_not(ways.pop(OWN), task)
+            yield Note(REFUSED, {OWN: wrong} if wrong else {})
+        differ = consumers.differences(ways.values(), task)
         for name, how in differ.items():
             raise RunError(
                 f"{name!r} does not give the images that the other ways give: {how}. "
@@ -161,20 +177,23 @@ class DataPipeline(Experiment):
 
     @property
     def _ways(self) -> dict[str, Way]:
-        names = dict.fromkeys([BASELINE, *self._asked])
-        return {name: WAYS[name] for name in names if name in WAYS}
+        function = type(self).function
+        mine = {OWN: own(function)} if function else {}
+        named = {name: WAYS[name] for name in self._asked if name in WAYS}
+        return {BASELINE: WAYS[BASELINE], **mine, **named}
 
     def _arm(self, name: str, *, training: bool) -> Arm:
-        way = WAYS[name]
+        way = self._ways[name]
         against = way.against if way.against in self._ways else BASELINE
         # Without the way that it changes one thing of, it changes more than that.
         more = "" if against == way.against else f' On top of "{way.against}".'
         mark = "" if training or self.feeding == "alone" else ALONE
         work = functools.partial(self._feed, name, training=training)
-        return Arm(name + mark, work, way.changes + more, against + mark)
+        code = "" if name == OWN else way.code
+        return Arm(name + mark, work, way.changes + more, against + mark, code=code)
 
     def _feed(self, name: str, *, training: bool) -> Iterator[Yielded]:
-        return consumers.feed(WAYS[name], self._task(), training=training)
+        return consumers.feed(self._ways[name], self._task(), training=training)
 
     def _synthetic(self) -> Iterator[Yielded]:
         return consumers.synthetic(self._task())
@@ -201,3 +220,30 @@ class DataPipeline(Experiment):
         if not self.images:
             yield from shared_images.image_folder(self.source, self.count)
         return self.folder
+
+
+def pipeline_with(function: Function, /, **parameters: Any) -> DataPipeline:
+    """Make the experiment with a pipeline of your own as one more way, ``yours``.
+
+    Its images are checked as all are. A function that gives back None is still to be
+    written: it is shown as such, and the other ways are timed.
+
+    Args:
+        function: Gives back a data set without an end, of batches of images and labels.
+            It is handed what its arguments are named after: ``files`` (path, label and
+            random numbers of each image, without an end), ``example`` (reads, decodes
+            and augments one), ``batch``, and all else that the code of the other ways
+            uses.
+        **parameters: Of the experiment, as ``perfkit.experiment("data-pipeline")``
+            takes them.
+
+    Raises:
+        BadParameterError: It is no function, asks for something that there is not, or a
+            parameter is not accepted.
+    """
+    asked = with_yours(DataPipeline, function, **parameters)
+    known = [name for name, one in vars(Parts).items() if isinstance(one, property)]
+    for name in takes(function):
+        if name not in known:
+            raise BadParameterError(unknown("part of a pipeline", name, known))
+    return asked

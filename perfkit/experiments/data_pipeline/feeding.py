@@ -7,7 +7,7 @@ import functools
 import itertools
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -18,7 +18,7 @@ from perfkit.experiments.shared import anatomy, cache, decoding
 from perfkit.measure.tick import READY, Note, Pause, Tick, every
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -126,8 +126,6 @@ def _record(images: Images, index: int, form: str) -> bytes:
     return bytes(example.SerializeToString())
 
 
-# tf.data.AUTOTUNE, which cannot be named before TensorFlow is imported.
-AUTOTUNE = -1
 # The random numbers repeat after so many images or more.
 _ROWS = 4096
 
@@ -196,49 +194,6 @@ def graph(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def decode(path: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Read and decode one file; PNG as well, whatever the operation's name says."""
-    import tensorflow as tf
-
-    return tf.io.decode_jpeg(tf.io.read_file(path), channels=3), label
-
-
-def square_of(task: Task, path: tf.Tensor, drawn: tf.Tensor) -> tf.Tensor:
-    """Read one file, and decode of it only the square that is cut out."""
-    import tensorflow as tf
-
-    file = tf.io.read_file(path)
-
-    def only_the_square() -> tf.Tensor:
-        begin = decoding.corner(tf.io.extract_jpeg_shape(file), drawn, task.side)
-        window = tf.concat([begin, [task.side, task.side]], axis=0)
-        return tf.io.decode_and_crop_jpeg(file, window, channels=3)
-
-    def all_of_it() -> tf.Tensor:
-        return decoding.cut(tf.io.decode_jpeg(file, channels=3), drawn, task.side)
-
-    square = tf.cond(tf.io.is_jpeg(file), only_the_square, all_of_it)
-    return tf.ensure_shape(square, [task.side, task.side, 3])
-
-
-def as_written(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Switch TensorFlow's rewrites off: what is written is what runs."""
-    import tensorflow as tf
-
-    options = tf.data.Options()
-    options.experimental_optimization.apply_default_optimizations = False
-    return dataset.with_options(options)
-
-
-def without_autotune(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Switch AUTOTUNE off: numbers of calls and buffers are what is written."""
-    import tensorflow as tf
-
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    return dataset.with_options(options)
-
-
 def _table(task: Task) -> NDArray[np.float32]:
     count = len(task.images.paths)
     return decoding.draws(count * max(1, -(-_ROWS // count)), task.seed)
@@ -273,19 +228,20 @@ def feed(way: Way, task: Task, *, training: bool) -> Iterator[Yielded]:
 
 def synthetic(task: Task) -> Iterator[Yielded]:
     """Train on one batch that is in memory already, over and over: the ceiling."""
-    import tensorflow as tf
-
-    images = tf.random.uniform([task.batch, task.side, task.side, 3])
-    labels = tf.zeros([task.batch], tf.int64)
     step = decoding.step_of(decoding.small_cnn(task.side, len(task.images.classes)))
     yield READY
+    yield from every(one_batch(step, task.batch, task.side))
 
-    def steps() -> Iterator[Tick]:
-        while True:
-            step(images, labels)
-            yield Tick(task.batch, {"input": 0.0})
 
-    yield from every(steps())
+def one_batch(step: Step, batch: int, side: int) -> Iterator[Tick]:
+    """Make one batch, and a step on it over and over."""
+    import tensorflow as tf
+
+    images = tf.random.uniform([batch, side, side, 3])
+    labels = tf.zeros([batch], tf.int64)
+    while True:
+        step(images, labels)
+        yield Tick(batch, {"input": 0.0})
 
 
 def _steps(
@@ -320,10 +276,10 @@ def _steps(
 
 def _fill_cache(way: Way, task: Task, pipeline: Iterable[Any]) -> Iterator[Note]:
     """Let a cache fill before the first step, and tell how long that took."""
-    if not way.keeps:
+    if not way.keeps and not way.may_keep:
         return
     available = psutil.virtual_memory().available
-    if task.images.decoded > available:
+    if way.keeps and task.images.decoded > available:
         raise MemoryError(
             f"all images decoded take {units.size(task.images.decoded)}, and "
             f"{units.size(available)} are free"
@@ -362,6 +318,19 @@ _MEAN = 0.5 / 255
 _WORST = 0.25
 # A way that gives images as they get done may give any of the first ones.
 _AHEAD = 16
+# A pipeline of one's own is tried on so many images, for so many epochs: a cache in the
+# wrong place shows in the second.
+_SEEN, _EPOCHS = 8, 3
+_MESSAGE = 80
+_OTHERS = (
+    "gives other images than the other ways, or in quite another order: each has to "
+    "be one of the files, augmented with its random numbers"
+)
+_UNEVEN = "gives some images more often than others"
+_FROZEN = (
+    "gives an image augmented as before, so epochs are alike: nothing behind the "
+    "augmentation may be cached"
+)
 
 
 def expected(task: Task, count: int) -> NDArray[np.float32]:
@@ -370,12 +339,8 @@ def expected(task: Task, count: int) -> NDArray[np.float32]:
 
     paths, _, drawn = schedule(task)
     first = itertools.islice(zip(paths, drawn, strict=True), count)
-    return np.stack(
-        [
-            decoding.with_numpy(decode(path, None)[0].numpy(), numbers, task.side)
-            for path, numbers in first
-        ]
-    )
+    pairs = ((_pixels(path), numbers) for path, numbers in first)
+    return np.stack([decoding.with_numpy(*pair, task.side) for pair in pairs])
 
 
 def comparable(way: Way) -> bool:
@@ -390,6 +355,75 @@ def differences(ways: Iterable[Way], task: Task) -> dict[str, str]:
         way.name: _difference(way, task, wanted) for way in ways if comparable(way)
     }
     return {name: difference for name, difference in given.items() if difference}
+
+
+def why_not(way: Way, task: Task) -> str:
+    """Say why a pipeline of one's own is not timed; "" where it gives what all give."""
+    few = slice(_SEEN)
+    images = replace(
+        task.images, paths=task.images.paths[few], labels=task.images.labels[few]
+    )
+    try:
+        return _mistake(way, replace(task, images=images))
+    # Whatever the author of a function did wrong is theirs to read, not the run's end.
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [""])[0][:_MESSAGE]
+        return f"raised {type(error).__name__}: {first}"
+
+
+def _mistake(way: Way, task: Task) -> str:
+    """What is wrong with some epochs of a pipeline; its order is its own affair."""
+    import numpy as np
+
+    pipeline = way.build(task)
+    if pipeline is None:
+        return "gives back nothing: its function is still to be written"
+    needed = -(-_EPOCHS * len(task.images.paths) // task.batch)
+    batches = list(itertools.islice(iter(pipeline), needed))
+    sizes = {int(np.size(labels)) for _, labels in batches}
+    if sizes and sizes != {task.batch}:
+        told = ", ".join(map(str, sorted(sizes)))
+        return f"gives batches of {told} images instead of {task.batch}"
+    if len(batches) < needed:
+        return "ends, where the others go on without an end: repeat it"
+    images = np.concatenate([np.asarray(images) for images, _ in batches])
+    labels = np.concatenate([np.asarray(labels) for _, labels in batches])
+    shape = (task.side, task.side, 3)
+    if images.shape[1:] != shape:
+        return f"gives images of shape {images.shape[1:]} instead of {shape}"
+    return _mixed_up(list(zip(images, labels, strict=True)), task)
+
+
+def _mixed_up(examples: Sequence[tuple[Any, Any]], task: Task) -> str:
+    """What is wrong with examples: each is one of the images, augmented once so."""
+    import numpy as np
+
+    drawn, files = _table(task), list(map(_pixels, task.images.paths))
+    used, seen = set[int](), [0] * len(files)
+    for place, (image, label) in enumerate(examples):
+        # One drawn a little earlier or later will do: which image it is for, too.
+        near = range(max(0, place - _AHEAD), place + _AHEAD + 1)
+        rows = sorted(near, key=lambda row: abs(row - place))
+        for row, one in itertools.product(rows, range(len(files))):
+            wanted = decoding.with_numpy(files[one], drawn[row], task.side)
+            if not _apart(np.abs(image - wanted)):
+                break
+        else:
+            return _OTHERS
+        if row in used:
+            return _FROZEN
+        if label != task.images.labels[one]:
+            return "gives its images other labels"
+        used.add(row)
+        seen[one] += 1
+    return "" if min(seen) >= _EPOCHS - 1 else _UNEVEN
+
+
+def _pixels(path: str) -> NDArray[np.uint8]:
+    import tensorflow as tf
+
+    pixels: NDArray[np.uint8] = tf.io.decode_jpeg(tf.io.read_file(path), 3).numpy()
+    return pixels
 
 
 def _difference(way: Way, task: Task, wanted: NDArray[np.float32]) -> str:
@@ -408,6 +442,13 @@ def _difference(way: Way, task: Task, wanted: NDArray[np.float32]) -> str:
         else min((np.abs(image - any_of) for any_of in wanted), key=np.mean)
         for image, other in zip(images, wanted, strict=False)
     ]
+    return _apart(gaps)
+
+
+def _apart(gaps: Any) -> str:
+    """Say how far pixels are off; "" for no further than rounding and decoding go."""
+    import numpy as np
+
     mean, worst = float(np.mean(gaps)), float(np.max(gaps))
     if mean <= _MEAN and worst <= _WORST:
         return ""

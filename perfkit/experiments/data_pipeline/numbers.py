@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.data_pipeline.feeding import DROPPED, RESTARTED
-from perfkit.experiments.data_pipeline.ways import SYNTHETIC, WAYS
+from perfkit.experiments.data_pipeline.ways import OWN, SYNTHETIC, WAYS
 from perfkit.experiments.shared.anatomy import busiest
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def timed_ways(measured: Measurement) -> list[Way]:
 
 def contenders(measured: Measurement) -> tuple[str, ...]:
     """The variants that were timed and may be called the fastest way."""
-    return tuple(
+    own = (OWN,) if measured.timing(OWN) else ()
+    return own + tuple(
         way.name
         for way in timed_ways(measured)
         if not way.excluded and not too_large(measured, way)

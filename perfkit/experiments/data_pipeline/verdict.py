@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,6 +11,7 @@ from perfkit.experiments.data_pipeline import numbers
 from perfkit.experiments.data_pipeline.ways import (
     BASELINE,
     DECODE_LIMIT,
+    OWN,
     SYNTHETIC,
     WAYS,
 )
@@ -33,7 +35,11 @@ Answer = Literal[
     "not measured",
     "cannot be tested here",
 ]
-CHOICES = {way.name: Choice(way.do, way.advice) for way in WAYS.values()}
+CHOICES = {
+    way.name: Choice(way.do, functools.partial(getattr, way, "advice"))
+    for way in WAYS.values()
+}
+CHOICES[OWN] = Choice("Use your own pipeline.", "dataset = yours(...)")
 # An end of epoch that takes less is not worth a sentence.
 _EPOCH_END_S = 0.05
 _LEFT = {"bytes": "scaling and brightening", "layers": "mirroring and brightening"}

@@ -1,69 +1,217 @@
-"""The input pipelines that are compared."""
+"""The input pipelines that are compared.
+
+Each is a function of plain TensorFlow: what it is made of is handed over by the names
+of its arguments (``Parts``), and its lines are what a reader is shown and advised.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.experiments.data_pipeline import feeding
-from perfkit.experiments.data_pipeline.feeding import (
-    AUTOTUNE,
-    as_written,
-    decode,
-    draws,
-    files,
-    graph,
-    one_pass,
-    schedule,
-    square_of,
-    without_autotune,
-)
+from perfkit.experiments.data_pipeline.feeding import draws, files, graph, one_pass
 from perfkit.experiments.shared import decoding, probe
+from perfkit.experiments.shared.code import code_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    import numpy as np
     import tensorflow as tf
-    from numpy.typing import NDArray
 
     from perfkit.experiments.data_pipeline.feeding import Task
-
-Build = TypeVar("Build", bound="Callable[[Task], Iterable[Any]]")
 
 BASELINE = "naive map"
 SYNTHETIC = "synthetic"
 DECODE_LIMIT = "decode limit"
+OWN = "yours"
 _FILES = "prefetch"
 _AS_WRITTEN = "TensorFlow's own rewrites are switched off in it"
 
 
-def _chain(*calls: str, of: str = "dataset") -> str:
-    """The lines of a pipeline, as a reader types them."""
-    rest = "".join(f"\n    .{call}" for call in calls[1:])
-    return f"dataset = (\n    {of}.{calls[0]}{rest}\n)"
+@dataclass(frozen=True)
+class Parts:
+    """What pipelines are made of, by the names that their functions take.
+
+    Attributes:
+        task: What they have to deliver.
+        form: The TFRecord form that is read; "" for none.
+    """
+
+    task: Task
+    form: str = ""
+
+    @property
+    def batch(self) -> int:
+        """Images in a batch."""
+        return self.task.batch
+
+    @property
+    def side(self) -> int:
+        """Pixels of the square that is cut out."""
+        return self.task.side
+
+    @property
+    def count(self) -> int:
+        """How many images there are."""
+        return len(self.task.images.paths)
+
+    @property
+    def cores(self) -> int:
+        """How many this process may use."""
+        return probe.granted()
+
+    @property
+    def files(self) -> tf.data.Dataset:
+        """Path, label and random numbers of each image, without an end."""
+        return files(self.task)
+
+    @property
+    def images(self) -> tf.data.Dataset:
+        """Path and label of each image, once."""
+        return one_pass(self.task)
+
+    @property
+    def draws(self) -> tf.data.Dataset:
+        """The random numbers alone, without an end."""
+        return draws(self.task).repeat()
+
+    @property
+    def rows(self) -> Iterable[tuple[Any, Any, Any]]:
+        """What ``files`` holds, for a loop in Python."""
+        schedule = feeding.schedule(self.task)
+        return Again(lambda: itertools.cycle(zip(*schedule, strict=True)))
+
+    @property
+    def records(self) -> list[str]:
+        """The TFRecord files."""
+        return feeding.made_files(self.task.images, self.form)
+
+    @property
+    def parse(self) -> Callable[[tf.Tensor], dict[str, tf.Tensor]]:
+        """Reads one record: image, label, height, width."""
+        return feeding.parse
+
+    @property
+    def crop(self) -> Callable[..., tf.Tensor]:
+        """Cuts the square out of an image."""
+        return graph(functools.partial(decoding.cut, side=self.side))
+
+    @property
+    def square_of(self) -> Callable[..., tf.Tensor]:
+        """Decodes of a file only the square."""
+        window = graph(functools.partial(decoding.window, side=self.side))
+        return square_of(self.crop, window, self.side)
+
+    @property
+    def mirror(self) -> Callable[..., tf.Tensor]:
+        """Mirrors an image, or not."""
+        return graph(decoding.mirror)
+
+    @property
+    def brightness(self) -> Callable[..., tf.Tensor]:
+        """By how much to brighten."""
+        return graph(decoding.brightness)
+
+    @property
+    def augment(self) -> Callable[..., tf.Tensor]:
+        """Cuts, mirrors, scales and brightens a decoded image."""
+        return graph(functools.partial(decoding.augment, side=self.side))
+
+    @property
+    def augment_array(self) -> Callable[..., Any]:
+        """The same in NumPy, on whole arrays."""
+        return functools.partial(decoding.with_numpy, side=self.side)
+
+    @property
+    def augment_pixels(self) -> Callable[..., Any]:
+        """The same in NumPy, one number after another."""
+        return functools.partial(decoding.by_element, side=self.side)
+
+    @property
+    def decode(self) -> Callable[..., Any]:
+        """Reads and decodes one image."""
+        return graph(decode_of())
+
+    @property
+    def example(self) -> Callable[..., Any]:
+        """Reads, decodes and augments one image."""
+        return graph(example_of(self.augment))
 
 
-# What most ways are made of.
-_PARALLEL = "map(example, num_parallel_calls=tf.data.AUTOTUNE)"
-_END = ("batch(batch)", "prefetch(tf.data.AUTOTUNE)")
-_CHAIN = _chain(_PARALLEL, *_END)
-_RECORDS = _chain("TFRecordDataset(file)", _PARALLEL, *_END, of="tf.data")
-_ON_CORES = _chain(
-    "map(example, num_parallel_calls=os.cpu_count())",
-    "batch(batch)",
-    "prefetch(2)",
-    "with_options(options)",
-)
-_WITHOUT_AUTOTUNE = "options = tf.data.Options()\noptions.autotune.enabled = False\n"
-_CROP = """
-# in example:
-image = tf.io.decode_and_crop_jpeg(
-    file, [top, left, side, side], channels=3
-)"""
-_SCALE = "\n# in the model, not in example:\nimages = tf.cast(images, tf.float32) / 255"
+@dataclass(frozen=True)
+class Again:
+    """What a generator function yields, anew each time it is asked for."""
+
+    start: Callable[[], Iterator[Any]]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Begin anew."""
+        return self.start()
+
+
+def decode_of() -> Callable[..., Any]:
+    """Make what reads and decodes; PNG as well, whatever the operation's name says."""
+    import tensorflow as tf
+
+    def decode(path: Any, label: Any) -> Any:
+        return tf.io.decode_jpeg(tf.io.read_file(path), channels=3), label
+
+    return decode
+
+
+def example_of(augment: Callable[..., Any]) -> Callable[..., Any]:
+    """Make what reads, decodes and augments."""
+    import tensorflow as tf
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return augment(image, drawn), label
+
+    return example
+
+
+def square_of(
+    crop: Callable[..., Any], window: Callable[..., Any], side: int
+) -> Callable[..., Any]:
+    """Make what reads of a file only the square that is cut out."""
+    import tensorflow as tf
+
+    def square_of(file: Any, drawn: Any) -> Any:
+        if tf.io.is_jpeg(file):
+            place = window(tf.io.extract_jpeg_shape(file), drawn)
+            square = tf.io.decode_and_crop_jpeg(file, place, channels=3)
+        else:
+            square = crop(tf.io.decode_jpeg(file, channels=3), drawn)
+        return tf.ensure_shape(square, [side, side, 3])
+
+    return square_of
+
+
+# Parts that a reader is shown where a pipeline takes them.
+_SHOWN: dict[str, Callable[..., Any]] = {
+    "example": example_of,
+    "decode": decode_of,
+    "square_of": square_of,
+}
+# A reader who is advised something has it already.
+_KNOWN = "example"
+
+
+def built(function: Callable[..., Any], task: Task, form: str = "") -> Any:
+    """Hand a function the parts that it asks for, by the names of its arguments."""
+    parts = Parts(task, form)
+    made = function(**{name: getattr(parts, name) for name in takes(function)})
+    return Again(made) if inspect.isgeneratorfunction(made) else made
+
+
+def takes(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the arguments that a function has to be given."""
+    asked = inspect.signature(function).parameters.values()
+    return tuple(one.name for one in asked if one.default is one.empty)
 
 
 @dataclass(frozen=True)
@@ -73,9 +221,10 @@ class Way:
     Attributes:
         name: In charts, files and on the command line.
         build: Makes the pipeline, which never ends.
+        changes: The one thing it changes, in a sentence.
+        function: The function of parts that is measured and shown.
         against: The way that it changes one thing of.
         do: What choosing it means, as a sentence; "" where it is never advised.
-        advice: The code that was measured, as a reader types it; likewise.
         in_model: What it leaves to the model: nothing, bytes that are to be scaled and
             brightened, or mirroring and brightening as layers.
         form: The TFRecord form it reads; "" for the files themselves.
@@ -86,13 +235,15 @@ class Way:
         ordered: Whether it gives the images in the order of the list.
         own_random: Whether it draws its own random numbers, so that its images cannot
             be compared with the others'.
+        may_keep: Whether it may keep images without saying so.
     """
 
     name: str
     build: Callable[[Task], Iterable[Any]]
+    changes: str
+    function: Callable[..., Any]
     against: str = BASELINE
     do: str = ""
-    advice: str = ""
     in_model: Literal["", "bytes", "layers"] = ""
     form: str = ""
     decodes: Literal["whole", "square", "nothing"] = "whole"
@@ -100,11 +251,22 @@ class Way:
     excluded: str = ""
     ordered: bool = True
     own_random: bool = False
+    may_keep: bool = False
 
-    @property
-    def changes(self) -> str:
-        """The one thing it changes, in a sentence."""
-        return (inspect.getdoc(self.build) or "").partition("\n")[0]
+    @functools.cached_property
+    def advice(self) -> str:
+        """The lines that make the pipeline, as a reader types them."""
+        return self._lines(name for name in _SHOWN if name != _KNOWN)
+
+    @functools.cached_property
+    def code(self) -> str:
+        """The same with the function that reads, decodes and augments an image."""
+        return self._lines(_SHOWN)
+
+    def _lines(self, shown: Iterable[str]) -> str:
+        asked = takes(self.function)
+        used = (_SHOWN[name] for name in shown if name in asked)
+        return code_of(*used, self.function, *_IN_MODEL.get(self.in_model, ()))
 
     def step(self, task: Task) -> Callable[[Any, Any], float]:
         """Make the training step that this way feeds."""
@@ -116,137 +278,152 @@ class Way:
         return decoding.step_of(model)
 
 
+_IN_MODEL: dict[str, tuple[Callable[..., Any], ...]] = {
+    "layers": (decoding.augmenting,),
+    "bytes": (decoding.from_bytes,),
+}
 WAYS = dict[str, Way]()
 
 
-def _way(name: str, against: str = BASELINE, **more: Any) -> Callable[[Build], Build]:
-    """Make a way of what builds its pipeline; see ``Way`` for the rest."""
+def own(function: Callable[..., Any]) -> Way:
+    """Make a way of a function of one's own."""
+    build = functools.partial(built, function)
+    return Way(OWN, build, "Your own pipeline.", function, may_keep=True)
 
-    def add(build: Build) -> Build:
-        WAYS[name] = Way(name, build, against, **more)
-        return build
+
+def _way(
+    name: str, against: str = BASELINE, form: str = "", **more: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a way of a function of parts; see ``Way`` for the rest."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        changes = (inspect.getdoc(function) or "").partition("\n")[0]
+        build = functools.partial(built, function, form=form)
+        WAYS[name] = Way(name, build, changes, function, against, form=form, **more)
+        return function
 
     return add
 
 
-@_way(
-    "python generator",
-    do="Feed it with a Python generator.",
-    advice="for images, labels in batches():  # decode and augment in Python",
-)
-@dataclass(frozen=True)
-class PythonGenerator:
+@_way("python generator", do="Feed it with a Python generator.")
+def python_generator(rows: Any, augment_array: Any, batch: Any) -> Any:
     """A Python generator that decodes and augments one image after another."""
+    import numpy as np
+    import tensorflow as tf
 
-    task: Task
+    def batches() -> Iterator[Any]:
+        endless = iter(rows)
+        while True:
+            images, labels = [], []
+            for path, label, drawn in itertools.islice(endless, batch):
+                image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+                images.append(augment_array(image.numpy(), drawn))
+                labels.append(label)
+            yield np.stack(images), np.stack(labels)
 
-    def __iter__(self) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
-        """Yield batches without end."""
-        import numpy as np
-
-        paths, labels, drawn = schedule(self.task)
-        for start in itertools.count(step=self.task.batch):
-            rows = np.arange(start, start + self.task.batch) % len(paths)
-            images = [self._example(paths[row], drawn[row]) for row in rows]
-            yield np.stack(images), labels[rows]
-
-    def _example(
-        self, path: np.bytes_, drawn: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
-        import tensorflow as tf
-
-        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3).numpy()
-        return decoding.with_numpy(image, drawn, self.task.side)
+    return batches
 
 
-@_way(
-    BASELINE,
-    do="Keep the plain map.",
-    advice="dataset = dataset.map(example).batch(batch)",
-)
-def naive(task: Task) -> tf.data.Dataset:
+@_way(BASELINE, do="Keep the plain map.")
+def naive(files: Any, example: Any, batch: Any) -> Any:
     """The obvious code: a map that decodes and augments, then batches."""
-    return files(task).map(example_of(task)).batch(task.batch)
+    dataset = files.map(example).batch(batch)
+    return dataset
 
 
 @_way("naive as written", excluded=_AS_WRITTEN)
-def naive_as_written(task: Task) -> tf.data.Dataset:
+def naive_as_written(files: Any, example: Any, batch: Any) -> Any:
     """The same code with TensorFlow's rewrites off: one image after another."""
-    return as_written(naive(task))
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    dataset = files.map(example).batch(batch)
+    dataset = dataset.with_options(options)
+    return dataset
 
 
 @_way("parallel as written", "naive as written", excluded=_AS_WRITTEN)
-def parallel_as_written(task: Task) -> tf.data.Dataset:
+def parallel_as_written(files: Any, example: Any, batch: Any) -> Any:
     """Several images at a time, with TensorFlow's rewrites off."""
-    return as_written(parallel(task))
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).with_options(options)
+    return dataset
 
 
 @_way("prefetch as written", "parallel as written", excluded=_AS_WRITTEN)
-def prefetch_as_written(task: Task) -> tf.data.Dataset:
+def prefetch_as_written(files: Any, example: Any, batch: Any) -> Any:
     """Batches made ready while the model works, with TensorFlow's rewrites off."""
-    return as_written(prefetch(task))
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    dataset = dataset.with_options(options)
+    return dataset
 
 
 @_way(
     "random in map",
     do="Draw random numbers with `tf.random` inside the map.",
-    advice="dataset = dataset.map(example).batch(batch)\n"
-    "# in example:\ndrawn = tf.random.uniform([4])",
     own_random=True,
 )
-def stateful(task: Task) -> tf.data.Dataset:
+def stateful(files: Any, augment: Any, batch: Any) -> Any:
     """The same with ``tf.random`` in the map, which TensorFlow then leaves serial."""
     import tensorflow as tf
 
-    def example(path: tf.Tensor, label: tf.Tensor, _: tf.Tensor) -> Any:
+    def example(path: Any, label: Any, _: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
-        return decoding.augment(image, tf.random.uniform([4]), task.side), label
+        return augment(image, tf.random.uniform([4])), label
 
-    return files(task).map(graph(example)).batch(task.batch)
+    dataset = files.map(example).batch(batch)
+    return dataset
 
 
-@_way(
-    "parallel map",
-    do="Decode several images at a time.",
-    advice=_chain(_PARALLEL, "batch(batch)"),
-)
-def parallel(task: Task) -> tf.data.Dataset:
+@_way("parallel map", do="Decode several images at a time.")
+def parallel(files: Any, example: Any, batch: Any) -> Any:
     """Ask for several images at a time, as many as AUTOTUNE chooses."""
-    return files(task).map(example_of(task), AUTOTUNE).batch(task.batch)
+    import tensorflow as tf
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch)
+    return dataset
 
 
-@_way(
-    _FILES,
-    "parallel map",
-    do="Decode in parallel, and prefetch batches.",
-    advice=_CHAIN,
-)
-def prefetch(task: Task) -> tf.data.Dataset:
+@_way(_FILES, "parallel map", do="Decode in parallel, and prefetch batches.")
+def prefetch(files: Any, example: Any, batch: Any) -> Any:
     """Batches made ready while the model works on the one before."""
-    return parallel(task).prefetch(AUTOTUNE)
+    import tensorflow as tf
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
 
 
 @_way(
     "cache",
     _FILES,
     do="Cache the decoded images.",
-    advice=_chain(
-        "map(decode, num_parallel_calls=tf.data.AUTOTUNE)",
-        "cache()",
-        "map(augment, num_parallel_calls=tf.data.AUTOTUNE)",
-        *_END,
-    ),
     decodes="nothing",
     keeps="decoded",
 )
-def cached(task: Task) -> tf.data.Dataset:
+def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> Any:
     """Decoded images kept in memory, and augmented anew each time."""
+    import tensorflow as tf
 
-    def example(source: tuple[tf.Tensor, tf.Tensor], drawn: tf.Tensor) -> Any:
-        return decoding.augment(source[0], drawn, task.side), source[1]
+    def augmented(decoded: Any, drawn: Any) -> Any:
+        return augment(decoded[0], drawn), decoded[1]
 
-    decoded = one_pass(task).map(graph(decode), AUTOTUNE).cache().repeat()
-    return _batches(task, _with_draws(task, decoded), example)
+    kept = images.map(decode, num_parallel_calls=tf.data.AUTOTUNE).cache().repeat()
+    dataset = tf.data.Dataset.zip(kept, draws)
+    dataset = dataset.map(augmented, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
 
 
 @_way(
@@ -256,291 +433,260 @@ def cached(task: Task) -> tf.data.Dataset:
     keeps="augmented",
     excluded="each image is augmented once, and every epoch sees the same",
 )
-def frozen(task: Task) -> tf.data.Dataset:
+def frozen(files: Any, example: Any, count: Any, batch: Any) -> Any:
     """A trap: augmented images kept in memory, so that every epoch is the same."""
     import tensorflow as tf
 
-    once = tf.data.Dataset.zip(one_pass(task), draws(task))
-    flat = graph(lambda source, drawn: (*source, drawn))
-    kept = once.map(flat).map(example_of(task), AUTOTUNE).cache().repeat()
-    return kept.batch(task.batch).prefetch(AUTOTUNE)
+    dataset = files.take(count)
+    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.cache().repeat()
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
 
 
 @_way(
     "tfrecord jpeg",
     _FILES,
+    "jpeg",
     do="Read the JPEG bytes from one TFRecord file.",
-    advice=_RECORDS,
-    form="jpeg",
 )
-def record_jpeg(task: Task) -> tf.data.Dataset:
+def record_jpeg(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) -> Any:
     """JPEG bytes read from one TFRecord file instead of a file for each image."""
-    return _from_records(task, _records(task, "jpeg"), _jpeg)
+    import tensorflow as tf
+
+    def example(record: Any, drawn: Any) -> Any:
+        parsed = parse(record)
+        image = tf.io.decode_jpeg(parsed["image"], channels=3)
+        return augment(image, drawn), parsed["label"]
+
+    dataset = tf.data.TFRecordDataset(records).repeat()
+    dataset = tf.data.Dataset.zip(dataset, draws)
+    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
 
 
 @_way(
     "tfrecord raw",
     _FILES,
+    "raw",
     do="Read decoded pixels from one TFRecord file.",
-    advice=_RECORDS + "\n# in example:\npixels = tf.io.decode_raw(record, tf.uint8)",
     decodes="nothing",
-    form="raw",
 )
-def record_raw(task: Task) -> tf.data.Dataset:
+def record_raw(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) -> Any:
     """Pixels read from one TFRecord file: nothing to decode, more to read."""
-    return _from_records(task, _records(task, "raw"), _pixels)
+    import tensorflow as tf
+
+    def example(record: Any, drawn: Any) -> Any:
+        parsed = parse(record)
+        pixels = tf.io.decode_raw(parsed["image"], tf.uint8)
+        image = tf.reshape(pixels, [parsed["height"], parsed["width"], 3])
+        return augment(image, drawn), parsed["label"]
+
+    dataset = tf.data.TFRecordDataset(records).repeat()
+    dataset = tf.data.Dataset.zip(dataset, draws)
+    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
 
 
 @_way(
     "tfrecord shards",
     "tfrecord jpeg",
+    "shards",
     do="Read several TFRecord files in turns.",
-    advice="reading = {'cycle_length': 8, 'num_parallel_calls': "
-    "tf.data.AUTOTUNE}\n"
-    + _chain(
-        "interleave(tf.data.TFRecordDataset, **reading)",
-        _PARALLEL,
-        *_END,
-        of="files",
-    ),
-    form="shards",
 )
-def record_shards(task: Task) -> tf.data.Dataset:
+def record_shards(
+    records: Any, draws: Any, parse: Any, augment: Any, batch: Any
+) -> Any:
     """JPEG bytes read from several TFRecord files in turns."""
     import tensorflow as tf
 
-    names = feeding.made_files(task.images, "shards")
-    shards = tf.data.Dataset.from_tensor_slices(names)
-    read = graph(lambda name: tf.data.TFRecordDataset(name))
-    turns = shards.interleave(read, len(names), 1, num_parallel_calls=AUTOTUNE)
-    return _from_records(task, turns, _jpeg)
+    def example(record: Any, drawn: Any) -> Any:
+        parsed = parse(record)
+        image = tf.io.decode_jpeg(parsed["image"], channels=3)
+        return augment(image, drawn), parsed["label"]
+
+    turns = {"cycle_length": len(records), "num_parallel_calls": tf.data.AUTOTUNE}
+    dataset = tf.data.Dataset.from_tensor_slices(records)
+    dataset = dataset.interleave(tf.data.TFRecordDataset, **turns).repeat()
+    dataset = tf.data.Dataset.zip(dataset, draws)
+    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
 
 
-@_way(
-    "batch first",
-    _FILES,
-    do="Batch first, then augment whole batches.",
-    advice=_chain(
-        "map(decode_and_cut, num_parallel_calls=tf.data.AUTOTUNE)",
-        "batch(batch)",
-        "map(augment_batch, num_parallel_calls=tf.data.AUTOTUNE)",
-        "prefetch(tf.data.AUTOTUNE)",
-    ),
-)
-def batch_first(task: Task) -> tf.data.Dataset:
+@_way("batch first", _FILES, do="Batch first, then augment whole batches.")
+def batch_first(files: Any, crop: Any, brightness: Any, batch: Any) -> Any:
     """Mirror, scale and brighten whole batches instead of single images."""
     import tensorflow as tf
 
-    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
-        image, label = decode(path, label)
-        return decoding.cut(image, drawn, task.side), label, drawn
+    def cut(path: Any, label: Any, drawn: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return crop(image, drawn), label, drawn
 
-    def batchwise(images: tf.Tensor, labels: tf.Tensor, drawn: tf.Tensor) -> Any:
-        flip = drawn[:, 2, None, None, None] < 0.5
-        images = tf.where(flip, tf.reverse(images, [2]), images)
-        brighter = decoding.brightness(drawn)[:, None, None, None]
-        return decoding.scale(images) + brighter, labels
+    def augment(images: Any, labels: Any, drawn: Any) -> Any:
+        wide, mirrored = [-1, 1, 1, 1], tf.reverse(images, [2])
+        images = tf.where(tf.reshape(drawn[:, 2] < 0.5, wide), mirrored, images)
+        brighter = tf.reshape(brightness(drawn), wide)
+        return tf.cast(images, tf.float32) / 255 + brighter, labels
 
-    batches = files(task).map(graph(example), AUTOTUNE).batch(task.batch)
-    return batches.map(graph(batchwise), AUTOTUNE).prefetch(AUTOTUNE)
+    dataset = files.map(cut, num_parallel_calls=tf.data.AUTOTUNE).batch(batch)
+    dataset = dataset.map(augment, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.prefetch(tf.data.AUTOTUNE)
+    return dataset
 
 
 @_way(
     "augment in model",
     _FILES,
     do="Augment in the model, as layers.",
-    advice=f"{_CHAIN}\n# in the model, not in example:\n"
-    'keras.layers.RandomFlip("horizontal"),\n'
-    "keras.layers.RandomBrightness(0.1, value_range=(0, 1)),",
     in_model="layers",
 )
-def cut_only(task: Task) -> tf.data.Dataset:
+def cut_only(files: Any, crop: Any, batch: Any) -> Any:
     """Mirror and brighten in the model, as layers; the pipeline decodes and cuts."""
+    import tensorflow as tf
 
-    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
-        image, label = decode(path, label)
-        return decoding.scale(decoding.cut(image, drawn, task.side)), label
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return tf.cast(crop(image, drawn), tf.float32) / 255, label
 
-    return _batches(task, files(task), example)
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
 
 
 @_way(
     "uint8",
     _FILES,
     do="Send bytes to the model, and scale them there.",
-    advice=_CHAIN + _SCALE,
     in_model="bytes",
 )
-def as_bytes(task: Task) -> tf.data.Dataset:
+def as_bytes(files: Any, crop: Any, mirror: Any, brightness: Any, batch: Any) -> Any:
     """Send bytes to the model, which scales and brightens them: a quarter the size."""
+    import tensorflow as tf
 
-    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
-        image, label = decode(path, label)
-        square = decoding.mirror(decoding.cut(image, drawn, task.side), drawn)
-        return (square, decoding.brightness(drawn)), label
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        square = mirror(crop(image, drawn), drawn)
+        return (square, brightness(drawn)), label
 
-    return _batches(task, files(task), example)
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
 
 
 @_way(
     "crop while decoding",
     _FILES,
     do="Decode only the square that is cut out.",
-    advice=_CHAIN + _CROP,
     decodes="square",
 )
-def cropped(task: Task) -> tf.data.Dataset:
+def cropped(
+    files: Any, square_of: Any, mirror: Any, brightness: Any, batch: Any
+) -> Any:
     """Decode only the square that is cut out, with ``tf.io.decode_and_crop_jpeg``."""
+    import tensorflow as tf
 
-    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
-        square = decoding.mirror(square_of(task, path, drawn), drawn)
-        return decoding.scale(square) + decoding.brightness(drawn), label
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        square = mirror(square_of(tf.io.read_file(path), drawn), drawn)
+        return tf.cast(square, tf.float32) / 255 + brightness(drawn), label
 
-    return _batches(task, files(task), example)
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
 
 
 @_way(
     "fixed threads",
     _FILES,
     do="Ask for as many calls as there are cores, without AUTOTUNE.",
-    advice=_WITHOUT_AUTOTUNE + _ON_CORES,
 )
-def fixed(task: Task) -> tf.data.Dataset:
+def fixed(files: Any, example: Any, cores: Any, batch: Any) -> Any:
     """As many calls at a time as there are cores, instead of AUTOTUNE."""
-    batches = files(task).map(example_of(task), probe.granted()).batch(task.batch)
-    return without_autotune(batches.prefetch(2))
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    dataset = files.map(example, num_parallel_calls=cores).batch(batch)
+    dataset = dataset.prefetch(2).with_options(options)
+    return dataset
 
 
 @_way(
     "out of order",
     _FILES,
     do="Let images come in the order in which they are done.",
-    advice="options = tf.data.Options()\noptions.deterministic = False\n"
-    + _chain(_PARALLEL, *_END, "with_options(options)"),
     ordered=False,
 )
-def unordered(task: Task) -> tf.data.Dataset:
+def unordered(files: Any, example: Any, batch: Any) -> Any:
     """Images in the order they are done, with ``deterministic=False``."""
     import tensorflow as tf
 
     options = tf.data.Options()
     options.deterministic = False
-    return prefetch(task).with_options(options)
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    dataset = dataset.with_options(options)
+    return dataset
 
 
 @_way(
     "everything",
     _FILES,
     do="Decode only the square, send bytes, and fix the threads.",
-    advice=_WITHOUT_AUTOTUNE + _ON_CORES + _CROP + _SCALE,
     in_model="bytes",
     decodes="square",
 )
-def together(task: Task) -> tf.data.Dataset:
+def together(
+    files: Any, square_of: Any, mirror: Any, brightness: Any, cores: Any, batch: Any
+) -> Any:
     """Three changes: decode only the square, send bytes, as many calls as cores."""
+    import tensorflow as tf
 
-    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
-        square = decoding.mirror(square_of(task, path, drawn), drawn)
-        return (square, decoding.brightness(drawn)), label
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        square = mirror(square_of(tf.io.read_file(path), drawn), drawn)
+        return (square, brightness(drawn)), label
 
-    batches = files(task).map(graph(example), probe.granted()).batch(task.batch)
-    return without_autotune(batches.prefetch(2))
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    dataset = files.map(example, num_parallel_calls=cores).batch(batch)
+    dataset = dataset.prefetch(2).with_options(options)
+    return dataset
 
 
-@_way(
-    "numpy",
-    _FILES,
-    do="Augment with NumPy.",
-    advice=f"{_CHAIN}\n# in example:\n"
-    "image = tf.numpy_function(augment, [image], tf.float32)",
-)
-def with_numpy(task: Task) -> tf.data.Dataset:
+@_way("numpy", _FILES, do="Augment with NumPy.")
+def with_numpy(
+    files: Any, decode: Any, augment_array: Any, side: Any, batch: Any
+) -> Any:
     """Augment with NumPy, called from the pipeline by ``tf.numpy_function``."""
-    return _numpy_function(task, decoding.with_numpy)
+    import tensorflow as tf
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        given = [decode(path, label)[0], drawn]
+        image = tf.numpy_function(augment_array, given, tf.float32, stateful=False)
+        return tf.ensure_shape(image, [side, side, 3]), label
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
 
 
-@_way(
-    "numpy by element",
-    "numpy",
-    do="Augment with NumPy, element by element.",
-    advice=f"{_CHAIN}\n# in example:\n"
-    "image = tf.numpy_function(augment_by_element, [image], tf.float32)",
-)
-def by_element(task: Task) -> tf.data.Dataset:
+@_way("numpy by element", "numpy", do="Augment with NumPy, element by element.")
+def by_element(
+    files: Any, decode: Any, augment_pixels: Any, side: Any, batch: Any
+) -> Any:
     """Augment with NumPy, one number after another in a Python loop."""
-    return _numpy_function(task, decoding.by_element)
-
-
-def example_of(task: Task) -> Callable[..., Any]:
-    """Read, decode and augment one image: what most ways have in common."""
-
-    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
-        image, label = decode(path, label)
-        return decoding.augment(image, drawn, task.side), label
-
-    return graph(example)
-
-
-def _batches(
-    task: Task, examples: tf.data.Dataset, example: Callable[..., Any]
-) -> tf.data.Dataset:
-    """Do something with each example, several at a time, and prefetch batches."""
-    mapped = examples.map(graph(example), AUTOTUNE)
-    return mapped.batch(task.batch).prefetch(AUTOTUNE)
-
-
-def _with_draws(task: Task, examples: tf.data.Dataset) -> tf.data.Dataset:
-    """Examples with the random numbers of each."""
     import tensorflow as tf
 
-    return tf.data.Dataset.zip(examples, draws(task).repeat())
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        given = [decode(path, label)[0], drawn]
+        image = tf.numpy_function(augment_pixels, given, tf.float32, stateful=False)
+        return tf.ensure_shape(image, [side, side, 3]), label
 
-
-def _from_records(
-    task: Task, read: tf.data.Dataset, image: Callable[..., tf.Tensor]
-) -> tf.data.Dataset:
-    def example(record: tf.Tensor, drawn: tf.Tensor) -> Any:
-        parsed = feeding.parse(record)
-        return decoding.augment(image(parsed), drawn, task.side), parsed["label"]
-
-    return _batches(task, _with_draws(task, read.repeat()), example)
-
-
-def _records(task: Task, form: str) -> tf.data.Dataset:
-    import tensorflow as tf
-
-    return tf.data.TFRecordDataset(feeding.made_files(task.images, form))
-
-
-def _jpeg(parsed: dict[str, tf.Tensor]) -> tf.Tensor:
-    import tensorflow as tf
-
-    return tf.io.decode_jpeg(parsed["image"], channels=3)
-
-
-def _pixels(parsed: dict[str, tf.Tensor]) -> tf.Tensor:
-    import tensorflow as tf
-
-    shape = tf.stack([parsed["height"], parsed["width"], 3])
-    return tf.reshape(tf.io.decode_raw(parsed["image"], tf.uint8), shape)
-
-
-def _numpy_function(
-    task: Task, function: Callable[..., NDArray[np.float32]]
-) -> tf.data.Dataset:
-    import tensorflow as tf
-
-    def example(path: tf.Tensor, label: tf.Tensor, drawn: tf.Tensor) -> Any:
-        image, label = decode(path, label)
-        square = tf.numpy_function(
-            lambda image, drawn: function(image, drawn, task.side),
-            [image, drawn],
-            tf.float32,
-            stateful=False,
-        )
-        return tf.ensure_shape(square, [task.side, task.side, 3]), label
-
-    return _batches(task, files(task), example)
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
 
 
 _CEILINGS = (SYNTHETIC, DECODE_LIMIT)

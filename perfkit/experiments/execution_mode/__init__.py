@@ -10,13 +10,21 @@ apart: it is dear, and pays back after a number of steps, or never.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from perfkit.experiments.base import Experiment
+from perfkit.experiments.base import Experiment, with_yours
 from perfkit.experiments.execution_mode import ways
 from perfkit.experiments.execution_mode.verdict import CHOICES, judge
-from perfkit.experiments.execution_mode.ways import BASELINES, GROUPS, WAYS, alike
+from perfkit.experiments.execution_mode.ways import (
+    BASELINES,
+    GROUPS,
+    OWN,
+    WAYS,
+    alike,
+    own,
+)
 from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared.loops import Job
 from perfkit.experiments.shared.models import MODELS
@@ -30,6 +38,10 @@ if TYPE_CHECKING:
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
+
+
+# Of a model, an optimizer and a loss.
+Function = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +61,7 @@ class ExecutionMode(Experiment):
 
     name = "execution-mode"
     choices = CHOICES
+    function: ClassVar[Function | None] = None
     notebooks = ("06_eager_graph_xla",)
 
     @property
@@ -67,10 +80,12 @@ class ExecutionMode(Experiment):
         yield Note("progress", "Checking that all ways learn the same")
         job = Job(self.model, self.batch, self.epoch)
         refused = alike(self._ways, xla=ways.uses_xla(job.network()))
+        if function := type(self).function:
+            refused |= {OWN: why} if (why := ways.why_not(function, job)) else {}
         able = [
             way
             for way in self._ways.values()
-            if way.name not in refused and not way.missing()
+            if way.name not in (*refused, OWN) and not way.missing()
         ]
         yield Note(REFUSED, refused | ways.differences(able, job))
 
@@ -80,12 +95,16 @@ class ExecutionMode(Experiment):
 
     @property
     def _ways(self) -> dict[str, Way]:
-        return chosen(self.arms, GROUPS, WAYS, self.baseline)
+        function = type(self).function
+        mine = {OWN: own(function)} if function else {}
+        ways = chosen(self.arms, GROUPS, WAYS, self.baseline)
+        return {self.baseline: ways[self.baseline], **mine, **ways}
 
     def _arm(self, way: Way) -> Arm:
         against = way.against if way.against in self._ways else self.baseline
         work = functools.partial(self._run, way.name)
-        return Arm(way.name, work, way.changes, against, way.missing())
+        missing = way.missing()
+        return Arm(way.name, work, way.changes, against, missing, code=way.code)
 
     def _run(self, name: str) -> Iterator[Yielded]:
         import numpy as np
@@ -93,7 +112,25 @@ class ExecutionMode(Experiment):
         # The trial has seeded NumPy, with the same number for all arms of a round.
         seed = int(np.random.randint(2**31))
         job = Job(self.model, self.batch, self.epoch, seed)
-        return WAYS[name].run(job, job.network())
+        return self._ways[name].run(job, job.network())
+
+
+def execution_with(function: Function, /, **parameters: Any) -> ExecutionMode:
+    """Make the experiment with a step of your own as one more way, ``yours``.
+
+    What it learns is checked as all is. A function that gives back None is still to be
+    written: it is shown as such, and the other ways are timed.
+
+    Args:
+        function: Takes a model, its optimizer and its loss; gives back a function of
+            features and labels that trains on one batch.
+        **parameters: Of the experiment, as ``perfkit.experiment("execution-mode")``
+            takes them.
+
+    Raises:
+        BadParameterError: It is no function, or a parameter is not accepted.
+    """
+    return with_yours(ExecutionMode, function, **parameters)
 
 
 def _leave_gpus_alone() -> None:

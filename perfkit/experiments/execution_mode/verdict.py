@@ -8,6 +8,7 @@ from perfkit import units
 from perfkit.experiments.execution_mode.ways import (
     BY_DEFAULT,
     FIT,
+    OWN,
     UNWATCHED,
     VALIDATION_SHARE,
     WAYS,
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 
 
 CHOICES = {
-    way.name: Choice(way.do, way.code) for way in WAYS.values() if way.kind == "mode"
+    way.name: Choice(way.do, way.read) for way in WAYS.values() if way.kind == "mode"
 }
+CHOICES[OWN] = Choice("Use your own step.", "step = yours(model, optimizer, loss_of)")
 # What is said where nothing of a kind is shown to cost anything, and what to do then.
 _FREE: dict[Kind, tuple[str, str]] = {
     "retracing": (
@@ -142,7 +144,7 @@ def _of_worst(
         f"instead of {fast}.",
         sure=worst.sure,
         interval=f"{low} to {high}" if known else "",
-        edits=(Edit(old=way.instead_of, new=way.code),),
+        edits=(_edit(way.lines, way.fix()),),
         warnings=(
             ("Only leaving it out was timed, so this gains less.",)
             if way.untimed
@@ -151,6 +153,14 @@ def _of_worst(
         because=because,
         next=f"{listed(tied)} may cost as much." if tied else "",
     )
+
+
+def _edit(old: str, new: str) -> Edit:
+    """The lines that go and come, without those that stand behind them either way."""
+    gone, come = old.split("\n"), new.split("\n")
+    while min(len(gone), len(come)) > 1 and gone[-1] == come[-1]:
+        del gone[-1], come[-1]
+    return Edit(old="\n".join(gone), new="\n".join(come))
 
 
 def _of_kind(measured: Measurement, kind: Kind) -> tuple[str, ...]:

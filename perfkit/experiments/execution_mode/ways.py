@@ -5,11 +5,13 @@ from __future__ import annotations
 import collections
 import functools
 import importlib.util
+import re
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.experiments.shared import cache, loops
+from perfkit.experiments.shared.code import Name, code_of
 from perfkit.experiments.shared.loops import (
     Traces,
     looped,
@@ -19,7 +21,7 @@ from perfkit.experiments.shared.loops import (
     wait,
     with_traces,
 )
-from perfkit.measure.tick import READY, Note
+from perfkit.measure.tick import READY, Note, every
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,11 +35,15 @@ if TYPE_CHECKING:
     from perfkit.measure.tick import Yielded
 
     Weights = NDArray[np.float64]
+    # Of a model, an optimizer and a loss.
+    MakeStep = Callable[[Any, Any, Any], Any]
 
 EAGER, GRAPH, FIT, UNWATCHED = "eager loop", "tf.function", "fit", "fit unwatched"
+OWN = "yours"
 Kind = Literal["mode", "retracing", "observer"]
 # Longer than any trial: the end of an epoch is what the observers' arms are about.
 _ENDLESS_STEPS, _ENDLESS_EPOCHS = 10**9, 10**6
+_QUIET = {"verbose": 0}
 # Of an epoch's steps, as many batches as validation_split=0.2 holds back.
 VALIDATION_SHARE = 5
 # The note that says whether Keras, left to itself, compiles with XLA on this machine.
@@ -50,48 +56,92 @@ def numbered(
     """Give the step the number of each step as well: a Python int, or a tensor."""
     import tensorflow as tf
 
-    traces, plain = Traces(), step_of(network)
+    traces, with_number = Traces(), numbering(step_of(network))
     tell = tf.autograph.experimental.do_not_convert(traces.trace)
 
-    @tf.function  # type: ignore[untyped-decorator]
-    def given(features: tf.Tensor, labels: tf.Tensor, number: Any) -> Any:
+    def told(features: tf.Tensor, labels: tf.Tensor, number: Any) -> Any:
         tell(features=features, labels=labels, number=number)
-        return plain(features, labels), tf.convert_to_tensor(number)
+        return with_number(features, labels, number)
 
-    def step(features: tf.Tensor, labels: tf.Tensor) -> Any:
-        number = tf.constant(traces.steps) if as_tensor else traces.steps
-        return given(features, labels, number)
+    loop = with_tensors if as_tensor else with_numbers
+    yield from looped(job, graph_of(told), traces, loop=loop)
 
-    yield from looped(job, step, traces)
+
+def numbering(step: Any) -> Callable[..., Any]:
+    """Make a step that is given its number."""
+    import tensorflow as tf
+
+    def with_number(features: Any, labels: Any, number: Any) -> Any:
+        return step(features, labels), tf.convert_to_tensor(number)
+
+    return with_number
+
+
+def graph_of(with_number: Any) -> Any:
+    """Make a graph of it."""
+    import tensorflow as tf
+
+    numbered = tf.function(with_number)
+    return numbered
+
+
+def with_numbers(batches: Any, numbered: Any) -> Iterator[int]:
+    """Give each step its number."""
+    for number, (features, labels) in enumerate(batches):
+        numbered(features, labels, number)
+        yield len(labels)
+
+
+def with_tensors(batches: Any, numbered: Any) -> Iterator[int]:
+    """Give each step its number, as a tensor."""
+    import tensorflow as tf
+
+    for number, (features, labels) in enumerate(batches):
+        numbered(features, labels, tf.constant(number))
+        yield len(labels)
 
 
 def made_anew(job: Job, network: keras.Model) -> Iterator[Yielded]:
     """Call ``tf.function`` inside the loop, at every step."""
-    import tensorflow as tf
-
     traces = Traces()
     body = with_traces(step_of(network), traces)
+    yield from looped(job, body, traces, loop=with_anew)
 
-    def step(features: tf.Tensor, labels: tf.Tensor) -> Any:
-        return tf.function(body)(features, labels)
 
-    yield from looped(job, step, traces)
+def with_anew(batches: Any, step: Any) -> Iterator[int]:
+    """Make a function of its own for each step."""
+    import tensorflow as tf
+
+    for features, labels in batches:
+        tf.function(step)(features, labels)
+        yield len(labels)
+
+
+def by_hand(make_step: MakeStep, job: Job, network: keras.Model) -> Iterator[Yielded]:
+    """Train with a step of one's own, called from a loop in Python."""
+    step = make_step(network, loops.optimizer_for(network), loops.loss_function())
+    yield READY
+    yield from every(loops.loop(job.batches(), step), sync=wait)
 
 
 def callback(job: Job, network: keras.Model) -> Iterator[Yielded]:
     """Watch with a callback of one's own."""
+    yield from watched(job, network, callbacks=[keeping()])
+
+
+def keeping() -> Any:
+    """Make a callback that keeps the losses of an epoch."""
     import keras
 
     class Keeping(keras.callbacks.Callback):  # type: ignore[misc]
-        """Keeps the losses of an epoch."""
-
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             self._losses: list[float] = []
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             self._losses.append(logs["loss"])
 
-    yield from watched(job, network, callbacks=[Keeping()])
+    callback = Keeping()
+    return callback
 
 
 def validation(job: Job, network: keras.Model) -> Iterator[Yielded]:
@@ -103,13 +153,18 @@ def validation(job: Job, network: keras.Model) -> Iterator[Yielded]:
 
 def histograms(job: Job, network: keras.Model) -> Iterator[Yielded]:
     """Watch with TensorBoard."""
-    import keras
-
     folder = cache.folder() / "histograms"
     # A trial is ended without a word, so the last one's files are still there.
     shutil.rmtree(folder, ignore_errors=True)
-    board = keras.callbacks.TensorBoard(str(folder), histogram_freq=1)
-    yield from watched(job, network, callbacks=[board])
+    yield from watched(job, network, callbacks=[writing(str(folder))])
+
+
+def writing(folder: str, every: int = 1) -> Any:
+    """Make a callback that writes all weights, once in so many epochs."""
+    import keras
+
+    callback = keras.callbacks.TensorBoard(folder, histogram_freq=every)
+    return callback
 
 
 def histograms_missing() -> str:
@@ -130,14 +185,10 @@ def watched(
     """Train with ``fit`` in epochs; ``options`` are as of ``fit``."""
     prepared(job, network, metrics=metrics)
     steps = job.epoch if job.steps is None else job.steps
-    fit = functools.partial(
-        network.fit,
-        job.batches(),
-        steps_per_epoch=steps,
-        epochs=_ENDLESS_EPOCHS if job.steps is None else 1,
-        shuffle=False,
-        **({"verbose": 0} | options),
-    )
+    epochs = _ENDLESS_EPOCHS if job.steps is None else 1
+    given = (network, job.batches(), steps)
+    more = _QUIET | options
+    fit = functools.partial(loops.fit, *given, shuffle=False, epochs=epochs, **more)
     yield READY
     yield from loops.ticks(
         lambda counting: fit(callbacks=[*(callbacks or ()), counting]),
@@ -164,13 +215,9 @@ def fitted(job: Job, network: keras.Model, **options: Any) -> Iterator[Yielded]:
     if not options:
         yield Note(BY_DEFAULT, uses_xla(network))
     traces = prepared(job, network, **options)
-    fit = functools.partial(
-        network.fit,
-        job.batches(),
-        steps_per_epoch=_ENDLESS_STEPS if job.steps is None else job.steps,
-        verbose=0,
-        shuffle=False,
-    )
+    steps = _ENDLESS_STEPS if job.steps is None else job.steps
+    given = (network, job.batches(), steps)
+    fit = functools.partial(loops.fit, *given, shuffle=False, **_QUIET)
     yield READY
     ticks = loops.ticks(
         lambda counting: fit(callbacks=[counting]),
@@ -190,9 +237,8 @@ def prepared(job: Job, network: keras.Model, **options: Any) -> Traces:
         network: What to compile.
         **options: As of ``compile``.
     """
-    network.compile(
-        optimizer=loops.optimizer_for(network), loss=loops.loss_function(), **options
-    )
+    optimizer, loss = loops.optimizer_for(network), loops.loss_function()
+    loops.compile_model(network, optimizer, loss, **options)
     traces, train_step = Traces(), network.train_step
 
     def traced_step(data: Any) -> Any:
@@ -211,11 +257,11 @@ class Way:
         name: In charts, files and on the command line.
         run: Trains the network it is given, without an end, and yields ticks.
         changes: The one thing it changes, in a sentence.
+        read: Reads its lines from the source.
         against: The way that it changes one thing of.
         do: Of a mode: what choosing it means, as a sentence. Of what costs time: what
             to do about it. "" where there is nothing to do.
-        code: What to write for that.
-        instead_of: Of what costs time: what stands there now.
+        fix: Of what costs time: reads the lines to write instead.
         untimed: Whether what to do about it was not timed, only leaving it out.
         kind: ``"mode"`` for what may be called the fastest, ``"retracing"`` for what
             shows how a graph is traced again, ``"observer"`` for who watches ``fit``.
@@ -227,29 +273,57 @@ class Way:
     name: str
     run: Callable[[Job, Any], Iterator[Yielded]]
     changes: str
+    read: Callable[[], str]
     against: str = EAGER
     do: str = ""
-    code: str = ""
-    instead_of: str = ""
+    fix: Callable[[], str] = str
     untimed: bool = False
     kind: Kind = "mode"
     feed: Feed = "even"
     missing: Callable[[], str] = str
     xla: bool | None = None
 
+    @functools.cached_property
+    def lines(self) -> str:
+        """What it runs, as a reader types it."""
+        return self.read()
+
+    @functools.cached_property
+    def code(self) -> str:
+        """The same, behind the step of a loop of one's own."""
+        if not re.search(r"\bstep\b", self.lines):
+            return self.lines
+        return f"{code_of(loops.gradient_step)}\n{self.lines}"
+
+
+def _lines_of_fit(*used: Callable[..., Any], said: Any = None, **options: Any) -> str:
+    """The lines of a training with ``fit``.
+
+    Args:
+        *used: What makes its callbacks.
+        said: What is said to ``compile``, by name.
+        **options: As of ``fit``.
+    """
+    made = code_of(*used), code_of(loops.compile_model, **(said or {}))
+    return "\n".join(filter(None, (*made, code_of(loops.fit, **(_QUIET | options)))))
+
 
 def _fit(name: str, changes: str, do: str, against: str = FIT, **options: Any) -> Way:
     """A mode of ``fit`` that tells ``compile`` something."""
-    said = ", ".join(f"{key}={value}" for key, value in options.items())
     return Way(
         name,
         functools.partial(fitted, **options),
         changes,
+        functools.partial(_lines_of_fit, said=options),
         against,
         do,
-        f"model.compile(..., {said})\nmodel.fit(batches, verbose=0)",
         xla=options.get("jit_compile"),
     )
+
+
+def _loop(*parts: Callable[..., Any], **options: Any) -> Callable[[], str]:
+    """Read the lines of a loop with a step that is traced."""
+    return functools.partial(code_of, *parts, **options)
 
 
 _MODES = (
@@ -257,8 +331,8 @@ _MODES = (
         EAGER,
         loops.eager,
         "A loop of your own: Python runs every operation of every step.",
+        _loop(loops.loop),
         do="Run every operation from Python.",
-        code="for features, labels in batches:\n    step(features, labels)",
     ),
     _fit(
         "fit eagerly",
@@ -270,24 +344,24 @@ _MODES = (
         GRAPH,
         traced,
         "The step is traced once, by tf.function, and then run as a graph.",
+        _loop(loops.compiled, loops.loop),
         do="Put the step into a `tf.function`.",
-        code="@tf.function\ndef step(features, labels): ...",
     ),
     Way(
         "tf.function XLA",
         functools.partial(traced, jit_compile=True),
         "The graph of the step is compiled by XLA.",
+        _loop(loops.compiled, loops.loop, jit_compile=True),
         GRAPH,
         "Compile the step with XLA.",
-        "@tf.function(jit_compile=True)\ndef step(features, labels): ...",
     ),
     Way(
         FIT,
         fitted,
         "model.fit instead of your own loop, with XLA only where Keras chooses it.",
+        _lines_of_fit,
         GRAPH,
         "Use `fit`.",
-        "model.fit(batches, verbose=0)",
     ),
     _fit(
         "fit XLA",
@@ -329,31 +403,33 @@ _RETRACING = (
         "Python number",
         numbered,
         "The step is given its number as a Python int: a new value, a new trace.",
+        _loop(numbering, graph_of, with_numbers),
         GRAPH,
         "Give the step its number as a tensor.",
-        "step(features, labels, tf.constant(number))",
-        "step(features, labels, number)",
+        _loop(numbering, graph_of, with_tensors),
     ),
     _retracing(
         "number as tensor",
         functools.partial(numbered, as_tensor=True),
         "The step is given its number as a tensor: one trace for all values.",
+        _loop(numbering, graph_of, with_tensors),
         "Python number",
     ),
     _retracing(
         "changing shapes",
         functools.partial(traced, feed="changing"),
         "Every batch has another size: a new shape, a new trace.",
+        _loop(loops.resized, loops.compiled, loops.loop),
         GRAPH,
         "Trace once for all sizes, with `reduce_retracing=True`.",
-        "@tf.function(reduce_retracing=True)",
-        "@tf.function",
+        _loop(loops.resized, loops.compiled, loops.loop, reduce_retracing=True),
         feed="changing",
     ),
     _retracing(
         "shapes left open",
         functools.partial(traced, feed="changing", reduce_retracing=True),
         "The same batches; the trace leaves open what changes, with reduce_retracing.",
+        _loop(loops.resized, loops.compiled, loops.loop, reduce_retracing=True),
         "changing shapes",
         feed="changing",
     ),
@@ -361,70 +437,80 @@ _RETRACING = (
         "made anew",
         made_anew,
         "tf.function is called inside the loop: every step has a function of its own.",
+        _loop(with_anew),
         GRAPH,
         "Make the function once, before the loop.",
-        "step = tf.function(step)  # once, before the loop",
-        "tf.function(step)(features, labels)  # in the loop",
+        _loop(loops.compiled, loops.loop),
     ),
     _retracing(
         "ragged last batch",
         functools.partial(traced, feed="ragged"),
         "The last batch of an epoch is smaller than the others.",
+        _loop(loops.batched, loops.compiled, loops.loop),
         GRAPH,
         "Drop the last batch of an epoch where it is smaller.",
-        "dataset.batch(batch, drop_remainder=True)",
-        "dataset.batch(batch)",
+        _loop(loops.batched, drop_remainder=True),
         feed="ragged",
     ),
 )
+
+
+def _watched(*used: Callable[..., Any], **more: Any) -> Callable[[], str]:
+    """Read the lines of a ``fit`` in epochs."""
+    return functools.partial(_lines_of_fit, *used, epochs=Name("epochs"), **more)
+
+
+_BY_CALLBACK = {"callbacks": Name("[callback]")}
+_HELD_BACK = {"validation_data": Name("held_back")}
 _OBSERVERS = (
     _observer(
         UNWATCHED,
         watched,
         "A fit in epochs that nobody watches: no metrics, no callbacks, verbose=0.",
+        _watched(),
         against=FIT,
     ),
     _observer(
         "metrics",
         functools.partial(watched, metrics=["accuracy"]),
         'The same with metrics=["accuracy"].',
+        _watched(said={"metrics": ["accuracy"]}),
         do="Leave out metrics that you do not read.",
-        code="model.compile(..., metrics=None)",
-        instead_of='model.compile(..., metrics=["accuracy"])',
+        fix=_watched(),
     ),
     _observer(
         "callback",
         callback,
         "The same with a callback of one's own that keeps the loss of every batch.",
+        _watched(keeping, **_BY_CALLBACK),
         do="Let the callback work once an epoch, not after each batch.",
-        code="def on_epoch_end(self, epoch, logs=None): ...",
-        instead_of="def on_train_batch_end(self, batch, logs=None): ...",
+        fix=lambda: "def on_epoch_end(self, epoch, logs=None): ...",
         untimed=True,
     ),
     _observer(
         "progress bar",
         functools.partial(watched, verbose=1),
         "The same with verbose=1, the progress bar; it writes into a pipe here.",
+        _watched(verbose=1),
         do="Switch the progress bar off.",
-        code="model.fit(..., verbose=0)",
-        instead_of="model.fit(..., verbose=1)",
+        fix=_watched(),
     ),
     _observer(
         "validation",
         validation,
         "The same with validation after every epoch, on a fifth as many batches.",
+        _watched(**_HELD_BACK),
         do="Validate less often.",
-        code="model.fit(..., validation_data=held_back, validation_freq=5)",
-        instead_of="model.fit(..., validation_data=held_back)",
+        fix=_watched(**_HELD_BACK, validation_freq=5),
         untimed=True,
     ),
     _observer(
         "histograms",
         histograms,
         "The same with TensorBoard(histogram_freq=1): all weights after every epoch.",
+        _watched(functools.partial(writing, Name("folder"), 1), **_BY_CALLBACK),
         do="Write histograms less often.",
-        code="keras.callbacks.TensorBoard(folder, histogram_freq=5)",
-        instead_of="keras.callbacks.TensorBoard(folder, histogram_freq=1)",
+        fix=_watched(functools.partial(writing, Name("folder"), 5), **_BY_CALLBACK),
         untimed=True,
         missing=histograms_missing,
     ),
@@ -455,6 +541,26 @@ GROUPS = {
 }
 
 
+def own(make_step: MakeStep) -> Way:
+    """Make a way of a function that makes a step."""
+    run = functools.partial(by_hand, make_step)
+    return Way(OWN, run, "Your own step, called from a loop in Python.", str)
+
+
+def why_not(make_step: MakeStep, job: Job) -> str:
+    """Say why a step of one's own is not timed; "" where it learns what all learn."""
+    network = job.network()
+    try:
+        made = make_step(network, loops.optimizer_for(network), loops.loss_function())
+        if made is None:
+            return "gives back nothing: its function is still to be written"
+        return differences([own(make_step)], job).get(OWN, "")
+    # Whatever the author of a function did wrong is theirs to read, not the run's end.
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [""])[0][:_MESSAGE]
+        return f"raised {type(error).__name__}: {first}"
+
+
 def alike(asked: Mapping[str, Way], *, xla: bool) -> dict[str, str]:
     """Say of each way that asks for what Keras does anyway which way has it already.
 
@@ -474,6 +580,7 @@ STEPS = 8
 # XLA adds in another order, which was seen to make a thirtieth of this; one step more
 # or less would be an eighth of the way.
 _TOLERANCE = 0.01
+_MESSAGE = 80
 
 
 def differences(ways: Iterable[Way], job: Job) -> dict[str, str]:

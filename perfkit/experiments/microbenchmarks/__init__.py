@@ -70,7 +70,11 @@ class MachineLadder(Experiment):
     def variants(self) -> Mapping[str, Arm]:
         """The rungs asked for; the product whose twin tells the noise is always one."""
         arms = [
-            Arm(probe.name, probe.work, probe.what, unavailable=_why_not(probe))
+            Arm(
+                *(probe.name, probe.work, probe.what),
+                unavailable=_why_not(probe),
+                code=probe.code,
+            )
             for probe in self._probes
         ]
         if self._no_gpu:

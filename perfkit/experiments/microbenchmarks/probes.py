@@ -151,6 +151,7 @@ IMAGES = tuple(
         functools.partial(decode, one_core=one_core),
         tensorflow=True,
         one_core=one_core,
+        shown=(decoding.with_tensorflow,),
     )
     for name, one_core in ((ONE_CORE, True), (ALL_CORES, False))
 )
@@ -202,7 +203,9 @@ def _add_up() -> int:
 
 _ADDING = "adding up integers, one step at a time"
 _SQUARING = "squaring and adding float32 in"
-INTERPRETER = (Probe("interpreter", "Python loop", "steps", _ADDING, loop),)
+INTERPRETER = (
+    Probe("interpreter", "Python loop", "steps", _ADDING, loop, shown=(_add_up,)),
+)
 ARRAYS = tuple(
     Probe("arrays", name, "elements", f"{_SQUARING} {how}", work)
     for name, how, work in (
@@ -290,8 +293,18 @@ def _with_tensorflow(size: int, to_gpu: bool) -> Callable[[], object]:
 
     with tf.device("CPU:0"):
         there = tf.zeros([size], tf.uint8)
-    if to_gpu:
-        return lambda: tf.identity(there)
+    return _copied_there(there) if to_gpu else _copied_back(there)
+
+
+def _copied_there(there: Any) -> Callable[[], object]:
+    import tensorflow as tf
+
+    return lambda: tf.identity(there)
+
+
+def _copied_back(there: Any) -> Callable[[], object]:
+    import tensorflow as tf
+
     here = tf.identity(there)
     return lambda: here.numpy()
 
@@ -335,7 +348,10 @@ def _probe(name: str, *, to_gpu: bool, is_pinned: bool) -> Probe:
     memory = "pinned memory, by CUDA itself" if is_pinned else "ordinary memory"
     what = f"copying {_SIZE >> 20} MB {'from' if to_gpu else 'to'} {memory}"
     work = functools.partial(copy, to_gpu=to_gpu)
-    return Probe("GPU", name, "B", what, work, peaks.link, tensorflow=True)
+    plain = _copied_there if to_gpu else _copied_back
+    shown = (_with_cuda if is_pinned else plain,)
+    told = (name, "B", what, work, peaks.link)
+    return Probe("GPU", *told, tensorflow=True, shown=shown)
 
 
 TO_GPU = ("to the GPU", "to the GPU, pinned")

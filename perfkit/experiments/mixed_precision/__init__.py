@@ -110,6 +110,7 @@ class MixedPrecision(Experiment):
             precision.changes,
             against if against in self._precisions else FLOAT32,
             unavailable(precision, formats.here()),
+            code=work.code_of_training(precision),
         )
 
 

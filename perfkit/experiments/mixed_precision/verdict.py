@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +26,12 @@ _PLAIN = {p.name: p for p in PRECISIONS.values() if p.kind == "precision"}
 # What a precision is called where it is advised, and what to write for it.
 _CALLED = {name: name.removeprefix("mixed_") for name in _PLAIN}
 CHOICES = {
-    name: Choice(
-        f"Train with {_CALLED[name]}.", f"{p.line}  # before the model is built"
-    )
+    name: Choice(f"Train with {_CALLED[name]}.", functools.partial(getattr, p, "line"))
     for name, p in _PLAIN.items()
 }
 _LAST_LAYER = (
-    'Give the last layer of the model `dtype="float32"`: a loss needs the precision.'
+    "The line stands before the model is built. Give its last layer "
+    '`dtype="float32"`: a loss needs the precision.'
 )
 _UNKNOWN = "Whether it learns what float32 learns is not known yet."
 _ALIKE: dict[Alike, str] = {

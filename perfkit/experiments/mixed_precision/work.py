@@ -17,7 +17,7 @@ from perfkit.experiments.mixed_precision.numbers import (
     layers,
 )
 from perfkit.experiments.shared import batches, precision
-from perfkit.experiments.shared.batches import fitted, forecast
+from perfkit.experiments.shared.batches import code_of_fit, fitted, forecast
 from perfkit.experiments.shared.loops import step_of
 from perfkit.experiments.shared.models import MODELS, learnable
 from perfkit.experiments.shared.precision import (
@@ -146,6 +146,12 @@ def training(name: str, precision: str, batch: int) -> Iterator[Yielded]:
     network, optimizer = _built(name, PRECISIONS[precision])
     examples, labels = map(tf.constant, MODELS[name].batch(batch))
     yield from fitted(network, optimizer, (examples, labels), at_start)
+
+
+def code_of_training(one: Precision) -> str:
+    """The lines of a training in a precision, as a reader types them."""
+    made = [precision.scaled] if one.policy == FLOAT16 else []
+    return f"{one.line}\n{code_of_fit(*made)}"
 
 
 def learning(name: str, precision: str, seed: int) -> Iterator[Yielded]:

@@ -86,6 +86,7 @@ def _in_full(reference: Reference) -> Arm:
         changes,
         against,
         not_eligible(reference, precision.here()),
+        code=work.code_of_fed(reference),
     )
 
 
@@ -96,6 +97,7 @@ def _resident(reference: Reference) -> Arm:
         "One batch that is there already, instead of a pipeline.",
         _like(reference, feed="memory", dtype=reference.dtype),
         not_eligible(reference, precision.here()),
+        code=work.code_of_resident(reference),
     )
 
 

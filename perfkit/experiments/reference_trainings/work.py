@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from perfkit.errors import RunError
 from perfkit.experiments.shared import cache, probe
 from perfkit.experiments.shared import images as shared_images
+from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.images import kept, look_at
 from perfkit.experiments.shared.loops import step_of
 from perfkit.experiments.shared.models import MODELS
-from perfkit.experiments.shared.precision import PRECISIONS
+from perfkit.experiments.shared.precision import FLOAT32, PRECISIONS, use_policy
 from perfkit.experiments.shared.probe import calls_of_a_tick
 from perfkit.experiments.shared.reference_jobs import (
     BYTES_ON_DISK,
@@ -78,7 +79,7 @@ def made_on_disk() -> Generator[Note, None, None]:
 def fed(reference: Reference) -> Iterator[Yielded]:
     """Train on batches from a pipeline, a call for each step."""
     work = _work(reference)
-    batches = _FEEDS[reference.feed](reference)
+    batches = _ahead(_FEEDS[reference.feed](reference), reference.batch)
     yield work.told
     read = probe.files("") if reference.feed == "disk" else ()
     for path in read:
@@ -195,18 +196,25 @@ def _swaps(
 
 
 def _resident(model: Model, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
+    return _placed(*model.batch(batch, SEED))
+
+
+def _placed(examples: Any, answers: Any) -> tuple[tf.Tensor, tf.Tensor]:
     import tensorflow as tf
 
-    examples, labels = model.batch(batch, SEED)
-    return tf.constant(examples), tf.constant(labels)
+    features, labels = tf.constant(examples), tf.constant(answers)
+    return features, labels
 
 
 def _from_memory(reference: Reference) -> tf.data.Dataset:
+    return _again(MODELS[reference.model].batch(_BATCHES * reference.batch, SEED))
+
+
+def _again(arrays: Any) -> Any:
     import tensorflow as tf
 
-    arrays = MODELS[reference.model].batch(_BATCHES * reference.batch, SEED)
     examples = tf.data.Dataset.from_tensor_slices(arrays).repeat()
-    return _ahead(examples.batch(reference.batch, drop_remainder=True))
+    return examples
 
 
 def _from_jpeg(reference: Reference) -> tf.data.Dataset:
@@ -214,50 +222,91 @@ def _from_jpeg(reference: Reference) -> tf.data.Dataset:
 
     folder = cache.folder() / shared_images.folder_name("photographs", PHOTOGRAPHS)
     images = kept(folder, count=PHOTOGRAPHS, side=_SIDE)
+    decode = tf.autograph.experimental.do_not_convert(_decoding())
+    return _mapped(list(images.paths), list(images.labels), decode)
 
-    def decoded(path: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+
+def _decoding() -> Callable[..., Any]:
+    import tensorflow as tf
+
+    def decode(path: Any, label: Any) -> Any:
         image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
         small = tf.image.resize(image, [_SIDE, _SIDE]) / 255.0
         return tf.ensure_shape(small, [_SIDE, _SIDE, 3]), tf.cast(label, tf.int32)
 
-    files = tf.data.Dataset.from_tensor_slices(
-        (list(images.paths), list(images.labels))
-    )
-    whole = tf.autograph.experimental.do_not_convert(decoded)
-    examples = files.repeat().map(whole, num_parallel_calls=CALLS)
-    return _ahead(examples.batch(reference.batch, drop_remainder=True))
+    return decode
+
+
+def _mapped(paths: Any, labels: Any, decode: Any) -> Any:
+    import tensorflow as tf
+
+    files = tf.data.Dataset.from_tensor_slices((paths, labels))
+    examples = files.repeat().map(decode, num_parallel_calls=CALLS)
+    return examples
 
 
 def _from_disk(reference: Reference) -> tf.data.Dataset:
+    import tensorflow as tf
+
+    whole = tf.autograph.experimental.do_not_convert(_seeing())
+    return _read(list(probe.files("")), whole)
+
+
+def _seeing() -> Callable[[Any], Any]:
     """Images as they are, one after another; every eighth pixel is enough to train."""
     import tensorflow as tf
 
     each = SIDE_ON_DISK // _SIDE
 
-    def small(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def image_of(record: Any) -> Any:
         shape = [SIDE_ON_DISK, SIDE_ON_DISK, DEPTH_ON_DISK]
         pixels = tf.reshape(tf.io.decode_raw(record, tf.uint8), shape)
         image = pixels[::each, ::each, :3]
         label = tf.cast(image[0, 0, 0], tf.int32) % _LABELS
         return tf.cast(image, tf.float32) / 255.0, label
 
-    whole = tf.autograph.experimental.do_not_convert(small)
-    records = tf.data.FixedLengthRecordDataset(
-        list(probe.files("")), BYTES_ON_DISK, buffer_size=_AT_A_TIME
-    )
-    return _ahead(records.map(whole).batch(reference.batch, drop_remainder=True))
+    return image_of
 
 
-def _ahead(batches: tf.data.Dataset) -> tf.data.Dataset:
+def _read(files: Any, image_of: Any) -> Any:
+    import tensorflow as tf
+
+    sizes = {"record_bytes": BYTES_ON_DISK, "buffer_size": _AT_A_TIME}
+    examples = tf.data.FixedLengthRecordDataset(files, **sizes).map(image_of)
+    return examples
+
+
+def _ahead(examples: Any, batch: int) -> Any:
     """Two batches ahead, and nothing tuned to the machine."""
     import tensorflow as tf
 
     options = tf.data.Options()
     options.autotune.enabled = False
-    return batches.prefetch(2).with_options(options)
+    batches = examples.batch(batch, drop_remainder=True)
+    batches = batches.prefetch(2).with_options(options)
+    return batches
+
+
+def code_of_fed(reference: Reference) -> str:
+    """The lines of what feeds a training, as a reader types them."""
+    chosen = [] if reference.dtype == FLOAT32 else [use_policy]
+    fed = _SHOWN[reference.feed]
+    return code_of(*chosen, *fed, _ahead, policy=reference.dtype)
+
+
+def code_of_resident(reference: Reference) -> str:
+    """The lines of a training on one batch, as a reader types them."""
+    chosen = [] if reference.dtype == FLOAT32 else [use_policy]
+    return code_of(*chosen, _placed, policy=reference.dtype)
 
 
 _FEEDS = {"memory": _from_memory, "JPEG": _from_jpeg, "disk": _from_disk}
+# The functions whose lines a reader is shown of each.
+_SHOWN: dict[str, tuple[Callable[..., Any], ...]] = {
+    "memory": (_again,),
+    "JPEG": (_decoding, _mapped),
+    "disk": (_seeing, _read),
+}
 
 
 def _gpus() -> bool:

@@ -212,7 +212,12 @@ class Scaling(Experiment):
         against: str = "",
     ) -> Arm:
         name, why_not = Variant(self._kind, count, way).name, self._why_not(count)
-        return Arm(name, work, changes, "" if why_not else against, why_not)
+        code = scaling_work.code_of_training(
+            with_strategy=count > 1 or way == STRATEGY,
+            is_fed=way == FED,
+            summed=way != OWN,
+        )
+        return Arm(name, work, changes, "" if why_not else against, why_not, code=code)
 
     def _why_not(self, count: int) -> str:
         if count <= self._here:
@@ -227,4 +232,5 @@ class Scaling(Experiment):
             functools.partial(scaling_work.copying, job),
             f"Copying from {what} what {job.count} devices sum in a step.",
             unavailable=self._why_not(2),
+            code=scaling_work.code_of_link(self._kind),
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.errors import RunError
 from perfkit.experiments.shared import probe
+from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.loops import wait
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.probe import repeated, without_gpus
@@ -75,7 +76,8 @@ def mirrored(places: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
     """
     import tensorflow as tf
 
-    return tf.distribute.MirroredStrategy(list(places))
+    strategy = tf.distribute.MirroredStrategy(list(places))
+    return strategy
 
 
 _SEED = 0
@@ -166,6 +168,11 @@ def copying(job: Job) -> Iterator[Yielded]:
     return counted(probe.copy(one_core=False), each)
 
 
+def code_of_link(kind: DeviceKind) -> str:
+    """The lines of that copying, as a reader types them."""
+    return code_of(_between_gpus if kind == GPU else probe.copying_parts)
+
+
 def counted(moved: Iterable[Yielded], each: float) -> Iterator[Yielded]:
     """Count examples instead of bytes.
 
@@ -247,9 +254,26 @@ def decoded(job: Job, side: int) -> tf.data.Dataset:
 
     graph = tf.autograph.experimental.do_not_convert(example)
     pictures, labels = _pictures(side), job.what.batch(_PICTURES)[1]
-    dataset = tf.data.Dataset.from_tensor_slices((pictures, labels)).repeat()
-    dataset = dataset.map(graph, num_parallel_calls=tf.data.AUTOTUNE)
-    return dataset.batch(job.batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
+    return fed(pictures, labels, graph, job.batch)
+
+
+def fed(pictures: Any, labels: Any, decode: Any, batch: int) -> Any:
+    """Give batches of pictures that are decoded in parallel."""
+    import tensorflow as tf
+
+    batches = tf.data.Dataset.from_tensor_slices((pictures, labels)).repeat()
+    batches = batches.map(decode, num_parallel_calls=tf.data.AUTOTUNE)
+    batches = batches.batch(batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
+    return batches
+
+
+def code_of_training(*, with_strategy: bool, is_fed: bool, summed: bool) -> str:
+    """The lines of a training, as a reader types them; see ``train``."""
+    feeds = [fed] if is_fed else []
+    if not with_strategy:
+        return code_of(*feeds, plain, traced)
+    on_each = with_all if summed else alone
+    return code_of(*feeds, mirrored, on_each, shared_out, traced)
 
 
 def _pictures(side: int) -> list[bytes]:
@@ -301,14 +325,36 @@ def step_of_all(
         strategy: Whose devices make the step.
         summed: Whether each learns from the gradients of all, or from its own alone.
     """
+    return shared_out(strategy, (with_all if summed else alone)(job, network))
+
+
+def with_all(job: Job, network: keras.Model) -> Step:
+    """Give what a device does in a step that sums the gradients of all."""
     import tensorflow as tf
 
-    def on_each(features: tf.Tensor, labels: tf.Tensor) -> None:
+    def on_each(features: Any, labels: Any) -> None:
         slopes = gradients(job, network, features, labels)
         context = tf.distribute.get_replica_context()
-        if summed:
-            slopes = context.all_reduce(tf.distribute.ReduceOp.SUM, slopes)
+        slopes = context.all_reduce(tf.distribute.ReduceOp.SUM, slopes)
         context.merge_call(_descend_on_each, args=(variables(network), slopes))
+
+    return on_each
+
+
+def alone(job: Job, network: keras.Model) -> Step:
+    """Give what a device does in a step that learns from its own gradients."""
+    import tensorflow as tf
+
+    def on_each(features: Any, labels: Any) -> None:
+        slopes = gradients(job, network, features, labels)
+        context = tf.distribute.get_replica_context()
+        context.merge_call(_descend_on_each, args=(variables(network), slopes))
+
+    return on_each
+
+
+def shared_out(strategy: Any, on_each: Any) -> Step:
+    """Give the step that all devices do their part of."""
 
     def step(features: Any, labels: Any) -> None:
         strategy.run(on_each, args=(features, labels))
@@ -320,8 +366,8 @@ def traced(step: Callable[..., None]) -> Callable[..., None]:
     """Give the step as a graph; it does not wait for its devices."""
     import tensorflow as tf
 
-    graph: Callable[..., None] = tf.function(step, autograph=False)
-    return graph
+    step = tf.function(step, autograph=False)
+    return step
 
 
 def gradients(

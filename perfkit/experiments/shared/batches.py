@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from perfkit.experiments.shared import loops
+from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.models import MODELS, learnable
 from perfkit.measure.tick import READY, Note, Pause, Tick
 
@@ -172,11 +173,10 @@ def fitted(
     """
     import tensorflow as tf
 
-    network.compile(optimizer, loops.loss_function())
-    again, size = tf.data.Dataset.from_tensors(batch).repeat(), len(batch[1])
-    fit = functools.partial(
-        network.fit, again, steps_per_epoch=steps, verbose=0, shuffle=False
-    )
+    loops.compile_model(network, optimizer, loops.loss_function())
+    size = len(batch[1])
+    given = (network, again(*batch), steps)
+    fit = functools.partial(loops.fit, *given, verbose=0, shuffle=False)
     yield READY
     left = STEPS_TO_FILL * size
     for told in loops.ticks(
@@ -189,6 +189,24 @@ def fitted(
             left -= told.examples
             if left <= 0:
                 yield Note("memory", above(at_start))
+
+
+def again(features: Any, labels: Any) -> Any:
+    """Give one batch again and again."""
+    import tensorflow as tf
+
+    batches = tf.data.Dataset.from_tensors((features, labels)).repeat()
+    return batches
+
+
+def code_of_fit(*made: Callable[..., Any]) -> str:
+    """The lines of a training on one batch, as a reader types them.
+
+    Args:
+        *made: What is called before.
+    """
+    trained = functools.partial(loops.fit, verbose=0)
+    return code_of(*made, again, loops.compile_model, trained)
 
 
 def fitting(name: str, batch: int) -> Iterator[Yielded]:
@@ -271,8 +289,13 @@ def _step(network: keras.Model, optimizer: keras.Optimizer) -> Step:
 
 
 def _filled(model: Model, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
+    return filled(*model.batch(min(batch, _DIFFERENT)), batch)
+
+
+def filled(examples: Any, answers: Any, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Fill a batch with copies of examples and of their labels."""
     import tensorflow as tf
 
-    examples, labels = model.batch(min(batch, _DIFFERENT))
-    chosen = tf.range(batch) % len(labels)
-    return tf.gather(examples, chosen), tf.gather(labels, chosen)
+    chosen = tf.range(batch) % len(answers)
+    features, labels = tf.gather(examples, chosen), tf.gather(answers, chosen)
+    return features, labels

@@ -48,7 +48,11 @@ def with_tensorflow() -> Callable[[bytes], object]:
 
     # As many processes as cores would fight for them.
     probe.without_gpus()
-    return lambda file: tf.io.decode_jpeg(file, channels=3)
+
+    def decode(file: bytes) -> object:
+        return tf.io.decode_jpeg(file, channels=3)
+
+    return decode
 
 
 def only_a_square(side: int) -> Callable[[bytes], object]:
@@ -184,6 +188,13 @@ def corner(shape: tf.Tensor, drawn: tf.Tensor, side: int) -> tf.Tensor:
     return tf.cast(drawn[:2] * tf.cast(shape[:2] - side + 1, tf.float32), tf.int32)
 
 
+def window(shape: tf.Tensor, drawn: tf.Tensor, side: int) -> tf.Tensor:
+    """Top, left, height and width of that square."""
+    import tensorflow as tf
+
+    return tf.concat([corner(shape, drawn, side), [side, side]], axis=0)
+
+
 def cut(image: tf.Tensor, drawn: tf.Tensor, side: int) -> tf.Tensor:
     """Cut the square out."""
     import tensorflow as tf
@@ -276,17 +287,20 @@ def augmenting(model: keras.Model) -> keras.Model:
     """Put mirroring and brightening into the model, as its first layers."""
     import keras
 
-    brightness = keras.layers.RandomBrightness(BRIGHTNESS, value_range=(0, 1))
     mirror = keras.layers.RandomFlip("horizontal")
-    return keras.Sequential(
-        [keras.Input(model.input_shape[1:]), mirror, brightness, model]
-    )
+    brighten = keras.layers.RandomBrightness(BRIGHTNESS, value_range=(0, 1))
+    seen = keras.Input(model.input_shape[1:])
+    model = keras.Sequential([seen, mirror, brighten, model])
+    return model
 
 
-def from_bytes(images: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+def from_bytes(images: Any) -> tf.Tensor:
     """Scale and brighten a batch of bytes: what a pipeline of bytes leaves to do."""
+    import tensorflow as tf
+
     squares, brighter = images
-    return scale(squares) + brighter[:, None, None, None]
+    images = tf.cast(squares, tf.float32) / 255 + brighter[:, None, None, None]
+    return images
 
 
 def step_of(

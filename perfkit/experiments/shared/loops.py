@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from perfkit.measure.tick import Yielded
 
     Step = Callable[[Any, Any], tf.Tensor]
+    Loop = Callable[[Any, Any], Iterator[int]]
     Array = NDArray[Any]
 
 # So many causes are told; the next ones say the same.
@@ -92,7 +93,14 @@ def _cause(before: dict[str, str], after: dict[str, str]) -> str:
 def eager(job: Job, network: keras.Model) -> Iterator[Yielded]:
     """Train in a loop in which Python runs every operation."""
     yield READY
-    yield from every(_steps(job, step_of(network), Traces()), sync=wait)
+    yield from every(loop(job.batches(), step_of(network)), sync=wait)
+
+
+def loop(batches: Any, step: Any) -> Iterator[int]:
+    """Make a step on each batch."""
+    for features, labels in batches:
+        step(features, labels)
+        yield len(labels)
 
 
 def traced(
@@ -106,26 +114,36 @@ def traced(
         feed: What the batches look like.
         **options: As of ``tf.function``.
     """
-    import tensorflow as tf
-
     traces = Traces()
-    step = tf.function(with_traces(step_of(network), traces), **options)
+    step = compiled(with_traces(step_of(network), traces), **options)
     yield from looped(job, step, traces, feed)
 
 
+def compiled(step: Any, **options: Any) -> Any:
+    """Make a graph of a step."""
+    import tensorflow as tf
+
+    step = tf.function(step, **options)
+    return step
+
+
 def looped(
-    job: Job, step: Step, traces: Traces, feed: Feed = "even"
+    job: Job,
+    step: Callable[..., Any],
+    traces: Traces,
+    feed: Feed = "even",
+    loop: Loop = loop,
 ) -> Iterator[Yielded]:
     """Make one step after another, and tell of its traces."""
     yield READY
-    yield from telling(every(_steps(job, step, traces, feed), sync=wait), traces)
+    steps = _counted(loop(job.batches(feed), step), traces)
+    yield from telling(every(steps, sync=wait), traces)
 
 
-def _steps(job: Job, step: Step, traces: Traces, feed: Feed = "even") -> Iterator[int]:
-    for features, labels in job.batches(feed):
-        step(features, labels)
+def _counted(steps: Iterator[int], traces: Traces) -> Iterator[int]:
+    for count in steps:
         traces.step()
-        yield int(labels.shape[0])
+        yield count
 
 
 def with_traces(plain: Step, traces: Traces) -> Step:
@@ -149,20 +167,33 @@ def step_of(network: keras.Model, optimizer: Any = None) -> Step:
         network: What to train.
         optimizer: A built one; None for plain gradient descent.
     """
-    import tensorflow as tf
+    return gradient_step(network, optimizer or optimizer_for(network), loss_function())
 
-    optimizer, loss_of = optimizer or optimizer_for(network), loss_function()
+
+def gradient_step(model: Any, optimizer: Any, loss_of: Any) -> Step:
+    """Make a step of gradient descent."""
+    import tensorflow as tf
 
     def step(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            loss = loss_of(labels, network(features, training=True))
+            loss = loss_of(labels, model(features, training=True))
             # ``fit`` does this by itself; what divides by the scale always does.
             scaled = optimizer.scale_loss(loss)
-        weights = network.trainable_variables
+        weights = model.trainable_variables
         optimizer.apply(tape.gradient(scaled, weights), weights)
         return loss
 
     return step
+
+
+def compile_model(model: Any, optimizer: Any, loss: Any, **options: Any) -> None:
+    """Compile a model for ``fit``."""
+    model.compile(optimizer=optimizer, loss=loss, **options)
+
+
+def fit(model: Any, batches: Any, steps: Any, **options: Any) -> None:
+    """Train with ``fit`` on batches in their order."""
+    model.fit(batches, steps_per_epoch=steps, **options)
 
 
 def wait() -> None:
@@ -388,19 +419,32 @@ def _even(job: Job) -> tf.data.Dataset:
 
 
 def _ragged(job: Job) -> tf.data.Dataset:
+    arrays = job.examples((BATCHES - 1) * job.batch + max(1, job.batch // 2))
+    return batched(arrays, job.batch)
+
+
+def batched(arrays: Any, batch: int, **options: Any) -> Any:
+    """Cut arrays into batches; the last one may be smaller."""
     import tensorflow as tf
 
-    arrays = job.examples((BATCHES - 1) * job.batch + max(1, job.batch // 2))
-    return tf.data.Dataset.from_tensor_slices(arrays).batch(job.batch)
+    batches = tf.data.Dataset.from_tensor_slices(arrays).batch(batch, **options)
+    return batches
 
 
 def _changing(job: Job) -> tf.data.Dataset:
     import tensorflow as tf
 
-    features, labels = job.examples(2 * job.batch - 1)
-    whole = tf.constant(features), tf.constant(labels)
-    sizes = tf.data.Dataset.from_tensor_slices(changing_sizes(job.batch))
-    return sizes.map(lambda size: (whole[0][:size], whole[1][:size]))
+    features, labels = map(tf.constant, job.examples(2 * job.batch - 1))
+    return resized(features, labels, changing_sizes(job.batch))
+
+
+def resized(features: Any, labels: Any, sizes: Any) -> Any:
+    """Give batches of these sizes, one after another."""
+    import tensorflow as tf
+
+    batches = tf.data.Dataset.from_tensor_slices(sizes)
+    batches = batches.map(lambda size: (features[:size], labels[:size]))
+    return batches
 
 
 _FEEDS = {"even": _even, "ragged": _ragged, "changing": _changing}

@@ -6,8 +6,9 @@ import functools
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from perfkit.experiments.shared.code import code_of
 from perfkit.machine import cards
 from perfkit.machine.processor import processor
 
@@ -35,7 +36,6 @@ class Precision:
         changes: The one thing it changes, in a sentence.
         policy: Keras's name for the dtypes of the layers.
         against: The precision that it changes one thing of.
-        line: What to write to have it.
         kind: ``"imitation"`` where a part of the processor is left unused.
         tensor_float_32: Whether a GPU may round the factors of a float32 product.
         allowed: What oneDNN may use at most; "" for all.
@@ -46,7 +46,6 @@ class Precision:
     changes: str
     policy: str = FLOAT32
     against: str = FLOAT32
-    line: str = ""
     kind: Kind = "precision"
     tensor_float_32: bool = True
     allowed: str = ""
@@ -57,25 +56,53 @@ class Precision:
 
         It has to come before the first operation, which reads the settings.
         """
-        import keras
-        import tensorflow as tf
-
         if self.allowed:
-            os.environ[INSTRUCTIONS] = self.allowed
-        tf.config.experimental.enable_tensor_float_32_execution(self.tensor_float_32)
-        keras.config.set_dtype_policy(self.policy)
+            allow(self.allowed)
+        use_tf32(self.tensor_float_32)
+        use_policy(self.policy)
+
+    @property
+    def line(self) -> str:
+        """What to write to have it."""
+        if not self.tensor_float_32:
+            return code_of(use_tf32, enabled=False)
+        said = {"policy": self.policy, "instructions": self.allowed}
+        before = [allow] if self.allowed else []
+        return code_of(*before, use_policy, **said)
 
     def optimizer(self) -> keras.Optimizer:
         """Adam, and around it what ``compile`` puts there for float16."""
         import keras
 
         adam = keras.optimizers.Adam()
-        if self.policy != FLOAT16:
-            return adam
-        return keras.optimizers.LossScaleOptimizer(adam)
+        return scaled(adam) if self.policy == FLOAT16 else adam
 
 
-_LINE = 'keras.config.set_dtype_policy("{}")'
+def allow(instructions: str) -> None:
+    """Let oneDNN use these instructions at most."""
+    os.environ[INSTRUCTIONS] = instructions
+
+
+def use_tf32(enabled: bool) -> None:
+    """Let a GPU round the factors of a float32 product, or not."""
+    import tensorflow as tf
+
+    tf.config.experimental.enable_tensor_float_32_execution(enabled)
+
+
+def use_policy(policy: str) -> None:
+    """Let layers that are made from now on compute in a precision."""
+    import keras
+
+    keras.config.set_dtype_policy(policy)
+
+
+def scaled(optimizer: Any) -> Any:
+    """Scale the loss, as float16 needs it."""
+    import keras
+
+    optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    return optimizer
 
 
 def _imitations(end: str, allowed: str, leaves_out: str) -> Iterator[Precision]:
@@ -100,34 +127,29 @@ PRECISIONS = {
             FLOAT32,
             "Everything in float32, as TensorFlow runs it by default; a GPU that has "
             "TF32 uses it.",
-            line=_LINE.format(FLOAT32),
         ),
         Precision(
             NO_TF32,
             "The same, with every product in full float32.",
             tensor_float_32=False,
-            line="tf.config.experimental.enable_tensor_float_32_execution(False)",
         ),
         Precision(
             BFLOAT16,
             "Layers compute in bfloat16 and keep their weights in float32; the last "
             "one computes in float32.",
             policy=BFLOAT16,
-            line=_LINE.format(BFLOAT16),
         ),
         Precision(
             FLOAT16,
             "Layers compute in float16 and keep their weights in float32; the loss is "
             "scaled, and the last layer computes in float32.",
             policy=FLOAT16,
-            line=_LINE.format(FLOAT16),
         ),
         Precision(
             FLOAT64,
             "All layers but the last compute in float64, as one mistaken setting has "
             "it.",
             policy=FLOAT64,
-            line=_LINE.format(FLOAT64),
         ),
         *_imitations("without AMX", "AVX512_CORE_BF16", "amx_bf16"),
         *_imitations("on plain AVX-512", "AVX512_CORE", "avx512_bf16"),

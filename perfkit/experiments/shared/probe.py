@@ -19,6 +19,7 @@ import psutil
 from perfkit import units
 from perfkit.errors import RunError
 from perfkit.experiments.shared import cache, peaks
+from perfkit.experiments.shared.code import code_of
 from perfkit.machine import disk, limits
 from perfkit.machine.limits import text_of
 from perfkit.measure.tick import READY, TICK_S, Note, Pause, every
@@ -66,6 +67,7 @@ class Probe:
         peak: The most that is possible in theory.
         tensorflow: Whether it needs TensorFlow.
         one_core: Whether it keeps to one core.
+        shown: The functions whose lines a reader is shown; none for ``work`` itself.
     """
 
     group: str
@@ -76,6 +78,13 @@ class Probe:
     peak: Callable[[Hardware], Peak | None] = unknown
     tensorflow: bool = False
     one_core: bool = False
+    shown: tuple[Callable[..., Any], ...] = ()
+
+    @property
+    def code(self) -> str:
+        """Its lines, as a reader types them."""
+        alone = (bind,) if self.one_core else ()
+        return code_of(*alone, *self.shown or (self.work,))
 
 
 def repeated(
@@ -118,8 +127,8 @@ def calls_of_a_tick(call: Callable[[], object], sync: Callable[[], object]) -> i
 
 def on_one_core() -> None:
     """Keep this process to one core, before any library has started its threads."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    if can_keep_to_one_core():
+        bind()
     # It counted the cores when the launcher loaded it; two threads on one core wait
     # for each other.
     loaded = text_of(Path("/proc/self/maps"))
@@ -129,6 +138,11 @@ def on_one_core() -> None:
             for name in _SET_THREADS:
                 with contextlib.suppress(AttributeError):
                     getattr(library, name)(ctypes.c_int(1))
+
+
+def bind() -> None:
+    """Keep this process to the last of its cores."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 def can_keep_to_one_core() -> bool:
@@ -212,7 +226,8 @@ def read(folder: str) -> Iterator[Yielded]:
 
 def probe(folder: str) -> Probe:
     """Reading the data; ``what`` is completed once it is known whether it is cold."""
-    return Probe("disk", NAME, "B", "reading", functools.partial(read, folder))
+    work = functools.partial(read, folder)
+    return Probe("disk", NAME, "B", "reading", work, shown=(_passes,))
 
 
 def _passes(paths: Sequence[str]) -> Iterator[Any]:
@@ -223,7 +238,10 @@ def _passes(paths: Sequence[str]) -> Iterator[Any]:
         yield Pause(FORGETTING)
         for path in paths:
             with open(path, "rb", buffering=0) as file:
-                while count := file.readinto(buffer):
+                while True:
+                    count = file.readinto(buffer)
+                    if not count:
+                        break
                     yield count
 
 
@@ -280,15 +298,28 @@ def copy(*, one_core: bool) -> Iterator[Yielded]:
     halves = (np.array_split(array, workers) for array in (target, source))
     parts = list(zip(*halves, strict=True))
     with ThreadPoolExecutor(workers) as pool:
-
-        def call() -> None:
-            if one_core:
-                np.copyto(target, source)
-            else:
-                # NumPy lets other threads run while it copies.
-                list(pool.map(lambda part: np.copyto(*part), parts))
-
+        call = _copying(*parts[0]) if one_core else copying_parts(pool, parts)
         yield from repeated(call, 2 * len(source))
+
+
+def _copying(target: Any, source: Any) -> Callable[[], None]:
+    import numpy as np
+
+    def copy() -> None:
+        np.copyto(target, source)
+
+    return copy
+
+
+def copying_parts(pool: Any, parts: Any) -> Callable[[], None]:
+    """Make what copies one array onto another, a part on each core."""
+    import numpy as np
+
+    def copy() -> None:
+        # NumPy lets other threads run while it copies.
+        list(pool.map(lambda part: np.copyto(*part), parts))
+
+    return copy
 
 
 def probes() -> tuple[Probe, ...]:
@@ -299,6 +330,7 @@ def probes() -> tuple[Probe, ...]:
             *("memory", f"memory copy{', 1 core' * one_core}", "B", what),
             functools.partial(copy, one_core=one_core),
             one_core=one_core,
+            shown=(_copying if one_core else copying_parts,),
         )
         for one_core in (True, False)
     )
@@ -318,27 +350,35 @@ def flop(rows: int) -> int:
 
 def numpy_product(bits: int, *, one_core: bool = False) -> Iterator[Yielded]:
     """Multiply two matrices of NumPy, over and over."""
-    import numpy as np
-
     if one_core:
         on_one_core()
     rows = 1024 if one_core else side(bits)
+    yield from repeated(_of_numpy(rows, f"float{bits}"), flop(rows))
+
+
+def _of_numpy(rows: int, kind: str) -> Callable[[], object]:
+    import numpy as np
+
     draw = np.random.default_rng(0)
-    one, other = draw.random((2, rows, rows)).astype(f"float{bits}")
+    one, other = draw.random((2, rows, rows)).astype(kind)
     result = np.empty_like(one)
-    yield from repeated(lambda: np.matmul(one, other, out=result), flop(rows))
+    return lambda: np.matmul(one, other, out=result)
 
 
 def tensorflow_product(kind: str, *, one_core: bool = False) -> Iterator[Yielded]:
     """Multiply two matrices of TensorFlow on the CPU, over and over."""
-    import tensorflow as tf
-
     if one_core:
         on_one_core()
     without_gpus()
     rows = 1024 if one_core else side()
+    yield from repeated(_of_tensorflow(rows, kind), flop(rows))
+
+
+def _of_tensorflow(rows: int, kind: str) -> Callable[[], object]:
+    import tensorflow as tf
+
     one, other = (tf.cast(tf.random.uniform((rows, rows)), kind) for _ in range(2))
-    yield from repeated(lambda: tf.matmul(one, other), flop(rows))
+    return lambda: tf.matmul(one, other)
 
 
 def _numpy(name: str, bits: int, *, one_core: bool = False) -> Probe:
@@ -348,6 +388,7 @@ def _numpy(name: str, bits: int, *, one_core: bool = False) -> Probe:
         functools.partial(numpy_product, bits, one_core=one_core),
         functools.partial(peaks.arithmetic, bits=bits, one_core=one_core),
         one_core=one_core,
+        shown=(functools.partial(_of_numpy, kind=f"float{bits}"),),
     )
 
 
@@ -359,6 +400,7 @@ def _tensorflow(name: str, kind: str, *, one_core: bool = False) -> Probe:
         functools.partial(peaks.of_kind, kind=kind, one_core=one_core),
         tensorflow=True,
         one_core=one_core,
+        shown=(functools.partial(_of_tensorflow, kind=kind),),
     )
 
 

@@ -99,10 +99,9 @@ def _product(kind: str) -> Callable[[], object]:
     with on_gpu():
         tf.config.experimental.enable_tensor_float_32_execution(kind == "TF32")
         plain = "float32" if kind == "TF32" else kind
-        one, other = (
-            tf.cast(tf.random.uniform((_ROWS, _ROWS)), plain) for _ in range(2)
-        )
-        return lambda: tf.matmul(one, other)
+        sides = (_ROWS, _ROWS)
+        one, other = (tf.cast(tf.random.uniform(sides), plain) for _ in range(2))
+    return lambda: tf.matmul(one, other)
 
 
 def on_gpu() -> AbstractContextManager[Any]:
@@ -143,6 +142,7 @@ PROBES = (
             f"product of two matrices of {_ROWS:,} by {_ROWS:,}, {kind}",
             functools.partial(product, kind),
             functools.partial(peaks.on_gpu, kind=kind),
+            shown=(functools.partial(_product, kind),),
         )
         for name, kind in zip(PRODUCTS, _KINDS, strict=True)
     ),
@@ -161,5 +161,6 @@ HEAT = (
         *(CLOCK, "Hz"),
         "the clock of the multiprocessors after 20 s of float16 products",
         *(heated, peaks.gpu_clock),
+        shown=(functools.partial(_product, "float16"),),
     ),
 )

@@ -1,18 +1,21 @@
-"""The parts of a small training of images, for a reader to put together.
+"""The parts of small trainings, for a reader to put together.
 
-A notebook hands them over, so that what feeds the model, and nothing else, is written
-in its cells.
+A notebook hands them over, so that what its reader is to change, and nothing else, is
+written in its cells.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perfkit.experiments.shared.models import MODELS, learnable
+
 if TYPE_CHECKING:
     import keras
     import tensorflow as tf
 
 _PICTURES, _CLASSES = 2048, 10
+_DIGITS = 16_384
 # So many are drawn and encoded; the rest are those again.
 _DIFFERENT = 16
 _SIDE, _SMALL = 224, 32
@@ -38,6 +41,14 @@ def _jpeg(seed: int) -> bytes:
     picture = tf.cast(tf.clip_by_value(smooth, 0, 255), tf.uint8)
     encoded: bytes = tf.io.encode_jpeg(picture, quality=95).numpy()
     return encoded
+
+
+def digits(batch: int) -> tf.data.Dataset:
+    """Batches of 784 numbers and a label from 0 to 9, which can be learnt."""
+    import tensorflow as tf
+
+    numbers, labels = learnable(MODELS["dense"], _DIGITS, seed=0)
+    return tf.data.Dataset.from_tensor_slices((numbers, labels)).batch(batch)
 
 
 def decode(file: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -12,7 +12,7 @@ from perfkit.findings.record import Edit, Verdict
 from perfkit.measure.statistics import WORTH_KNOWING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison, Timing
@@ -27,11 +27,16 @@ class Choice:
 
     Attributes:
         do: What choosing it means, as a sentence: ``"Cache the decoded images."``
-        code: Its lines, as a reader types them.
+        code: Its lines, as a reader types them; or what reads them from the source.
     """
 
     do: str
-    code: str
+    code: str | Callable[[], str]
+
+    @property
+    def lines(self) -> str:
+        """Its lines, as a reader types them."""
+        return self.code if isinstance(self.code, str) else self.code()
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ class Race:
             much=f"{self.what} then runs {_as_fast(compared)}: {self._rates(best)}.",
             sure=compared.sure,
             interval=compared.ends,
-            edits=(Edit(old=old.code, new=new.code),),
+            edits=(Edit(old=old.lines, new=new.lines),),
             warnings=warnings,
             because=(*also, *because),
             next=next,

@@ -130,8 +130,8 @@ def test_the_winner_is_named_with_its_gain_and_what_to_type():
 def test_what_may_win_says_what_to_type_and_nothing_else_does():
     other = {*GROUPS["mistakes"], *GROUPS["lighter"], *GROUPS["precision"]}
     for name, way in WAYS.items():
-        assert bool(way.do) == bool(way.code) == (name not in other)
-        assert all(len(line) < 85 for line in way.code.splitlines())
+        assert bool(way.do) == (name not in other)
+        assert way.code
 
 
 @pytest.mark.parametrize("other", [50, 99.6])

@@ -62,6 +62,26 @@ def test_every_way_gives_the_right_answer_at_every_size(name):
     assert {p: trying.mistake(way, p) for p in fitting} == dict.fromkeys(fitting, "")
 
 
+CALLED = "def convolve(images, kernel):"
+OTHERS = ("conv2d NCHW", "grouped")
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, w in WAYS.items() if CALLED in w.code and n not in OTHERS]
+)
+def test_the_lines_that_are_shown_convolve_as_what_is_measured(name):
+    import tensorflow as tf
+
+    images, kernel = BIG.images(1), BIG.weights(1)
+    taps = list(np.ndindex(BIG.kernel, BIG.kernel))
+    scope = {"tf": tf, "np": np, "images": images, "kernel": kernel, "taps": taps}
+    scope |= {"edge": BIG.edge, "reach": BIG.out, "stride": 1, "padding": "SAME"}
+    exec(WAYS[name].code, scope)
+    found = scope["convolve"](scope["images"], scope["kernel"])
+    wanted = convolved(images, kernel, BIG)
+    assert np.asarray(found, float) == pytest.approx(wanted, abs=0.2)
+
+
 def test_groups_are_convolved_apart():
     way = WAYS["grouped"]
     problem = Problem(side=5, channels=8, filters=4)

@@ -187,7 +187,7 @@ def test_the_winner_is_named_with_its_gain_and_its_lines_of_code():
     (edit,) = found.edits
     assert (edit.old, edit.new) == (WAYS["naive map"].advice, WAYS["cache"].advice)
     # To be copied, code keeps its indentation behind the sign.
-    assert "\n  +     .cache()\n" in in_text(Report(verdict=found))
+    assert "\n  +     return augment(" in in_text(Report(verdict=found))
 
 
 @pytest.mark.parametrize(

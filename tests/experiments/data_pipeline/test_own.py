@@ -1,0 +1,133 @@
+"""The lines that a reader is shown, and a pipeline that a reader has written."""
+
+import dataclasses
+import functools
+import itertools
+import linecache
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from perfkit.errors import BadParameterError
+from perfkit.experiments.data_pipeline import DataPipeline, feeding, pipeline_with
+from perfkit.experiments.data_pipeline.ways import WAYS, Again, Parts, own, takes
+from perfkit.experiments.shared import decoding
+
+LIBRARIES = {"tf": tf, "np": np, "keras": keras, "itertools": itertools}
+
+
+@pytest.fixture
+def forms(run, images):
+    for form in feeding.FORMS:
+        run(feeding.make(images, form))
+
+
+def typed(way, task):
+    """What the lines make that a reader is shown, with the parts that they name."""
+    parts = Parts(task, way.form)
+    used = {*takes(way.function), "augment", "crop", "side"} - {"decode", "example"}
+    scope = LIBRARIES | {name: getattr(parts, name) for name in used}
+    scope["window"] = functools.partial(decoding.window, side=task.side)
+    # What the model does with a batch comes after the pipeline.
+    code = "\n".join(li for li in way.code.splitlines() if "squares" not in li)
+    # TensorFlow reads the source of what it is to put into a graph.
+    file = f"<{way.name}>"
+    linecache.cache[file] = (len(code), None, code.splitlines(True), file)
+    exec(compile(code, file, "exec"), scope)
+    return Again(scope["batches"]) if "batches" in scope else scope["dataset"]
+
+
+@pytest.mark.parametrize("name", [n for n, w in WAYS.items() if feeding.comparable(w)])
+def test_the_lines_that_are_shown_give_what_is_measured(name, task, forms):
+    way = WAYS[name]
+    shown = dataclasses.replace(way, build=functools.partial(typed, way))
+    assert feeding.differences([shown], task) == {}
+
+
+def why_not(function, task):
+    return feeding.why_not(own(function), task)
+
+
+def right(files, example, cores, batch):
+    return files.map(example, num_parallel_calls=cores).batch(batch).prefetch(2)
+
+
+def cached(images, decode, draws, augment, batch):
+    kept = tf.data.Dataset.zip(images.map(decode).cache().repeat(), draws)
+    made = kept.map(lambda one, drawn: (augment(one[0], drawn), one[1]))
+    return made.batch(batch)
+
+
+def shuffled_a_little(files, example, batch):
+    return files.shuffle(4).map(example).batch(batch)
+
+
+@pytest.mark.parametrize("function", [right, cached, shuffled_a_little])
+def test_a_pipeline_of_ones_own_that_gives_the_images_is_timed(function, task):
+    assert why_not(function, task) == ""
+
+
+WRONG = {
+    "still to be written": lambda files: None,
+    "nothing behind the augmentation may be cached": (
+        lambda files, count, example, batch: (
+            files.take(count).map(example).cache().repeat().batch(batch)
+        )
+    ),
+    "gives other images": (
+        lambda files, example, batch: (
+            files.map(example)
+            .map(lambda image, label: (0.9 * image, label))
+            .batch(batch)
+        )
+    ),
+    "gives its images other labels": (
+        lambda files, example, batch: (
+            files.map(example).map(lambda image, label: (image, label + 1)).batch(batch)
+        )
+    ),
+    "gives batches of 8 images instead of 4": (
+        lambda files, example, batch: files.map(example).batch(2 * batch)
+    ),
+    "gives batches of 1 images": lambda files, example: files.map(example),
+    "ends, where the others go on": (
+        lambda files, example, batch: files.take(8).map(example).batch(batch)
+    ),
+    "gives some images more often": (
+        lambda images, decode, draws, augment, batch: cached(
+            images.take(4), decode, draws, augment, batch
+        )
+    ),
+    "gives images of shape": (
+        lambda files, decode, batch: files.map(
+            lambda path, label, _: (decode(path, label)[0][:8, :8], label)
+        ).batch(batch)
+    ),
+    "raised ZeroDivisionError": lambda files: 1 / 0,
+}
+
+
+@pytest.mark.parametrize("why", WRONG)
+def test_a_pipeline_of_ones_own_that_gives_something_else_is_refused(why, task):
+    assert why in why_not(WRONG[why], task)
+
+
+def test_it_is_one_more_way_and_the_others_stay():
+    asked = pipeline_with(right, arms="prefetch")
+    assert list(asked.variants()) == ["naive map", "yours", "prefetch"]
+    assert asked.parameters == DataPipeline(arms="prefetch").parameters
+    assert takes(right) == ("files", "example", "cores", "batch")
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (7, "7 is no function"),
+        (lambda file, batch: None, "Did you mean 'files'?"),
+    ],
+)
+def test_what_cannot_be_handed_over_is_refused_at_once(function, why):
+    with pytest.raises(BadParameterError, match=why):
+        pipeline_with(function)
