@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 _RESULT = "result"
 
 
-def fresh(function: Callable[[Any], Any], /, *, timeout: float = 60.0) -> Any:
+def fresh(
+    function: Callable[[Any], Any],
+    /,
+    *,
+    timeout: float = 60.0,
+    memory: float | None = None,
+) -> Any:
     """Call a function in a process that has TensorFlow loaded and has not used it.
 
     What it prints is printed here, without TensorFlow's log. An interrupt ends the
@@ -31,12 +37,14 @@ def fresh(function: Callable[[Any], Any], /, *, timeout: float = 60.0) -> Any:
         function: Takes the module ``tensorflow``. What it returns has to be picklable:
             numbers and text, not tensors.
         timeout: Seconds after which it counts as hung.
+        memory: MB that it may allocate beside what it starts with; None for all.
 
     Returns:
         What the function returned.
 
     Raises:
-        BadParameterError: It is no function, or cannot be sent to another process.
+        BadParameterError: It is no function, or cannot be sent to another process; or
+            the memory is no amount.
         RunError: It raised, crashed, hung or ran out of memory; the sentence says
             which. This process goes on in any case.
     """
@@ -44,7 +52,10 @@ def fresh(function: Callable[[Any], Any], /, *, timeout: float = 60.0) -> Any:
         raise BadParameterError(
             f"fresh() takes a function, such as `def look(tf): ...`, not {function!r}."
         )
-    ended = in_process(lambda: _told(function), timeout)
+    if memory is not None and not 0 < memory < float("inf"):
+        raise BadParameterError(f"memory is {memory!r}; give MB, such as 500.")
+    above = None if memory is None else round(memory * 1e6)
+    ended = in_process(lambda: _told(function), timeout, above)
     sys.stdout.write(unlogged(ended.tail))
     if ended.outcome != "completed":
         raise RunError(f"The function {ended.message.rstrip('.')}.")

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import cloudpickle
+import nbformat
 import pytest
 import yaml
 
@@ -148,6 +149,33 @@ def test_every_file_that_a_document_names_is_there(document):
         and not any((ROOT / place / path).exists() for place in PLACES)
     ]
     assert missing == []
+
+
+CLAIMS = (ROOT / "docs" / "claims.md").read_text()
+
+
+def claims():
+    """The rows of the table of claims: claim, where it is met, where tested, answer."""
+    lines = [line for line in CLAIMS.splitlines() if line.startswith("| ")]
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    return [row for row in rows if row[0] != "claim"]
+
+
+@pytest.mark.parametrize("row", claims(), ids=lambda row: row[0][:40])
+def test_a_claim_is_tested_under_a_heading_that_is_there_or_says_what_it_needs(row):
+    claim, met, tested, answer = row
+    assert claim
+    assert met
+    assert answer
+    found = re.fullmatch(r"`(\w+)`, \*(.+)\*", tested)
+    if not found:
+        # A command that would test it belongs to what it needs.
+        assert re.match(r"cannot be tested here: needs .+`.*perfkit .+`", tested)
+        return
+    notebook = nbformat.read(ROOT / "notebooks" / f"{found[1]}.ipynb", as_version=4)
+    prose = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    headings = [line for text in prose for line in text.splitlines()]
+    assert f"## {found[2]}" in headings
 
 
 def test_the_example_in_the_readme_is_what_its_command_writes():

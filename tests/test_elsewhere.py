@@ -45,6 +45,14 @@ def test_a_function_that_raises_is_a_sentence():
         perfkit.fresh(lambda _: 1 / 0)
 
 
+def test_of_what_keras_raises_the_line_is_told_that_says_what_is_wrong():
+    def call(_):
+        raise ValueError("Exception encountered when calling X.\n\n\x1b[1mBad.\x1b[0m")
+
+    with pytest.raises(RunError, match=r"The function raised ValueError: Bad\. \("):
+        perfkit.fresh(call)
+
+
 def test_a_function_that_ends_its_process_is_a_sentence():
     with pytest.raises(RunError, match=r"The function ended with exit code 3\.$"):
         perfkit.fresh(lambda _: os._exit(3))
@@ -53,6 +61,17 @@ def test_a_function_that_ends_its_process_is_a_sentence():
 def test_a_function_that_hangs_is_ended():
     with pytest.raises(RunError, match="no sign of life for 1 s"):
         perfkit.fresh(lambda _: threading.Event().wait(), timeout=1)
+
+
+def test_a_function_that_takes_more_memory_than_it_may_is_a_sentence():
+    with pytest.raises(RunError, match="ran out of "):
+        perfkit.fresh(lambda tf: tf.ones((500, 1000, 1000)).shape, memory=500)
+
+
+@pytest.mark.parametrize("memory", [0, -1, float("nan"), float("inf")])
+def test_memory_that_is_no_amount_is_refused(memory):
+    with pytest.raises(BadParameterError, match="give MB, such as 500"):
+        perfkit.fresh(lambda _: None, memory=memory)
 
 
 def test_what_is_no_function_is_refused():

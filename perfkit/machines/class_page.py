@@ -12,6 +12,7 @@ from perfkit.charts.figure import INK
 from perfkit.export.page import laid_out, page_of
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
+from perfkit.machines.class_claims import table
 from perfkit.machines.classroom import can_run, held_back, listed, unable
 from perfkit.machines.comparison_charts import ratio_scale, row_chart, within
 
@@ -151,7 +152,7 @@ def _verdict(room: Classroom) -> Verdict:
 
 
 def _tables(room: Classroom) -> Iterator[Table]:
-    """The spread of each answer, the machines, what they cannot run, other files."""
+    """The spread of each rate, the machines, their answers, what they cannot run."""
     machines = [(room.name(at), one) for at, one in enumerate(room.passports)]
     yield Table(
         "How far the machines lie apart",
@@ -181,6 +182,7 @@ def _tables(room: Classroom) -> Iterator[Table]:
         tuple(_machine(room, place) for place in range(len(machines))),
         -1 if room.you is None else room.you,
     )
+    yield table(room.claims)
     yield Table(
         "Who cannot run which notebook",
         ("machine", "notebook", "why"),

@@ -16,10 +16,12 @@ from perfkit.findings.report import Shown, in_html
 from perfkit.findings.tables import frame
 from perfkit.findings.text import plain
 from perfkit.machines import room
+from perfkit.machines.class_claims import claims_in
 from perfkit.passports.passport import load
 from perfkit.passports.words import title
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterable, Iterator, Sequence
 
     from pandas import DataFrame
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from perfkit.findings.report import Report
     from perfkit.machine.checks.asking import Check
     from perfkit.machine.record import Machine
+    from perfkit.machines.class_claims import Claim
     from perfkit.machines.room import Answer
     from perfkit.passports.passport import Passport
 
@@ -169,12 +172,14 @@ class Classroom(Shown):
         problems: Why a file could not be read, by its path.
         you: The place of the reader's own machine among them; None if unknown.
         answers: The lines of the class's list, if there is one.
+        claims: Of each claim, how many machines say what.
     """
 
     passports: tuple[Passport, ...]
     problems: dict[Path, str]
     you: int | None = None
     answers: tuple[Answer, ...] = ()
+    claims: dict[Claim, Counter[str]] = field(default_factory=dict)
 
     @functools.cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -291,7 +296,8 @@ def classroom(
     Args:
         folder: Where the files lie; each machine's is one ``.json``. A list of the
             class with the codes of ``perfkit doctor --workshop``, a name and a code
-            per line, is ``codes.txt``.
+            per line, is ``codes.txt``. A folder in it is what one machine has found,
+            its ``perfkit-findings``.
         you: Your own machine's passport, or its file, which the chart then marks. It
             may lie in the folder or elsewhere.
 
@@ -316,7 +322,11 @@ def classroom(
             passports.append(yours)
         at = passports.index(yours)
     return Classroom(
-        passports=tuple(passports), problems=problems, you=at, answers=told
+        passports=tuple(passports),
+        problems=problems,
+        you=at,
+        answers=told,
+        claims=claims_in(Path(os.path.expanduser(folder))),
     )
 
 

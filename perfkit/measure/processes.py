@@ -35,7 +35,9 @@ class Ended:
     tail: str = ""
 
 
-def in_process(work: Callable[[], Iterator[Note]], longest: float) -> Ended:
+def in_process(
+    work: Callable[[], Iterator[Note]], longest: float, memory: int | None = None
+) -> Ended:
     """Run ``work`` in a process that has TensorFlow loaded and has not used it.
 
     An interrupt ends the process.
@@ -43,6 +45,7 @@ def in_process(work: Callable[[], Iterator[Note]], longest: float) -> Ended:
     Args:
         work: Yields notes.
         longest: Seconds without any before it counts as hung.
+        memory: Bytes that it may allocate beside what it starts with; None for all.
 
     Raises:
         BadParameterError: It cannot be sent to another process.
@@ -50,7 +53,7 @@ def in_process(work: Callable[[], Iterator[Note]], longest: float) -> Ended:
     while not launcher().wait(_SLICE_S):
         pass
     try:
-        running = launcher().start(work, 0, Limits(silence=longest))
+        running = launcher().start(work, 0, Limits(silence=longest, memory=memory))
     except TypeError as error:
         raise BadParameterError(
             f"The function cannot be sent to another process ({error}); make what it "

@@ -30,6 +30,8 @@ _CHUNK_S = 0.05
 MARK = "PERFKIT_TRIAL"
 # Lines of an error in a graph that say which operation it was, not what was wrong.
 _ORIGIN = re.compile(r"\s|Detected at|<stack|File ")
+# What Keras sets a message in.
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # From <fcntl.h>; Python has no name for it.
 _F_SETSIG = 10
 
@@ -160,7 +162,11 @@ def _may_have_children() -> None:
 
 def _says(text: str) -> str:
     """The line of an error that says what was wrong; "" where none does."""
-    lines = [line for line in text.strip().splitlines() if line.strip()]
+    plain = _COLOUR.sub("", text).strip()
+    lines = [line for line in plain.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("Exception encountered when calling"):
+        # Keras says first in which layer.
+        return lines[1]
     if lines and lines[0].startswith("Graph execution error"):
         # TensorFlow says first where the operation came from.
         lines = [line for line in lines[1:] if not _ORIGIN.match(line)] or lines

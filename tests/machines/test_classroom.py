@@ -6,11 +6,13 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
+from perfkit.findings import store
 from perfkit.machine.checks.asking import Check
 from perfkit.machine.record import Software, Start
 from perfkit.machines.classroom import held_back, notebooks, unable
 from perfkit.passports.passport import save
 from tests.export.pages import Page, problems
+from tests.findings import made
 from tests.findings.made import MACHINE
 from tests.hostile.broken import broken
 from tests.hostile.kinds import KINDS
@@ -152,6 +154,25 @@ def test_the_page_is_whole_and_holds_every_machine(folder):
     for name in SPEEDS:
         assert name in page.text
     assert "Your machine, ada, takes 2.0 times as long" in page.text
+
+
+def test_of_each_claim_it_is_said_how_many_machines_say_what(folder):
+    found = {
+        "ada": made.finding({"naive": 1000.0, "cache": 2000.0}),
+        "bob": made.finding({"naive": 1000.0, "cache": 500.0}),
+        "eve": made.finding({"naive": 1000.0, "cache": 2000.0}, replayed=True),
+    }
+    for name, finding in found.items():
+        store.save(finding, folder / name)
+    # Who asks again has one answer, the newest.
+    later = replace(found["bob"], recorded="2999-01-01T00:00:00+00:00")
+    store.save(later, folder / "bob")
+    (folder / "bob" / "x.json").write_text("{}")
+    room = perfkit.classroom(folder)
+    ((_, *held), said), *others = room.claims.items()
+    assert (held, others) == (["cache", "naive"], [])
+    assert said == {"faster": 1, "slower": 1}
+    assert "What the machines answered" in Page(_page(room)).text
 
 
 def test_a_class_of_attackers_makes_a_harmless_page(tmp_path):

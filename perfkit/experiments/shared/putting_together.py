@@ -6,7 +6,7 @@ written in its cells.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfkit.experiments.shared.models import MODELS, learnable
 
@@ -19,6 +19,8 @@ _DIGITS = 16_384
 # So many are drawn and encoded; the rest are those again.
 _DIFFERENT = 16
 _SIDE, _SMALL = 224, 32
+# Most sentences are short and a few are long: words of the longest, and the mean.
+_SENTENCES, _LONGEST, _MEAN, _WORDS = 2048, 200, 30, 1000
 
 
 def pictures() -> tf.data.Dataset:
@@ -59,6 +61,63 @@ def decode(file: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.image.random_flip_left_right(picture) / 255, label
 
 
+def decode_bytes(file: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Decode one picture and make it small; its pixels stay bytes."""
+    import tensorflow as tf
+
+    picture = tf.image.resize(tf.io.decode_jpeg(file, channels=3), (_SMALL, _SMALL))
+    return tf.cast(picture, tf.uint8), label
+
+
+def as_floats(pixels: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Turn bytes, of one picture or of many, into numbers from 0 to 1."""
+    import tensorflow as tf
+
+    return tf.cast(pixels, tf.float32) / 255, label
+
+
+def sentences() -> tf.data.Dataset:
+    """A data set of sentences, each with its label: numbers of words, unpadded."""
+    import numpy as np
+    import tensorflow as tf
+
+    rng = np.random.default_rng(0)
+    words = rng.integers(1, _WORDS, (_SENTENCES, _LONGEST))
+    lengths = np.clip(rng.exponential(_MEAN, _SENTENCES).astype(int), 3, _LONGEST)
+    labels = rng.integers(2, size=_SENTENCES)
+
+    def cut(words: tf.Tensor, length: tf.Tensor, label: tf.Tensor) -> tuple[Any, Any]:
+        return words[:length], label
+
+    return tf.data.Dataset.from_tensor_slices((words, lengths, labels)).map(cut)
+
+
+def reader() -> keras.Model:
+    """A small network that reads sentences of any length, compiled."""
+    import keras
+
+    model = keras.Sequential(
+        [
+            keras.Input((None,), dtype="int64"),
+            keras.layers.Embedding(_WORDS, 64),
+            keras.layers.Conv1D(128, 5, padding="same", activation="relu"),
+            keras.layers.GlobalMaxPooling1D(),
+            keras.layers.Dense(2),
+        ]
+    )
+    return _compiled(model)
+
+
+def classifier() -> keras.Model:
+    """A small dense network for what ``models.learnable`` gives, compiled."""
+    return _compiled(MODELS["dense"].build())
+
+
+def larger_network() -> keras.Model:
+    """A convolutional network with more arithmetic for each picture, compiled."""
+    return _compiled(MODELS["small-cnn"].build())
+
+
 def network() -> keras.Model:
     """A small convolutional network, compiled."""
     import keras
@@ -73,6 +132,12 @@ def network() -> keras.Model:
             keras.layers.Dense(_CLASSES),
         ]
     )
+    return _compiled(model)
+
+
+def _compiled(model: keras.Model) -> keras.Model:
+    import keras
+
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer="adam", loss=loss)
     return model

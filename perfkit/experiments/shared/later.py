@@ -1,0 +1,32 @@
+"""TensorFlow and Keras for the cells of a notebook, loaded where they are first used.
+
+What a cell hands to ``perfkit.race`` and ``perfkit.fresh`` works in other processes. So
+its code can be the plain code of a training, and the notebook's own process, which
+measures nothing, neither waits for TensorFlow nor takes a GPU.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+class _Later:
+    """Stands for a module until something of it is asked for.
+
+    Args:
+        name: Of the module.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        # Copying looks for these before there is a name.
+        if attribute.startswith("__") or attribute == "_name":
+            raise AttributeError(attribute)
+        return getattr(importlib.import_module(self._name), attribute)
+
+
+tf: Any = _Later("tensorflow")
+keras: Any = _Later("keras")
