@@ -170,3 +170,8 @@ def test_gains_that_are_told_among_the_limits_are_told_once():
     found = diagnosis(ceiling=Gain(estimate=9.0, low=8.0, high=10.0))
     assert "without input" in rows(found, "Tried, and not claimed")
     assert "without input" not in rows(diagnosis(), "Tried, and not claimed")
+
+
+def test_what_was_diagnosed_in_a_notebook_is_repeated_by_a_call():
+    said = diagnosis(training="make_training").report.repeat
+    assert "`perfkit.diagnose(make_training, budget=" in said

@@ -18,7 +18,7 @@ from perfkit.findings.report import (
 from perfkit.findings.store import save
 from perfkit.findings.text import plain
 from perfkit.machine.record import Busy, Load
-from tests.findings.made import MACHINE, QUESTION, failed, finding
+from tests.findings.made import MACHINE, QUESTION, failed, finding, trial
 
 ATTACK = '<img src=x onerror="alert(1)">&\x1b[2J\u202e'
 
@@ -217,6 +217,11 @@ def test_no_line_is_wider_than_the_terminal(width):
     crash = failed("broken", "crashed", "raised " + "x" * 200)
     text = written(finding(extra=(crash,)), width=width, terminal=True)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+
+
+def test_trials_that_took_turns_say_so():
+    made = finding(extra=(trial("naive", 1000.0, 4, turns=(0.1, 0.2)),))
+    assert "2 turns in all" in in_text(made.report, whole=True)
 
 
 def test_what_is_piped_or_code_keeps_its_lines_whole():

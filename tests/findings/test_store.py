@@ -193,3 +193,5 @@ def test_no_file_is_a_sentence():
         store.load("missing.json")
     with pytest.raises(BadFileError, match="is not a file"):
         store.load(".")
+    with pytest.raises(BadFileError, match="cannot be read"):
+        store.load("x" * 5000)
