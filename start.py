@@ -181,6 +181,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     builds = parser.add_mutually_exclusive_group()
     for name in BUILDS:
         text = f"the {name.upper()} build of TensorFlow, whatever the machine has"
+        text += ": no code for GPUs, half the size" * (name == "slim")
         builds.add_argument(
             f"--{name}", dest="build", action="store_const", const=name, help=text
         )

@@ -97,7 +97,7 @@ def _workshop() -> int:
     told = laptop(found.machine)
     say(f"This machine {can_run(found.machine)}: {told}.")
     for sentence in held_back(found.checks):
-        say(f"To mend before: {sentence}")
+        say(f"To fix before: {sentence}")
     say(f"Send this code to whoever teaches: {told.code}", style="bold")
     return FAILED if unable(found.machine) else DONE
 
