@@ -31,6 +31,8 @@ _WIDTH = 120
 TO_TYPE = "  do: "
 # A reader of a terminal sees this many rows; all of them with ``whole``.
 _ROWS = 8
+# What a page leaves out on paper.
+_LISTING = ' class="perfkit-listing"'
 
 
 @dataclass(frozen=True)
@@ -323,7 +325,9 @@ def in_html(
 def folds_in_html(folds: Iterable[Fold], *, level: int) -> str:
     """Folds laid open under headings of a level, for the rest of a page."""
     return "".join(
-        f"<h{level}>{_text(fold.title)}</h{level}>{_inside(fold)}" for fold in folds
+        f"<div{_LISTING * bool(fold.code)}><h{level}>{_text(fold.title)}</h{level}>"
+        f"{_inside(fold)}</div>"
+        for fold in folds
     )
 
 

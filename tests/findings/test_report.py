@@ -66,6 +66,18 @@ def in_order(text, parts):
     return places == sorted(places)
 
 
+def test_every_variant_is_shown_with_its_lines_and_none_of_them_does_anything():
+    lines = f"for one in data:\n    step({ATTACK!r}, one)"
+    found = replace(finding(), code={"naive": lines, ATTACK: "step()"})
+    told = written(found, whole=True)
+    assert "\nnaive\n    for one in data:\n        step(" in told
+    assert "for one in data" not in written(found)
+    page = Page(found._repr_html_())
+    assert page.tags.count("pre") == len(found.code)
+    assert "img" not in page.tags
+    assert "Every variant, with its code" not in written(finding(), whole=True)
+
+
 def test_the_answer_is_first_and_the_rest_is_folded():
     answer = "prefetched is the fastest way here."
     next_step = "dataset = dataset.prefetch(tf.data.AUTOTUNE)"

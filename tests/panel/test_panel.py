@@ -66,7 +66,9 @@ def test_before_a_run_it_says_what_is_asked_what_that_costs_and_with_which_code(
     asked = panel.view.asked.value
     assert panel._question in asked
     assert "7 variants, in fresh processes. About 40 s." in asked
-    assert "dataset.map(example).batch(batch)</pre>" in asked
+    assert "files.map(example).batch(batch)</pre>" in asked
+    # Limits have their lines as well.
+    assert asked.count("<pre") == asked.count("<summary") == 7
     assert "<summary title=" in asked
     assert ".cache()" in asked
     said = panel.view.settings.description
