@@ -142,6 +142,10 @@ class Session:
         """What it runs on, as it is when it is first asked for."""
         return machine()
 
+    @functools.cached_property
+    def _code(self) -> dict[str, str]:
+        return self.experiment.code
+
     def stop(self) -> None:
         """End the running trial and the run; callable from any thread."""
         self._stopped.set()
@@ -177,7 +181,7 @@ class Session:
             },
             guess=self._guess,
             notes=measured.notes,
-            code=self.experiment.code,
+            code=self._code,
             budget_s=self._budget,
             stopped=isinstance(event, Finished) and event.stopped,
             unfinished=unfinished,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import math
-import textwrap
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -98,13 +95,7 @@ class Race(Experiment):
     def variants(self) -> Mapping[str, Arm]:
         """Its sides; the session makes their work, once it has looked at them."""
         return {
-            side.name: Arm(
-                side.name,
-                side.maker,
-                side.changes,
-                self.baseline,
-                code=_lines(side.maker),
-            )
+            side.name: Arm(side.name, side.maker, side.changes, self.baseline)
             for side in self.sides
         }
 
@@ -252,15 +243,6 @@ class Race(Experiment):
         batch = batches.pop()
         steps = [units.seconds(batch / timing.rate) for timing in (one, two)]
         return f"a step takes {steps[0]} instead of {steps[1]} ({said})"
-
-
-def _lines(maker: object) -> str:
-    """The code of a function; "" of a script, and where there is none to be read."""
-    if not inspect.isfunction(maker):
-        return ""
-    with contextlib.suppress(OSError):
-        return textwrap.dedent(inspect.getsource(maker))
-    return ""
 
 
 def _learnt(measured: Measurement, side: Side, baseline: Side) -> Iterator[str]:

@@ -60,17 +60,23 @@ def _lines(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
         more = {k: v for name in extra for k, v in called.arguments.pop(name).items()}
         return _lines(function.func, {**called.arguments, **more, **given})
     try:
-        source = textwrap.dedent(inspect.getsource(function))
+        source, made = _parsed(function)
     except OSError:
         # An installation without sources has nothing to show.
         return ""
-    (made,) = ast.parse(source).body
-    assert isinstance(made, ast.FunctionDef)
     shown = _shown(made.body)
     if not shown:
         return ""
     rest = made.body[made.body.index(shown[0]) : made.body.index(shown[-1]) + 1]
     return _Source(source, _constants(function) | _known(made, given)).text(rest)
+
+
+@functools.cache
+def _parsed(function: Callable[..., Any]) -> tuple[str, ast.FunctionDef]:
+    source = textwrap.dedent(inspect.getsource(function))
+    (made,) = ast.parse(source).body
+    assert isinstance(made, ast.FunctionDef)
+    return source, made
 
 
 def _shown(body: Sequence[ast.stmt]) -> list[ast.stmt]:
