@@ -20,6 +20,7 @@ from perfkit.errors import BadFileError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
 from perfkit.experiments.shared import cache, probe
+from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.measure.measurement import Arm
 from perfkit.measure.tick import READY, REFUSED, Note, Pause, every
@@ -70,13 +71,11 @@ def from_shards(paths: list[str]) -> tf.data.Dataset:
 
 _CHOICES = {
     FILES: Choice(
-        "Read a file for each example.",
-        "dataset = files.map(tf.io.read_file, num_parallel_calls=tf.data.AUTOTUNE)",
+        "Read a file for each example.", functools.partial(code_of, from_files)
     ),
     SHARDS: Choice(
         "Pack the examples into TFRecord shards.",
-        "dataset = tf.data.TFRecordDataset(\n"
-        "    shards, num_parallel_reads=tf.data.AUTOTUNE\n)",
+        functools.partial(code_of, from_shards),
     ),
 }
 
@@ -91,13 +90,20 @@ class SmallFiles(Experiment):
     size: Annotated[int, Range(1, 1000, unit="kB", help="Of each example")] = 8
 
     name = "small-files"
+    notebooks = ("10_claims",)
     baseline = FILES
     choices = _CHOICES
 
     def variants(self) -> Mapping[str, Arm]:
         """Files and shards, each from the disk and from memory."""
         return {
-            name: Arm(name, functools.partial(self._read, name), changes, against)
+            name: Arm(
+                name,
+                functools.partial(self._read, name),
+                changes,
+                against,
+                code=code_of(from_shards if _packed(name) else from_files),
+            )
             for name, (changes, against) in _ARMS.items()
         }
 

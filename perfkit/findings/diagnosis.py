@@ -355,7 +355,8 @@ class Diagnosis(Shown):
     @functools.cached_property
     def finding(self) -> Finding:
         """The same as a finding, so that its trials are drawn and listed as one."""
-        here = {one.name for one in fields(self)} - {"schema", "kind"}
+        # Its code is a digest of what was diagnosed, a finding's the lines of variants.
+        here = {one.name for one in fields(self)} - {"schema", "kind", "code"}
         both = (one.name for one in fields(Finding) if one.name in here)
         same = {name: getattr(self, name) for name in both}
         asked = f"What slows {self.training}?"

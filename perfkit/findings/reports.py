@@ -2,6 +2,7 @@
 
 import collections
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -31,6 +32,7 @@ _PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": 
 _WORTH = 1.05
 _UNMEASURED = "it applies and may help, and this run did not measure it"
 _STAGES = 40
+_NUMBER = re.compile(r"\d+")
 # The parameter of what was typed as a command of its own.
 TYPED = "command"
 # Of what is not known yet so many are named at once; all stand among the rest.
@@ -145,7 +147,7 @@ def _common_folds(finding: Finding, repeat: str) -> tuple[Fold, ...]:
     """What every run has to tell of itself, with what to type to ``repeat`` it."""
     stood = standings(finding)
     return (
-        Fold("Every variant, with its code", code=tuple(finding.code.items())),
+        Fold("Every variant, with its code", code=tuple(_code(finding))),
         Fold(
             "How sure is this?",
             (*finding.verdict.because, _noise(finding), *_CLAIMS),
@@ -157,6 +159,16 @@ def _common_folds(finding: Finding, repeat: str) -> tuple[Fold, ...]:
             tables=(_works(finding), _trials(finding, stood)),
         ),
     )
+
+
+def _code(finding: Finding) -> Iterator[tuple[str, str]]:
+    """The lines of each variant; what differs in numbers alone stands there once."""
+    alike = collections.defaultdict[str, list[str]](list)
+    for name, lines in finding.code.items():
+        alike[_NUMBER.sub("#", lines)].append(name)
+    for name, *others in alike.values():
+        more = f", and with other numbers {', '.join(others)}" if others else ""
+        yield f"{name}{more}", finding.code[name]
 
 
 def _variants(finding: Finding) -> Table:

@@ -208,7 +208,6 @@ def test_noise_is_a_verdict():
     found = verdict(measured(steps(ONE, TWO), noise=0.8))
     assert found.headline == "Whether to train on both cores is not known yet."
     assert found.sure == "not known yet"
-    assert "give the run more seconds" in found.next
 
 
 @pytest.mark.parametrize("few", [1, 2])
