@@ -201,7 +201,8 @@ def seconds(name: str, given: float | str) -> float:
         BadParameterError: It is no time.
     """
     try:
-        seconds = float(given)
+        # True is a number to Python, and no time to anybody.
+        seconds = 0.0 if isinstance(given, bool) else float(given)
     except (TypeError, ValueError):
         seconds = 0.0
     if not 0 < seconds < float("inf"):

@@ -98,7 +98,9 @@ def test_the_budget_is_sixty_seconds_unless_the_environment_says_otherwise(monke
     assert running.default_budget() == 2.5
 
 
-@pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf"), "soon", None])
+@pytest.mark.parametrize(
+    "budget", [0, -1, float("nan"), float("inf"), "soon", None, True]
+)
 def test_a_budget_that_is_no_time_is_refused(napping, monkeypatch, budget):
     monkeypatch.setenv("PERFKIT_BUDGET", "never")
     with pytest.raises(BadParameterError, match="give the seconds to spend"):

@@ -38,17 +38,17 @@ def in_words(finding: Finding) -> Iterator[str]:
 
 def quieter(finding: Finding) -> str:
     """What to do where noise hides the answer: end who took cores, or measure on."""
-    again = f"un again with `budget={_MORE * finding.budget_s:.0f}`."
-    busy = [value for _, value in known(finding, "cpu_other")]
-    if not busy or sum(busy) / len(busy) < _LITTLE * cores(finding):
-        return f"R{again}"
-    taken = mean_cores(finding, "cpu_other").partition(" ")[0]
+    again = f"run again with `budget={_MORE * finding.budget_s:.0f}`."
+    is_known = bool(known(finding, "cpu_other"))
+    taken = _mean(finding, "cpu_other") if is_known else 0.0
+    if taken < _LITTLE * cores(finding):
+        return again.capitalize()
     seen = finding.machine.load.top[:2] if finding.machine.load else ()
     names = ", ".join(f"`{plain(one.program, 40)}`" for one in seen)
     named = f" ({names} as it began)" if names else ""
     return (
-        f"Other programs kept {taken} of {finding.machine.cores} cores busy{named}. "
-        f"End them, or r{again}"
+        f"Other programs kept {units.significant(taken, 2)} of "
+        f"{finding.machine.cores} cores busy{named}. End them, or {again}"
     )
 
 
@@ -70,9 +70,13 @@ def cores(finding: Finding) -> float:
 
 def mean_cores(finding: Finding, name: str) -> str:
     """How many cores it kept busy on average, in words."""
-    values = [min(cores(finding), value) for _, value in known(finding, name)]
-    mean = sum(values) / len(values)
+    mean = _mean(finding, name)
     return f"{units.significant(mean, 2)} core{'s' if mean != 1 else ''}"
+
+
+def _mean(finding: Finding, name: str) -> float:
+    values = [min(cores(finding), value) for _, value in known(finding, name)]
+    return sum(values) / len(values)
 
 
 def whose(finding: Finding, name: str) -> str:

@@ -45,7 +45,7 @@ def ladder(finding: Finding) -> Figure:
     inner, height = canvas.frame(_HEIGHT * len(shown), lines)
 
     def draw(drawing: Drawing) -> None:
-        names = [text if one is None else rows.name(text) for text, one in shown]
+        names = [plain(t, 40) if one is None else rows.name(t) for t, one in shown]
         said = [(_beside(one), "") for _, one in shown]
         axes = rows.axes(drawing, names, inner, right=rows.room(said))
         _set_scale(axes, stood)
