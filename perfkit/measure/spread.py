@@ -94,7 +94,7 @@ class Spread:
         own, weight = float(np.exp(_centred_logs(run).mean())), _WEIGHT * told
         if own > self.scale * special.fdtri(_SHARED * told, self.freedom, APART):
             # What earlier runs saw is of other work: this one's own rounds have to do.
-            return Spread(own, _SHARED * told, turn)
+            return Spread(own, max(1.0, _SHARED * told), turn)
         scale = (self.freedom * self.scale + weight * own) / (self.freedom + weight)
         return Spread(scale, self.freedom, turn)
 

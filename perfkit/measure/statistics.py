@@ -45,6 +45,8 @@ Sure = Literal["sure", "likely", "not known yet", ""]
 Comparing = Literal["faster", "slower", "no difference shown", "too noisy to say"]
 
 _LEVEL = 0.975
+# A log that no ratio of rates has, and whose number a float still holds.
+_WIDEST = 500.0
 # What is known besides of how trials or rounds vary counts like so many more of them.
 _BORROWED = 2.0
 # What the turns of a round show is mixed with that of so many usual ones.
@@ -316,7 +318,7 @@ def comparison(of: Rounds, usual: Spread, floor: float | None) -> Comparison:
         floor: The noise floor, a ratio of at least 1; None while it is unknown.
     """
     middle, error, freedom = _moderated(of, usual)
-    half = student(freedom) * error
+    half = min(student(freedom) * error, _WIDEST)
     low, high = middle - half, middle + half
     return Comparison(
         variant=of.variant,
