@@ -86,7 +86,8 @@ class Rounds:
             return ()
         if rounds < LEAST_ROUNDS:
             return arms
-        if self.worse is not None and decided(compared, self.worse) is not None:
+        noise = measured.noise_floor
+        if self.worse is not None and decided(compared, self.worse, noise) is not None:
             return ()
         spent = max(trial.started_s + trial.wall_s for trial in measured.trials)
         differ = any(one and not one.is_noise for one in compared)
@@ -129,17 +130,37 @@ class Rounds:
                 yield replace(arm(swap, work), name=name, against=side.name)
 
 
-def decided(compared: Sequence[Comparison | None], worse: float) -> bool | None:
+def decided(
+    compared: Sequence[Comparison | None], worse: float, noise: float | None
+) -> bool | None:
     """Whether any side is slower than the baseline by more than that share.
+
+    A race that looks after each round is misled by luck more often than one that looks
+    once. Where the same code differs from itself by more than the share that was asked
+    for, only a difference of twice that decides.
+
+    Args:
+        compared: Each side against the baseline.
+        worse: What counts as slower, as a share.
+        noise: What the control differs from the baseline, a ratio of at least 1; None
+            if unknown.
 
     Returns:
         None where that is left open.
     """
-    least, compared = 1 - worse, [c and c.after(LEAST_ROUNDS) for c in compared]
-    if any(c and c.verdict == "slower" and c.high < least for c in compared):
+    least = 1 - worse
+    if noise is None:
+        return None
+    enough = noise**2 if noise * least > 1 else 1.0
+    told = [
+        c
+        if c and c.rounds >= LEAST_ROUNDS and max(c.ratio, 1 / c.ratio) >= enough
+        else None
+        for c in compared
+    ]
+    if any(c and c.verdict == "slower" and c.high < least for c in told):
         return True
-    known = all(c and c.rounds >= LEAST_ROUNDS and c.low >= least for c in compared)
-    return False if compared and known else None
+    return False if told and all(c and c.low >= least for c in told) else None
 
 
 def budget_for(sides: Sequence[Side], facts: Mapping[str, Facts]) -> float:

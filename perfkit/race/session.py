@@ -109,7 +109,7 @@ class RaceSession(Session):
         compared = [measured.compare(s.name, race.baseline) for s in race.sides[1:]]
         if any(race.differences(side, measured) for side in race.sides[1:]):
             return None
-        return decided(compared, self._worse)
+        return decided(compared, self._worse, measured.noise_floor)
 
     def events(self) -> Generator[Event]:
         """Race, and tell what happens; at least one event every 0.25 s.

@@ -163,7 +163,27 @@ OPEN = compared(0.7, 1.4, "too noisy to say")
     ],
 )
 def test_what_is_decided_of_being_slower_by_5_percent(comparisons, answer):
-    assert decided(comparisons, 0.05) is answer
+    assert decided(comparisons, 0.05, 1.02) is answer
+
+
+@pytest.mark.parametrize(
+    ("ratio", "noise", "answer"),
+    [
+        (0.8, 1.05, True),
+        (0.8, 1.06, True),
+        (0.8, 1.11, True),
+        (0.8, 1.12, None),
+        (1.0, 1.05, False),
+        (1.0, 1.06, None),
+        (1.25, 1.11, False),
+        (1.25, 1.12, None),
+        (0.8, None, None),
+    ],
+)
+def test_where_the_same_code_differs_only_twice_as_much_decides(ratio, noise, answer):
+    verdict = "slower" if ratio < 1 else "no difference shown"
+    told = compared(ratio / 1.01, ratio * 1.01, verdict)
+    assert decided([told], 0.05, noise) is answer
 
 
 def test_the_seconds_of_a_race_grow_with_its_trials_between_two_ends():
