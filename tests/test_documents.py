@@ -1,5 +1,6 @@
 """What the documents say is so, and what they tell people to write runs."""
 
+import ast
 import html
 import importlib
 import os
@@ -183,3 +184,14 @@ def test_the_example_in_the_readme_is_what_its_command_writes():
     picture = first_answer.PICTURE.read_text()
     assert html.escape(perfkit.chart(finding).alt, quote=False) in picture
     assert first_answer.text(finding) in first_answer.README.read_text()
+
+
+def test_every_claim_about_gpus_is_listed_with_the_test_that_proves_it():
+    source = (ROOT / "tests" / "gpu" / "test_on_a_gpu.py").read_text()
+    tests = [
+        f"| {ast.get_docstring(part)} | `{part.name}` |"
+        for part in ast.parse(source).body
+        if isinstance(part, ast.FunctionDef) and part.name.startswith("test_")
+    ]
+    listed = (ROOT / "docs" / "trust.md").read_text().split("| NAME |")[1]
+    assert tests == listed.strip().splitlines()[1:]
