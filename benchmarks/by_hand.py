@@ -1,7 +1,7 @@
 """What a diagnosis claims, done by hand and measured once more.
 
-The fixed twin of a guilty training, or an opportunity as a user would write it, runs
-interleaved with the training as given in a short run of its own, without any swap.
+The fixed version of a guilty training, or an opportunity as a user would write it, runs
+interleaved with the training as given in a short run of its own, without any change.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import cloudpickle
 
 from perfkit.diagnosis import look
-from perfkit.diagnosis.choosing import AS_GIVEN
+from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import RunError
 from perfkit.measure.alone import Alone
 from perfkit.measure.launcher import launcher
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.monitor import Monitor
 from perfkit.measure.plan import Finished, Plan
 from perfkit.measure.processes import in_process
@@ -47,11 +47,11 @@ def realised(given, changed, budget):
         for _ in alone.wait(threading.Event()):
             pass
         facts = [looked(maker) for maker in (given, changed)]
-        arms = (
-            Arm(AS_GIVEN, functools.partial(trial, given, facts[0])),
-            Arm(BY_HAND, functools.partial(trial, changed, facts[1]), "", AS_GIVEN),
+        variants = (
+            Variant(AS_GIVEN, functools.partial(trial, given, facts[0])),
+            Variant(BY_HAND, functools.partial(trial, changed, facts[1]), "", AS_GIVEN),
         )
-        plan = Plan(arms=arms, baseline=AS_GIVEN, budget=budget)
+        plan = Plan(variants=variants, baseline=AS_GIVEN, budget=budget)
         return compared(Run(plan, launcher(), Monitor()))
     finally:
         alone.let_go()
@@ -123,8 +123,8 @@ def compiling(**options):
 
 
 def steps_at_a_time(cause):
-    """Write ``steps_per_execution``, as many as the swap names."""
-    return compiling(steps_per_execution=number_in(cause.swap))
+    """Write ``steps_per_execution``, as many as the change names."""
+    return compiling(steps_per_execution=number_in(cause.change))
 
 
 def with_xla(cause):
@@ -133,8 +133,8 @@ def with_xla(cause):
 
 
 def with_policy(cause):
-    """Set the dtype policy that the swap names before the model is made."""
-    names = re.findall(r"mixed_\w+", f"{cause.swap} {cause.fix}")
+    """Set the dtype policy that the change names before the model is made."""
+    names = re.findall(r"mixed_\w+", f"{cause.change} {cause.fix}")
 
     def change():
         import keras
@@ -146,7 +146,7 @@ def with_policy(cause):
 
 def larger_batch(cause):
     """Batch several times as many examples, wherever the training batches them."""
-    times = number_in(cause.swap)
+    times = number_in(cause.change)
 
     def change():
         import tensorflow as tf
@@ -170,7 +170,7 @@ def larger_batch(cause):
 
 
 def number_in(text):
-    """The number that the name of a swap holds."""
+    """The number that the name of a change holds."""
     return int(re.findall(r"\d+", text)[-1])
 
 

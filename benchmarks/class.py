@@ -52,13 +52,13 @@ def write(folder, machines):
             trainings=tuple(training(name, 0.01 / speed) for name in TRAININGS),
             samples=_samples(draw),
         )
-        # As many rungs as a ladder on a machine with a GPU has.
-        rungs = tuple(
-            _renamed(rung, f"{rung.name} {copy}")
+        # As many microbenchmarks as there are on a machine with a GPU.
+        benchmarks = tuple(
+            _renamed(benchmark, f"{benchmark.name} {copy}")
             for copy in range(6)
-            for rung in one.rungs
+            for benchmark in one.microbenchmarks
         )
-        save(_replaced(one, rungs), folder / f"machine-{number}.json")
+        save(_replaced(one, benchmarks), folder / f"machine-{number}.json")
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
@@ -70,16 +70,16 @@ def _samples(draw):
     }
 
 
-def _renamed(rung, name):
+def _renamed(benchmark, name):
     from dataclasses import replace
 
-    return replace(rung, name=name)
+    return replace(benchmark, name=name)
 
 
-def _replaced(passport, rungs):
+def _replaced(passport, benchmarks):
     from dataclasses import replace
 
-    return replace(passport, rungs=rungs)
+    return replace(passport, microbenchmarks=benchmarks)
 
 
 def read(folder):

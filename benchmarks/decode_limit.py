@@ -20,11 +20,11 @@ from pathlib import Path
 
 from perfkit import units
 from perfkit.experiments.data_pipeline import DataPipeline
-from perfkit.experiments.data_pipeline.ways import DECODE_LIMIT, WAYS
+from perfkit.experiments.data_pipeline.variants import DECODE_LIMIT, VARIANTS
 from perfkit.experiments.session import Session
-from perfkit.experiments.shared import decoding, probe
+from perfkit.experiments.shared import benchmark, decoding
 from perfkit.experiments.shared.images import kept
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.plan import Finished, TrialStarted
 
 SIMPLEJPEG = "decode limit, simplejpeg"
@@ -50,10 +50,10 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=120.0, help="seconds")
     asked = parser.parse_args()
     names = ",".join((*PIPELINES, DECODE_LIMIT))
-    experiment = WithMoreLimits(feeding="alone", arms=names)
+    experiment = WithMoreLimits(feeding="alone", variants=names)
     measured = run(experiment, asked.budget)
     print(
-        f"{probe.granted()} cores, images of about 500 by 375 px, "
+        f"{benchmark.granted()} cores, images of about 500 by 375 px, "
         f"{units.size(measured.notes['images']['bytes_each'])} each; rate over that of "
         "each decode limit\n"
     )
@@ -79,7 +79,7 @@ def others(measured):
     if not readings:
         return "\nHow busy other programs were is not known."
     busy = statistics.mean(readings)
-    told = f"\nOther programs kept {busy:.1f} of {probe.granted()} cores busy."
+    told = f"\nOther programs kept {busy:.1f} of {benchmark.granted()} cores busy."
     if busy <= QUIET:
         return told
     return (
@@ -92,8 +92,8 @@ def verdict(measured):
     """Say whether the best pipeline comes close enough, whole images and squares."""
     missed = 0
     for decodes in ("square", "whole"):
-        ways = tuple(n for n in PIPELINES if WAYS[n].decodes == decodes)
-        best = measured.fastest(ways)[0].variant
+        methods = tuple(n for n in PIPELINES if VARIANTS[n].decodes == decodes)
+        best = measured.fastest(methods)[0].variant
         ratio = measured.compare(best, DECODE_LIMIT).ratio
         missed += decodes == "square" and ratio < WANTED
         print(f"\nbest that decodes the {decodes}: {best}, {ratio:.2f} of the limit")
@@ -102,15 +102,17 @@ def verdict(measured):
 
 @dataclass(frozen=True, kw_only=True)
 class WithMoreLimits(DataPipeline):
-    """The data-pipeline experiment with two more ways to only decode."""
+    """The data-pipeline experiment with two more variants to only decode."""
 
-    def variants(self):
+    def make_variants(self):
         """Add decoding squares, and decoding through another binding."""
         squares = functools.partial(decoding.only_a_square, self.image_side)
         return {
-            **super().variants(),
-            SQUARES: Arm(SQUARES, functools.partial(self.limit, squares)),
-            SIMPLEJPEG: Arm(SIMPLEJPEG, functools.partial(self.limit, with_simplejpeg)),
+            **super().make_variants(),
+            SQUARES: Variant(SQUARES, functools.partial(self.limit, squares)),
+            SIMPLEJPEG: Variant(
+                SIMPLEJPEG, functools.partial(self.limit, with_simplejpeg)
+            ),
         }
 
     def limit(self, decoder):
@@ -120,7 +122,7 @@ class WithMoreLimits(DataPipeline):
 
 
 def run(experiment, budget):
-    """Measure all arms interleaved; the finding itself is not kept."""
+    """Measure all variants interleaved; the finding itself is not kept."""
     with tempfile.TemporaryDirectory() as folder:
         session = Session(experiment, budget=budget, folder=Path(folder))
         for event in session.events():

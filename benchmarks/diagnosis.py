@@ -3,8 +3,8 @@
 Run from a checkout:
 ``python benchmarks/diagnosis.py [--only NAME] [--budget 90] [--out rows.jsonl]``.
 Every training of ``tests/guilty`` is diagnosed, within what it needs where no budget is
-given; scripts lie in its folder ``scripts``, each with the diff that mends it. Then the
-fixed twin is measured against it, interleaved, in a run of its own; so is each
+given; scripts lie in its folder ``scripts``, each with the diff that fixes it. Then the
+fixed version is measured against it, interleaved, in a run of its own; so is each
 opportunity of a healthy one, applied as a user would write it. With ``--out`` each row
 is kept as soon as it is known, and what the file holds is not measured again.
 """
@@ -157,22 +157,22 @@ def diagnosed(path, budget):
 
 
 def checks_of(path, found):
-    """What to measure by hand: the twin against its claim, and each opportunity."""
+    """What to measure by hand: the fix against its claim, and each opportunity."""
     claims = [c for c in found.causes if c.cause in planted(path)]
     if planted(path):
         named = claims or found.causes
-        yield "twin", named[0] if named else None, None
+        yield "fix", named[0] if named else None, None
         return
     for cause in found.causes:
         if cause.kind == "opportunity":
-            yield cause.swap, cause, by_hand.changed(given(path), cause)
+            yield cause.change, cause, by_hand.changed(given(path), cause)
 
 
 def checked(path, what, cause, changed, budget):
     """Measure one change by hand and hold it against what was claimed."""
     check = {"what": what, "claim": plain(cause) if cause else None}
     with tempfile.TemporaryDirectory() as folder:
-        changed = fixed(path, folder) if what == "twin" else changed
+        changed = fixed(path, folder) if what == "fix" else changed
         if changed is None:
             why = "nobody has written down how to do it by hand"
             return check | {"problem": why}
@@ -197,7 +197,7 @@ def plain(cause):
     gain = cause.speedup
     return {
         "cause": cause.cause,
-        "swap": cause.swap,
+        "change": cause.change,
         "kind": cause.kind,
         "speedup": [gain.estimate, gain.low, gain.high],
     }
@@ -239,11 +239,11 @@ def totals(rows):
     """What must hold: in words, how often it did, of how many, and the least share."""
     guilty = [row for row in rows if row["planted"]]
     healthy = [row for row in rows if not row["planted"]]
-    twins = [check for row in guilty for check in row.get("checks", ())]
+    fixes = [check for row in guilty for check in row.get("checks", ())]
     chances = [check for row in healthy for check in row.get("checks", ())]
     clean = [row for row in healthy if "causes" in row and not accusations(row)]
     yield "planted cause first, or equal", sum(map(named, guilty)), len(guilty), 0.95
-    yield "twin as fast as claimed", good(twins), len(guilty), 0.9
+    yield "fix as fast as claimed", good(fixes), len(guilty), 0.9
     yield "healthy without a defect", len(clean), len(healthy), 1.0
     yield "opportunities as claimed", good(chances), len(chances), 0.9
     yield "within the budget", sum(map(in_time, rows)), len(rows), 1.0
@@ -261,17 +261,17 @@ def show(row):
     """Print what is known of one training, and each thing done by hand."""
     print("\r", end="", file=sys.stderr)
     top = row.get("causes", ())[:1]
-    first = f"{top[0]['cause']} ({top[0]['swap']})" if top else "nothing"
+    first = f"{top[0]['cause']} ({top[0]['change']})" if top else "nothing"
     mark = "" if not row["planted"] else "+ " if named(row) else "- "
     claim = in_text(top[0]["speedup"]) if top else ""
     checks = row.get("checks", ())
-    twin = checks[0] if checks and row["planted"] else {}
+    fix = checks[0] if checks and row["planted"] else {}
     seconds = f"{row['seconds']:.0f}" if "seconds" in row else ""
-    own = twin["claim"]["speedup"] if twin.get("claim") else None
+    own = fix["claim"]["speedup"] if fix.get("claim") else None
     print_line(
         (
             *(row["training"], " or ".join(row["planted"]), mark + first),
-            *(in_text(own) if own else claim, *by_hand_of(twin), seconds),
+            *(in_text(own) if own else claim, *by_hand_of(fix), seconds),
         )
     )
     for check in checks if not row["planted"] else ():

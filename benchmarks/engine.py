@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from perfkit.measure.launcher import launcher
-from perfkit.measure.measurement import Arm, Measurement
+from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.monitor import Monitor
 from perfkit.measure.plan import Finished, Plan
 from perfkit.measure.rounds import Run
@@ -198,7 +198,9 @@ def claims(runs=20, budget=20.0, keep=None, replay=None):
         for trials, _ in rows:
             spread = Spread.learnt(runs_seen if known != "each by itself" else [])
             measured = Measurement(
-                arms=tuple(Arm(name, base, against=COPIES[0]) for name in COPIES),
+                variants=tuple(
+                    Variant(name, base, against=COPIES[0]) for name in COPIES
+                ),
                 trials=tuple(map(_stretched, trials)),
                 notes=spread.as_note(),
                 baseline=COPIES[0],
@@ -269,8 +271,8 @@ def _stretched(trial):
 
 def _run(works, budget, seed):
     first = next(iter(works))
-    arms = tuple(Arm(name, work, against=first) for name, work in works.items())
-    plan = Plan(arms=arms, baseline=first, budget=budget, seed=seed)
+    variants = tuple(Variant(name, work, against=first) for name, work in works.items())
+    plan = Plan(variants=variants, baseline=first, budget=budget, seed=seed)
     for event in Run(plan, launcher(), Monitor()).events():
         if isinstance(event, Finished):
             return event.measurement

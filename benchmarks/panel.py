@@ -42,8 +42,8 @@ def hear_a_quarter_second():
         name = NAMES[tenth % 4]
         events = [Ticked(name, ((at, 0), (at + 0.01, 32), (at + 0.02, 32)))]
         if tenth % 5 == 0:
-            load = dict(t=at, cpu_trial=1.5, cpu_other=0.2, cpu_perfkit=0.1, pulse=1e9)
-            events.append(Sampled(load))
+            load = dict(cpu_trial=1.5, cpu_other=0.2, cpu_perfkit=0.1, core_speed=1e9)
+            events.append(Sampled(load | {"t": at}))
         for event in (*events, Progress(at, 60.0)):
             board.hear(event)
             points.hear(event)

@@ -122,7 +122,7 @@ def race(step_ms, product_s, budget, more):
         one = written(folder, "one.py", step_ms, product_s)
         two = written(folder, "two.py", step_ms, product_s, more=more)
         found = perfkit.race(one, two, budget=budget, folder=folder)
-    # The twin shows how noisy it was; what others took is in the samples.
+    # The control shows how noisy it was; what others took is in the samples.
     compared = measurement(found).compare("two.py", "one.py")
     other = [v for v in found.samples.get("cpu_other", ()) if v is not None]
     return {

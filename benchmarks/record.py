@@ -22,7 +22,7 @@ from pathlib import Path
 import nbformat
 
 import perfkit
-from perfkit.diagnosis import telling
+from perfkit.diagnosis.verdict import verdict_of
 from perfkit.experiments.parameters import parameters_of
 from perfkit.experiments.replay import BROUGHT
 from perfkit.findings import store
@@ -174,7 +174,7 @@ def record(what, budget, folder):
 def reworded(found):
     """The same measurement with the words, and the lines, that there are for it now."""
     if isinstance(found, Diagnosis):
-        return replace(found, verdict=telling.told(found))
+        return replace(found, verdict=verdict_of(found))
     if found.experiment == "race":
         # What its sides were seen to be is in no file.
         return found

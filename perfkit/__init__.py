@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from perfkit import _verbs
 
 if TYPE_CHECKING:
-    from perfkit.diagnosing import diagnose
+    from perfkit.diagnoses import diagnose
     from perfkit.diagnosis.steps import steps
     from perfkit.doctor.examination import doctor
     from perfkit.documents import load
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from perfkit.passports.passport import recorded
     from perfkit.profiling.profile import profile
     from perfkit.race.race import race
-    from perfkit.running import run
+    from perfkit.runs import run
 
 __version__ = "0.1.0"
 __all__ = [
@@ -102,7 +102,7 @@ _HOME = {
     "chart": "gallery",
     "classroom": "machines.classroom",
     "compare": "machines.compare",
-    "diagnose": "diagnosing",
+    "diagnose": "diagnoses",
     "doctor": "doctor.examination",
     "every": "measure.tick",
     "experiment": "experiments",
@@ -118,7 +118,7 @@ _HOME = {
     "profile": "profiling.profile",
     "race": "race.race",
     "recorded": "passports.passport",
-    "run": "running",
+    "run": "runs",
     "steps": "diagnosis.steps",
     "variant": "experiments.base",
 }

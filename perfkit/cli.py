@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perfkit.findings.diagnosis import Diagnosis
     from perfkit.findings.report import Shown
     from perfkit.findings.store import Recorded
-    from perfkit.running import Watched
+    from perfkit.runs import Watched
 
 DONE, FAILED, BAD_USAGE, LEFT_OPEN, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -115,7 +115,7 @@ def _list(_: Namespace) -> int:
 
 def _run(asked: Namespace) -> int:
     from perfkit.experiments import experiment
-    from perfkit.running import open_replay, open_session
+    from perfkit.runs import open_replay, open_session
 
     what = experiment(asked.name, **options.parameters(asked))
     _check_writable(asked.json)
@@ -135,7 +135,7 @@ def _diagnose(asked: Namespace) -> int:
         )
     # Before all that measures is imported, so that a refusal comes at once.
     made = maker(asked.training, asked.arguments, asked.fit)
-    from perfkit.diagnosing import open_diagnosis
+    from perfkit.diagnoses import open_diagnosis
 
     session = open_diagnosis(made, asked.budget, asked.seed, asked.out)
     code = _watched(session, asked)
@@ -213,7 +213,7 @@ def _profile(asked: Namespace) -> int:
 
 def _watched(session: Watched[Recorded], asked: Namespace) -> int:
     """Run a session, show and write what it found; return the exit code."""
-    from perfkit.running import watch
+    from perfkit.runs import watch
 
     try:
         finding = watch(session, _display())
@@ -274,7 +274,7 @@ def _passport(asked: Namespace) -> int:
     say(f"Written: {made.path}")
     if made.stopped:
         return INTERRUPTED
-    return DONE if made.trainings or made.rungs else FAILED
+    return DONE if made.trainings or made.microbenchmarks else FAILED
 
 
 def _class(asked: Namespace) -> int:
@@ -298,7 +298,8 @@ def _compare(asked: Namespace) -> int:
     if asked.out:
         path = found.export(asked.out)
         say(f"Written: {path} ({units.size(path.stat().st_size)})")
-    nothing = found.verdict == "not measured" and not any(r.speed for r in found.rungs)
+    known = any(one.speed for one in found.microbenchmarks)
+    nothing = found.verdict == "not measured" and not known
     return FAILED if nothing else DONE
 
 

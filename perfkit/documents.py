@@ -14,8 +14,8 @@ from perfkit.profiling import profile
 Document: TypeAlias = store.Recorded | Profile | Passport
 # Those that are no findings; who reads findings reads diagnoses too.
 _OTHERS: dict[str, Callable[[bytes, str], Profile | Passport]] = {
-    "profile": profile.parsed,
-    "passport": passport.parsed,
+    "profile": profile.parse,
+    "passport": passport.parse,
 }
 
 
@@ -26,10 +26,10 @@ def load(path: str | Path) -> Document:
         BadFileError: There is no such file, or it is none of these, or not one that
             this perfkit can read.
     """
-    return store.read(path, parsed)
+    return store.read(path, parse)
 
 
-def parsed(data: bytes, name: str) -> Document:
+def parse(data: bytes, name: str) -> Document:
     """Read any of them from the bytes of a file.
 
     Raises:

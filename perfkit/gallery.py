@@ -21,7 +21,7 @@ from perfkit.errors import BadParameterError
 from perfkit.experiments import charts_of
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.profile import Profile
-from perfkit.findings.standing import is_ladder
+from perfkit.findings.standing import has_microbenchmarks
 
 if TYPE_CHECKING:
     from perfkit.findings.record import Finding
@@ -32,7 +32,9 @@ __all__ = ["COMMON", "Figure", "chart", "kinds"]
 
 # Of findings of whatever question, in the order in which a reader wants them.
 COMMON: dict[str, Kind[Finding]] = {
-    "rates": Kind(rates, "How fast each variant is", lambda f: not is_ladder(f)),
+    "rates": Kind(
+        rates, "How fast each variant is", lambda f: not has_microbenchmarks(f)
+    ),
     "ratios": Kind(ratios, "What each change brings", lambda f: bool(f.comparisons)),
     "waits": Kind(
         waits,

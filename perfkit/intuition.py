@@ -19,7 +19,7 @@ from perfkit.findings.standing import (
     LEAST_ROUNDS,
     SIDES,
     guess,
-    is_ladder,
+    has_microbenchmarks,
     measurement,
     standings,
 )
@@ -176,8 +176,8 @@ def _about(found: Recorded, finding: Finding) -> list[Standing]:
     stood = [one for one in standings(finding) if not one.is_limit]
     if isinstance(found, Diagnosis):
         # What can be changed, not what only shows what is possible.
-        swaps = {cause.swap for cause in found.causes if not cause.is_ceiling}
-        return [one for one in stood if one.variant in swaps]
+        changes = {cause.change for cause in found.causes if not cause.is_ceiling}
+        return [one for one in stood if one.variant in changes]
     named = _named(finding)
     return [one for one in stood if one.variant == named] if named else stood
 
@@ -201,7 +201,7 @@ def _ratio(finding: Finding, of: Standing) -> Comparison | None:
 
 def _of_name(finding: Finding, expected: str) -> Answer:
     """What is fastest, or furthest below its limit, and whether that was named."""
-    if is_ladder(finding):
+    if has_microbenchmarks(finding):
         return _furthest_below(finding, expected)
     stood = [
         one

@@ -29,7 +29,7 @@ _COMMANDS = {
     "doctor": "say what this machine is, and what in it slows training",
     "list": "list the questions that can be asked",
     "run": "ask this machine one of them",
-    "diagnose": "say what slows a training of your own, swap by swap",
+    "diagnose": "say what slows a training of your own, change by change",
     "race": "say whether one training is faster than another, and how sure that is",
     "profile": "trace a few steps of a training of yours, to explain what was measured",
     "show": "show a saved finding, diagnosis, profile or passport",
@@ -113,7 +113,7 @@ def parameters(asked: argparse.Namespace) -> dict[str, Any]:
 def _parsers() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
     parser = _Parser(
         prog="perfkit",
-        description="Why is training slow on this machine? Measured, swap by swap.",
+        description="Why is training slow on this machine? Measured, change by change.",
         epilog=_EXIT_CODES,
         allow_abbrev=False,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.findings.standing import Rung, rungs
+from perfkit.findings.standing import Microbenchmark, microbenchmarks
 from perfkit.measure.plan import (
     Finished,
     Prepared,
@@ -66,7 +66,7 @@ class Board:
     _started: list[str] = field(default_factory=list)
     _meters: dict[str, Meter] = field(default_factory=dict)
     _measurement: Measurement | None = None
-    _rungs: dict[str, Rung] = field(default_factory=dict)
+    _benchmarks: dict[str, Microbenchmark] = field(default_factory=dict)
 
     def hear(self, event: Event) -> None:
         """Take in what the run told."""
@@ -74,7 +74,7 @@ class Board:
             case Preparing(message):
                 self.doing = message
             case Prepared(notes):
-                self._rungs = rungs(notes)
+                self._benchmarks = microbenchmarks(notes)
             case TrialStarted(variant, number, _):
                 self._begin(variant, number)
             case Ticked(variant, ticks):
@@ -109,8 +109,8 @@ class Board:
         return Meter(self._unit(variant))
 
     def _unit(self, variant: str) -> str:
-        rung = self._rungs.get(variant)
-        return rung.unit if rung else "examples"
+        benchmark = self._benchmarks.get(variant)
+        return benchmark.unit if benchmark else "examples"
 
     @property
     def share(self) -> float:
@@ -130,8 +130,8 @@ class Board:
     def rates(self) -> list[tuple[str, str]]:
         """The rates so far: those with an interval, best first, then the others."""
         timings = self._measurement.timings if self._measurement else ()
-        if not self._rungs:
-            # Rungs count something else each, and keep their order.
+        if not self._benchmarks:
+            # Microbenchmarks count something else each, and keep their order.
             timings = tuple(sorted(timings, key=lambda timing: -timing.rate))
         known = {t.variant: with_interval(t, self._unit(t.variant)) for t in timings}
         rest = {n: str(m) for n, m in self._meters.items() if n not in known}
@@ -140,7 +140,7 @@ class Board:
     @property
     def best(self) -> str:
         """What has the highest rate so far, and that; "" where none are compared."""
-        return "" if self._rungs or not self.rates else ", ".join(self.rates[0])
+        return "" if self._benchmarks or not self.rates else ", ".join(self.rates[0])
 
 
 def with_interval(timing: Timing, unit: str = "examples") -> str:

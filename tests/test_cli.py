@@ -279,12 +279,12 @@ def test_a_second_interrupt_says_where_the_finding_lies(monkeypatch, tmp_path, c
     finding = made.finding()
     path = store.save(finding, tmp_path)
     session = SimpleNamespace(finding=finding, unsaved="")
-    monkeypatch.setattr("perfkit.running.open_session", lambda *_, **__: session)
+    monkeypatch.setattr("perfkit.runs.open_session", lambda *_, **__: session)
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("perfkit.running.watch", interrupted)
+    monkeypatch.setattr("perfkit.runs.watch", interrupted)
     assert cli.main(["run", "data-pipeline"]) == 130
     said = f"perfkit: interrupted; what was measured by then is in {path}.\n"
     assert capsys.readouterr().err == said

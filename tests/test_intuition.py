@@ -4,9 +4,9 @@ import pytest
 
 import perfkit
 from perfkit.findings import store
-from perfkit.measure.measurement import TWIN
+from perfkit.measure.measurement import CONTROL
 from tests.diagnosis.diagnosed import diagnosis
-from tests.findings import ladders
+from tests.findings import parts
 from tests.findings.made import failed, finding
 
 RATES = {"naive": 1000.0, "parallel": 1300.0, "prefetched": 1900.0}
@@ -70,8 +70,8 @@ def test_a_question_may_say_which_variant_a_ratio_is_about(judged):
 
 
 def test_a_guess_about_a_machine_names_what_is_furthest_below_its_limit(judged):
-    rungs = ladders.RUNGS | {"convolution": (1e10, "FLOP", "TensorFlow", 5e11)}
-    one = judged(ladders.finding(rungs, guess="convolution"))
+    benchmarks = parts.RATES | {"convolution": (1e10, "FLOP", "TensorFlow", 5e11)}
+    one = judged(parts.finding(benchmarks, guess="convolution"))
     assert one.held is True
     assert one.measured.startswith("convolution: at most 2")
 
@@ -105,4 +105,4 @@ def test_the_sentence_says_how_many_held_and_where_the_others_missed(tmp_path):
     assert "2 of 3 were too high" in found.report.verdict.much
     assert "factor of 2." in found.report.verdict.much
     assert list(found.table()["held"]).count(True) == 2
-    assert TWIN not in repr(found)
+    assert CONTROL not in repr(found)

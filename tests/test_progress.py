@@ -157,8 +157,8 @@ def test_text_has_one_line_for_now_and_one_per_rate():
     ]
 
 
-def test_a_rung_has_its_own_unit_and_none_is_the_fastest():
-    notes = {"rungs": {"copy": {"unit": "B"}, "product": {"unit": "FLOP"}}}
+def test_a_microbenchmark_has_its_own_unit_and_none_is_the_fastest():
+    notes = {"microbenchmarks": {"copy": {"unit": "B"}, "product": {"unit": "FLOP"}}}
     board = board_after(
         plan.Prepared(notes),
         plan.TrialStarted("copy", 1, 0.0),

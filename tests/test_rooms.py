@@ -22,7 +22,7 @@ import perfkit
 from perfkit.cli import main
 
 # What a child process or Jupyter runs does its work when it is imported.
-RUN = (".__main__", ".child", ".work", ".disturbing", ".loading", "_server_config")
+RUN = (".__main__", ".child", ".work", ".programs", ".loading", "_server_config")
 for found in pkgutil.walk_packages(perfkit.__path__, "perfkit."):
     if not found.name.endswith((*RUN, ".kernels")):
         importlib.import_module(found.name)

@@ -27,7 +27,7 @@ PLACES = {"fastest": "the fastest", "tied": "among the fastest", "": ""}
 _PROBLEM, _MORE = 95, 44
 # Other programs that take less do not change a rate much.
 _MUCH_CORES = 0.5
-# What the axis counts; the rungs of a ladder count something else each.
+# What the axis counts; microbenchmarks count something else each.
 EXAMPLES, OWN = "examples per second", "of its own rate"
 
 

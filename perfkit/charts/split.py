@@ -34,7 +34,7 @@ def waits(finding: Finding) -> Figure:
     """Draw for each variant the shares of its time that it reported, part by part."""
     title = f"{plain(finding.experiment, 40)}: where the time of a step goes"
     known = ((s.variant, _shares(finding, s.variant)) for s in standings(finding))
-    shares = {variant: found for variant, found in known if found}
+    shares = {one: found for one, found in known if found}
     if not shares:
         return canvas.message(title, "No variant reported where its time goes.")
     parts = list(dict.fromkeys(part for found in shares.values() for part in found))
@@ -43,7 +43,7 @@ def waits(finding: Finding) -> Figure:
     inner, height = canvas.frame(len(shares), lines, axis=62)
 
     def draw(drawing: Drawing) -> None:
-        names = [rows.name(variant) for variant in shares]
+        names = [rows.name(one) for one in shares]
         axes = rows.axes(drawing, names, inner, right=180)
         for row, found in enumerate(shares.values()):
             _waits_draw_row(axes, row, found, parts)
@@ -54,9 +54,7 @@ def waits(finding: Finding) -> Figure:
         canvas.heading(drawing, title)
         canvas.caption(drawing, lines)
 
-    said = "; ".join(
-        _waits_in_words(variant, found) for variant, found in shares.items()
-    )
+    said = "; ".join(_waits_in_words(one, found) for one, found in shares.items())
     return canvas.drawn(height, f"{title}. {said}.", draw)
 
 
@@ -211,7 +209,7 @@ class _Bar:
 
 
 def waterfall(found: Diagnosis) -> Figure:
-    """Draw the step as given, what each claimed swap takes off it, and the limits."""
+    """Draw the step as given, what each claimed change takes off it, and the limits."""
     title = f"{plain(found.training, 60)}: what each change takes off a step"
     step = found.step
     if step is None:
@@ -244,21 +242,21 @@ def waterfall(found: Diagnosis) -> Figure:
 def _bars(found: Diagnosis) -> Iterator[_Bar]:
     yield _Bar("as given")
     for cause in found.causes[:_MOST]:
-        yield _Bar(_named(cause.cause, cause.swap), cause.kind, cause.speedup)
+        yield _Bar(_named(cause.cause, cause.change), cause.kind, cause.speedup)
     if found.together:
         yield _Bar("the best together", "together", found.together.speedup)
     if found.ceiling:
         yield _Bar("without input", "ceiling", found.ceiling)
 
 
-def _named(cause: str, swap: str) -> str:
-    if not swap:
+def _named(cause: str, change: str) -> str:
+    if not change:
         return cause
-    return f"{cause}: {swap}" if len(cause) + len(swap) <= 30 else swap
+    return f"{cause}: {change}" if len(cause) + len(change) <= 30 else change
 
 
 def _set_scale(axes: Axes, bars: list[_Bar], step: float, step_high: float) -> None:
-    # A swap may turn out slower with its whole interval; most of that is shown.
+    # A change may turn out slower with its whole interval; most of that is shown.
     ends = [step / bar.gain.low for bar in bars]
     high = 1.06 * min(max(step_high, step, *ends), 2 * step)
     axes.set_xlim(0, high)
@@ -313,7 +311,7 @@ def _caption(bars: list[_Bar]) -> Iterator[str]:
         yield "hatched: what the change takes off"
         yield "each was measured against the step as given: gains do not add up"
     else:
-        yield "no swap is claimed to bring anything"
+        yield "no change is claimed to bring anything"
     yield "bar with ends: 95 % interval"
 
 

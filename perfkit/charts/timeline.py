@@ -1,6 +1,6 @@
 """What happened when? Each variant's rate over the run's clock, the load below it.
 
-A slow stretch that coincides with other programs at work, or with a slower pulse, is
+A slow stretch that coincides with other programs at work, or with a slower core, is
 the machine's and not the training's.
 """
 
@@ -16,7 +16,7 @@ from perfkit.charts.figure import INK
 from perfkit.findings import load
 from perfkit.findings.standing import standings, unit_of
 from perfkit.findings.text import plain
-from perfkit.measure.measurement import TWIN
+from perfkit.measure.measurement import CONTROL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,8 +96,8 @@ def _draw_speeds(axes: Axes, finding: Finding) -> None:
 def _speeds(finding: Finding) -> list[Line]:
     """Words, points, colour and dashes of each line that runs from 0 to 1."""
     lines = list[Line]()
-    if pulse := load.known(finding, "pulse"):
-        lines.append(("the machine's speed", pulse, GREEN, "-"))
+    if core_speed := load.known(finding, "core_speed"):
+        lines.append(("the machine's speed", core_speed, GREEN, "-"))
     busy = {
         f"GPU {n} busy": load.known(finding, f"gpu{n}_busy") for n in range(load.GPUS)
     }
@@ -159,7 +159,7 @@ def timeline(finding: Finding) -> Figure:
     height = canvas.TOP + inner + below + 40 + 16 * len(lines) + 8
 
     def draw(drawing: Drawing) -> None:
-        names = [rows.name(variant) for variant in lanes]
+        names = [rows.name(one) for one in lanes]
         axes = rows.axes(drawing, names, inner, right=_RIGHT)
         all_axes = [axes]
         _draw_lanes(axes, finding, lanes)
@@ -209,10 +209,10 @@ def _joined(row: list[Step], zero: float) -> Step:
 
 
 def _lanes(finding: Finding) -> list[str]:
-    """The variants that ran, in the order of the other charts; the twin last."""
+    """The variants that ran, in the order of the other charts; the control last."""
     ran = {trial.variant for trial in finding.trials}
     lanes = [s.variant for s in standings(finding) if s.variant in ran]
-    return lanes + [TWIN] * (TWIN in ran)
+    return lanes + [CONTROL] * (CONTROL in ran)
 
 
 def _draw_lanes(axes: Axes, finding: Finding, lanes: list[str]) -> None:

@@ -170,7 +170,7 @@ class Block:
     """A stretch of ``fit`` that may end and be followed by another.
 
     Attributes:
-        training: With whatever is swapped in it.
+        training: With whatever is changed in it.
         epochs: Of this training.
         own: The user's callbacks, fit for a trial.
         over: Asked after all that is told: whether the block is over.
@@ -264,7 +264,7 @@ class _Counter:
         self._turnstile, self._block = turnstile, block
         epochs = block.epochs
         if epochs.validated:
-            # As many as a swap has left.
+            # As many as a change has left.
             between = epochs_between(block.training.arguments)
             epochs = replace(epochs, validated=between)
         self._epochs = epochs

@@ -1,4 +1,4 @@
-"""What is known of a training before anything is swapped: which swaps apply to it."""
+"""What is known of a training before anything is changed: which changes apply to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Causes that no swap proves: what the trials noted while they ran, with its doubt.
+"""Causes that no change proves: what the trials noted while they ran, with its doubt.
 
 Other programs cannot be swapped away, memory cannot be made larger, and some functions
 cannot be kept from being traced. What they cost is inferred: from what each trial of
@@ -16,18 +16,18 @@ import psutil
 
 from perfkit import units
 from perfkit.diagnosis import tracing
-from perfkit.diagnosis.choosing import AS_GIVEN, CLAIMED
+from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
 from perfkit.diagnosis.tracing import STEADY
 from perfkit.findings.diagnosis import Cause, Gain, Grade, Seconds
-from perfkit.measure.measurement import TWIN, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
+    from perfkit.diagnosis.change import Change
     from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.swap import Swap
     from perfkit.measure.trial import Trial
 
 
@@ -75,14 +75,14 @@ _MOST = 0.95
 
 
 def inferred(
-    swaps: Sequence[Swap],
+    changes: Sequence[Change],
     step: Seconds | None,
     measured: Measurement,
     facts: Facts,
     name: str = "",
     cores: float = 1,
 ) -> tuple[Cause, ...]:
-    """Claim what the trials' notes show, where no swap could.
+    """Claim what the trials' notes show, where no change could.
 
     ``name`` is that of the user's own program that took most of the processor, "" if
     that is unknown; ``cores`` are those that this machine grants.
@@ -90,7 +90,7 @@ def inferred(
     if step is None:
         return ()
     found = (
-        _retracing(swaps, step, measured, facts),
+        _retracing(changes, step, measured, facts),
         _contention(measured, name, cores),
         _memory(measured),
     )
@@ -98,9 +98,9 @@ def inferred(
 
 
 def _retracing(
-    swaps: Sequence[Swap], step: Seconds, measured: Measurement, facts: Facts
+    changes: Sequence[Change], step: Seconds, measured: Measurement, facts: Facts
 ) -> Cause | None:
-    if not facts.retraced or any(_stops_it(swap, measured) for swap in swaps):
+    if not facts.retraced or any(_stops_it(one, measured) for one in changes):
         return None
     traced = _known(map(_traced_s, measured.of(AS_GIVEN)))
     gain = _gain([seconds / step.median_s for seconds in traced])
@@ -123,7 +123,7 @@ def _cause(
 ) -> Cause:
     return Cause(
         cause=name,
-        swap="",
+        change="",
         kind="defect",
         speedup=gain,
         evidence=evidence,
@@ -132,12 +132,12 @@ def _cause(
     )
 
 
-def _stops_it(swap: Swap, measured: Measurement) -> bool:
-    """Whether a swap was timed that did keep functions from being traced anew."""
-    if swap.cause != "retracing":
+def _stops_it(change: Change, measured: Measurement) -> bool:
+    """Whether a change was timed that did keep functions from being traced anew."""
+    if change.cause != "retracing":
         return False
     one, other = (
-        _known(map(_traced_s, measured.of(name))) for name in (swap.name, AS_GIVEN)
+        _known(map(_traced_s, measured.of(name))) for name in (change.name, AS_GIVEN)
     )
     return bool(one and other and np.mean(one) < np.mean(other) / 2)
 
@@ -151,7 +151,7 @@ def _traced_s(trial: Trial) -> float | None:
 
 def _contention(measured: Measurement, name: str, cores: float) -> Cause | None:
     shares, taken = _shares(measured)
-    given = (*measured.of(AS_GIVEN), *measured.of(TWIN))
+    given = (*measured.of(AS_GIVEN), *measured.of(CONTROL))
     seen = _known(_when_quiet(trial, measured) for trial in given)
     compared = len(seen) > 1
     gain = _gain(seen if compared else shares)
@@ -199,7 +199,7 @@ def _when_quiet(trial: Trial, measured: Measurement) -> float | None:
 def _shares(measured: Measurement) -> tuple[list[float], list[float]]:
     """Of each trial: what share of its time others cost it, and the cores they used."""
     shares, taken = [], []
-    for trial in (*measured.of(AS_GIVEN), *measured.of(TWIN)):
+    for trial in (*measured.of(AS_GIVEN), *measured.of(CONTROL)):
         others = _during(trial, measured, "cpu_other")
         own = _during(trial, measured, "cpu_trial")
         note = _note(trial, tracing.WAITED)

@@ -10,7 +10,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import failure, hints, settings
-from perfkit.diagnosis.choosing import planned
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import Facts, facts_of, facts_of_loop, some_epochs
 from perfkit.diagnosis.loop import LoopCalls, Looping
@@ -23,6 +22,7 @@ from perfkit.diagnosis.pipeline.facts import (
     tells_too_little,
 )
 from perfkit.diagnosis.pipeline.memory import leave_files_alone
+from perfkit.diagnosis.rounds import planned
 from perfkit.diagnosis.screening import Turns
 from perfkit.diagnosis.tracing import Tracing, noted
 from perfkit.diagnosis.training import Training, handed_over

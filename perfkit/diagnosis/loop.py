@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import CodeType, FrameType
 
-    from perfkit.diagnosis.swap import Swap
+    from perfkit.diagnosis.change import Change
 
 
 # The data of the last epoch of a trial began anew, which no real epoch does.
@@ -220,7 +220,7 @@ _DATASETS = ("tf.data", "PyDataset")
 
 @dataclass
 class InLoop(Training):
-    """The data of a loop, where a swap finds and changes them; it has no model."""
+    """The data of a loop, where a change finds and replaces them; it has no model."""
 
     loop = True
 
@@ -232,7 +232,7 @@ class InLoop(Training):
 
 
 def in_loop(data: Any) -> InLoop:
-    """Give swaps the data of a loop; what can only be gone through is a generator."""
+    """Give changes the data of a loop; what can only be gone through is a generator."""
     return InLoop(None, data if kind_of(data) in _DATASETS else lambda: iter(data))
 
 
@@ -243,7 +243,7 @@ class Looping:
     Args:
         epochs: Of the loop.
         most: Epochs that may be begun: the last of them does not end.
-        swaps: What to swap in its data.
+        changes: What to change in its data.
 
     Attributes:
         training: Its data as they were given; None while no loop was begun.
@@ -257,7 +257,7 @@ class Looping:
 
     epochs: Epochs
     most: int = MOST_EPOCHS
-    swaps: Sequence[Swap] = ()
+    changes: Sequence[Change] = ()
     training: InLoop | None = None
     first: Any = None
     begun: int = 0
@@ -267,7 +267,7 @@ class Looping:
     calls: LoopCalls | None = None
     counter: StepCounter | None = None
     _made: int = 0
-    _swapped: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
+    _changed: dict[int, tuple[Any, InLoop]] = field(default_factory=dict)
 
     def made(
         self, making: Callable[[], Training | None], turnstile: Turnstile
@@ -299,7 +299,7 @@ class Looping:
         self.repeated = _repeated(sys._getframe(1))
         assert self.counter is not None
         most = self.most if self.repeated else 1
-        return self._epoch(self._with_swaps(data), self.counter, most)
+        return self._epoch(self._with_changes(data), self.counter, most)
 
     def _epoch(
         self, training: InLoop, counter: StepCounter, most: int
@@ -335,14 +335,14 @@ class Looping:
             if most > 1:
                 counter.begin_anew()
 
-    def _with_swaps(self, data: Any) -> InLoop:
-        if id(data) not in self._swapped:
+    def _with_changes(self, data: Any) -> InLoop:
+        if id(data) not in self._changed:
             training = in_loop(data)
-            for swap in self.swaps:
-                swap.apply(training)
+            for change in self.changes:
+                change.apply(training)
             # With the data, so that no others get their number.
-            self._swapped[id(data)] = data, training
-        return self._swapped[id(data)][1]
+            self._changed[id(data)] = data, training
+        return self._changed[id(data)][1]
 
 
 def _repeated(frame: FrameType | None) -> bool:

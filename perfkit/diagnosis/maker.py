@@ -125,7 +125,7 @@ def _in_file(given: str, arguments: tuple[str, ...], fit: int) -> InFile | Scrip
 def _has(file: Path, name: str) -> bool:
     """Whether a file makes a name of its own, as far as can be read."""
     with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-        for node in source.parsed(str(file)).body:
+        for node in source.parse(str(file)).body:
             given = {getattr(to, "id", "") for to in getattr(node, "targets", ())}
             if name in given | {getattr(node, "name", "")}:
                 return True

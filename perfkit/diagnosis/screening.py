@@ -16,21 +16,21 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import failure, own_callbacks, swaps
-from perfkit.diagnosis.choosing import AS_GIVEN, Screening, arms, turn_s
+from perfkit.diagnosis import changes, failure, own_callbacks
 from perfkit.diagnosis.epochs import EPOCH_END, Block
+from perfkit.diagnosis.rounds import AS_GIVEN, Screening, to_variants, turn_s
 from perfkit.diagnosis.training import Training, epochs_between
-from perfkit.diagnosis.trial import epochs_for, swap_in
-from perfkit.measure.measurement import TWIN, Measurement
+from perfkit.diagnosis.trial import apply, epochs_for
+from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.one_process import OneProcess, failed, turn
 from perfkit.measure.tick import READY, Note, Pause
-from perfkit.measure.worker import stamped
+from perfkit.measure.worker import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from perfkit.diagnosis.change import Change
     from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.swap import Swap
     from perfkit.experiments.shared.loops import Told
 
 # What of a model says how its steps are run, or is made for that.
@@ -76,7 +76,7 @@ class _State:
 
 @dataclass
 class _Variant:
-    """The training with something swapped, and how it is run between its turns."""
+    """The training with something changed, and how it is run between its turns."""
 
     block: Block
     state: _State
@@ -94,7 +94,7 @@ class Turns:
         self._training: Training | None = None
         self._facts: Facts | None = None
         self._ends = 0.0
-        self._swaps: dict[str, Swap] = {}
+        self._changes: dict[str, Change] = {}
         self._variants: dict[str, _Variant] = {}
         self._now = ""
         self._failed: dict[str, str] = {}
@@ -120,13 +120,13 @@ class Turns:
         """End the first look, which saw these facts; turns have so many seconds."""
         self._facts = facts
         self._ends = time.perf_counter() + seconds
-        applicable, _ = swaps.applicable(facts)
+        applicable, _ = changes.applicable(facts)
         # Compiling may take all the time that a setting needs which is wrong for sure.
         needless = ("opportunity",) if facts.settings else ()
-        self._swaps = {
-            swap.name: swap
-            for swap in applicable
-            if swap.in_place and swap.kind not in needless
+        self._changes = {
+            one.name: one
+            for one in applicable
+            if one.in_place and one.kind not in needless
         }
 
     # The turns.
@@ -134,7 +134,7 @@ class Turns:
     def blocks(self, tell: Callable[[Told], None]) -> Iterator[Block]:
         """Name one turn after the other, until nothing is left to learn."""
         assert self._facts is not None
-        choosing = Screening(tuple(self._swaps.values()), self._hinted)
+        choosing = Screening(tuple(self._changes.values()), self._hinted)
         # All variants begin where the training as given is now.
         self._variants[AS_GIVEN] = self._made(AS_GIVEN)
         number = 0
@@ -146,7 +146,7 @@ class Turns:
             if not names:
                 return
             number += 1
-            order = [AS_GIVEN, *names, *([TWIN] if number > 1 else [])]
+            order = [AS_GIVEN, *names, *([CONTROL] if number > 1 else [])]
             random.shuffle(order)
             for name in order:
                 if time.perf_counter() > self._ends:
@@ -179,7 +179,7 @@ class Turns:
 
     def failed(self, error: Exception) -> None:
         """Keep what a change raised; what the training raises itself ends it all."""
-        if self._now in (AS_GIVEN, TWIN):
+        if self._now in (AS_GIVEN, CONTROL):
             raise error
         self._failed[self._now] = f"raised {failure.in_short(error)}"
 
@@ -189,9 +189,9 @@ class Turns:
         training, facts = _copied(self._training), self._facts
         if AS_GIVEN in self._variants:
             self._variants[AS_GIVEN].state.put(training.model)
-        swapped = [self._swaps[name]] if name in self._swaps else []
-        epochs = epochs_for(facts, swapped)
-        swap_in(training, facts, swapped, epochs)
+        changes = [self._changes[name]] if name in self._changes else []
+        epochs = epochs_for(facts, changes)
+        apply(training, facts, changes, epochs)
         block = Block.of(training, epochs)
         # Validating traces a function of its own, which is no part of any epoch.
         validates = epochs_between(training.arguments) > 0
@@ -211,7 +211,7 @@ class Turns:
             self._ticks += 1
         elif told.every and self._ready_s:
             self._seen.add(told.label)
-        self._record.take(("ticks", [stamped(told, time.perf_counter_ns())]))
+        self._record.take(("ticks", [stamp(told, time.perf_counter_ns())]))
 
     def _enough(self) -> bool:
         """Whether the turn of the moment has shown a rate, and what recurs in it."""
@@ -227,7 +227,7 @@ class Turns:
 
     def _measured(self) -> Measurement:
         return Measurement(
-            arms=arms(tuple(self._swaps.values())),
+            variants=to_variants(tuple(self._changes.values())),
             trials=self._record.trials(),
             baseline=AS_GIVEN,
         )

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from greenlet import getcurrent, greenlet
 
 from perfkit.diagnosis import layers, source
-from perfkit.diagnosis.source import FITS, called, fit_calls, parsed
+from perfkit.diagnosis.source import FITS, called, fit_calls, parse
 from perfkit.diagnosis.training import KERAS_2, epochs_between
 from perfkit.errors import BadParameterError
 
@@ -252,7 +252,7 @@ class Script:
         """
         import keras
 
-        tree = parsed(self.path)
+        tree = parse(self.path)
         line = self.line_of_fit(tree)
         marked = None if source.trains_by_fit(tree) else MarkSteps(tree)
         code = compile(tree, self.path, "exec")
@@ -335,7 +335,7 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
             f"{path.name} trains nothing with TensorFlow: neither it nor a file beside "
             "it calls fit, train_on_batch or GradientTape. Nothing of it was run."
         )
-    tree = parsed(str(path))
+    tree = parse(str(path))
     # Asked here: trials have the environment and the folder of their launcher.
     apart = not os.environ.get(UNCONTAINED)
     found = Script(str(path), arguments, fit, apart, os.getcwd())
@@ -423,5 +423,5 @@ def _as_data(data: Any, y: Any) -> Any:
 
 def _stands_at(now: int, line: int, path: str) -> bool:
     """Whether a call that began in ``line`` is the one that runs ``now``."""
-    call = next(c for c in fit_calls(parsed(path)) if c.lineno == line)
+    call = next(c for c in fit_calls(parse(path)) if c.lineno == line)
     return line <= now <= (call.end_lineno or line)

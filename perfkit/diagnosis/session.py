@@ -13,20 +13,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import (
-    choosing,
-    judging,
+    changes,
+    gains,
     look,
+    rounds,
     settings,
     split,
-    swaps,
-    telling,
+    verdict,
 )
-from perfkit.diagnosis.choosing import AS_GIVEN, Applying, Choosing
-from perfkit.diagnosis.edits import located
+from perfkit.diagnosis.edits import locate
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.inference import Others, inferred
 from perfkit.diagnosis.maker import assigned, digest, maker, name_of
+from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, RoundsTogether
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError, MissingPartError, PerfkitError, RunError
 from perfkit.experiments.replay import place_of, read_all
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
-    from perfkit.diagnosis.swap import Swap
+    from perfkit.diagnosis.change import Change
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
 
@@ -75,7 +75,7 @@ class DiagnosisSession:
             the training needs, at most ten minutes.
         seed: Where random order and random numbers start; None draws one.
         folder: Where it is saved; None for ``perfkit-findings`` here.
-        only: The names of swaps to apply all at once and measure again, in place of
+        only: The names of changes to apply all at once and measure again, in place of
             looking for causes; empty for a whole diagnosis.
 
     Attributes:
@@ -102,7 +102,7 @@ class DiagnosisSession:
         self.unsaved = ""
         self._maker = maker(training)
         self._asked = budget
-        self._budget = choosing.LONGEST_S if budget is None else budget
+        self._budget = rounds.LONGEST_S if budget is None else budget
         self._plan = ""
         self._opening: Opening | None = None
         self._seed = random.randrange(2**31) if seed is None else seed
@@ -111,9 +111,9 @@ class DiagnosisSession:
         self._stopped = threading.Event()
         self._facts = Facts()
         self._anatomy: dict[str, Any] = {}
-        self._swaps: tuple[Swap, ...] = ()
+        self._changes: tuple[Change, ...] = ()
         self._untested: dict[str, str] = {}
-        self._choosing: Choosing | None = None
+        self._rounds: Rounds | None = None
         self._others: Others | None = None
         self._variables = assigned(self._maker)
         check_trains(os.environ | self._variables)
@@ -125,9 +125,9 @@ class DiagnosisSession:
         self._stopped.set()
 
     @property
-    def arms(self) -> list[str]:
+    def variants(self) -> list[str]:
         """What may be measured, by name; the training as given first."""
-        return [AS_GIVEN, *(swap.name for swap in self._swaps), TOGETHER]
+        return [AS_GIVEN, *(one.name for one in self._changes), TOGETHER]
 
     @property
     def budget(self) -> float:
@@ -202,30 +202,30 @@ class DiagnosisSession:
         self._understand(notes, running.outcome or "completed", running.message)
         if known:
             spent_s = float(notes[look.SPENT])
-            plan = choosing.planned(self._facts, spent_s, self._asked)
+            plan = rounds.planned(self._facts, spent_s, self._asked)
             self._budget = plan.budget_s
-            self._plan = choosing.in_words(self._facts, plan)
+            self._plan = rounds.in_words(self._facts, plan)
             after = next(i for i, m in enumerate(heard) if m[1] == look.SPENT)
             self._opening = Opening(
-                running, tuple(heard[after + 1 :]), choosing.arms(self._swaps)
+                running, tuple(heard[after + 1 :]), rounds.to_variants(self._changes)
             )
             yield Preparing(self._plan)
         elif self._asked is None:
-            self._budget = choosing.without_turns_s(self._facts)
+            self._budget = rounds.without_turns_s(self._facts)
 
     def _understand(
         self, notes: dict[str, Any], outcome: Outcome, message: str
     ) -> None:
         self._facts = look.facts_in(notes, outcome, message)
         self._anatomy = notes.get(look.ANATOMY, {})
-        self._swaps, self._untested = swaps.applicable(self._facts)
+        self._changes, self._untested = changes.applicable(self._facts)
         if self._only:
-            named = {swap.name: swap for swap in self._swaps}
+            named = {one.name: one for one in self._changes}
             if missing := [name for name in self._only if name not in named]:
                 raise BadParameterError(
-                    f"{missing[0]!r} is no swap that applies to this training."
+                    f"{missing[0]!r} is no change that applies to this training."
                 )
-            self._swaps = tuple(s for s in self._swaps if s.name in self._only)
+            self._changes = tuple(s for s in self._changes if s.name in self._only)
 
     def _measure(self) -> Iterator[Event]:
         least = min(_LEAST_ROUND_S, self._left + _LATE * self._budget)
@@ -235,9 +235,9 @@ class DiagnosisSession:
             # The process that looked has run since before.
             left += time.perf_counter() - self._opening.running.started_ns / 1e9
         self._others = Others()
-        kind = Applying if self._only else Choosing
-        self._choosing = kind(
-            self._swaps,
+        kind = RoundsTogether if self._only else Rounds
+        self._rounds = kind(
+            self._changes,
             self._work,
             left,
             self._facts.ready_s,
@@ -246,13 +246,13 @@ class DiagnosisSession:
         )
         run = Run(
             Plan(
-                arms=(self._choosing.given,),
+                variants=(self._rounds.given,),
                 baseline=AS_GIVEN,
                 budget=left,
                 seed=self._seed,
                 in_turns=not self._machine.gpus,
                 overrun=1.0,
-                choose=self._choosing,
+                choose=self._rounds,
                 tries=self._peak,
                 opening=self._opening,
                 spread=spread.of_this_machine(),
@@ -271,8 +271,8 @@ class DiagnosisSession:
     def _peak(self, _: Measurement) -> Tries:
         return split.tries(self._facts, gpus=len(self._machine.gpus))
 
-    def _work(self, swapped: Sequence[Swap]) -> Callable[[], Iterator[Yielded]]:
-        return functools.partial(trial, self._maker, self._facts, tuple(swapped))
+    def _work(self, of: Sequence[Change]) -> Callable[[], Iterator[Yielded]]:
+        return functools.partial(trial, self._maker, self._facts, tuple(of))
 
     def _keep(self, event: TrialEnded | Finished) -> None:
         measured, known = event.measurement, self.finding
@@ -295,14 +295,15 @@ class DiagnosisSession:
     def _diagnosis(
         self, measured: Measurement, *, stopped: bool, unfinished: bool
     ) -> Diagnosis:
-        step = judging.step_of(measured, self._facts)
+        step = gains.step_of(measured, self._facts)
         busiest = self._others.busiest() if self._others else ""
         cores = self._machine.cores_granted
-        noted = inferred(self._swaps, step, measured, self._facts, busiest, cores)
-        proved = judging.causes(self._swaps, measured, noted)
-        causes = judging.ranked((*proved, *noted))
+        noted = inferred(self._changes, step, measured, self._facts, busiest, cores)
+        proved = gains.causes(self._changes, measured, noted)
+        causes = gains.rank((*proved, *noted))
         gpus = len(self._machine.gpus)
-        limits = [swap.name for swap in self._swaps if swap.ceiling]
+        limits = [one.name for one in self._changes if one.ceiling]
+        open_still = rounds.unmeasured(self._changes, measured)
         reached = split.share(step, measured, self._facts)
         found = Diagnosis(
             training=name_of(self._maker),
@@ -311,19 +312,19 @@ class DiagnosisSession:
             machine=self._machine,
             step=step,
             verdict=Verdict(headline=""),
-            healthy=judging.healthy(causes, measured),
+            healthy=gains.healthy(causes, measured),
             causes=causes,
-            split=split.split(step, self._swaps, measured, self._facts, gpus=gpus),
+            split=split.split(step, self._changes, measured, self._facts, gpus=gpus),
             together=self._together(measured),
-            ceiling=judging.ceiling(self._swaps, measured),
+            ceiling=gains.ceiling(self._changes, measured),
             untested=self._untested,
-            unmeasured=() if self._only else choosing.unmeasured(self._swaps, measured),
-            aside=judging.set_aside(self._swaps, measured),
+            unmeasured=() if self._only else open_still,
+            aside=gains.set_aside(self._changes, measured),
             hints=hints(self._maker),
             anatomy=self._anatomy,
             facts=self._facts.as_note()
-            | {split.SHARE: reached, choosing.PLAN: self._plan},
-            outcome=telling.outcome(measured),
+            | {split.SHARE: reached, rounds.PLAN: self._plan},
+            outcome=verdict.outcome(measured),
             code=digest(self._maker),
             trials=measured.trials,
             samples=measured.samples,
@@ -337,15 +338,15 @@ class DiagnosisSession:
             stopped=stopped,
             unfinished=unfinished,
         )
-        found = located(found, self._maker)
-        return replace(found, verdict=telling.told(found))
+        found = locate(found, self._maker)
+        return replace(found, verdict=verdict.verdict_of(found))
 
     def _together(self, measured: Measurement) -> Together | None:
-        speedup = judging.measured_gain(TOGETHER, measured)
-        if speedup is None or self._choosing is None:
+        speedup = gains.measured_gain(TOGETHER, measured)
+        if speedup is None or self._rounds is None:
             return None
-        names = tuple(swap.name for swap in self._choosing.together)
-        return Together(swaps=names, speedup=speedup)
+        names = tuple(one.name for one in self._rounds.together)
+        return Together(changes=names, speedup=speedup)
 
 
 def recording(maker: Callable[[], Any], where: str | Path) -> Diagnosis:
@@ -387,7 +388,7 @@ class Replay:
     def __init__(self, recorded: Diagnosis, folder: Path | None = None) -> None:
         self.finding: Diagnosis | None = None
         self.unsaved = ""
-        self.arms: list[str] = []
+        self.variants: list[str] = []
         self.budget = recorded.budget_s
         self._recorded, self._folder = recorded, folder
 

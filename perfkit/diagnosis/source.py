@@ -240,7 +240,7 @@ def cells_of(path: str) -> tuple[int, ...]:
     return tuple(itertools.accumulate(counts, initial=1))
 
 
-def parsed(path: str) -> ast.Module:
+def parse(path: str) -> ast.Module:
     """Parse a file, in whatever encoding it says it has."""
     return ast.parse(text_of(path), path)
 
@@ -291,7 +291,7 @@ def spoken_in(path: Path, seen: set[Path]) -> Iterator[str]:
     if path in seen or len(seen) >= _MOST_FILES:
         return
     seen.add(path)
-    for node in ast.walk(parsed(str(path))):
+    for node in ast.walk(parse(str(path))):
         if isinstance(node, ast.Attribute | ast.Name):
             yield called(node)
         elif isinstance(node, ast.FunctionDef):

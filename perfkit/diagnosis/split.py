@@ -12,13 +12,13 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.diagnosis.choosing import AS_GIVEN
-from perfkit.diagnosis.swap import Swap, without_input
-from perfkit.experiments.shared import probe
-from perfkit.experiments.shared import probe_gpu as gpu
+from perfkit.diagnosis.change import Change, without_input
+from perfkit.diagnosis.rounds import AS_GIVEN
+from perfkit.experiments.shared import benchmark
+from perfkit.experiments.shared import benchmark_gpu as gpu
 from perfkit.experiments.shared.words import rounds
 from perfkit.findings.diagnosis import Grade, Part, Seconds
-from perfkit.measure.measurement import TWIN, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.plan import Tries, Try
 from perfkit.measure.steady import Steady, steady
 from perfkit.units import is_known
@@ -48,7 +48,7 @@ def can_be_told(facts: Facts) -> bool:
 def tries(facts: Facts, *, gpus: int) -> Tries:
     """Time the product once, after the rounds."""
     if can_be_told(facts):
-        work = gpu.product if gpus else probe.tensorflow_product
+        work = gpu.product if gpus else benchmark.tensorflow_product
         yield Try(name=NAME, work=lambda: work(_KIND), seconds=_TIMED_S)
 
 
@@ -82,7 +82,7 @@ UNEXPLAINED = "unexplained"
 
 def split(
     step: Seconds | None,
-    swaps: Sequence[Swap],
+    changes: Sequence[Change],
     measured: Measurement,
     facts: Facts,
     *,
@@ -98,10 +98,10 @@ def split(
         return {}
     taken = _Taken(step.median_s, measured, facts.batch)
     found = {
-        "input": taken.by(without_input(swaps), "The training without its input"),
-        "transfer": _transfer(taken, swaps, gpus),
-        "dispatch": _dispatch(taken, swaps, facts),
-        "callbacks": _callbacks(taken, swaps, facts),
+        "input": taken.by(without_input(changes), "The training without its input"),
+        "transfer": _transfer(taken, changes, gpus),
+        "dispatch": _dispatch(taken, changes, facts),
+        "callbacks": _callbacks(taken, changes, facts),
     }
     found["epoch ends"] = taken.epoch_ends()
     found["compute"] = _compute(step.median_s, found)
@@ -118,15 +118,15 @@ class _Taken:
         # Of the ends of epochs, by changes that are shown to bring something.
         self._ends_gone_s = 0.0
 
-    def by(self, swap: Swap | None, what: str) -> Part:
+    def by(self, change: Change | None, what: str) -> Part:
         """The part of a step that a change is shown to take away."""
-        compared = self.compared(swap)
-        if swap is None or compared is None:
+        compared = self.compared(change)
+        if change is None or compared is None:
             return _unknown("not tested", f"{what} was not timed.")
         known = is_known(compared.low, compared.high)
         between = f" ({compared.low:.2f} to {compared.high:.2f})" if known else ""
         if compared.verdict == "faster":
-            self._ends_gone_s += max(0.0, self._ends_s - self._ends_of(swap.name))
+            self._ends_gone_s += max(0.0, self._ends_s - self._ends_of(change.name))
             rate = f"at {units.ratio(compared.ratio)} the rate" if known else "faster"
             return _part(
                 self._saved(compared.low),
@@ -140,18 +140,20 @@ class _Taken:
             return _part(0.0, None, self._saved(widest), how)
         return _unknown("measured here", how)
 
-    def compared(self, swap: Swap | None) -> Comparison | None:
+    def compared(self, change: Change | None) -> Comparison | None:
         """A change against the training as given; None where it was not measured."""
-        return self._measured.compare(swap.name, AS_GIVEN) if swap else None
+        return self._measured.compare(change.name, AS_GIVEN) if change else None
 
     def epoch_ends(self) -> Part:
         """What ends of epochs take, less what went with the changes before."""
-        trials = [*self._measured.of(AS_GIVEN), *self._measured.of(TWIN)]
+        trials = [*self._measured.of(AS_GIVEN), *self._measured.of(CONTROL)]
         seen = {label for trial in trials for label in trial.recurring}
         if not seen:
             how = "No end of an epoch was timed by itself; it is part of the steps."
             return _unknown("not tested", how)
-        own = [self._batch * s.pauses_s for v in (AS_GIVEN, TWIN) for s in self._of(v)]
+        own = [
+            self._batch * s.pauses_s for v in (AS_GIVEN, CONTROL) for s in self._of(v)
+        ]
         left = max(0.0, self._ends_s - self._ends_gone_s)
         doubt = math.inf
         if len(own) > 1:
@@ -181,17 +183,17 @@ class _Taken:
         return [part for part in parts if part is not None]
 
 
-def _transfer(taken: _Taken, swaps: Sequence[Swap], gpus: int) -> Part:
+def _transfer(taken: _Taken, changes: Sequence[Change], gpus: int) -> Part:
     if not gpus:
         how = "There is no GPU: batches stay where they are."
         return Part(seconds=0.0, grade="inferred", how=how)
-    to_device = [swap for swap in swaps if swap.cause == "host-to-device"]
+    to_device = [one for one in changes if one.cause == "host-to-device"]
     ahead = to_device[0] if to_device else None
     return taken.by(ahead, "Batches copied to the GPU ahead")
 
 
-def _dispatch(taken: _Taken, swaps: Sequence[Swap], facts: Facts) -> Part:
-    many = max(swaps, key=lambda swap: swap.steps, default=None)
+def _dispatch(taken: _Taken, changes: Sequence[Change], facts: Facts) -> Part:
+    many = max(changes, key=lambda change: change.steps, default=None)
     if many is None or many.steps <= facts.steps_per_execution:
         why = "a loop of your own decides that itself" if facts.loop else "not changed"
         return _unknown("not tested", f"Several steps at a time: {why}.")
@@ -204,15 +206,15 @@ def _dispatch(taken: _Taken, swaps: Sequence[Swap], facts: Facts) -> Part:
     return _part(whole * _least(part), middle, whole * _most(part), part.how)
 
 
-def _callbacks(taken: _Taken, swaps: Sequence[Swap], facts: Facts) -> Part:
-    off = [swap for swap in swaps if swap.cause == "callback"]
+def _callbacks(taken: _Taken, changes: Sequence[Change], facts: Facts) -> Part:
+    off = [one for one in changes if one.cause == "callback"]
     # Where all were left out at once, each alone is in that already.
-    whole = {swap.name for swap in off if swap.ceiling and taken.compared(swap)}
-    off = [swap for swap in off if swap.after not in whole]
+    whole = {one.name for one in off if one.ceiling and taken.compared(one)}
+    off = [one for one in off if one.after not in whole]
     if not off and not facts.loop:
         how = "There is none to leave out."
         return Part(seconds=0.0, grade="measured here", how=how)
-    parts = [taken.by(swap, f'"{swap.name}"') for swap in off]
+    parts = [taken.by(one, f'"{one.name}"') for one in off]
     if not any(map(taken.compared, off)):
         return _unknown("not tested", "None was left out.")
     known = [part.seconds for part in parts if part.seconds is not None]

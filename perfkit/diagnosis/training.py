@@ -28,7 +28,7 @@ KERAS_2 = (
 
 @dataclass
 class Training:
-    """A training that has not begun; a swap changes it in place.
+    """A training that has not begun; a change is made in place.
 
     Attributes:
         model: Compiled.

@@ -1,4 +1,4 @@
-"""The training as given, or with some things swapped, as a trial runs it."""
+"""The training as given, or with some things changed, as a trial runs it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from perfkit.diagnosis.training import Training, handed_over
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
+    from perfkit.diagnosis.change import Change
     from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.swap import Swap
     from perfkit.experiments.shared.loops import Told
 
 # Steps of an epoch in a trial fill so many seconds, where real ones take longer.
@@ -32,21 +32,21 @@ _MANY = 64
 
 
 def trial(
-    maker: Callable[[], Any], facts: Facts, swaps: Sequence[Swap] = ()
+    maker: Callable[[], Any], facts: Facts, changes: Sequence[Change] = ()
 ) -> Generator[Told]:
-    """Train as the maker has it, with these things swapped."""
+    """Train as the maker has it, with these things changed."""
     contain(maker)
-    epochs = epochs_for(facts, swaps)
-    looping = Looping(epochs, most=facts.epochs, swaps=swaps)
+    epochs = epochs_for(facts, changes)
+    looping = Looping(epochs, most=facts.epochs, changes=changes)
 
     def making() -> Training | None:
-        for swap in swaps:
-            swap.before()
+        for change in changes:
+            change.before()
         returned = maker()
         if looping.training:
             return None
         training = handed_over(returned)
-        swap_in(training, facts, swaps, epochs)
+        apply(training, facts, changes, epochs)
         return training
 
     traces = Tracing()
@@ -55,15 +55,15 @@ def trial(
         yield from noted(ticks, traces, epochs.batch)
 
 
-def swap_in(
-    training: Training, facts: Facts, swaps: Sequence[Swap], epochs: Epochs
+def apply(
+    training: Training, facts: Facts, changes: Sequence[Change], epochs: Epochs
 ) -> None:
-    """Swap these things in a training that has been made, and fill its caches.
+    """Change these things in a training that has been made, and fill its caches.
 
-    Its epochs are those that it has with these things swapped.
+    Its epochs are those that it has with these things changed.
     """
-    for swap in swaps:
-        swap.apply(training)
+    for change in changes:
+        change.apply(training)
     if facts.pipeline.get("cached"):
         steps = epochs.trial_steps or facts.steps or _MANY
         fill_caches(training, Worth(steps, facts.steps))
@@ -82,12 +82,12 @@ def _loop_epochs(facts: Facts) -> Epochs:
     )
 
 
-def epochs_for(facts: Facts, swaps: Sequence[Swap] = ()) -> Epochs:
+def epochs_for(facts: Facts, changes: Sequence[Change] = ()) -> Epochs:
     """How long the epochs of a trial are."""
     if facts.loop:
         return _loop_epochs(facts)
-    times = next((swap.batches for swap in swaps if swap.batches != 1), 1)
-    at_a_time = max([facts.steps_per_execution, *(swap.steps for swap in swaps)])
+    times = next((one.batches for one in changes if one.batches != 1), 1)
+    at_a_time = max([facts.steps_per_execution, *(one.steps for one in changes)])
     steps = math.ceil(facts.steps / times) if facts.steps else None
     epochs = Epochs(
         batch=round(facts.batch * times),

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from perfkit.displays import Display
     from perfkit.findings.record import Finding
     from perfkit.findings.report import Report
-    from perfkit.machine.checks.asking import Check
+    from perfkit.machine.checks.base import Check
     from perfkit.machine.record import Machine
 
 
-_SCHEMA = 1
+_SCHEMA = 2
 _TOLD = ("id", "status", "title", "evidence", "why", "remedy")
 
 
@@ -35,14 +35,14 @@ class Examination(Shown):
     Attributes:
         machine: What it is.
         checks: What can be said of it, what costs most first.
-        ladder: How fast each of its parts is; None where that was not measured.
+        microbenchmarks: How fast each part is; None where that was not measured.
         missed: Why a part of the look did not take place, a sentence each.
         stopped: Whether it was interrupted before it had seen everything.
     """
 
     machine: Machine
     checks: tuple[Check, ...]
-    ladder: Finding | None = None
+    microbenchmarks: Finding | None = None
     missed: tuple[str, ...] = ()
     stopped: bool = False
 
@@ -86,11 +86,11 @@ class Examination(Shown):
             "machine": self.machine,
             "checks": [{n: getattr(c, n) for n in _TOLD} for c in self.checks],
         }
-        if self.ladder:
-            document["ladder"] = {
-                "file": self.ladder.path.name if self.ladder.path else None,
-                "stopped": self.ladder.stopped,
-                "verdict": self.ladder.verdict.headline,
+        if found := self.microbenchmarks:
+            document["microbenchmarks"] = {
+                "file": found.path.name if found.path else None,
+                "stopped": found.stopped,
+                "verdict": found.verdict.headline,
             }
         # What JSON has no number for is null.
         return json.dumps(decode(encode(document)), indent=1, allow_nan=False)
@@ -103,18 +103,18 @@ class Examination(Shown):
         return report(self)
 
 
-LADDER = "machine-ladder"
-# A probe takes under three minutes, and the ladder has its preparing on top.
+MICROBENCHMARKS = "machine-ladder"
+# A probe takes under three minutes, and microbenchmarks have their preparing on top.
 _PROBE_S, _PREPARING_S = 165.0, 40.0
-# What a start that hangs may cost, and what the ladder needs at least.
-_START_S, _LADDER_S = 75.0, 45.0
+# What a start that hangs may cost, and what microbenchmarks need at least.
+_START_S, _MICROBENCHMARKS_S = 75.0, 45.0
 
 
 def doctor(
     *,
     prove: bool = False,
     probe: bool = False,
-    ladder: Finding | None = None,
+    microbenchmarks: Finding | None = None,
     folder: str | Path | None = None,
     display: Display | None = None,
 ) -> Examination:
@@ -128,13 +128,13 @@ def doctor(
             compute, which takes 10 to 30 s.
         probe: Do that, read the disk, and measure how fast each part of the machine is,
             all in under 3 minutes. The measurement is saved as a finding.
-        ladder: Take this measurement of the parts of the machine into account, a
-            finding of ``machine-ladder`` made here; none is made then.
+        microbenchmarks: Take this measurement of the parts of the machine into account,
+            a finding of ``machine-ladder`` made here; none is made then.
         folder: Where the data lie, whose disk is then read in any case.
         display: Where progress is shown; None for where this runs.
 
     Raises:
-        BadParameterError: There is no such folder, or ``ladder`` is another finding.
+        BadParameterError: There is no such folder, or that is another finding.
     """
     from perfkit.displays import display_here
     from perfkit.experiments.parameters import Folder
@@ -145,11 +145,12 @@ def doctor(
     if not isinstance(folder, str | Path | None):
         raise BadParameterError(f"The folder is {folder!r}; give its path.")
     Folder().check("folder", folder or "")
-    if not isinstance(ladder, Finding | None):
-        raise BadParameterError(f"The ladder is {ladder!r}; give a finding.")
-    if ladder is not None and ladder.experiment != LADDER:
+    if not isinstance(microbenchmarks, Finding | None):
+        raise BadParameterError(f"This is {microbenchmarks!r}; give a finding.")
+    if microbenchmarks is not None and microbenchmarks.experiment != MICROBENCHMARKS:
+        asked = microbenchmarks.experiment
         raise BadParameterError(
-            f"The ladder is a finding of {ladder.experiment!r}; give one of {LADDER!r}."
+            f"This is a finding of {asked!r}; give one of {MICROBENCHMARKS!r}."
         )
     look = _Look(machine(), folder, display or display_here())
     try:
@@ -157,10 +158,11 @@ def doctor(
             look.read_disk()
         if prove or probe:
             look.start()
-        if ladder is not None and ladder.replayed:
-            look.missed.append(f"The ladder is not of this machine: {ladder.stamp}")
-        elif ladder is not None:
-            look.take(ladder)
+        if microbenchmarks is not None and microbenchmarks.replayed:
+            told = microbenchmarks.stamp
+            look.missed.append(f"The microbenchmarks are not of this machine: {told}")
+        elif microbenchmarks is not None:
+            look.take(microbenchmarks)
         elif probe:
             look.climb()
     except KeyboardInterrupt:
@@ -168,7 +170,7 @@ def doctor(
     return Examination(
         machine=look.machine,
         checks=checks(look.machine),
-        ladder=look.ladder,
+        microbenchmarks=look.microbenchmarks,
         missed=tuple(look.missed),
         stopped=look.stopped,
     )
@@ -181,7 +183,7 @@ class _Look:
     machine: Machine
     folder: str | Path | None
     display: Display
-    ladder: Finding | None = None
+    microbenchmarks: Finding | None = None
     missed: list[str] = field(default_factory=list)
     stopped: bool = False
     began: float = field(default_factory=time.monotonic)
@@ -215,30 +217,30 @@ class _Look:
             self.missed.append(str(error))
 
     def _measured(self) -> Finding:
-        from perfkit import running
+        from perfkit import runs
         from perfkit.experiments import experiment
 
         spent = time.monotonic() - self.began
-        left = max(_LADDER_S, _PROBE_S - _PREPARING_S - spent)
-        small = running.BUDGET_VARIABLE in os.environ
-        ladder = experiment(LADDER, data=os.fspath(self.folder or ""))
-        session = running.open_session(ladder, None if small else left)
-        finding = running.watch(session, self.display)
+        left = max(_MICROBENCHMARKS_S, _PROBE_S - _PREPARING_S - spent)
+        small = runs.BUDGET_VARIABLE in os.environ
+        microbenchmarks = experiment(MICROBENCHMARKS, data=os.fspath(self.folder or ""))
+        session = runs.open_session(microbenchmarks, None if small else left)
+        finding = runs.watch(session, self.display)
         if session.unsaved:
             # A command has no memory from which it could be saved again.
             why, _, _ = session.unsaved.partition(" It is still in memory")
-            self.missed.append(f"The ladder is shown here and not kept: {why}")
+            self.missed.append(f"Microbenchmarks are shown here and not kept: {why}")
         return finding
 
-    def take(self, ladder: Finding) -> Finding:
+    def take(self, microbenchmarks: Finding) -> Finding:
         """Tell the machine what its GPUs did, and the finding which machine it was."""
         from perfkit.machine.load import observed
 
-        self.stopped = ladder.stopped
-        gpus = observed(self.machine.gpus, ladder.samples)
+        self.stopped = microbenchmarks.stopped
+        gpus = observed(self.machine.gpus, microbenchmarks.samples)
         self.machine = replace(self.machine, gpus=gpus)
-        self.ladder = replace(ladder, machine=self.machine)
-        return self.ladder
+        self.microbenchmarks = replace(microbenchmarks, machine=self.machine)
+        return self.microbenchmarks
 
     @contextmanager
     def _showing(self, doing: str) -> Iterator[None]:

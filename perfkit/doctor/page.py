@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import TO_TYPE, Fold, Report, Table
-from perfkit.machine.checks import asking
+from perfkit.machine.checks import base
 from perfkit.machine.checks.cores import limiting
 from perfkit.machine.checks.started import meaning
 from perfkit.machine.record import Start
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from perfkit.doctor.examination import Examination
-    from perfkit.machine.checks.asking import Check
+    from perfkit.machine.checks.base import Check
     from perfkit.machine.gpu import Gpu, Link
     from perfkit.machine.record import Disk, Load, Machine, Processor, Software
 
@@ -127,7 +127,7 @@ def _tensorflow(machine: Machine) -> Iterator[str]:
     if software and software.build == "none":
         yield "not installed"
         return
-    name = asking.distribution(machine)
+    name = base.distribution(machine)
     package = f" ({name})" if name not in ("", "tensorflow") else ""
     yield f"{versions.get(name, 'unknown')}{package}"
     if software and software.build == "cuda":
@@ -140,7 +140,7 @@ def _tensorflow(machine: Machine) -> Iterator[str]:
 
 def _cuda(machine: Machine, software: Software) -> str:
     """What there is for a GPU: the same wheel is installed with it and without."""
-    cuda, cudnn = asking.cuda_libraries(machine), asking.cudnn(machine)
+    cuda, cudnn = base.cuda_libraries(machine), base.cudnn(machine)
     if cuda:
         return f"with CUDA {cuda}" + (f" and cuDNN {cudnn}" if cudnn else "")
     found = [one for one in software.libraries if not one.name.startswith("libcuda.")]
@@ -227,12 +227,12 @@ def report(of: Examination) -> Report:
                 "What TensorFlow said as it started",
                 (*log, rest) if start and start.said else (),
             ),
-            *(_ladder(of.ladder.report) if of.ladder else ()),
+            *(_parts(of.microbenchmarks.report) if of.microbenchmarks else ()),
         ),
     )
 
 
-def _ladder(report: Report) -> Iterator[Fold]:
+def _parts(report: Report) -> Iterator[Fold]:
     """How fast each part is: a report within this one."""
     tables = (report.table,) if report.table else ()
     yield Fold("How fast each part is", (report.verdict.headline,), tables)
@@ -305,11 +305,11 @@ def _seen(machine: Machine) -> str:
 def _without(machine: Machine, fails: Sequence[Check]) -> str:
     if any("driver" in check.id or check.id == "no-reader" for check in fails):
         return f"{_PROCESSOR}: no GPU answers here; {_AS_IT_IS}."
-    return f"{asking.without_gpu(machine)}."
+    return f"{base.without_gpu(machine)}."
 
 
 def _named(machine: Machine) -> str:
-    names = [gpu.name for _, _, gpu in asking.seen(machine)] or [
+    names = [gpu.name for _, _, gpu in base.seen(machine)] or [
         gpu.name for gpu in machine.gpus
     ]
     if len(names) == 1:

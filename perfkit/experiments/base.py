@@ -2,7 +2,7 @@
 
 A new experiment is a file or a folder here with one frozen dataclass in it. Its
 docstring is the question, its fields are the parameters, its ``@variant`` methods are
-the arms, and ``verdict`` reads the timings. See CONTRIBUTING.md for the steps.
+the variants, and ``verdict`` reads the timings. See CONTRIBUTING.md for the steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from perfkit.errors import BadParameterError
 from perfkit.experiments.parameters import parameters_of
 from perfkit.measure import plan
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 
 if TYPE_CHECKING:
     from perfkit.findings.record import Verdict
@@ -69,13 +69,13 @@ class Experiment:
         """Every parameter's value, by name."""
         return {p.name: getattr(self, p.name) for p in parameters_of(type(self))}
 
-    def variants(self) -> Mapping[str, Arm]:
-        """The arms of this run, by name, in the order the class defines them.
+    def make_variants(self) -> Mapping[str, Variant]:
+        """The variants of this run, by name, in the order the class defines them.
 
-        Override it where the parameters choose the arms.
+        Override it where the parameters choose the variants.
         """
         return {
-            name: Arm(name, getattr(self, name), changes=changes, against=self.baseline)
+            name: Variant(name, getattr(self, name), changes, self.baseline)
             for name, changes in _marked(type(self))
         }
 
@@ -83,8 +83,8 @@ class Experiment:
     def code(self) -> dict[str, str]:
         """The lines of each variant that has any, as a reader types them, by name."""
         lines = {
-            name: arm.code or getattr(self.choices.get(name), "lines", "")
-            for name, arm in self.variants().items()
+            name: one.code or getattr(self.choices.get(name), "lines", "")
+            for name, one in self.make_variants().items()
         }
         return {name: code for name, code in lines.items() if code}
 
@@ -129,7 +129,7 @@ class Experiment:
 def variant(
     work: Callable[[Any], Iterator[Yielded]],
 ) -> Callable[[Any], Iterator[Yielded]]:
-    """Mark a method as one way of doing the work; its docstring says what changes."""
+    """Mark a method as a variant; its docstring says what it changes."""
     setattr(work, _MARK, True)
     return work
 

@@ -2,7 +2,7 @@
 
 The suspect: one-hot rows times a table multiply by zeros for every word there is.
 The test: give the vectors of the same words both ways and compare words per second.
-NumPy's ways are there to be seen beside them: no model can learn through them.
+Those of NumPy are there to be seen beside them: no model can learn through them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
+from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.code import code_of
-from perfkit.experiments.shared.probe import without_gpus
 from perfkit.experiments.shared.race import Choice, Race
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import READY, REFUSED, Note, every
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def numpy_index(vectors: Table) -> Lookup:
     return look_up
 
 
-_WAYS = {
+_VARIANTS = {
     "one-hot product": one_hot,
     "lookup": embedding,
     "NumPy one-hot": numpy_one_hot,
@@ -162,21 +162,21 @@ class EmbeddingLookup(Experiment):
     baseline = "one-hot product"
     choices = _CHOICES
 
-    def variants(self) -> Mapping[str, Arm]:
-        """All ways, each held against the product in TensorFlow."""
+    def make_variants(self) -> Mapping[str, Variant]:
+        """All variants, each held against the product in TensorFlow."""
         return {
-            name: Arm(
+            name: Variant(
                 name,
                 functools.partial(self._run, name),
-                (inspect.getdoc(way) or "").partition("\n")[0],
+                (inspect.getdoc(one) or "").partition("\n")[0],
                 self.baseline,
                 code=code_of(*_SHOWN[name]),
             )
-            for name, way in _WAYS.items()
+            for name, one in _VARIANTS.items()
         }
 
     def prepare(self) -> Iterator[Yielded]:
-        """Refuse ways that give other vectors than the table holds."""
+        """Refuse variants that give other vectors than the table holds."""
         import numpy as np
 
         # Preparing needs no GPU, and one that is taken here is missed by a trial.
@@ -185,8 +185,8 @@ class EmbeddingLookup(Experiment):
         exact = [vectors[int(one)].tolist() for one in chosen]
         wrong = {
             name: "gives other vectors than the table holds"
-            for name, way in _WAYS.items()
-            if not np.allclose(np.asarray(way(vectors)(chosen)), exact, atol=_CLOSE)
+            for name, one in _VARIANTS.items()
+            if not np.allclose(np.asarray(one(vectors)(chosen)), exact, atol=_CLOSE)
         }
         yield Note(REFUSED, wrong)
 
@@ -195,7 +195,7 @@ class EmbeddingLookup(Experiment):
         return self._race(measured).verdict()
 
     def is_answered(self, measured: Measurement) -> bool:
-        """Whether one of the ways is surely worth it."""
+        """Whether one of the variants is surely worth it."""
         return self._race(measured).is_clear
 
     def _race(self, measured: Measurement) -> Race:
@@ -205,7 +205,7 @@ class EmbeddingLookup(Experiment):
         import tensorflow as tf
 
         vectors, chosen = self._table_and_ids()
-        look_up = _WAYS[name](vectors)
+        look_up = _VARIANTS[name](vectors)
         yield READY
         yield from every(
             _steps(look_up, chosen), sync=tf.test.experimental.sync_devices

@@ -64,13 +64,13 @@ class Choice:
 def chosen(
     asked: str,
     groups: Mapping[str, Sequence[str]],
-    ways: Mapping[str, _T],
+    variants: Mapping[str, _T],
     first: str,
 ) -> dict[str, _T]:
     """What a choice of many asks for, by name or by group; ``first`` always first."""
     words = (first, *asked.split(","))
     names = (name for word in words for name in groups.get(word, (word,)))
-    return {name: ways[name] for name in names}
+    return {name: variants[name] for name in names}
 
 
 @dataclass(frozen=True)

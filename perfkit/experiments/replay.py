@@ -23,7 +23,7 @@ from perfkit.findings import store
 from perfkit.findings.standing import measurement
 from perfkit.findings.store import load_finding
 from perfkit.findings.text import plain
-from perfkit.measure.measurement import TWIN
+from perfkit.measure.measurement import CONTROL
 from perfkit.measure.plan import (
     Event,
     Finished,
@@ -239,7 +239,7 @@ def _ends(finding: Finding) -> Iterator[Timed]:
     for number in rounds:
         trials = tuple(t for t in known.trials if t.round <= number)
         measured = replace(known, trials=trials)
-        ended = [t for t in trials if t.round == number and t.variant != TWIN]
+        ended = [t for t in trials if t.round == number and t.variant != CONTROL]
         last = max(ended, key=_end, default=None)
         if last is not None:
             yield _end(last), TrialEnded(last, measured)

@@ -106,7 +106,7 @@ class Session:
 
     def _plan(self) -> Plan:
         return Plan(
-            arms=tuple(self.experiment.variants().values()),
+            variants=tuple(self.experiment.make_variants().values()),
             baseline=self.experiment.baseline,
             budget=self._budget,
             seed=self._seed,
@@ -177,7 +177,7 @@ class Session:
             verdict=self._verdict(measured),
             baseline=measured.baseline,
             unavailable={
-                arm.name: arm.unavailable for arm in measured.arms if arm.unavailable
+                v.name: v.unavailable for v in measured.variants if v.unavailable
             },
             guess=self._guess,
             notes=measured.notes,
@@ -195,7 +195,7 @@ class Session:
             self.unsaved = str(error)
 
     def _verdict(self, measured: Measurement) -> Verdict:
-        compares = any(arm.against not in ("", arm.name) for arm in measured.arms)
+        compares = any(one.against not in ("", one.name) for one in measured.variants)
         if measured.comparisons or (measured.timings and not compares):
             return self.experiment.verdict(measured)
         ended = dict.fromkeys(

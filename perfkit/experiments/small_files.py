@@ -19,10 +19,10 @@ from perfkit import units
 from perfkit.errors import BadFileError
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
-from perfkit.experiments.shared import cache, probe
+from perfkit.experiments.shared import benchmark, cache
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.race import Choice, Race
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import READY, REFUSED, Note, Pause, every
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ FILES, SHARDS, WARM_FILES, WARM_SHARDS = (
     *("files, cold", "shards, cold"),
     *("files, warm", "shards, warm"),
 )
-_ARMS = {
+_VARIANTS = {
     FILES: ("One file for each example, read from the disk.", FILES),
     SHARDS: (f"The same examples packed into {_SHARDS} files, from the disk.", FILES),
     WARM_FILES: ("The files once more, as the system keeps them in memory.", FILES),
@@ -94,25 +94,25 @@ class SmallFiles(Experiment):
     baseline = FILES
     choices = _CHOICES
 
-    def variants(self) -> Mapping[str, Arm]:
+    def make_variants(self) -> Mapping[str, Variant]:
         """Files and shards, each from the disk and from memory."""
         return {
-            name: Arm(
+            name: Variant(
                 name,
                 functools.partial(self._read, name),
                 changes,
                 against,
                 code=code_of(from_shards if _packed(name) else from_files),
             )
-            for name, (changes, against) in _ARMS.items()
+            for name, (changes, against) in _VARIANTS.items()
         }
 
     def prepare(self) -> Iterator[Yielded]:
         """Write the files, once, and see whether the system can be asked to forget."""
         # Preparing needs no GPU, and one that is taken here is missed by a trial.
-        probe.without_gpus()
-        for name in _ARMS:
-            yield from cache.made(
+        benchmark.without_gpus()
+        for name in _VARIANTS:
+            yield from cache.make(
                 self._folder(name).name,
                 functools.partial(_write, self.count, self.size, packed=_packed(name)),
                 size=self.count * self.size * 1000,

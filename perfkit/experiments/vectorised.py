@@ -2,7 +2,7 @@
 
 The suspect: a Python loop pays for every row, or even for every number.
 The test: sum the squares of the rows of one table in several ways and compare rows per
-second. NumPy's ways run on the CPU, however they are written.
+second. NumPy's variants run on the CPU, however they are written.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Range
+from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.code import code_of
-from perfkit.experiments.shared.probe import without_gpus
 from perfkit.experiments.shared.race import Choice, Race
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import READY, REFUSED, Note, every
 
 if TYPE_CHECKING:
@@ -149,10 +149,10 @@ class Vectorised(Experiment):
     baseline = "row loop"
     choices = _CHOICES
 
-    def variants(self) -> Mapping[str, Arm]:
-        """All ways, each held against the loop over rows but the graph."""
+    def make_variants(self) -> Mapping[str, Variant]:
+        """All variants, each held against the loop over rows but the graph."""
         return {
-            name: Arm(
+            name: Variant(
                 name,
                 functools.partial(self._run, name),
                 (inspect.getdoc(sums) or "").partition("\n")[0],
@@ -162,7 +162,7 @@ class Vectorised(Experiment):
         }
 
     def prepare(self) -> Iterator[Yielded]:
-        """Refuse ways that give other sums than exact arithmetic does."""
+        """Refuse variants that give other sums than exact arithmetic does."""
         import math
 
         import numpy as np
@@ -174,7 +174,7 @@ class Vectorised(Experiment):
         wrong = {
             name: "gives other sums than exact arithmetic"
             for name in _SUMS
-            if not np.allclose(_way(name)(data), exact, rtol=_CLOSE)
+            if not np.allclose(_method(name)(data), exact, rtol=_CLOSE)
         }
         yield Note(REFUSED, wrong)
 
@@ -183,7 +183,7 @@ class Vectorised(Experiment):
         return self._race(measured).verdict()
 
     def is_answered(self, measured: Measurement) -> bool:
-        """Whether one of the ways is surely worth it."""
+        """Whether one of the variants is surely worth it."""
         return self._race(measured).is_clear
 
     def _race(self, measured: Measurement) -> Race:
@@ -193,12 +193,12 @@ class Vectorised(Experiment):
         data = table(self.rows, self.columns)
         part = _LOOPED if name.endswith("loop") else self.rows
         parts = [data[at : at + part] for at in range(0, self.rows, part)]
-        sums = _way(name)
+        sums = _method(name)
         yield READY
         yield from every(_steps(sums, parts))
 
 
-def _way(name: str) -> Callable[[Any], Any]:
+def _method(name: str) -> Callable[[Any], Any]:
     # The graph is made where it is run; the others are plain functions.
     return graph() if name == "tf.function" else _SUMS[name]
 

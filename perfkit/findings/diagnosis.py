@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 # How a statement is known, the surest first.
 Grade = Literal["measured here", "read from the driver", "inferred", "not tested"]
-# The arm in which the best changes are made at once.
+# The variant in which the best changes are made at once.
 TOGETHER = "together"
 # A gain that may hide in what was left open, and would be worth finding.
 MUCH = 1.25
 # What showed less than this in its one round may not bring much.
 _HOPELESS = 0.97
-# Arms that leave a whole group out.
+# Variants that leave a whole group out.
 _WITHOUT_INPUT, _WITHOUT_OBSERVERS = "without input", "without observers"
 
 
@@ -126,11 +126,11 @@ class Gain:
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """One thing that slows the training, proved by a swap or inferred.
+    """One thing that slows the training, proved by a change or inferred.
 
     Attributes:
         cause: Its name, such as ``"serial-map"``.
-        swap: The arm that proves it; "" where none does.
+        change: The variant that proves it; "" where none does.
         kind: ``"defect"`` where the training does something needless,
             ``"opportunity"`` where nothing is wrong and the machine could do more.
         speedup: What it brings to be without it, as rates: without / as given.
@@ -142,7 +142,7 @@ class Cause:
     """
 
     cause: str
-    swap: str
+    change: str
     kind: Literal["defect", "opportunity"]
     speedup: Gain
     evidence: str
@@ -153,7 +153,7 @@ class Cause:
     @property
     def do(self) -> str:
         """What to do about it: an imperative without its full stop."""
-        named = f"{self.cause}: {self.swap}".removesuffix(": ")
+        named = f"{self.cause}: {self.change}".removesuffix(": ")
         for pattern, words in _TO_CHANGE.items():
             if match := re.fullmatch(pattern, named):
                 return match.expand(words)
@@ -162,12 +162,12 @@ class Cause:
     @property
     def mind(self) -> str:
         """What doing so may cost besides, in a sentence; "" for nothing."""
-        return _MIND.get(self.swap) or _MIND.get(self.cause, "")
+        return _MIND.get(self.change) or _MIND.get(self.cause, "")
 
     @property
     def is_ceiling(self) -> bool:
         """Whether it shows what is lost, and no change brings just that."""
-        return self.swap in (_WITHOUT_INPUT, _WITHOUT_OBSERVERS)
+        return self.change in (_WITHOUT_INPUT, _WITHOUT_OBSERVERS)
 
     @property
     def to_type(self) -> str:
@@ -196,14 +196,14 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Together:
-    """Several swaps applied at once, since gains do not add up.
+    """Several changes applied at once, since gains do not add up.
 
     Attributes:
-        swaps: Their arms' names.
+        changes: Their variants' names.
         speedup: Over the training as given.
     """
 
-    swaps: tuple[str, ...]
+    changes: tuple[str, ...]
     speedup: Gain
 
 
@@ -245,12 +245,12 @@ class Diagnosis(Shown):
             largest first.
         split: Where the time of a step goes, by part; ``"unexplained"`` is always
             there. Empty where the step is not known.
-        together: The best swaps at once; None where there are not two of them.
+        together: The best changes at once; None where there are not two of them.
         ceiling: The training without its input: no change of the input brings more.
         untested: Causes that were not looked for, each with why.
-        unmeasured: Swaps that apply and may help, and that this run did not measure.
-        aside: Swaps that bring something, but change what is learnt: to be judged once
-            the defects are fixed.
+        unmeasured: Changes that apply and may help, and that this run did not measure.
+        aside: Changes that bring something, but change what is learnt: to be judged
+            once the defects are fixed.
         hints: What stands in the code.
         anatomy: The plan of its pipeline; see ``perfkit.experiments.shared.anatomy``.
         facts: What is known of the training; see ``perfkit.diagnosis.facts``.
@@ -262,7 +262,7 @@ class Diagnosis(Shown):
     The other attributes are those of a ``Finding``.
     """
 
-    schema: Literal[2] = 2
+    schema: Literal[3] = 3
     kind: Literal["diagnosis"] = "diagnosis"
     training: str
     recorded: str
@@ -309,7 +309,7 @@ class Diagnosis(Shown):
 
     def how_sure(self, cause: Cause) -> Sure:
         """How sure the gain of a cause is; what no change proves is likely at most."""
-        compared = self.compared(cause.swap) if cause.swap else None
+        compared = self.compared(cause.change) if cause.change else None
         if not cause.speedup.is_known:
             return "not known yet"
         if compared is None or cause.grade != "measured here":
@@ -319,7 +319,7 @@ class Diagnosis(Shown):
     @property
     def left_open(self) -> tuple[str, ...]:
         """Changes that were measured and may still bring much, for all that shows."""
-        told = {cause.swap for cause in self.causes} | {*self.aside, TOGETHER}
+        told = {cause.change for cause in self.causes} | {*self.aside, TOGETHER}
         return tuple(
             c.variant
             for c in self.comparisons
@@ -334,8 +334,8 @@ class Diagnosis(Shown):
         """What no change of a whole group can bring, a sentence each."""
         watching = ("callbacks", "metrics", "validation", "progress")
         seen = [name for name in watching if self.facts.get(name)] or watching
-        for arm, parts in {_WITHOUT_INPUT: ["input"], _WITHOUT_OBSERVERS: seen}.items():
-            compared = self.compared(arm)
+        for name, parts in ((_WITHOUT_INPUT, ["input"]), (_WITHOUT_OBSERVERS, seen)):
+            compared = self.compared(name)
             if compared is None or compared.high >= MUCH:
                 continue
             *first, last = [f"its {part}" for part in parts]
@@ -363,7 +363,7 @@ class Diagnosis(Shown):
         return Finding(experiment=self.kind, question=asked, parameters={}, **same)
 
     def table(self) -> "DataFrame":
-        """One row per swap that was tried, claimed or not, the largest gain first."""
+        """One row per change that was tried, claimed or not, the largest gain first."""
         from perfkit.findings.tables import diagnosis_table as table
 
         return table(self)

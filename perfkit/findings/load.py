@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.findings.record import Finding
-from perfkit.findings.standing import is_ladder
+from perfkit.findings.standing import has_microbenchmarks
 from perfkit.findings.text import plain
 from perfkit.machine.gpu import throttle_reasons
 
@@ -29,9 +29,9 @@ def in_words(finding: Finding) -> Iterator[str]:
         if known(finding, name):
             kept = mean_cores(finding, name)
             yield f"{whose(finding, name)} kept {kept} busy on average"
-    pulse = [value for _, value in known(finding, "pulse")]
-    if pulse:
-        yield f"The machine's speed fell to {units.percent(min(pulse))} of its best"
+    speeds = [value for _, value in known(finding, "core_speed")]
+    if speeds:
+        yield f"The machine's speed fell to {units.percent(min(speeds))} of its best"
     for number, found in throttled(finding).items():
         yield f"GPU {number} was slowed: {', '.join(found)}"
 
@@ -80,8 +80,8 @@ def _mean(finding: Finding, name: str) -> float:
 
 
 def whose(finding: Finding, name: str) -> str:
-    """Who kept the cores busy; the rungs of a ladder train nothing."""
-    trains = name == "cpu_trial" and not is_ladder(finding)
+    """Who kept the cores busy; microbenchmarks train nothing."""
+    trains = name == "cpu_trial" and not has_microbenchmarks(finding)
     return "the training" if trains else CPU[name]
 
 

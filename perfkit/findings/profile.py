@@ -257,7 +257,7 @@ _NAME = 60
 # In front of every operation of a function.
 _CALL = "StatefulPartitionedCall/"
 # Below this share of its time a step's operations do not tell what it did.
-_TELLING = 0.1
+_ENOUGH_NAMED = 0.1
 _MEANING = (
     "A profile explains a difference that was measured; it never stands in for one. "
     "What a change brings is measured by perfkit.diagnose."
@@ -316,7 +316,7 @@ def said(profile: Profile) -> Iterator[str]:
             f"xprof takes {read} of the {traced} steps apart; it leaves out those that "
             "it does not hold for whole."
         )
-    if profile.table and named(profile) < _TELLING:
+    if profile.table and named(profile) < _ENOUGH_NAMED:
         yield (
             "The operations that the trace names explain less than a tenth of the "
             "steps' time: those of eager steps, those that XLA compiles for a CPU, and "

@@ -13,6 +13,7 @@ from perfkit.errors import BadFileError
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain
+from perfkit.measure.measurement import CONTROL
 
 # A run of a minute takes about 0.2 MB. What a value costs in memory is many times what
 # it costs in the file, so values are limited besides.
@@ -27,10 +28,25 @@ _MOST_VARIANTS = 500
 _READ_BY = dict.fromkeys(
     ("finding", "diagnosis", "profile", "passport"), "perfkit show reads it"
 ) | {"explanation": "perfkit compare makes it anew from the two files"}
+# What older files call it: variants and values, and keys by what holds them.
+_OLD_NAMES = {
+    "GPU rungs": "GPU microbenchmarks",
+    "the baseline again": CONTROL,
+    "ways": "variants",
+}
+_OLD_KEYS = {
+    "": {"rungs": "microbenchmarks"},
+    "causes": {"swap": "change"},
+    "machine-ladder": {"rungs": "parts"},
+    "notes": {"rungs": "microbenchmarks"},
+    "parameters": {"arms": "variants", "rungs": "parts"},
+    "samples": {"pulse": "core_speed"},
+    "together": {"swaps": "changes"},
+}
 Document = TypeVar("Document")
 
 
-def written(record: object) -> bytes:
+def encode(record: object) -> bytes:
     """Write a record as JSON; what is no number there (NaN, infinite) is null.
 
     A note may hold more than JSON knows: NumPy's numbers and arrays are written as
@@ -45,16 +61,16 @@ def _as_plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def parsed(data: bytes, name: str) -> Finding:
+def parse(data: bytes, name: str) -> Finding:
     """Read a finding from all bytes of a file.
 
     Raises:
         BadFileError: It is anything but a finding; the sentence says what.
     """
-    return parsed_as(Finding, data, name, faults)
+    return parse_as(Finding, data, name, faults)
 
 
-def parsed_as(
+def parse_as(
     of: type[Document],
     data: bytes,
     name: str,
@@ -79,7 +95,7 @@ def parsed_as(
     _refuse_other_documents(document, name, noun, _default(of, "schema"))
     try:
         # What the type does not name is left out: a later perfkit may add to a file.
-        record = msgspec.convert(_upgraded(document), of)
+        record = msgspec.convert(_upgraded(document, _default(of, "schema")), of)
     except msgspec.ValidationError as error:
         raise BadFileError(
             f"{name} is not a sound {noun}: {plain(str(error), 200)}."
@@ -183,16 +199,38 @@ def _refuse_other_documents(document: Any, name: str, noun: str, newest: int) ->
         )
 
 
-def _upgraded(document: dict[str, Any]) -> dict[str, Any]:
+def _upgraded(document: dict[str, Any], newest: int) -> dict[str, Any]:
     """A document as it is written today, from one that an older perfkit wrote."""
-    if document["kind"] == "diagnosis" and document["schema"] == 1:
+    schema = document["schema"]
+    if document["kind"] == "diagnosis" and schema == 1:
         # Its verdict was a sentence, with what belongs to it beside.
         said = {"headline": document.get("verdict")}
         said |= {
             name: document[name] for name in ("because", "next") if name in document
         }
-        return document | {"schema": 2, "verdict": said}
+        document["verdict"] = said
+    if 0 < schema < newest:
+        _rename(document)
+        document["schema"] = newest
     return document
+
+
+def _rename(document: dict[str, Any]) -> None:
+    """Give keys and variants of an older file the names that they have today."""
+    rest: list[tuple[str, Any]] = [("", document)]
+    while rest:
+        within, value = rest.pop()
+        if isinstance(value, dict):
+            names = _OLD_NAMES | _OLD_KEYS.get(within, {})
+            # All are put in anew, so that they keep their order.
+            for key in list(value):
+                held = value.pop(key)
+                rest.append((key, held))
+                if isinstance(held, str):
+                    held = _OLD_NAMES.get(held, held)
+                value[names.get(key, key)] = held
+        elif isinstance(value, list):
+            rest += ((within, one) for one in value)
 
 
 def faults(finding: Finding) -> Iterator[str]:
@@ -252,13 +290,13 @@ _COUNTED = ("causes", "split", "untested", "unmeasured", "aside", "hints")
 _REST = "unexplained"
 
 
-def parsed_diagnosis(data: bytes, name: str) -> Diagnosis:
+def parse_diagnosis(data: bytes, name: str) -> Diagnosis:
     """Read a diagnosis from all bytes of a file.
 
     Raises:
         BadFileError: It is anything but a diagnosis; the sentence says what.
     """
-    return parsed_as(Diagnosis, data, name, diagnosis_faults)
+    return parse_as(Diagnosis, data, name, diagnosis_faults)
 
 
 def diagnosis_faults(found: Diagnosis) -> Iterator[str]:
@@ -284,7 +322,7 @@ def _intervals(found: Diagnosis) -> Iterator[tuple[str, float, float, float]]:
     """What has an interval, by name: its low end, itself, its high end."""
     if step := found.step:
         yield "the step", step.low, step.median_s, step.high
-    told = [(f"the gain of {plain(c.swap, 80)}", c.speedup) for c in found.causes]
+    told = [(f"the gain of {plain(c.change, 80)}", c.speedup) for c in found.causes]
     if found.together:
         told.append(("the gain of all together", found.together.speedup))
     if found.ceiling:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +164,7 @@ class Finding(Shown):
         replayed: True in the copy of a recording that was shown in place of a run.
     """
 
-    schema: Literal[1] = SCHEMA
+    schema: Literal[2] = SCHEMA
     kind: Literal["finding"] = "finding"
     experiment: str
     question: str

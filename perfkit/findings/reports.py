@@ -16,15 +16,15 @@ from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.standing import (
     NOTE,
     Standing,
-    is_ladder,
+    has_microbenchmarks,
+    microbenchmarks,
     of_limit,
     rate,
-    rungs,
     standings,
 )
 from perfkit.findings.store import Recorded
 from perfkit.findings.text import plain, without_marks
-from perfkit.measure.measurement import TWIN
+from perfkit.measure.measurement import CONTROL
 from perfkit.measure.statistics import WORTH_KNOWING
 
 _PLACES = {"fastest": "the fastest here", "tied": "among the fastest here", "": ""}
@@ -174,8 +174,8 @@ def _code(finding: Finding) -> Iterator[tuple[str, str]]:
 def _variants(finding: Finding) -> Table:
     """Every variant: its rate, its ratio, what that means."""
     stood = standings(finding)
-    if rungs(finding.notes):
-        return _rungs(finding, stood)
+    if microbenchmarks(finding.notes):
+        return _benchmarks(finding, stood)
     places = [row for row, s in enumerate(stood) if s.place == "fastest"]
     return Table(
         "All variants",
@@ -196,14 +196,14 @@ def _variant(of: Standing) -> tuple[str, ...]:
     return (of.variant, rate(of), *ratio, "; ".join(filter(None, said)))
 
 
-def _rungs(finding: Finding, stood: tuple[Standing, ...]) -> Table:
+def _benchmarks(finding: Finding, stood: tuple[Standing, ...]) -> Table:
     """Rates that count something else each, and the most that is possible of it."""
-    told = rungs(finding.notes)
+    told = microbenchmarks(finding.notes)
     rows = []
     for of in stood:
-        rung = told.get(of.variant)
+        benchmark = told.get(of.variant)
         limit = units.rate(of.limit, of.unit) if of.limit else "not known"
-        share = (of_limit(of), limit if rung else "")
+        share = (of_limit(of), limit if benchmark else "")
         rows.append((of.variant, of.problem or rate(of), *share))
     headings = ("part", "rate", "share", "limit in theory")
     return Table("Each part of the machine", headings, tuple(rows))
@@ -211,7 +211,8 @@ def _rungs(finding: Finding, stood: tuple[Standing, ...]) -> Table:
 
 def _works(finding: Finding) -> Table:
     """What each part was given to do, and how its limit was worked out."""
-    rows = ((n, r.what, r.limit_from) for n, r in rungs(finding.notes).items())
+    known = microbenchmarks(finding.notes).items()
+    rows = ((name, one.what, one.limit_from) for name, one in known)
     headings = ("part", "what is done", "where the limit is from")
     return Table("What was done", headings, tuple(rows))
 
@@ -249,7 +250,7 @@ def _missing(finding: Finding, table: Table) -> Iterator[str]:
         yield f'"{units.UNKNOWN}": not known yet; the interval is too wide.'
     if not finding.timings:
         yield next(_failures(finding), "No variant could be timed.")
-    elif not finding.comparisons and not is_ladder(finding):
+    elif not finding.comparisons and not has_microbenchmarks(finding):
         yield "No two variants could be compared."
     if finding.ended_early:
         yield finding.ended_early
@@ -278,10 +279,10 @@ def _load(finding: Finding) -> Iterator[str]:
 
 def _method(finding: Finding) -> Iterator[str]:
     """What was done, a few sentences each."""
-    ladder = is_ladder(finding)
+    of_parts = has_microbenchmarks(finding)
     yield f"Variants: {_ran(finding)}"
     yield f"Trials: {_rounds(finding)}"
-    counted = "what each part counts, per second" if ladder else "examples per second"
+    counted = "what each part counts, per second" if of_parts else "examples per second"
     yield (
         f"Rates: {counted}, in the steady state. The first call (tracing, compiling, "
         "tuning) and the warm-up are told apart and do not count. A 95 % confidence "
@@ -326,9 +327,9 @@ def _option(name: str, value: Any) -> str:
 
 
 def _ran(finding: Finding) -> str:
-    ran = {trial.variant for trial in finding.trials if not trial.is_try} - {TWIN}
+    ran = {trial.variant for trial in finding.trials if not trial.is_try} - {CONTROL}
     said = [f"{len(ran)} variants, each a way of doing the same work."]
-    if is_ladder(finding):
+    if has_microbenchmarks(finding):
         said = [f"{len(ran)} microbenchmarks, each work of its own: none is compared."]
     if finding.baseline:
         said.append(f"The baseline is {plain(finding.baseline, 80)}.")
@@ -417,7 +418,7 @@ def _to_change(found: Diagnosis) -> Table:
         compared = found.compared(TOGETHER)
         rows.append(
             (
-                f"Together: {' + '.join(found.together.swaps)}",
+                f"Together: {' + '.join(found.together.changes)}",
                 "",
                 _gain(found.together.speedup),
                 compared.sure if compared else "",
@@ -458,7 +459,7 @@ def _gain(gain: Gain) -> str:
 def _causes(found: Diagnosis) -> Table:
     rows = tuple(
         (
-            f"{cause.cause}{': ' * bool(cause.swap)}{cause.swap}",
+            f"{cause.cause}{': ' * bool(cause.change)}{cause.change}",
             cause.kind,
             cause.evidence,
             cause.grade,
@@ -484,7 +485,7 @@ def _split(found: Diagnosis) -> Fold:
 def _limits(found: Diagnosis) -> Table:
     rows = []
     if found.together:
-        names = ", ".join(f'"{name}"' for name in found.together.swaps)
+        names = ", ".join(f'"{name}"' for name in found.together.changes)
         rows.append(("all of it together", _gain(found.together.speedup), names))
     if found.ceiling:
         what = "one batch, again and again: no faster pipeline brings more"
@@ -521,7 +522,7 @@ def _stage(stage: dict[str, Any], slowest: Any) -> tuple[str, ...]:
 
 
 def _tried(found: Diagnosis) -> Table:
-    shown = {cause.swap for cause in found.causes} | {found.baseline}
+    shown = {cause.change for cause in found.causes} | {found.baseline}
     limits = (found.ceiling, found.together.speedup if found.together else None)
     told = {gain.estimate for gain in limits if gain is not None}
     rows = tuple(

@@ -10,11 +10,11 @@ from typing import Any, Literal
 from perfkit import units
 from perfkit.findings.record import Finding
 from perfkit.findings.text import plain, without_marks
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.statistics import Comparison, Timing
 from perfkit.measure.trial import Trial
 
-NOTE = "rungs"
+NOTE = "microbenchmarks"
 # The parameter of a race that names its sides, and the rounds before which it claims
 # nothing: of two copies of one script 4 in 20 were told apart by one or two.
 SIDES, LEAST_ROUNDS = "sides", 3
@@ -26,7 +26,7 @@ _UNIT, _GROUP, _WORDS = 20, 30, 400
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rung:
+class Microbenchmark:
     """One piece of work and the most of it that is possible.
 
     Attributes:
@@ -44,33 +44,33 @@ class Rung:
     limit_from: str = ""
 
 
-def note(rungs: Mapping[str, Rung]) -> dict[str, dict[str, Any]]:
-    """Write rungs as the note that ``rungs`` reads."""
-    return {name: asdict(rung) for name, rung in rungs.items()}
+def note(benchmarks: Mapping[str, Microbenchmark]) -> dict[str, dict[str, Any]]:
+    """Write microbenchmarks as the note that ``microbenchmarks`` reads."""
+    return {name: asdict(one) for name, one in benchmarks.items()}
 
 
-def rungs(notes: Mapping[str, Any]) -> dict[str, Rung]:
-    """Read the rungs from a finding's notes; empty where it is no ladder."""
+def microbenchmarks(notes: Mapping[str, Any]) -> dict[str, Microbenchmark]:
+    """Read the microbenchmarks from a finding's notes; empty where it has none."""
     told = notes.get(NOTE)
     if not isinstance(told, dict):
         return {}
-    return {name: _rung(one) for name, one in told.items() if isinstance(one, dict)}
+    return {name: _read(one) for name, one in told.items() if isinstance(one, dict)}
 
 
-def is_ladder(finding: Finding) -> bool:
-    """Whether a finding's variants are rungs."""
-    return bool(rungs(finding.notes))
+def has_microbenchmarks(finding: Finding) -> bool:
+    """Whether a finding's variants are microbenchmarks."""
+    return bool(microbenchmarks(finding.notes))
 
 
 def unit_of(finding: Finding, variant: str) -> str:
-    """What a variant's rate counts; the twin counts what the baseline does."""
-    told = rungs(finding.notes)
-    rung = told.get(finding.baseline if variant == TWIN else variant)
-    return rung.unit if rung else "units" if told else "examples"
+    """What a variant's rate counts; the control counts what the baseline does."""
+    told = microbenchmarks(finding.notes)
+    benchmark = told.get(finding.baseline if variant == CONTROL else variant)
+    return benchmark.unit if benchmark else "units" if told else "examples"
 
 
-def _rung(told: dict[str, Any]) -> Rung:
-    return Rung(
+def _read(told: dict[str, Any]) -> Microbenchmark:
+    return Microbenchmark(
         unit=_words(told, "unit", _UNIT) or "units",
         group=_words(told, "group", _GROUP),
         what=_words(told, "what", _WORDS),
@@ -170,7 +170,7 @@ def guess(finding: Finding) -> Guess:
     variants = [t.variant for t in finding.timings] + [
         t.variant for t in finding.trials
     ]
-    names = {variant.casefold(): variant for variant in variants}
+    names = {one.casefold(): one for one in variants}
     if words.casefold() in names:
         return Guess(words, variant=names[words.casefold()])
     found = _RATIO.fullmatch(words)
@@ -182,11 +182,11 @@ def guess(finding: Finding) -> Guess:
 def standings(finding: Finding) -> tuple[Standing, ...]:
     """Every variant: group by group, the fastest first, then limits and the untimed.
 
-    The rungs of a ladder, which nothing compares, come in their own order. Of a race
+    Microbenchmarks, which nothing compares, come in their own order. Of a race
     only the sides stand there: what leaves a part of one out explains them.
     """
-    if rungs(finding.notes):
-        return _ladder(finding)
+    if microbenchmarks(finding.notes):
+        return _of_parts(finding)
     groups = [finding.baseline, *_groups(finding).values()]
     timed = sorted(_timed(finding), key=lambda s: -s.timing.rate if s.timing else 0.0)
     timed.sort(
@@ -245,35 +245,33 @@ def share_of(found: Timing, limit: float, possible: str = "its limit") -> str:
     return f"{share} ({low} to {units.percent(found.high / limit)})"
 
 
-def _ladder(finding: Finding) -> tuple[Standing, ...]:
-    """The rungs in the order of their note, then what it leaves out."""
-    told = rungs(finding.notes)
+def _of_parts(finding: Finding) -> tuple[Standing, ...]:
+    """The microbenchmarks in the order of their note, then what it leaves out."""
+    told = microbenchmarks(finding.notes)
     order = list(told)
     found = {s.variant: s for s in (*_timed(finding), *_untimed(finding))}
     rest = [name for name in found if name not in told]
     return tuple(
-        _as_rung(found[name], told.get(name, Rung(unit="units")))
+        _as_benchmark(found[name], told.get(name, Microbenchmark(unit="units")))
         for name in (*order, *rest)
         if name in found
     )
 
 
-def _as_rung(standing: Standing, rung: Rung) -> Standing:
-    return replace(
-        standing, place="", group=rung.group, unit=rung.unit, limit=rung.limit
-    )
+def _as_benchmark(standing: Standing, one: Microbenchmark) -> Standing:
+    return replace(standing, place="", group=one.group, unit=one.unit, limit=one.limit)
 
 
 @functools.lru_cache(maxsize=4)
 def measurement(finding: Finding) -> Measurement:
     """What the engine knew at the end of the run, from the finding alone."""
     against = {c.variant: c.baseline for c in finding.comparisons}
-    arms = tuple(
-        Arm(timing.variant, work=_gone, against=against.get(timing.variant, ""))
+    variants = tuple(
+        Variant(timing.variant, work=_gone, against=against.get(timing.variant, ""))
         for timing in finding.timings
     )
     return Measurement(
-        arms=arms,
+        variants=variants,
         trials=finding.trials,
         samples=finding.samples,
         notes=finding.notes,
@@ -322,7 +320,7 @@ def _untimed(finding: Finding) -> Iterator[Standing]:
     timed = {timing.variant for timing in finding.timings}
     last = {t.variant: t for t in finding.trials if not t.is_try}
     for name, trial in last.items():
-        if name not in timed and name != TWIN:
+        if name not in timed and name != CONTROL:
             yield Standing(variant=name, group="", problem=_how_it_ended(trial))
     for name, why in finding.unavailable.items():
         if name not in timed and name not in last:

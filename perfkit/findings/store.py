@@ -17,10 +17,10 @@ from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.reading import (
     LARGEST_BYTES,
     Document,
+    encode,
     kind_of,
-    parsed,
-    parsed_as,
-    written,
+    parse,
+    parse_as,
 )
 from perfkit.findings.record import Finding
 from perfkit.findings.tables import frame
@@ -81,7 +81,7 @@ def load_finding(path: str | Path) -> Finding:
         BadFileError: There is no such file, or it is no finding that this perfkit can
             read.
     """
-    return read(path, parsed)
+    return read(path, parse)
 
 
 def read(
@@ -102,8 +102,8 @@ def parsed_recorded(data: bytes, name: str) -> Recorded:
     """
     # The word is looked for first, so that a finding is not read as JSON twice.
     if b'"diagnosis"' in data and kind_of(data, name) == "diagnosis":
-        return reading.parsed_diagnosis(data, name)
-    return parsed(data, name)
+        return reading.parse_diagnosis(data, name)
+    return parse(data, name)
 
 
 def findings(folder: str | Path | None = None) -> "DataFrame":
@@ -134,7 +134,7 @@ def to_json(finding: Recorded) -> str:
         name: tuple(None if value is None else _digits(name, value) for value in values)
         for name, values in finding.samples.items()
     }
-    return written(replace(finding, trials=trials, samples=samples)).decode()
+    return encode(replace(finding, trials=trials, samples=samples)).decode()
 
 
 def _rounded(trial: Trial) -> Trial:
@@ -154,10 +154,10 @@ def _digits(name: str, value: float) -> float:
 
 
 def _readable(finding: Recorded) -> bytes:
-    """The file's bytes, read once on trial: later nobody could mend them."""
+    """The file's bytes, read once on trial: later nobody could fix them."""
     try:
         data = to_json(finding).encode()
-        parsed_as(type(finding), data, "what this run measured")
+        parse_as(type(finding), data, "what this run measured")
     except (BadFileError, ValueError, RecursionError) as error:
         raise PerfkitError(f"The finding cannot be kept as a file: {error}") from error
     return data

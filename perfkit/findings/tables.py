@@ -7,7 +7,7 @@ from perfkit import units
 from perfkit.errors import need
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
-from perfkit.findings.standing import Standing, is_ladder, standings
+from perfkit.findings.standing import Standing, has_microbenchmarks, standings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -33,17 +33,17 @@ COLUMNS = (
     *("trials", "cv", "drift", *_SECONDS, "problem"),
 )
 
-_RUNG = ("unit", "limit")
+_BENCHMARK = ("unit", "limit")
 
 
 def table(finding: Finding) -> "DataFrame":
     """One row per variant, the fastest first; rates in examples per second.
 
-    A ladder's rungs count something else each: two more columns say what, and the
+    Microbenchmarks count something else each: two more columns say what, and the
     limit in theory.
     """
     rows = [_row(standing) for standing in standings(finding)]
-    more = _RUNG if is_ladder(finding) else ()
+    more = _BENCHMARK if has_microbenchmarks(finding) else ()
     return frame(rows, (*COLUMNS, *more))
 
 
@@ -70,13 +70,13 @@ _OF_CAUSE = ("cause", "kind", "fix", "grade")
 
 
 def diagnosis_table(found: Diagnosis) -> "DataFrame":
-    """One row per swap, the largest gain first; "" for the cause of what is unclaimed.
+    """One row per change, the largest gain first; its cause is "" where unclaimed.
 
     The training as given has its row too: its ratio is empty.
     """
     made = table(found.finding)
-    causes = {cause.swap: cause for cause in found.causes}
+    causes = {cause.change: cause for cause in found.causes}
     for name in _OF_CAUSE:
-        made[name] = [getattr(causes.get(swap), name, "") for swap in made["variant"]]
+        made[name] = [getattr(causes.get(one), name, "") for one in made["variant"]]
     columns = ["variant", *_OF_CAUSE, *COLUMNS[1:]]
-    return made[columns].rename(columns={"variant": "swap"})
+    return made[columns].rename(columns={"variant": "change"})

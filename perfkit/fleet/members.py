@@ -149,7 +149,7 @@ def _kept(data: bytes, task: Task, folder: Path | None) -> Finding | Passport:
         BadFileError: It is no answer to what was asked.
         PerfkitError: It cannot be saved.
     """
-    found = documents.parsed(data, _WHAT)
+    found = documents.parse(data, _WHAT)
     if isinstance(found, Passport) and not task.experiment:
         now = datetime.datetime.now().astimezone()
         name = f"passport-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}.json"

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perfkit import running
+from perfkit import runs
 from perfkit.displays import Display
 from perfkit.errors import PerfkitError, RunError
 from perfkit.progress import Board
@@ -192,8 +192,8 @@ def _run(task: Task, teller: _Teller) -> tuple[bool, str]:
             f"It has TensorFlow {ours} and the asking machine has {theirs}: that is "
             "not the same job, so it was not measured; install one version on both."
         )
-    session = running.open_session(chosen, task.budget, seed=task.seed, folder=_FOUND)
-    finding = running.watch(session, teller)
+    session = runs.open_session(chosen, task.budget, seed=task.seed, folder=_FOUND)
+    finding = runs.watch(session, teller)
     return finding.stopped, session.unsaved
 
 

@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit import running, units
+from perfkit import runs, units
 from perfkit.errors import BadParameterError, MissingPartError
 from perfkit.experiments import experiments
 from perfkit.findings.text import plain
@@ -251,13 +251,13 @@ def make_task(
             f"{experiment.name!r} is an experiment of this session; a fleet runs those "
             "that lie in perfkit/experiments/ on every machine."
         )
-    running.check_seed(seed)
+    runs.check_seed(seed)
     if budget is None:
-        budget = running.default_budget(*([] if experiment else [BUDGET_S]))
+        budget = runs.default_budget(*([] if experiment else [BUDGET_S]))
     return Task(
         experiment=experiment.name if experiment else "",
         parameters=experiment.parameters if experiment else {},
-        budget=running.seconds("budget", budget),
+        budget=runs.seconds("budget", budget),
         seed=seed,
         tensorflow=tensorflow_here(),
     )
@@ -319,7 +319,7 @@ def watch(run: FleetRun, console: Console) -> Gathered:
     from perfkit.fleet.show import drawn_on
 
     with (
-        running.interrupt_is_stop() as asked,
+        runs.interrupt_is_stop() as asked,
         drawn_on(console) as draw,
         closing(run.events()) as events,
     ):

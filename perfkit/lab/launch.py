@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from perfkit.errors import BadFileError, need
 from perfkit.lab import copies
-from perfkit.running import BUDGET_VARIABLE, seconds
+from perfkit.runs import BUDGET_VARIABLE, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

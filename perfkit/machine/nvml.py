@@ -311,7 +311,7 @@ def memory_used(device: Device) -> int:
 
 
 # What two cards have in common, by the library's numbers.
-_WAYS = {
+_LINKS = {
     0: "on one board",
     10: "over PCI Express, through one switch",
     20: "over PCI Express, through several switches",
@@ -346,7 +346,7 @@ def _joined(one: Device, other: Device) -> str:
     if _can(one, other, _NVLINK):
         return "joined by NVLink"
     common = given(one.ask("nvmlDeviceGetTopologyCommonAncestor", other.card))
-    way = _WAYS.get(common, f"in a way that the driver numbers {common}")
+    way = _LINKS.get(common, f"in a way that the driver numbers {common}")
     direct = _can(one, other, _READ)
     if direct is None:
         return way

@@ -34,7 +34,7 @@ _APART = 80
 
 
 def picture(room: Classroom) -> Figure:
-    """Draw every machine's rates over those of the median machine, a row per rung."""
+    """Draw each machine's rates over the median machine's, a row per microbenchmark."""
     shown = room.measures
     if not shown:
         return canvas.message(_TITLE, "No passport holds a rate.")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from perfkit.charts.figure import Figure
     from perfkit.findings.report import Report
-    from perfkit.machine.checks.asking import Check
+    from perfkit.machine.checks.base import Check
     from perfkit.machine.record import Machine
     from perfkit.machines.class_claims import Claim
     from perfkit.machines.room import Answer
@@ -100,16 +100,16 @@ def _missing(machine: Machine, library: str) -> str:
 _NAME = 60
 # More names than this are read by nobody; a table has them all.
 _NAMED = 12
-# More rows than the ladder and the reference trainings have fit no chart.
+# More rows than the microbenchmarks and the reference trainings have fit no chart.
 _MEASURES_MOST = 60
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One rung or reference training, over all machines.
+    """One microbenchmark or reference training, over all machines.
 
     Attributes:
-        name: Of the rung or the training.
+        name: Of the microbenchmark or the training.
         group: The part of the machine that it tries.
         unit: What is counted per second.
         rates: By the place of a machine in its class; those without it are left out.
@@ -151,10 +151,10 @@ def _rates(passport: Passport) -> Iterator[tuple[str, str, str, float]]:
     for training in passport.trainings:
         if training.rate:
             yield "reference trainings", title(training), "examples", training.rate
-    for rung in passport.rungs:
-        if rung.rate:
-            group = plain(rung.group, _NAME)
-            yield group, plain(rung.name, _NAME), plain(rung.unit, 20), rung.rate
+    for one in passport.microbenchmarks:
+        if one.rate:
+            group = plain(one.group, _NAME)
+            yield group, plain(one.name, _NAME), plain(one.unit, 20), one.rate
 
 
 COLUMNS = (
@@ -183,7 +183,7 @@ class Classroom(Shown):
 
     @functools.cached_property
     def measures(self) -> tuple[Measure, ...]:
-        """The reference trainings and rungs, each over all machines that have it."""
+        """The reference trainings and microbenchmarks, over all machines."""
         found = dict[tuple[str, str], Measure]()
         for place, passport in enumerate(self.passports):
             for group, name, unit, rate in _rates(passport):
@@ -195,7 +195,7 @@ class Classroom(Shown):
 
     @functools.cached_property
     def chart(self) -> Figure:
-        """Every machine on every rung, relative to the median machine."""
+        """Every machine on every microbenchmark, relative to the median machine."""
         from perfkit.machines.class_page import picture
 
         return picture(self)

@@ -44,7 +44,7 @@ from perfkit.machines.prediction import (
     expected,
     without_losses,
 )
-from perfkit.machines.prediction import DISK as DISK_RUNG
+from perfkit.machines.prediction import DISK as DISK_READ
 from perfkit.machines.ratios import (
     CORES,
     DISK,
@@ -54,9 +54,9 @@ from perfkit.machines.ratios import (
     PYTHON,
     SPEED,
     THREADS,
+    BenchmarkRatio,
     MachineDiffers,
     Ratio,
-    RungRatio,
     Side,
     other_software,
     same_job,
@@ -66,7 +66,7 @@ from perfkit.machines.sides import Lost, differences, losses
 from perfkit.measure.statistics import WORTH_KNOWING
 from perfkit.passports.passport import PARTS, Passport
 
-Rungs = Mapping[str, RungRatio]
+Ratios = Mapping[str, BenchmarkRatio]
 Log = tuple[float, float] | None
 
 _KINDS = (Passport, Finding, Diagnosis)
@@ -80,7 +80,7 @@ def compare(
     Args:
         a: A passport of the one, or its file. Two findings of one experiment, or two
             diagnoses of one training, are held against each other as well; without
-            the rungs of a passport they show less.
+            the microbenchmarks of a passport they show less.
         b: The same of the other.
         guess: What you expect; it is kept, and stands in the chart and the report.
 
@@ -109,17 +109,17 @@ def _compared(a: Held, b: Held) -> Explanation:
             job=job,
             differences=differ,
         )
-    rungs = ratios.rungs(a, b)
-    works = _explained(a, b, differ, rungs)
+    benchmarks = ratios.microbenchmarks(a, b)
+    works = _explained(a, b, differ, benchmarks)
     verdict = comparison_report.verdict(works)
     return Explanation(
         a=a.one,
         b=b.one,
         verdict=verdict,
-        headline=comparison_report.headline(verdict, works, rungs=rungs),
+        headline=comparison_report.headline(verdict, works, benchmarks=benchmarks),
         because=tuple(comparison_report.because(works, other_software(a, b))),
         differences=differ,
-        rungs=rungs,
+        microbenchmarks=benchmarks,
         works=works,
         advice=_advice(a, b, works),
         next=tuple(comparison_report.following(works)),
@@ -135,16 +135,16 @@ def _read(source: Document | str | Path) -> Document:
             "passport, of a finding or of a diagnosis."
         )
     path = Path(os.path.expanduser(source))
-    return parsed(store.whole_file(path), plain(path.name))
+    return parse(store.whole_file(path), plain(path.name))
 
 
-def parsed(data: bytes, name: str) -> Document:
+def parse(data: bytes, name: str) -> Document:
     """Read a passport, a finding or a diagnosis from the bytes of a file.
 
     Raises:
         BadFileError: It is none of these; the sentence says what is wrong.
     """
-    found = documents.parsed(data, name)
+    found = documents.parse(data, name)
     if isinstance(found, Profile):
         raise BadFileError(
             f"{name} is a profile, which explains one training; give the file of a "
@@ -164,11 +164,11 @@ _KERNELS = (
 )
 _NUMPY = ("NumPy product, 1 core", "NumPy product, float32")
 _GPUS = ("GPU product, float32", "GPU product, TF32", "GPU product, float16")
-# What else the input may wait for, where the rungs that stand for it do not show it.
-_BESIDE = {"input": (DISK_RUNG, MAP, DECODE)}
+# What else the input may wait for, where what stands for it does not show it.
+_BESIDE = {"input": (DISK_READ, MAP, DECODE)}
 _MOST = 4
 _WORTH = math.log(WORTH_KNOWING)
-# A rung that is surely not this much slower stands behind nothing that is claimed.
+# One that is surely not this much slower stands behind nothing that is claimed.
 _REFUTED = math.log(1.2)
 
 
@@ -179,7 +179,7 @@ class _Pair:
     a: Held
     b: Held
     differences: tuple[MachineDiffers, ...]
-    rungs: Rungs
+    rates: Ratios
     losses: tuple[Lost, Lost]
 
     def behind(self, change: Change, slower: Side) -> str:
@@ -189,27 +189,27 @@ class _Pair:
             return _loaded(slower, self.losses[at], (self.a, self.b)[at].machine)
         if change.name == THROTTLING:
             return _throttled(slower, self.losses[at])
-        shown = _slow_rungs(change, slower, self.rungs)
-        found = _plausible(change.name, slower, self.differences, self.rungs)
+        shown = _slower(change, slower, self.rates)
+        found = _plausible(change.name, slower, self.differences, self.rates)
         topics = {one.topic for one in found}
-        rung = f" ({_rung(shown[0])})" if shown else ""
+        seen = f" ({_rates_of(shown[0])})" if shown else ""
         if len(topics) == 1:
             one = found[0]
             return f"{one.what}: {one.b} on B, {one.a} on A"
         if not topics:
             no = "why is not recorded"
             if shown:
-                return f"{_rung(shown[0])}; {no}"
+                return f"{_rates_of(shown[0])}; {no}"
             return f"{no}, and no microbenchmark shows it"
         names = ", ".join(dict.fromkeys(one.what for one in found[:_MOST]))
-        return f"it is not known which of these stands behind it: {names}{rung}"
+        return f"it is not known which of these stands behind it: {names}{seen}"
 
 
 def _plausible(
-    part: str, slower: Side, differences: Iterable[MachineDiffers], rungs: Rungs
+    part: str, slower: Side, differences: Iterable[MachineDiffers], rates: Ratios
 ) -> list[MachineDiffers]:
     able = [d for d in differences if part in d.parts and d.slower in ("", slower)]
-    told = [(d, _shown(d.sign, slower, rungs)) for d in able]
+    told = [(d, _shown(d.sign, slower, rates)) for d in able]
     return (
         [d for d, shown in told if shown]
         or [d for d, shown in told if shown is None and d.slower]
@@ -217,9 +217,9 @@ def _plausible(
     )
 
 
-def _shown(sign: str, slower: Side, rungs: Rungs) -> bool | None:
-    """Whether the rungs show what a difference would do; None if they leave it open."""
-    found = _SIGNS[sign](slower, rungs) if sign in _SIGNS else None
+def _shown(sign: str, slower: Side, rates: Ratios) -> bool | None:
+    """Whether microbenchmarks show what a difference would do; None if left open."""
+    found = _SIGNS[sign](slower, rates) if sign in _SIGNS else None
     if found is None:
         return None
     longer, half = found
@@ -229,32 +229,32 @@ def _shown(sign: str, slower: Side, rungs: Rungs) -> bool | None:
 
 
 def _lost_together(
-    every: Iterable[str], one: Iterable[str], slower: Side, rungs: Rungs
+    every: Iterable[str], one: Iterable[str], slower: Side, rates: Ratios
 ) -> Log:
-    """How much more is lost on all cores than on one, the mean over pairs of rungs."""
+    """How much more is lost on all cores than on one, the mean over pairs of them."""
     pairs = zip(every, one, strict=True)
-    found = [_more_lost((first,), (second,), slower, rungs) for first, second in pairs]
+    found = [_more_lost((first,), (second,), slower, rates) for first, second in pairs]
     return _mean([pair for pair in found if pair])
 
 
 def _more_lost(
-    names: Iterable[str], than: Iterable[str], slower: Side, rungs: Rungs
+    names: Iterable[str], than: Iterable[str], slower: Side, rates: Ratios
 ) -> Log:
-    """How much more some rungs lose than others."""
-    one, other = _lost(names, slower, rungs), _lost(than, slower, rungs)
+    """How much more some microbenchmarks lose than others."""
+    one, other = _lost(names, slower, rates), _lost(than, slower, rates)
     if one is None or other is None:
         return None
     return one[0] - other[0], math.hypot(one[1], other[1])
 
 
-def _lost(names: Iterable[str], slower: Side, rungs: Rungs) -> Log:
-    """How much longer one machine takes, the mean over rungs; None if unknown."""
-    found = (rungs[name].speed for name in names if name in rungs)
+def _lost(names: Iterable[str], slower: Side, rates: Ratios) -> Log:
+    """How much longer one machine takes, the mean over these; None if unknown."""
+    found = (rates[name].speed for name in names if name in rates)
     return _mean([_log(speed, slower) for speed in found if speed])
 
 
-# By the sign of a difference, how much longer the rungs take that would show it.
-_SIGNS: dict[str, Callable[[Side, Rungs], Log]] = {
+# By the sign of a difference: how much longer those take that would show it.
+_SIGNS: dict[str, Callable[[Side, Ratios], Log]] = {
     CORES: functools.partial(_lost_together, _TOGETHER, _ALONE),
     # The same, where TensorFlow's own threads do it.
     THREADS: functools.partial(_lost_together, _TOGETHER[2:], _ALONE[2:]),
@@ -262,7 +262,7 @@ _SIGNS: dict[str, Callable[[Side, Rungs], Log]] = {
     # How much more TensorFlow's kernels lose than NumPy's.
     KERNELS: functools.partial(_more_lost, _KERNELS, _NUMPY),
     PYTHON: functools.partial(_lost, ("Python loop",)),
-    DISK: functools.partial(_lost, (DISK_RUNG,)),
+    DISK: functools.partial(_lost, (DISK_READ,)),
     GPU: functools.partial(_lost, _GPUS),
     LINK: functools.partial(_lost, ("to the GPU, pinned", "to the GPU")),
 }
@@ -281,23 +281,23 @@ def _log(speed: Ratio, slower: Side) -> tuple[float, float]:
     return longer, math.log(speed.high / speed.low) / 2
 
 
-def _slow_rungs(change: Change, slower: Side, rungs: Rungs) -> list[RungRatio]:
-    """Rungs that stand for a part, or bear on it, and are slower; the slowest first."""
-    names = dict.fromkeys((*change.rungs, *_BESIDE.get(change.name, ())))
-    found = [rungs[name] for name in names if name in rungs]
+def _slower(change: Change, slower: Side, rates: Ratios) -> list[BenchmarkRatio]:
+    """Those that stand for a part, or bear on it, and are slower; the slowest first."""
+    names = dict.fromkeys((*change.microbenchmarks, *_BESIDE.get(change.name, ())))
+    found = [rates[name] for name in names if name in rates]
     said = "faster" if slower == "A" else "slower"
     slow = [
-        (_log(rung.speed, slower)[0], rung)
-        for rung in found
-        if rung.speed is not None and rung.speed.verdict == said
+        (_log(one.speed, slower)[0], one)
+        for one in found
+        if one.speed is not None and one.speed.verdict == said
     ]
     slow.sort(key=lambda told: -told[0])
-    return [rung for longer, rung in slow if longer > _WORTH]
+    return [one for longer, one in slow if longer > _WORTH]
 
 
-def _rung(rung: RungRatio) -> str:
-    rates = (units.rate(value or 0.0, rung.unit) for value in (rung.b, rung.a))
-    return f"{rung.name}: {units.instead(*rates)}"
+def _rates_of(one: BenchmarkRatio) -> str:
+    rates = (units.rate(value or 0.0, one.unit) for value in (one.b, one.a))
+    return f"{one.name}: {units.instead(*rates)}"
 
 
 def _loaded(slower: Side, lost: Lost, machine: Machine) -> str:
@@ -310,8 +310,8 @@ def _loaded(slower: Side, lost: Lost, machine: Machine) -> str:
 def _throttled(slower: Side, lost: Lost) -> str:
     if lost.reasons:
         return f"the GPU of {slower} was slowed: {plain(', '.join(lost.reasons))}"
-    pulse = units.percent(lost.pulse or 0.0)
-    return f"the cores of {slower} ran at {pulse} of their best"
+    core_speed = units.percent(lost.core_speed or 0.0)
+    return f"the cores of {slower} ran at {core_speed} of their best"
 
 
 # Noise may let a part seem longer than its step, and no more than so many times.
@@ -322,12 +322,12 @@ def _explained(
     a: Held,
     b: Held,
     differences: tuple[MachineDiffers, ...],
-    rungs: tuple[RungRatio, ...],
+    benchmarks: tuple[BenchmarkRatio, ...],
 ) -> tuple[Explained, ...]:
     """Each job that one of the two has, in A's order."""
     opened = [_opened(a, b, name) for name in dict.fromkeys((*a.works, *b.works))]
     looks = sum(not work.missing for work in opened)
-    known = {rung.name: rung for rung in rungs}
+    known = {one.name: one for one in benchmarks}
     pair = _Pair(a, b, differences, known, losses(a, b))
     return tuple(
         work if work.missing else _with_speed(work, pair, looks) for work in opened
@@ -424,7 +424,7 @@ def _changes(a: Drawn, b: Drawn, told: Expected, *, claimed: bool) -> Iterable[C
             low=low,
             high=high,
             predicted=None if scaled is None else _middle(scaled),
-            rungs=told.rungs.get(name, ()),
+            microbenchmarks=told.microbenchmarks.get(name, ()),
         )
         shares = change / np.where(whole == 0, np.nan, whole)
         shares = shares[np.isfinite(shares)]

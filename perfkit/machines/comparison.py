@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final, Literal
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Finding
 from perfkit.findings.report import Report, Shown, in_html
-from perfkit.findings.standing import is_ladder
+from perfkit.findings.standing import has_microbenchmarks
 from perfkit.findings.text import plain
 from perfkit.machine.record import Machine
-from perfkit.machines.ratios import Differs, MachineDiffers, Ratio, RungRatio, Side
-from perfkit.measure.measurement import TWIN
+from perfkit.machines.ratios import BenchmarkRatio, Differs, MachineDiffers, Ratio, Side
+from perfkit.measure.measurement import CONTROL
 from perfkit.measure.statistics import Comparing
 from perfkit.passports import levels
 from perfkit.passports import words as passport_words
-from perfkit.passports.passport import PARTS, Part, Passport, RungRate, Training
+from perfkit.passports.passport import PARTS, BenchmarkRate, Part, Passport, Training
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, tuple[float | None, ...]]
 Document = Passport | Finding | Diagnosis
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 Said = (
     Comparing | Literal["not the same job", "depends on the training", "not measured"]
 )
@@ -47,9 +47,9 @@ class Change:
         change: B's less A's; ``low`` and ``high`` are the ends of its 95 % interval.
         share: Of the difference between the steps, and so ``share_low`` and
             ``share_high``; None where no difference is claimed.
-        predicted: B's seconds as the rungs let expect them from A's; None if they do
-            not.
-        rungs: Those that stand for it.
+        predicted: B's seconds as the microbenchmarks let expect them from A's; None if
+            they do not.
+        microbenchmarks: Those that stand for it.
         why: What stands behind its change, in a sentence; "" where it is not claimed.
     """
 
@@ -63,7 +63,7 @@ class Change:
     share_low: float | None = None
     share_high: float | None = None
     predicted: float | None = None
-    rungs: tuple[str, ...] = ()
+    microbenchmarks: tuple[str, ...] = ()
     why: str = ""
 
     @property
@@ -74,7 +74,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Predicted:
-    """What the rungs let expect of B's step, from A's."""
+    """What the microbenchmarks let expect of B's step, from A's."""
 
     seconds: float
     low: float
@@ -92,7 +92,7 @@ class Explained:
         speed: None where the two are not compared.
         job: In what the jobs differ; () where they are the same.
         changes: In the order of ``ALL_PARTS_AND_REST``; () where there is no split.
-        predicted: None where rungs are missing.
+        predicted: None where microbenchmarks are missing.
         missing: Why it is not compared, in a sentence; "" where it is.
     """
 
@@ -120,7 +120,7 @@ class Explained:
     @property
     def causes(self) -> tuple[Change, ...]:
         """The parts that are shown to make the difference, the largest first."""
-        found = [change for change in self.changes if change.claimed]
+        found = [one for one in self.changes if one.claimed]
         return tuple(sorted(found, key=lambda change: -(change.share or 0.0)))
 
     def change(self, name: str) -> Change | None:
@@ -186,14 +186,14 @@ class Explanation(Shown):
         because: What it rests on, a sentence each.
         job: In what the jobs differ; with that alone there is no verdict on speed.
         differences: Of the machines, what matters most first.
-        rungs: Each part of the machines.
+        microbenchmarks: Each part of the machines.
         works: Each job, as both did it.
         advice: For the slower machine, what could explain most first.
         next: Which measurement says more, a sentence each.
         guess: What the reader expected; "" if nothing.
     """
 
-    schema: Literal[1] = SCHEMA
+    schema: Literal[2] = SCHEMA
     kind: Literal["explanation"] = "explanation"
     a: One
     b: One
@@ -202,7 +202,7 @@ class Explanation(Shown):
     because: tuple[str, ...] = ()
     job: tuple[Differs, ...] = ()
     differences: tuple[MachineDiffers, ...] = ()
-    rungs: tuple[RungRatio, ...] = ()
+    microbenchmarks: tuple[BenchmarkRatio, ...] = ()
     works: tuple[Explained, ...] = ()
     advice: tuple[Advice, ...] = ()
     next: tuple[str, ...] = ()
@@ -256,7 +256,7 @@ class Explanation(Shown):
         return in_html(self.report, figure=charts)
 
 
-_LADDER, _TRAININGS = "machine-ladder", "reference-trainings"
+_MICROBENCHMARKS, _TRAININGS = "machine-ladder", "reference-trainings"
 # Facts of a diagnosis that say what was trained, and not how it went here.
 _ASKED = (
     *("model", "parameters", "layers", "data", "batch", "steps", "policy", "element"),
@@ -313,8 +313,8 @@ class Held:
     Attributes:
         asked: What the whole of it was asked, by name, in words.
         works: By name.
-        rungs: By name.
-        floor: The noise floor of the works, ``rungs_floor`` of the rungs.
+        rates: Of the microbenchmarks, by name.
+        floor: The noise floor of the works; ``rates_floor`` of the rates.
         drift: By how much all works may be off together, see ``Passport``.
         samples: The machine's load while the works ran.
     """
@@ -323,9 +323,9 @@ class Held:
     machine: Machine
     asked: dict[str, str] = field(default_factory=dict)
     works: dict[str, Work] = field(default_factory=dict)
-    rungs: dict[str, RungRate] = field(default_factory=dict)
+    rates: dict[str, BenchmarkRate] = field(default_factory=dict)
     floor: float | None = None
-    rungs_floor: float | None = None
+    rates_floor: float | None = None
     drift: float = 0.0
     samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
 
@@ -357,9 +357,9 @@ def _of_passport(passport: Passport, made: Held) -> Held:
         made,
         asked={"kind": "passport"},
         works={work.name: work for work in works},
-        rungs={plain(rung.name, _LONGEST): rung for rung in passport.rungs},
+        rates={plain(r.name, _LONGEST): r for r in passport.microbenchmarks},
         floor=passport.noise_floors.get(_TRAININGS),
-        rungs_floor=passport.noise_floors.get(_LADDER),
+        rates_floor=passport.noise_floors.get(_MICROBENCHMARKS),
         drift=passport.drift.get(_TRAININGS, 0.0),
         samples=_during(passport.samples, spans),
     )
@@ -398,11 +398,11 @@ def _of_finding(finding: Finding, made: Held) -> Held:
         made,
         asked=asked | _in_words(finding.parameters),
         floor=finding.noise_floor,
-        rungs_floor=finding.noise_floor,
+        rates_floor=finding.noise_floor,
     )
-    if is_ladder(finding):
-        rates = levels.rung_rates(finding, ())
-        return replace(made, rungs={plain(one.name, _LONGEST): one for one in rates})
+    if has_microbenchmarks(finding):
+        rates = levels.benchmark_rates(finding, ())
+        return replace(made, rates={plain(one.name, _LONGEST): one for one in rates})
     works = [
         Work(
             name=plain(timing.variant, _LONGEST),
@@ -414,7 +414,7 @@ def _of_finding(finding: Finding, made: Held) -> Held:
             trials=timing.trials,
         )
         for timing in finding.timings
-        if timing.variant != TWIN and timing.rate > 0
+        if timing.variant != CONTROL and timing.rate > 0
     ]
     return replace(made, works={work.name: work for work in works})
 

@@ -192,8 +192,8 @@ def _caption(work: Explained) -> Iterator[str]:
         yield "no difference of the whole is claimed"
 
 
-_RUNG_RATIOS_TITLE = "How fast each part of B is, against A's"
-_RUNG_RATIOS_HEIGHT = 0.8
+_RATIOS_TITLE = "How fast each part of B is, against A's"
+_RATIOS_HEIGHT = 0.8
 _MOST = 60
 # Marker, filled, colour: a verdict is told apart by its shape as well.
 _MARKS = {
@@ -204,9 +204,9 @@ _MARKS = {
 }
 
 
-def rung_ratios(found: Explanation) -> Figure:
-    """Draw each rung's ratio with its interval; 1 is neither faster nor slower."""
-    shown = {r.name: r.speed for r in found.rungs if r.speed is not None}
+def microbenchmarks(found: Explanation) -> Figure:
+    """Draw each ratio with its interval; 1 is neither faster nor slower."""
+    shown = {r.name: r.speed for r in found.microbenchmarks if r.speed is not None}
     shown = dict([*shown.items()][:_MOST])
     said = {n: units.ratio_between(s.ratio, s.low, s.high) for n, s in shown.items()}
     lines = canvas.caption_lines(
@@ -218,20 +218,20 @@ def rung_ratios(found: Explanation) -> Figure:
         ends = scale.limits([1.0, *ratios], [speed.low for speed in shown.values()])
         ratio_scale(axes, *ends, "B's rate over A's")
         for row, speed in enumerate(shown.values()):
-            _rung_ratios_draw(axes, row, speed)
+            _draw_ratio(axes, row, speed)
 
     told = "; ".join(f"{name} {said[name]}, {shown[name].verdict}" for name in shown)
     return row_chart(
-        _RUNG_RATIOS_TITLE,
+        _RATIOS_TITLE,
         [(name, (words, "")) for name, words in said.items()],
         lines,
         draw,
         alt=f"{told}.",
-        height=_RUNG_RATIOS_HEIGHT,
+        height=_RATIOS_HEIGHT,
     )
 
 
-def _rung_ratios_draw(axes: Axes, row: int, speed: Ratio) -> None:
+def _draw_ratio(axes: Axes, row: int, speed: Ratio) -> None:
     mark, filled, colour = _MARKS[speed.verdict]
     first, last = axes.get_xlim()
     low, at, high = (
@@ -271,7 +271,7 @@ _PANELS = (
     _Panel("of them, others'", ("cpu_other",), units.significant),
     _Panel("memory used", ("memory_used",), units.size),
     _Panel("read from disk", ("disk_read",), lambda value: units.rate(value, "B")),
-    _Panel("speed of a core", ("pulse",), units.percent, 1.0),
+    _Panel("speed of a core", ("core_speed",), units.percent, 1.0),
     _Panel("GPU busy", ("gpu0_busy",), units.percent, 1.0),
     _Panel("GPU memory", ("gpu0_memory",), units.size),
     _Panel("GPU power in W", ("gpu0_power",), units.significant),
@@ -352,8 +352,12 @@ def pictures(found: Explanation) -> dict[str, Figure]:
     """Each that there is something to draw in, by name."""
     told = {
         "waterfall": any(work.changes for work in found.works),
-        "rungs": any(rung.speed for rung in found.rungs),
+        "microbenchmarks": any(one.speed for one in found.microbenchmarks),
         "usage": bool(found.a.samples.get("t") or found.b.samples.get("t")),
     }
-    draw = {"waterfall": from_a_to_b, "rungs": rung_ratios, "usage": usage}
+    draw = {
+        "waterfall": from_a_to_b,
+        "microbenchmarks": microbenchmarks,
+        "usage": usage,
+    }
     return {name: draw[name](found) for name, there in told.items() if there}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.export.page import laid_out, page_of
-from perfkit.findings.reading import written
+from perfkit.findings.reading import encode
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.tables import frame
@@ -21,7 +21,7 @@ from perfkit.machines.comparison import (
     largest,
     size,
 )
-from perfkit.machines.ratios import Differs, Ratio, RungRatio
+from perfkit.machines.ratios import BenchmarkRatio, Differs, Ratio
 from perfkit.passports.passport import short_numbers
 from perfkit.passports.words import seconds
 
@@ -109,7 +109,7 @@ def headline(
     found: Said,
     works: tuple[Explained, ...] = (),
     job: tuple[Differs, ...] = (),
-    rungs: tuple[RungRatio, ...] = (),
+    benchmarks: tuple[BenchmarkRatio, ...] = (),
 ) -> str:
     """It all in a sentence."""
     if found == "not the same job":
@@ -120,7 +120,7 @@ def headline(
         return _claim(most)
     compared = [work for work in works if work.speed is not None]
     if not compared:
-        return f"No training was measured on both machines{_of_rungs(rungs)}."
+        return f"No training was measured on both machines{_of_benchmarks(benchmarks)}."
     return _without_claim(found, compared)
 
 
@@ -134,9 +134,9 @@ def _claim(work: Explained) -> str:
     return f"{name} {verb} {times} times {word} on B as on A."
 
 
-def _of_rungs(rungs: tuple[RungRatio, ...]) -> str:
+def _of_benchmarks(benchmarks: tuple[BenchmarkRatio, ...]) -> str:
     """How many parts of B are slower or faster, and which most."""
-    known = [(rung.name, rung.speed) for rung in rungs if rung.speed is not None]
+    known = [(one.name, one.speed) for one in benchmarks if one.speed is not None]
     if not known:
         return ", and no part of them"
     told = []
@@ -262,7 +262,7 @@ def _cause(work: Explained) -> str:
 
 def report(found: Explanation) -> Report:
     """What a person reads of it."""
-    every = [_jobs, _split_table, _differences, _rungs, _missing]
+    every = [_jobs, _split_table, _differences, _benchmarks, _missing]
     filled = [one for one in (tell(found) for tell in every) if one.rows]
     advice = tuple(
         f"{one.title} (up to {units.seconds(one.seconds)} of a step of {one.of}): "
@@ -334,7 +334,7 @@ def _split_table(found: Explanation) -> Table:
             else units.between(one.change, one.low, one.high, seconds),
             share(one),
             "" if one.predicted is None else seconds(one.predicted),
-            ", ".join(one.rungs),
+            ", ".join(one.microbenchmarks),
         )
         for work in found.works
         for one in work.changes
@@ -353,18 +353,21 @@ def _differences(found: Explanation) -> Table:
     return Table("What differs in the machines", heads, rows)
 
 
-def _rungs(found: Explanation) -> Table:
+def _benchmarks(found: Explanation) -> Table:
     rows = tuple(
         (
-            rung.name,
-            *("" if r is None else units.rate(r, rung.unit) for r in (rung.a, rung.b)),
+            benchmark.name,
             *(
-                ("", rung.missing)
-                if (one := rung.speed) is None
+                "" if r is None else units.rate(r, benchmark.unit)
+                for r in (benchmark.a, benchmark.b)
+            ),
+            *(
+                ("", benchmark.missing)
+                if (one := benchmark.speed) is None
                 else (units.ratio_between(one.ratio, one.low, one.high), one.verdict)
             ),
         )
-        for rung in found.rungs
+        for benchmark in found.microbenchmarks
     )
     heads = ("part of the machine", "A", "B", "B over A", "shown")
     return Table("How fast each part of the machines is", heads, rows)
@@ -378,7 +381,7 @@ def _missing(found: Explanation) -> Table:
 
 _COLUMNS = (
     *("work", "part", "a", "b", "change", "low", "high"),
-    *("share", "share_low", "share_high", "predicted", "rungs", "why"),
+    *("share", "share_low", "share_high", "predicted", "microbenchmarks", "why"),
 )
 
 
@@ -393,13 +396,13 @@ def _rows(work: Explained) -> Iterator[dict[str, Any]]:
     whole = {"a": work.a, "b": work.b, "change": change, "predicted": told}
     yield {"work": work.name, "part": "all", "why": work.missing} | whole
     for one in work.changes:
-        fields = vars(one) | {"rungs": ", ".join(one.rungs)}
+        fields = vars(one) | {"microbenchmarks": ", ".join(one.microbenchmarks)}
         yield {"work": work.name, "part": one.name} | fields
 
 
 def to_json(found: Explanation) -> str:
     """Write it as JSON; numbers are short, and what is not known is null."""
-    told = short_numbers(json.loads(written(found)))
+    told = short_numbers(json.loads(encode(found)))
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 

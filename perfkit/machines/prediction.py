@@ -31,12 +31,12 @@ _AMPERE = 8.0
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of a part, and the rung that stands for it.
+    """A piece of a part, and the microbenchmark that stands for it.
 
     Attributes:
-        a: The rung on A; ``b`` on B, another where one of them computes on a GPU.
-        seconds: What it takes on A, as A's rung says; None for all that is left.
-        alone: Whether one core does it, of which the rung tells on all.
+        a: The microbenchmark on A; ``b`` on B, another where one computes on a GPU.
+        seconds: What it takes on A, as A's microbenchmark says; None for the rest.
+        alone: Whether one core does it, of which the microbenchmark tells on all.
     """
 
     a: str
@@ -57,8 +57,8 @@ def _pieces(part: str, a: Held, b: Held, name: str) -> tuple[Piece, ...]:
 
 
 def _small_things(a: Held, b: Held) -> str:
-    """The rung of both that does small things on one core."""
-    both = (rung for rung in _SMALL_THINGS if rung in a.rungs and rung in b.rungs)
+    """The microbenchmark of both that does small things on one core."""
+    both = (one for one in _SMALL_THINGS if one in a.rates and one in b.rates)
     return next(both, _SMALL_THINGS[-1])
 
 
@@ -78,28 +78,28 @@ def _input(a: Held, b: Held, work: Work) -> tuple[Piece, ...]:
     data = work.job.get("data", "")
     if work.on_gpu:
         *more, last = _stages(work)
-        return (*(_timed(a, rung, work.batch) for rung in more), _same(last))
+        return (*(_timed(a, one, work.batch) for one in more), _same(last))
     if FORGOTTEN in data:
         return (_same(DECODE),)
     decoded = (_timed(a, DECODE, work.batch),) if "JPEG" in data else ()
     return (*decoded, _same(_small_things(a, b)))
 
 
-def _same(rung: str) -> Piece:
-    return Piece(rung, rung)
+def _same(name: str) -> Piece:
+    return Piece(name, name)
 
 
-def _timed(a: Held, rung: str, units: float) -> Piece:
-    """So many units of a rung's work; all of a part where A's rung is not known."""
-    return Piece(rung, rung, _taking(a, rung, units))
+def _timed(a: Held, name: str, units: float) -> Piece:
+    """So many units of a microbenchmark's work; all of a part where A has none."""
+    return Piece(name, name, _taking(a, name, units))
 
 
 def _stages(work: Work) -> tuple[str, ...]:
     return (MAP, DECODE) if "JPEG" in work.job.get("data", "") else (MAP,)
 
 
-def _taking(held: Held, rung: str, units: float) -> float | None:
-    found = held.rungs.get(rung)
+def _taking(held: Held, name: str, units: float) -> float | None:
+    found = held.rates.get(name)
     return units / found.rate if found and found.rate and units else None
 
 
@@ -177,13 +177,13 @@ def without_losses(
 
 
 def _slowdown(
-    a: Held, b: Held, rungs: tuple[str, str], draw: np.random.Generator
+    a: Held, b: Held, benchmarks: tuple[str, str], draw: np.random.Generator
 ) -> Draws | None:
-    """How many times as long the same work takes on B; None if a rung is missing."""
-    one, other = a.rungs.get(rungs[0]), b.rungs.get(rungs[1])
+    """How many times as long the same work takes on B; None if one is missing."""
+    one, other = a.rates.get(benchmarks[0]), b.rates.get(benchmarks[1])
     if one is None or other is None or one.unit != other.unit:
         return None
-    logs = [logarithm((rung.low, rung.rate, rung.high)) for rung in (one, other)]
+    logs = [logarithm((each.low, each.rate, each.high)) for each in (one, other)]
     if logs[0] is None or logs[1] is None:
         return None
     middle, spread = logs[0][0] - logs[1][0], math.hypot(logs[0][1], logs[1][1])
@@ -220,14 +220,14 @@ def _share(part: Part, seconds: float) -> tuple[float, float]:
     return (part.seconds or 0.0) / seconds, spread
 
 
-# A rung that takes so many times as long as cores explain does not work, it waits.
+# What takes so many times as long as cores explain does not work, it waits.
 _WAITS = 2.0
 
 
 def _by_core(a: Held, b: Held, draw: np.random.Generator) -> Draws:
     """How many times as long a core of B takes for small things."""
-    rung = _small_things(a, b)
-    found = _slowdown(a, b, (rung, rung), draw)
+    name = _small_things(a, b)
+    found = _slowdown(a, b, (name, name), draw)
     return np.ones(COUNT) if found is None else found
 
 
@@ -244,7 +244,7 @@ def _late(a: Held, b: Held, work: Work, draw: np.random.Generator) -> Draws:
 
     Of A nothing is taken to be late.
     """
-    one, longer = a.rungs.get(MAP), _slowdown(a, b, (MAP, MAP), draw)
+    one, longer = a.rates.get(MAP), _slowdown(a, b, (MAP, MAP), draw)
     if longer is None or one is None or not one.rate or not _is_late(a, b, draw):
         return np.zeros(COUNT)
     each = (longer - _by_core(a, b, draw)) / one.rate
@@ -268,17 +268,17 @@ _OPEN = 0.3
 
 @dataclass(frozen=True)
 class Expected:
-    """B's step as expected, and its parts; a part is missing where no rung is there.
+    """B's step as expected, and its parts, but for those without a microbenchmark.
 
     Attributes:
         step: Shape (COUNT,); None where a part that counts cannot be expected.
         parts: By name.
-        rungs: Those that stand for each part.
+        microbenchmarks: Those that stand for each part.
     """
 
     step: Draws | None
     parts: dict[str, Draws]
-    rungs: dict[str, tuple[str, ...]]
+    microbenchmarks: dict[str, tuple[str, ...]]
 
 
 def expected(
@@ -287,7 +287,7 @@ def expected(
     """Scale A's parts to B."""
     known = [part for part in drawn.parts if part != UNEXPLAINED]
     of = {part: _pieces(part, a, b, name) for part in known}
-    rungs = {p: tuple(dict.fromkeys(piece.b for piece in of[p])) for p in known}
+    benchmarks = {p: tuple(dict.fromkeys(piece.b for piece in of[p])) for p in known}
     scaled: dict[str, Draws] = {}
     for part in known:
         seconds = drawn.parts[part]
@@ -309,9 +309,9 @@ def expected(
     share = {name: _usual_share(of, drawn) for name, of in drawn.parts.items()}
     missing = any(share[part] > _SMALL for part in known if part not in scaled)
     if not scaled or share[UNEXPLAINED] > _OPEN or missing:
-        return Expected(None, scaled, rungs)
+        return Expected(None, scaled, benchmarks)
     parts = scaled | {UNEXPLAINED: left}
-    return Expected(sum(parts.values(), np.zeros(COUNT)), parts, rungs)
+    return Expected(sum(parts.values(), np.zeros(COUNT)), parts, benchmarks)
 
 
 def _left(drawn: Drawn, scaled: dict[str, Draws], work: Work) -> Draws:
@@ -334,7 +334,7 @@ def _pipeline(a: Held, name: str, drawn: Drawn) -> Draws:
         return shown
     if _usual_share(shown, drawn) > _SHOWS:
         return drawn.step
-    known = [_taking(a, rung, work.batch) for rung in _stages(work)]
+    known = [_taking(a, one, work.batch) for one in _stages(work)]
     if None in known:
         return shown
     return np.asarray(np.minimum(drawn.step, sum(filter(None, known))))
@@ -367,7 +367,7 @@ def _longer(piece: Piece, a: Held, b: Held, draw: np.random.Generator) -> Draws 
     longer = _slowdown(a, b, (piece.a, piece.b), draw)
     if longer is None or not piece.alone:
         return longer
-    every, one = (_slowdown(a, b, (rung, rung), draw) for rung in (TOGETHER, ALONE))
+    every, one = (_slowdown(a, b, (one, one), draw) for one in (TOGETHER, ALONE))
     return None if every is None or one is None else longer * one / every
 
 

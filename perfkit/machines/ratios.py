@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from perfkit.machines.comparison import Held
-    from perfkit.passports.passport import RungRate
+    from perfkit.passports.passport import BenchmarkRate
 
 
 Side = Literal["", "A", "B"]
@@ -39,7 +39,7 @@ class MachineDiffers:
         topic: Differences of one topic are one cause, such as ``"core speed"``.
         parts: What of a training's step it can slow.
         slower: The machine that it slows; "" where the records alone do not say.
-        sign: Which rungs would show it; "" where none does. See ``causes``.
+        sign: Which microbenchmarks would show it; "" where none does. See ``causes``.
     """
 
     what: str
@@ -68,8 +68,8 @@ class Ratio:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RungRatio:
-    """One rung on both machines.
+class BenchmarkRatio:
+    """One microbenchmark on both machines.
 
     Attributes:
         a: Units per second on A, ``b`` on B; None where it was not measured.
@@ -158,24 +158,24 @@ def on_the_whole(found: Iterable[Ratio]) -> Ratio | None:
     return _ratio(middle, half, _without_claim(middle, half), shared)
 
 
-def rungs(a: Held, b: Held) -> tuple[RungRatio, ...]:
-    """Each rung that one of the two has, in the ladder's order."""
-    floors = a.rungs_floor, b.rungs_floor
-    both = dict.fromkeys((*a.rungs, *b.rungs))
-    pairs = {name: (a.rungs.get(name), b.rungs.get(name)) for name in both}
+def microbenchmarks(a: Held, b: Held) -> tuple[BenchmarkRatio, ...]:
+    """Each microbenchmark that one of the two has, in its usual order."""
+    floors = a.rates_floor, b.rates_floor
+    both = dict.fromkeys((*a.rates, *b.rates))
+    pairs = {name: (a.rates.get(name), b.rates.get(name)) for name in both}
     looks = sum(not _apart(*pair) for pair in pairs.values())
-    return tuple(_rung(name, *pair, floors, looks) for name, pair in pairs.items())
+    return tuple(_benchmark(name, *pair, floors, looks) for name, pair in pairs.items())
 
 
-def _rung(
+def _benchmark(
     name: str,
-    a: RungRate | None,
-    b: RungRate | None,
+    a: BenchmarkRate | None,
+    b: BenchmarkRate | None,
     floors: tuple[float | None, float | None],
     looks: int,
-) -> RungRatio:
+) -> BenchmarkRatio:
     known = a or b
-    made = RungRatio(
+    made = BenchmarkRatio(
         name=name,
         group=plain(known.group if known else "", 30),
         unit=plain(known.unit if known else "units", 20),
@@ -191,11 +191,11 @@ def _rung(
     return replace(made, speed=speed, missing="" if speed else "It has no interval.")
 
 
-def _apart(a: RungRate | None, b: RungRate | None) -> str:
-    """Why two rungs of a name are not held against each other."""
-    for side, rung in (("A", a), ("B", b)):
-        if rung is None or rung.rate is None:
-            told = f": {plain(rung.missing, 120)}" if rung and rung.missing else "."
+def _apart(a: BenchmarkRate | None, b: BenchmarkRate | None) -> str:
+    """Why two microbenchmarks of a name are not held against each other."""
+    for side, one in (("A", a), ("B", b)):
+        if one is None or one.rate is None:
+            told = f": {plain(one.missing, 120)}" if one and one.missing else "."
             return f"Not measured on {side}{told}"
     if a is None or b is None:
         return ""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from perfkit import running
+from perfkit import runs
 from perfkit.displays import Display, display_here
 from perfkit.errors import BadParameterError, PerfkitError
 from perfkit.experiments.session import Session
@@ -25,19 +25,19 @@ from perfkit.measure.plan import Preparing, TrialStarted
 from perfkit.passports.levels import (
     Levels,
     Visit,
+    benchmark_rates,
     joined,
-    rung_rates,
     thinned,
     together,
 )
 from perfkit.passports.passport import Passport, save
 from perfkit.progress import Board
 
-LADDER, TRAININGS = "machine-ladder", "reference-trainings"
+MICROBENCHMARKS, TRAININGS = "machine-ladder", "reference-trainings"
 # Below this there is no time to start TensorFlow in a process of its own as well.
 _STARTS_FROM_S, _START_S = 90.0, 40.0
 # Of a visit; the trainings take the rest.
-_LADDERS_SHARE = 0.45
+_MICROBENCHMARKS_SHARE = 0.45
 # A machine changes from minute to minute: each thing is measured in so many visits,
 # with others in between, if each of them has time for one round of both measurements.
 _VISIT_S, _MOST_VISITS = 40.0, 4
@@ -98,8 +98,8 @@ class Making:
             left = max(1, min(_MOST_VISITS, count))
             while left:
                 began = self.spent
-                self._measure(LADDER, _LADDERS_SHARE / left, display)
-                share = (1 - _LADDERS_SHARE) / (left - _LADDERS_SHARE)
+                self._measure(MICROBENCHMARKS, _MICROBENCHMARKS_SHARE / left, display)
+                share = (1 - _MICROBENCHMARKS_SHARE) / (left - _MICROBENCHMARKS_SHARE)
                 self._measure(TRAININGS, share, display)
                 if self.budget - self.spent < _SHORTER * (self.spent - began):
                     break
@@ -119,7 +119,7 @@ class Making:
 
         hidden = (*environment.own_names(), *environment.named_in(os.environ))
         findings = {name: together(told) for name, told in self.visits.items()}
-        ladder, trained = (findings.get(name) for name in (LADDER, TRAININGS))
+        parts, trained = (findings.get(one) for one in (MICROBENCHMARKS, TRAININGS))
         levels = {n: Levels(measurement(one)) for n, one in findings.items()}
         every = sorted(itertools.chain(*self.visits.values()), key=lambda one: one[0])
         samples = joined((began, found.samples) for began, found in every)
@@ -131,7 +131,7 @@ class Making:
             perfkit=importlib.metadata.version("perfkit"),
             machine=here,
             checks=checks(here),
-            rungs=rung_rates(ladder, hidden) if ladder else (),
+            microbenchmarks=benchmark_rates(parts, hidden) if parts else (),
             trainings=trainings_of(trained) if trained else (),
             samples=thinned(samples),
             phases={name: (spans[0][0], spans[-1][1]) for name, spans in when.items()},
@@ -192,7 +192,7 @@ class Making:
             return
         measuring = max(_SHORTEST_S, left - _PREPARING_S)
         try:
-            session = running.open_session(experiment(name), measuring)
+            session = runs.open_session(experiment(name), measuring)
         except PerfkitError as error:
             self._missed.append(f'"{name}" was not measured: {error}')
             return
@@ -217,7 +217,7 @@ class Making:
         """Run a session; end it where Stop or the time says so."""
         board, began, started = Board(), self.spent, False
         with (
-            running.interrupt_is_stop() as asked,
+            runs.interrupt_is_stop() as asked,
             display,
             contextlib.closing(session.events()) as events,
         ):
@@ -344,8 +344,8 @@ def _new_file(out: str | Path | None) -> Path | None:
 
 def _seconds(given: float | None) -> float:
     if given is None:
-        return running.default_budget(BUDGET_S)
-    seconds = running.seconds("budget", given)
+        return runs.default_budget(BUDGET_S)
+    seconds = runs.seconds("budget", given)
     if not 1 <= seconds <= _LONGEST_S:
         raise BadParameterError(
             f"budget is {given!r}; give seconds from 1 to {_LONGEST_S:.0f}."

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings.text import plain
-from perfkit.machine.checks import asking
+from perfkit.machine.checks import base
 from perfkit.machine.record import Machine, Start
 from perfkit.machine.starting.child import is_right
 
@@ -132,7 +132,7 @@ def laptop(machine: Machine, folder: str | Path = ".") -> Laptop:
     computed = {proof.device for proof in proofs if proof.device.startswith("GPU")}
     wrong = {proof.device for proof in proofs if not is_right(proof)}
     used = len(computed - wrong)
-    version = machine.versions.get(asking.distribution(machine), "")
+    version = machine.versions.get(base.distribution(machine), "")
     return Laptop(
         cores=max(1, int(machine.cores_granted)),
         memory_gb=round(machine.memory / _GB),

@@ -30,7 +30,7 @@ Value = float | str | None
 
 # What a reading may differ by from one look to the next.
 _SAME = 0.05
-# Topics that rungs show.
+# Topics that microbenchmarks show.
 _SIGNS = {CORES, SPEED, KERNELS, DISK, GPU, LINK}
 _PROCESSOR = ("input", "dispatch", "compute")
 _EVERYTHING = ("input", "dispatch", "transfer", "compute")
@@ -212,7 +212,7 @@ def _battery(a: Machine, b: Machine) -> Iterator[MachineDiffers]:
     )
 
 
-# Variables by the start of their names: what they can slow, and which rungs show it.
+# Variables by the start of their names: what they can slow, and which rates show it.
 _VARIABLES = {
     "TF_ENABLE_ONEDNN_OPTS": (("compute",), KERNELS),
     "TF_NUM_": (("input", "compute"), THREADS),
@@ -275,7 +275,7 @@ _ENOUGH = 5
 _LEAST = 0.05
 # Into so many a run is cut to see whether the machine slowed down.
 _STRETCHES = 10
-# The pulse of a healthy machine falls so far below its best, at most.
+# A core of a healthy machine falls so far below its best speed, at most.
 _STEADY = 0.85
 # Nothing is lost beyond this: what is left has to have done the work.
 _MOST = 0.95
@@ -290,7 +290,7 @@ class Lost:
         throttling: To slower clocks of the cores, None if unknown; ``gpu`` to those of
             the GPU.
         others: Cores that other programs kept busy.
-        pulse: The speed of the cores, as a share of their best; None if unknown.
+        core_speed: The speed of the cores, as a share of their best; None if unknown.
         reasons: Why the GPU was slowed.
     """
 
@@ -298,7 +298,7 @@ class Lost:
     throttling: float | None = None
     gpu: float = 0.0
     others: float = 0.0
-    pulse: float | None = None
+    core_speed: float | None = None
     reasons: tuple[str, ...] = ()
 
 
@@ -314,14 +314,14 @@ def losses(a: Held, b: Held) -> tuple[Lost, Lost]:
 
 def _lost(held: Held, other: Held) -> Lost:
     """What one machine lost; the other shows how many cores the same jobs can fill."""
-    pulse = _pulse(held.samples)
+    core_speed = _core_speed(held.samples)
     gpu, reasons = _gpu(held.machine, held.samples)
     return Lost(
         load=_taken(held, other),
-        throttling=pulse and (1 - pulse if pulse < _STEADY else 0.0),
+        throttling=core_speed and (1 - core_speed if core_speed < _STEADY else 0.0),
         gpu=gpu,
         others=_mean(held.samples, "cpu_other") or 0.0,
-        pulse=pulse,
+        core_speed=core_speed,
         reasons=reasons,
     )
 
@@ -344,15 +344,15 @@ def _taken(held: Held, other: Held) -> float | None:
     return min(_MOST, missed / (used + missed))
 
 
-def _pulse(samples: Columns) -> float | None:
+def _core_speed(samples: Columns) -> float | None:
     """The usual speed of the cores as a share of the best that was seen.
 
     A core that shares its arithmetic with another is slower whenever that one works,
-    and so are clocks when all cores do: the training itself moves the pulse. In every
+    and so are clocks when all cores do: the training itself moves it. In every
     stretch of a run the other core rests at times. What keeps even the best moments of
     most stretches below those of others is the machine.
     """
-    known = [v for v in samples.get("pulse", ()) if v is not None and v > 0]
+    known = [v for v in samples.get("core_speed", ()) if v is not None and v > 0]
     count = min(_STRETCHES, len(known) // _ENOUGH)
     if count < 2:
         return None

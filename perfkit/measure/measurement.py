@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from perfkit.measure.tick import Yielded
     from perfkit.measure.trial import Trial
 
-# The twin of the baseline: what two runs of the same thing differ by here, today.
-TWIN = "the baseline again"
+# The baseline once more in each round: what two runs of one thing differ by here.
+# No variant of a reader's is likely to be called so.
+CONTROL = "control (A/A)"
 
 
 @dataclass(frozen=True)
-class Arm:
+class Variant:
     """One variant as the engine sees it.
 
     Attributes:
@@ -55,15 +56,15 @@ class Measurement:
     """All that has been measured so far, and what it says.
 
     Attributes:
-        arms: The variants asked for, in order, without the twin.
-        trials: Every trial that has ended, in order; the twin's bear the name ``TWIN``.
+        variants: The variants asked for, in order, without the control.
+        trials: Every trial that has ended, in order; the control's are ``CONTROL``.
         samples: The machine's load, as ``Finding.samples`` holds it.
         notes: What ``prepare`` told, by name, and what was known of the machine's
             ``spread`` before.
-        baseline: The variant that the twin repeats.
+        baseline: The variant that the control repeats.
     """
 
-    arms: tuple[Arm, ...]
+    variants: tuple[Variant, ...]
     trials: tuple[Trial, ...] = ()
     samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
@@ -81,13 +82,13 @@ class Measurement:
         )
         return tuple(
             statistics.timing(
-                arm.name,
-                list(self._steady[arm.name].values()),
-                [t.setup_s for t in self.of(arm.name) if t.setup_s is not None],
+                one.name,
+                list(self._steady[one.name].values()),
+                [t.setup_s for t in self.of(one.name) if t.setup_s is not None],
                 usual,
             )
-            for arm in self.arms
-            if self._steady.get(arm.name)
+            for one in self.variants
+            if self._steady.get(one.name)
         )
 
     def timing(self, variant: str) -> Timing | None:
@@ -96,9 +97,9 @@ class Measurement:
 
     @functools.cached_property
     def noise_floor(self) -> float | None:
-        """The ratio that the baseline and its twin reached; None if unknown."""
-        twin = self._rounds(TWIN, self.baseline)
-        return statistics.noise_floor(twin, self._usual) if twin else None
+        """The ratio that the baseline and its control reached; None if unknown."""
+        control = self._rounds(CONTROL, self.baseline)
+        return statistics.noise_floor(control, self._usual) if control else None
 
     @functools.cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -147,7 +148,7 @@ class Measurement:
     @functools.cached_property
     def _own(self) -> set[str]:
         """The variants whose pauses are their own."""
-        return {arm.name for arm in self.arms if arm.own_pauses}
+        return {one.name for one in self.variants if one.own_pauses}
 
     @functools.cached_property
     def _usual_pauses(self) -> Usual:
@@ -156,10 +157,10 @@ class Measurement:
             if variant not in self._own:
                 mine = trials.setdefault(self._repeats(variant), [])
                 mine += [trial for trial, _ in rounds.values()]
-        return Usual(trials, [arm.name for arm in self.arms if arm.other_pauses])
+        return Usual(trials, [one.name for one in self.variants if one.other_pauses])
 
     def _repeats(self, variant: str) -> str:
-        return self.baseline if variant == TWIN else variant
+        return self.baseline if variant == CONTROL else variant
 
     def _steady_of(self, variant: str, *, own: bool) -> dict[int, Steady]:
         """The steady part of each round, with its recurring pauses shared out."""
@@ -178,21 +179,20 @@ class Measurement:
     @functools.cached_property
     def _steady(self) -> dict[str, dict[int, Steady]]:
         return {
-            variant: self._steady_of(variant, own=variant in self._own)
-            for variant in self._completed
+            one: self._steady_of(one, own=one in self._own) for one in self._completed
         }
 
     @functools.cached_property
     def _compared(self) -> tuple[Rounds, ...]:
-        pairs = ((arm.name, arm.against) for arm in self.arms if arm.against)
+        pairs = ((one.name, one.against) for one in self.variants if one.against)
         rounds = (self._rounds(one, other) for one, other in pairs if one != other)
         return tuple(r for r in rounds if r is not None)
 
     @functools.cached_property
     def _every(self) -> tuple[Rounds, ...]:
-        """The rounds of all comparisons, the twin's among them."""
-        twin = self._rounds(TWIN, self.baseline)
-        return (*self._compared, *([twin] if twin else []))
+        """The rounds of all comparisons, the control's among them."""
+        control = self._rounds(CONTROL, self.baseline)
+        return (*self._compared, *([control] if control else []))
 
     @functools.cached_property
     def _usual(self) -> Spread:

@@ -1,4 +1,4 @@
-"""Watches the machine while trials run: load, memory, disk, GPUs and the pulse.
+"""Watches the machine while trials run: load, memory, disk, GPUs, speed of a core.
 
 A thread of the parent samples five times a second. A reading that this system does not
 give is absent, never 0, and one that fails does not take the others with it.
@@ -27,7 +27,7 @@ _LINKS = 12_000
 _MASK = (1 << 31) - 1
 
 
-def pulse() -> float:
+def core_speed() -> float:
     """Run the chain once and return its speed, in chains per second of CPU time."""
     number = 1
     began = time.thread_time_ns()
@@ -40,8 +40,8 @@ PERIOD_S = 0.2
 # A trial may start a process that stands for another program. It is set in what such a
 # process is given as environment, and what it does then counts as others'.
 OTHERS_VARIABLE = "PERFKIT_STANDS_FOR_OTHERS"
-# Every so many samples: the pulse, and what costs the system more to tell.
-_PULSE_EVERY = 2
+# Every so many samples: the speed of a core, and what costs the system more to tell.
+_CORE_SPEED_EVERY = 2
 _SLOW_EVERY = 5
 _READINGS = (OSError, psutil.Error, ValueError, KeyError, IndexError)
 
@@ -50,12 +50,12 @@ class Monitor:
     """Samples the machine until it is stopped.
 
     Args:
-        pulse: Whether to take the pulse as well.
+        core_speed: Whether to measure the speed of a core as well.
     """
 
-    def __init__(self, *, pulse: bool = True) -> None:
+    def __init__(self, *, core_speed: bool = True) -> None:
         self._zero_ns = 0
-        self._pulse = pulse
+        self._core_speed = core_speed
         self._trial: _Tree | None = None
         self._trees: dict[int, _Tree] = {}
         self._trial_cpu: dict[int, float] = {}
@@ -128,8 +128,8 @@ class Monitor:
         if self._taken % _SLOW_EVERY == 0:
             self._slow = dict(self._slowly())
         sample |= self._slow | self._gpus.sample()
-        if self._pulse and self._taken % _PULSE_EVERY == 0:
-            sample["pulse"] = pulse()
+        if self._core_speed and self._taken % _CORE_SPEED_EVERY == 0:
+            sample["core_speed"] = core_speed()
         return sample
 
     def _count_trials(self) -> float:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from perfkit.measure.launcher import Message, Started
-    from perfkit.measure.measurement import Arm
+    from perfkit.measure.measurement import Variant
     from perfkit.measure.trial import Outcome, Trial
 
 # Before the number of a turn and its variant, in the label of a pause.
@@ -47,12 +47,12 @@ class Opening:
     Attributes:
         running: The process; it ends by itself.
         heard: What it told before the run began.
-        arms: What it may tell of, by name.
+        variants: What it may tell of, by name.
     """
 
     running: Started
     heard: tuple[Message, ...]
-    arms: tuple[Arm, ...]
+    variants: tuple[Variant, ...]
 
 
 @dataclass

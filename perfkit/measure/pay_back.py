@@ -1,4 +1,4 @@
-"""After how many examples has a dear first call paid back?
+"""After how many examples has an expensive first call paid back?
 
 A variant that traces or compiles starts later and then works faster. It has paid back
 where the two lines "first call + examples x seconds per example" cross. Both the extra
@@ -37,7 +37,7 @@ class PayBack:
         variant: The one in question.
         baseline: The one it is held against.
         paying: ``"pays back"`` after ``examples``; ``"at once"``, because its first
-            call is not dearer; ``"never"``, because its steps are slower; ``"not
+            call costs no more; ``"never"``, because its steps are slower; ``"not
             shown"`` where no difference of the steps is shown.
         examples: After how many; 0.0 for at once, None for the last two.
         low: Lower end of the 95 % interval of ``examples``.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perfkit.measure.launcher import Started
-    from perfkit.measure.measurement import Arm, Measurement
+    from perfkit.measure.measurement import Measurement, Variant
     from perfkit.measure.one_process import Opening
     from perfkit.measure.trial import Limits
 
@@ -179,7 +179,7 @@ class Plan:
     """What a run is to do.
 
     Attributes:
-        arms: The variants.
+        variants: The variants.
         baseline: The one that is run twice a round, to know the noise.
         budget: Seconds to spend on rounds.
         seed: Of the order and of the trials' random numbers.
@@ -189,8 +189,8 @@ class Plan:
         tries: What to try after the rounds, in time of its own; None for nothing.
         overrun: Times the budget that the first round may take, because without it
             there is no answer at all.
-        choose: Names the arms of the next round from what has been measured, none to
-            end; it may add arms that are new. None leaves the choice to how narrow
+        choose: Names the variants of the next round from what has been measured, none
+            to end; it may add new ones. None leaves the choice to how narrow
             the intervals are.
         answered: Says from what has been measured whether the run may end before its
             budget does; None where it is to be spent.
@@ -199,7 +199,7 @@ class Plan:
         spread: What is known of the machine's spread; kept in the run's notes.
     """
 
-    arms: tuple[Arm, ...]
+    variants: tuple[Variant, ...]
     baseline: str
     budget: float
     seed: int = 0
@@ -208,7 +208,7 @@ class Plan:
     memory: int | None = None
     tries: Callable[[Measurement], Tries] | None = None
     overrun: float = 2.0
-    choose: Callable[[Measurement], tuple[Arm, ...]] | None = None
+    choose: Callable[[Measurement], tuple[Variant, ...]] | None = None
     answered: Callable[[Measurement], bool] | None = None
     opening: Opening | None = None
     spread: Spread = field(default_factory=Spread)

@@ -22,10 +22,10 @@ import psutil
 
 from perfkit.errors import RunError
 from perfkit.machine.limits import memory_free
+from perfkit.measure import budgets
 from perfkit.measure import plan as measure_plan
-from perfkit.measure import spending
 from perfkit.measure.live import Asleep, LiveTrial
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.one_process import OneProcess
 from perfkit.measure.plan import (
     Event,
@@ -94,17 +94,18 @@ class Run:
         self._round = 0
         self._tries_end: float | None = None
         self._in_turns = plan.in_turns
-        self._planned = plan.arms
-        self._arms = {arm.name: arm for arm in plan.arms if not arm.unavailable}
-        self._offered = set(self._arms)
-        if plan.baseline in self._arms:
-            self._arms[TWIN] = Arm(TWIN, self._arms[plan.baseline].work)
+        self._planned = plan.variants
+        self._variants = {one.name: one for one in plan.variants if not one.unavailable}
+        self._offered = set(self._variants)
+        if plan.baseline in self._variants:
+            work = self._variants[plan.baseline].work
+            self._variants[CONTROL] = Variant(CONTROL, work)
 
     @property
     def measurement(self) -> Measurement:
         """What has been measured so far."""
         return Measurement(
-            arms=self._planned,
+            variants=self._planned,
             trials=tuple(self._trials),
             samples=_columns(self._samples),
             notes=self._notes | self.plan.spread.as_note(),
@@ -170,15 +171,15 @@ class Run:
         yield Prepared(dict(self._notes))
 
     def _refuse(self, why: dict[str, str]) -> None:
-        """Take out the arms that preparing found not worth timing, each with why."""
+        """Take out variants that preparing found not worth timing, each with why."""
         self._planned = tuple(
-            replace(arm, unavailable=why.get(arm.name, arm.unavailable))
-            for arm in self._planned
+            replace(one, unavailable=why.get(one.name, one.unavailable))
+            for one in self._planned
         )
         for name in why:
-            self._arms.pop(name, None)
+            self._variants.pop(name, None)
         if self.plan.baseline in why:
-            self._arms.pop(TWIN, None)
+            self._variants.pop(CONTROL, None)
 
     # Rounds.
 
@@ -193,17 +194,17 @@ class Run:
             clock=self.clock,
             seed=self.plan.seed,
         )
-        known = {arm.name: arm for arm in opening.arms}
+        known = {one.name: one for one in opening.variants}
         self.watcher.watch(running.pid)
         messages, turn, started = list(opening.heard), 0, set[str]()
         try:
             while not self._ending:
                 for message in messages:
-                    for variant, ticks in heard.take(message).items():
-                        if variant not in started:
-                            started.add(variant)
-                            yield TrialStarted(variant, 1, ticks[0][0])
-                        yield Ticked(variant, ticks)
+                    for name, ticks in heard.take(message).items():
+                        if name not in started:
+                            started.add(name)
+                            yield TrialStarted(name, 1, ticks[0][0])
+                        yield Ticked(name, ticks)
                 if heard.turn > turn:
                     turn = heard.turn
                     yield from self._tell_opening(heard, known)
@@ -217,11 +218,11 @@ class Run:
         yield from self._tell_opening(heard, known)
 
     def _tell_opening(
-        self, heard: OneProcess, known: dict[str, Arm]
+        self, heard: OneProcess, known: dict[str, Variant]
     ) -> Iterator[Event]:
         """Put what the turns have shown by now in the place of what they had."""
         self._trials = list(heard.trials())
-        seen = {arm.name for arm in self._planned}
+        seen = {one.name for one in self._planned}
         self._planned += tuple(
             known[trial.variant]
             for trial in self._trials
@@ -250,7 +251,8 @@ class Run:
     def _one_go(self, live: LiveTrial) -> Callable[[float, int], bool]:
         # The first call shows no rate, and may take longer than all that follows.
         def enough(*_: float) -> bool:
-            seconds = spending.one_go_s(live.tick_s, self.plan.budget, len(self._arms))
+            several = len(self._variants)
+            seconds = budgets.one_go_s(live.tick_s, self.plan.budget, several)
             return live.since_first_call_s >= seconds and len(live.costs) > 2
 
         return enough
@@ -303,7 +305,7 @@ class Run:
         """Start a trial and wait until it is ready; return it."""
         silence = min(60.0, max(10.0, self.plan.budget / 3))
         limits = Limits(silence=silence, memory=self.plan.memory)
-        live = self._start(name, self._arms[name].work, limits)
+        live = self._start(name, self._variants[name].work, limits)
         self.watcher.watch(live.running.pid)
         yield TrialStarted(name, self._round, self._now())
         yield from self._hear(live, lambda _, ticks: ticks > 0)
@@ -311,10 +313,10 @@ class Run:
 
     def _warm_up(self, live: LiveTrial) -> Iterator[Event]:
         """Let a trial work until its rate is steady."""
-        shortest = spending.SHORTEST_WARM_UP_S
-        longest = spending.longest_warm_up_s(
+        shortest = budgets.SHORTEST_WARM_UP_S
+        longest = budgets.longest_warm_up_s(
             self.plan.budget,
-            len(self._arms),
+            len(self._variants),
             chosen=self.plan.choose is not None,
         )
 
@@ -384,9 +386,9 @@ class Run:
             if t.variant == trial.variant
         )
         if failures > 1 or trial.outcome == "timed-out":
-            self._arms.pop(trial.variant, None)
+            self._variants.pop(trial.variant, None)
             if trial.variant == self.plan.baseline:
-                self._arms.pop(TWIN, None)
+                self._variants.pop(CONTROL, None)
 
     # After the rounds.
 
@@ -441,7 +443,7 @@ class Run:
         """Whether nothing more may run, by Stop or because the time for it is over."""
         if self._tries_end is not None:
             return self.stopped.is_set() or self._now() > self._tries_end
-        overrun = self._now() > spending.overrun_s(
+        overrun = self._now() > budgets.overrun_s(
             self.plan.budget, self._round, self.plan.overrun
         )
         return self.stopped.is_set() or (self._round > 0 and overrun)
@@ -455,21 +457,21 @@ class Run:
         return budget + (measure_plan.seconds_for(budget) if self.plan.tries else 0.0)
 
     def _next_round_fits(self) -> bool:
-        if not self._arms or self.stopped.is_set():
+        if not self._variants or self.stopped.is_set():
             return False
         names = self._wanted()
-        needed = spending.shortest_round_s(names, self._trials, in_turns=self._in_turns)
+        needed = budgets.shortest_round_s(names, self._trials, in_turns=self._in_turns)
         fits = self._now() + needed <= self.plan.budget
         return self._round == 0 or (fits and bool(names))
 
     def _wanted(self) -> list[str]:
-        """Which arms the next round holds; none where another round adds nothing."""
+        """Which variants the next round holds; none where another adds nothing."""
         if self.plan.choose is not None:
             return self._chosen(self.plan.choose(self.measurement))
-        unclear = spending.unclear(self.measurement, self._arms)
-        if spending.enough(self._round, unclear) or self._is_answered:
+        unclear = budgets.unclear(self.measurement, self._variants)
+        if budgets.enough(self._round, unclear) or self._is_answered:
             return []
-        return spending.wanted(self._round + 1, unclear, self._arms)
+        return budgets.wanted(self._round + 1, unclear, self._variants)
 
     @property
     def _is_answered(self) -> bool:
@@ -477,30 +479,30 @@ class Run:
         answered = self.plan.answered
         return answered is not None and self._round > 1 and answered(self.measurement)
 
-    def _chosen(self, arms: tuple[Arm, ...]) -> list[str]:
-        known = {arm.name for arm in self._planned}
-        for arm in arms:
-            if arm.name not in self._offered:
-                self._offered.add(arm.name)
-                self._planned += () if arm.name in known else (arm,)
-                self._arms[arm.name] = arm
-        names = [arm.name for arm in arms if arm.name in self._arms]
-        # Where turns in one process have shown the noise, set-ups are for the swaps.
-        twice = names and TWIN in self._arms and not self.plan.opening
-        return [*names, TWIN] if twice else names
+    def _chosen(self, variants: tuple[Variant, ...]) -> list[str]:
+        known = {one.name for one in self._planned}
+        for variant in variants:
+            if variant.name not in self._offered:
+                self._offered.add(variant.name)
+                self._planned += () if variant.name in known else (variant,)
+                self._variants[variant.name] = variant
+        names = [one.name for one in variants if one.name in self._variants]
+        # Where turns in one process have shown the noise, set-ups are for the changes.
+        twice = names and CONTROL in self._variants and not self.plan.opening
+        return [*names, CONTROL] if twice else names
 
     def _turn_s(self, live: LiveTrial) -> float:
-        return spending.turn_s(live.tick_s)
+        return budgets.turn_s(live.tick_s)
 
     def _turns(self, lives: list[LiveTrial], set_up: float) -> int:
         each = [self._turn_s(live) for live in lives if not live.over]
         a_turn, left = sum(each), self.plan.budget - self._now()
         if self.plan.choose is not None:
-            return spending.turns_of_a_choice(left, each) if each else 0
+            return budgets.turns_of_a_choice(left, each) if each else 0
         if not a_turn:
             return 0
         early, budget = self.plan.answered is not None, self.plan.budget
-        return spending.turns(budget, left, set_up, a_turn, early=early)
+        return budgets.turns(budget, left, set_up, a_turn, early=early)
 
     def _room_for_another(self, lives: list[LiveTrial], count: int) -> bool:
         """Whether all trials of a round fit into memory side by side."""
@@ -518,11 +520,11 @@ class Run:
 def _columns(samples: list[dict[str, float]]) -> dict[str, tuple[float | None, ...]]:
     names = dict.fromkeys(name for sample in samples for name in sample)
     columns = {name: tuple(s.get(name) for s in samples) for name in names}
-    # The pulse is told as a share of the fastest seen, which only the end knows.
-    pulses = [p for p in columns.get("pulse", ()) if p is not None]
-    if pulses:
-        best = max(pulses)
-        columns["pulse"] = tuple(
-            None if p is None else p / best for p in columns["pulse"]
+    # A core's speed is told as a share of the fastest seen, which only the end knows.
+    speeds = [p for p in columns.get("core_speed", ()) if p is not None]
+    if speeds:
+        best = max(speeds)
+        columns["core_speed"] = tuple(
+            None if p is None else p / best for p in columns["core_speed"]
         )
     return columns

@@ -348,13 +348,13 @@ def _moderated(of: Rounds, usual: Spread) -> tuple[float, float, float]:
     return middle, float(np.sqrt(scale * expected + of.shared)), freedom
 
 
-def noise_floor(twin: Rounds, usual: Spread) -> float:
+def noise_floor(control: Rounds, usual: Spread) -> float:
     """The ratio, 1 or more, that the baseline reached against itself.
 
     It is the ratio seen and one standard error more: about what two runs of the same
     thing may show. That a variant's own interval leaves out 1 is asked besides.
     """
-    middle, error, _ = _moderated(twin, usual)
+    middle, error, _ = _moderated(control, usual)
     return float(np.exp(abs(middle) + error))
 
 

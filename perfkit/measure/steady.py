@@ -100,7 +100,7 @@ class Usual:
     """The usual pauses of the variants of a run.
 
     Args:
-        trials: The completed trials by variant, those of a twin with what it repeats.
+        trials: The completed trials by variant, the control's with the baseline's.
         apart: The variants whose pauses are known to be others than the rest's.
     """
 
@@ -108,8 +108,8 @@ class Usual:
         self, trials: Mapping[str, Sequence[Trial]], apart: Collection[str] = ()
     ) -> None:
         self._least = {
-            (variant, label): min(seconds for seconds, _ in pauses)
-            for variant, mine in trials.items()
+            (one, label): min(seconds for seconds, _ in pauses)
+            for one, mine in trials.items()
             for label, pauses in _by_label(mine).items()
         }
         beyond: dict[str, dict[str, list[float]]] = {}
@@ -119,9 +119,9 @@ class Usual:
                 own = beyond.setdefault(label, {})
                 own[variant] = [min(one - least, most) for one, most in pauses]
         self._beyond = {
-            (variant, label): found
+            (one, label): found
             for label, own in beyond.items()
-            for variant, found in _usual(own, apart).items()
+            for one, found in _usual(own, apart).items()
         }
 
     def usual_s(self, variant: str, trial: Trial, example_s: float) -> float:
@@ -153,10 +153,10 @@ def _usual(
     """What is usual for each variant: of all together, or its own where it differs."""
     rest = own.keys() - set(apart)
     differ = {v for v in rest if _is_apart(own[v], [own[o] for o in rest if o != v])}
-    alike = _Beyond.of([own[variant] for variant in rest - differ])
+    alike = _Beyond.of([own[one] for one in rest - differ])
     return {
-        variant: alike if variant in rest - differ else _Beyond.of([mine])
-        for variant, mine in own.items()
+        one: alike if one in rest - differ else _Beyond.of([mine])
+        for one, mine in own.items()
     }
 
 

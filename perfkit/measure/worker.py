@@ -84,14 +84,14 @@ def _run(payload: bytes, seed: int, sink: Connection) -> None:
         if isinstance(item, Note):
             _send(sink, ("note", item.name, item.value))
             continue
-        chunk.append(stamped(item, now))
+        chunk.append(stamp(item, now))
         if now / 1e9 - sent > _CHUNK_S:
             _send(sink, ("ticks", chunk))
             chunk, sent = [], now / 1e9
     _send(sink, ("ticks", chunk))
 
 
-def stamped(told: int | Tick | Pause, now_ns: int) -> tuple[Any, ...]:
+def stamp(told: int | Tick | Pause, now_ns: int) -> tuple[Any, ...]:
     """What a variant yielded at a time, as it stands in a message of ticks."""
     if isinstance(told, Pause):
         every = ((told.every, told.within),) if told.every else ()

@@ -13,7 +13,7 @@ import ipywidgets as widgets
 from perfkit.machines.classroom import classroom
 from perfkit.panel import documents
 from perfkit.panel.view import Status, answer_at_once, button, download, file_stem
-from perfkit.panel.working import Working
+from perfkit.panel.worker import Working
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -182,9 +182,9 @@ class ClassPanel(Working):
         self.room = None
         self.view.told.value = self.view.found.value = self.view.page.value = ""
 
-    def _twin(self) -> str:
+    def _static_html(self) -> str:
         if self.room is None:
-            return super()._twin()
+            return super()._static_html()
         return f"{who_cannot(self.room)}{self.room._repr_html_()}"
 
 

@@ -10,7 +10,7 @@ from perfkit.errors import BadFileError, BadParameterError
 from perfkit.panel import documents
 from perfkit.panel.documents import Upload
 from perfkit.panel.view import Status, answer_at_once, button, download, file_stem
-from perfkit.panel.working import Working
+from perfkit.panel.worker import Working
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -238,5 +238,5 @@ class ComparePanel(Working):
     def _forget(self) -> None:
         self.found, self.view.found.value, self.view.page.value = None, "", ""
 
-    def _twin(self) -> str:
-        return self.found._repr_html_() if self.found else super()._twin()
+    def _static_html(self) -> str:
+        return self.found._repr_html_() if self.found else super()._static_html()

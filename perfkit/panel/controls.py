@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 
-from perfkit.diagnosing import AUTO, in_seconds
+from perfkit.diagnoses import AUTO, in_seconds
 from perfkit.experiments.parameters import Choice, Folder, Range, parameters_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Controls:
         }
         self.by_name["guess"] = widgets.Combobox(
             value=guess,
-            options=tuple(experiment.variants()),
+            options=tuple(experiment.make_variants()),
             placeholder="a variant, or 3x",
             continuous_update=False,
             **_labelled("your guess", _GUESS),
@@ -93,7 +93,7 @@ class Controls:
 
     def suggest(self, experiment: Experiment) -> None:
         """Offer the variants of an experiment as guesses."""
-        self.by_name["guess"].options = tuple(experiment.variants())
+        self.by_name["guess"].options = tuple(experiment.make_variants())
 
     def enable(self, *, enabled: bool) -> None:
         """Let all of them be changed, or none."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as widgets
 
 from perfkit import units
-from perfkit.diagnosing import open_diagnosis
-from perfkit.diagnosis.choosing import LONGEST_S
+from perfkit.diagnoses import open_diagnosis
 from perfkit.diagnosis.maker import maker
+from perfkit.diagnosis.rounds import LONGEST_S
 from perfkit.errors import PerfkitError, RunError
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.report import Report, in_html
@@ -21,7 +21,7 @@ from perfkit.machine.collect import machine
 from perfkit.panel import view
 from perfkit.panel.controls import auto_budget_control
 from perfkit.panel.view import NOTHING, Answering, answer_at_once, button, no_run
-from perfkit.panel.working import Measuring
+from perfkit.panel.worker import Measuring
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ _ASKED = (
     "that may speed it up is measured, in fresh processes; your code stays as it is. "
     f"With the budget auto at most {units.seconds(LONGEST_S)}.</p>"
 )
-_APPLY = "Apply the marked swaps to copies of your training, and measure both again"
+_APPLY = "Apply the marked changes to copies of your training, and measure both again"
 
 
 class DiagnosisView(Answering):
@@ -44,7 +44,7 @@ class DiagnosisView(Answering):
 
     Attributes:
         budget: The seconds of a run; None for as many as it needs.
-        choices: A box to mark per cause that can be applied, by the swap's name.
+        choices: A box to mark per cause that can be applied, by the change's name.
         apply: Measures what is marked against the training as given.
         applied: What that brought, as HTML.
     """
@@ -65,7 +65,7 @@ class DiagnosisView(Answering):
 
     @property
     def marked(self) -> tuple[str, ...]:
-        """The swaps that are marked."""
+        """The changes that are marked."""
         return tuple(name for name, box in self.choices.items() if box.value)
 
     def enable(self, *, running: bool) -> None:
@@ -90,14 +90,14 @@ class DiagnosisView(Answering):
         super().show(found)
         assert isinstance(found, Diagnosis)
         offered = [cause for cause in found.causes if _can_be_applied(cause)]
-        self.choices = {cause.swap: _choice(cause) for cause in offered}
+        self.choices = {cause.change: _choice(cause) for cause in offered}
         lines = map(_line, offered)
         pairs = zip(self.choices.values(), lines, strict=True)
         rows = [widgets.VBox(pair) for pair in pairs]
         self._marks.children = (*rows, self.apply) if rows else ()
 
     def show_applied(self, found: Diagnosis) -> None:
-        """Show what the marked swaps brought when they were measured again."""
+        """Show what the marked changes brought when they were measured again."""
         again = f"<p><b>Measured again</b></p>{in_html(_answer(found))}"
         self.applied.value = again + view.charts(found)
 
@@ -108,8 +108,8 @@ def _answer(found: Diagnosis) -> Report:
 
 
 def _can_be_applied(cause: Cause) -> bool:
-    """Whether a swap takes it away, and one that a training can keep."""
-    return bool(cause.swap) and cause.cause != "input-bound"
+    """Whether a change takes it away, and one that a training can keep."""
+    return bool(cause.change) and cause.cause != "input-bound"
 
 
 def _choice(cause: Cause) -> Any:
@@ -135,7 +135,7 @@ class DiagnosisPanel(Measuring):
     Attributes:
         view: The widgets.
         diagnosis: What the last diagnosis found; None if it found nothing.
-        applied: What was found when marked swaps were measured again; None before.
+        applied: What was found when marked changes were measured again; None before.
     """
 
     what = "The run"
@@ -169,11 +169,11 @@ class DiagnosisPanel(Measuring):
         self._ask(self._run)
 
     def apply(self) -> None:
-        """Measure the marked swaps at once against the training as given."""
-        if swaps := self.view.marked:
-            self._ask(lambda: self._run(swaps))
+        """Measure the marked changes at once against the training as given."""
+        if changes := self.view.marked:
+            self._ask(lambda: self._run(changes))
         else:
-            self._soon(lambda: self.view.say("Mark at least one swap to apply."))
+            self._soon(lambda: self.view.say("Mark at least one change to apply."))
 
     def result(self) -> Diagnosis:
         """Give what was found; it diagnoses first if nothing was found yet.
@@ -185,24 +185,24 @@ class DiagnosisPanel(Measuring):
 
     # What the worker does; only here are widgets changed.
 
-    def _run(self, swaps: tuple[str, ...] = ()) -> None:
+    def _run(self, changes: tuple[str, ...] = ()) -> None:
         self.view.say("Running.")
-        if not swaps:
+        if not changes:
             self.diagnosis = None
             self.view.clear()
         budget = str(self.view.budget.value).strip()
-        session = self._open(budget, self._seed, self._folder, swaps)
+        session = self._open(budget, self._seed, self._folder, changes)
         try:
             with self._stoppable(session):
                 view.watch(
                     session,
                     self.view.chart,
                     machine(),
-                    lambda: session.arms,
+                    lambda: session.variants,
                     at_once=False,
                 )
         finally:
-            self._keep(session.finding, applied=bool(swaps))
+            self._keep(session.finding, applied=bool(changes))
         if session.finding is None:
             raise RunError(NOTHING)
         ended = "Stopped." if session.finding.stopped else "Finished."
@@ -212,7 +212,7 @@ class DiagnosisPanel(Measuring):
         if not session.unsaved:
             self.view.rest()
         found = session.finding
-        self._soon(lambda: self.view.runs.add(found, swaps))
+        self._soon(lambda: self.view.runs.add(found, changes))
 
     def _keep(self, found: Diagnosis | None, *, applied: bool) -> None:
         if applied:
@@ -224,7 +224,7 @@ class DiagnosisPanel(Measuring):
             if found:
                 self.view.show(found)
 
-    def _twin(self) -> str:
+    def _static_html(self) -> str:
         return self.diagnosis._repr_html_() if self.diagnosis else _STATIC
 
     def _sentence(self, error: Exception) -> str:

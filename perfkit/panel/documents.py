@@ -18,7 +18,7 @@ from perfkit import units
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
 from perfkit.findings.text import plain
-from perfkit.machines.compare import parsed
+from perfkit.machines.compare import parse
 from perfkit.passports import passport as machines_passport
 from perfkit.passports.passport import FOLDER, PASSPORT, Passport, recorded
 
@@ -81,7 +81,7 @@ def given(what: Document | str | Path) -> tuple[str, Source]:
         if os.sep not in str(what) and path.is_file():
             return f"recorded: {what}{_about(machines_passport.load(path))}", path
         path = Path(os.path.expanduser(what))
-        document = parsed(store.whole_file(path), plain(path.name))
+        document = parse(store.whole_file(path), plain(path.name))
         return _label(document, plain(path.name, _LONGEST)), path
     if isinstance(what, Passport | store.Recorded):
         name = what.label if isinstance(what, Passport) else "as given"
@@ -115,7 +115,7 @@ def uploaded(name: str, data: bytes) -> tuple[str, Document]:
     called = plain(name, _LONGEST) or "the file"
     if len(data) > LARGEST_UPLOAD:
         raise BadFileError(too_large(called, len(data)))
-    document = parsed(data, called)
+    document = parse(data, called)
     return f"uploaded: {_label(document, called)}", document
 
 

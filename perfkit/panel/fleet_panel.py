@@ -13,7 +13,7 @@ from perfkit.experiments.base import Experiment
 from perfkit.fleet import run, show
 from perfkit.panel.controls import Controls, budget_control
 from perfkit.panel.view import Status, answer_at_once, button
-from perfkit.panel.working import Measuring
+from perfkit.panel.worker import Measuring
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,5 +169,5 @@ class FleetPanel(Measuring):
             self.view.show(self.gathered)
         self.view.say(" ".join(show.closing(self.gathered)))
 
-    def _twin(self) -> str:
-        return self.gathered._repr_html_() if self.gathered else super()._twin()
+    def _static_html(self) -> str:
+        return self.gathered._repr_html_() if self.gathered else super()._static_html()

@@ -20,8 +20,15 @@ import traitlets
 
 from perfkit.charts.layout import layout, leads, taken
 from perfkit.findings.report import how_sure
-from perfkit.findings.standing import Guess, Rung, Standing, guess, rungs, standings
-from perfkit.measure.measurement import TWIN
+from perfkit.findings.standing import (
+    Guess,
+    Microbenchmark,
+    Standing,
+    guess,
+    microbenchmarks,
+    standings,
+)
+from perfkit.measure.measurement import CONTROL
 from perfkit.measure.plan import (
     Finished,
     Prepared,
@@ -75,11 +82,11 @@ class Points:
         self.total = 0
         # What each variant's rates are divided by; None where they stay as they are.
         self._own: NDArray[np.float32] | None = None
-        self._rungs: dict[str, Rung] = {}
+        self._benchmarks: dict[str, Microbenchmark] = {}
         self._rows: collections.deque[list[float]] = collections.deque(maxlen=CAPACITY)
         self._meters = {name: _Meter() for name in variants}
         self._samples: list[dict[str, float | None]] = []
-        self._best_pulse = _NOTHING
+        self._best_core_speed = _NOTHING
         self._now = self._last = 0.0
 
     @property
@@ -90,8 +97,8 @@ class Points:
     def hear(self, event: Event) -> None:
         """Take in what the run told."""
         match event:
-            case Prepared(notes) if rungs(notes):
-                self._rungs = rungs(notes)
+            case Prepared(notes) if microbenchmarks(notes):
+                self._benchmarks = microbenchmarks(notes)
                 self._own = np.full(len(self._place), _NOTHING, np.float32)
             case Ticked(variant, ticks):
                 if variant in self._meters:
@@ -105,7 +112,7 @@ class Points:
                 self._now = max(self._now, at)
             case TrialEnded(trial, measured):
                 # Trials that took turns end together and bring one measurement.
-                if trial.variant != TWIN:
+                if trial.variant != CONTROL:
                     self._estimate(measured)
             case Finished(measured):
                 self._estimate(measured)
@@ -136,15 +143,15 @@ class Points:
 
     def _load_since(self) -> list[float]:
         samples, self._samples = self._samples, []
-        pulse = _mean(samples, "pulse")
-        self._best_pulse = float(np.fmax(self._best_pulse, pulse))
+        core_speed = _mean(samples, "core_speed")
+        self._best_core_speed = float(np.fmax(self._best_core_speed, core_speed))
         load = [
             *(
                 # What is unknown stays so: not a number, and no whole machine.
                 float(np.minimum(_mean(samples, name) / self._cores, 1.0))
                 for name in ("cpu_trial", "cpu_other")
             ),
-            pulse,
+            core_speed,
         ]
         if self._gpus:
             busy = [_mean(samples, f"gpu{n}_busy") for n in range(self._gpus)]
@@ -154,7 +161,7 @@ class Points:
     def _relative(self, rows: list[list[float]]) -> NDArray[np.float32]:
         """The rows with the machine's speed as a share of the best seen so far."""
         numbers = np.array(rows, np.float32).reshape(-1, self.width)
-        numbers[:, 1 + len(self._place) + 2] /= self._best_pulse
+        numbers[:, 1 + len(self._place) + 2] /= self._best_core_speed
         if self._own is not None:
             rates = numbers[:, 1 : 1 + len(self._place)]
             for row in rates:
@@ -199,8 +206,8 @@ class Points:
         }
 
     def _unit(self, variant: str) -> str:
-        rung = self._rungs.get(variant)
-        return rung.unit if rung else "examples"
+        benchmark = self._benchmarks.get(variant)
+        return benchmark.unit if benchmark else "examples"
 
 
 class _Meter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosing import usual_budget
+from perfkit.diagnoses import usual_budget
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
@@ -19,11 +19,11 @@ from perfkit.panel.diagnosis_panel import DiagnosisPanel
 from perfkit.panel.fleet_panel import FleetPanel
 from perfkit.panel.passport_panel import PassportPanel
 from perfkit.panel.view import NOTHING, View, watch
-from perfkit.panel.working import SLICE_S, Measuring
+from perfkit.panel.worker import SLICE_S, Measuring
 from perfkit.race.entrants import Asked, entrants
 from perfkit.race.question import Race
 from perfkit.race.race import asked_for, open_race
-from perfkit.running import (
+from perfkit.runs import (
     default_budget,
     interrupt_is_stop,
     open_replay,
@@ -244,12 +244,12 @@ class Panel(Measuring):
         session = self._open()
         try:
             with self._stoppable(session):
-                variants = session.experiment.variants
+                variants = session.experiment.make_variants
                 watch(
                     session,
                     self.view.chart,
                     session.machine,
-                    lambda: [arm.name for arm in variants().values()],
+                    lambda: [one.name for one in variants().values()],
                     at_once=not self.is_auto,
                 )
         finally:
@@ -295,9 +295,9 @@ class Panel(Measuring):
         since = self._ran_with or self.controls.described()
         return self.controls.mark_changes(since)
 
-    def _twin(self) -> str:
+    def _static_html(self) -> str:
         settings = self.controls.described().items()
-        return view.twin(self._question, settings, self.finding)
+        return view.static_html(self._question, settings, self.finding)
 
 
 class RacePanel(Panel):

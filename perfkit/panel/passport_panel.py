@@ -16,7 +16,7 @@ from perfkit.machines.recording import ready
 from perfkit.measure.launcher import launcher
 from perfkit.panel.controls import budget_control
 from perfkit.panel.view import Status, answer_at_once, button, download
-from perfkit.panel.working import Measuring
+from perfkit.panel.worker import Measuring
 from perfkit.passports import passport as machines_passport
 from perfkit.passports import words as passport_words
 from perfkit.passports.passport import to_json
@@ -237,7 +237,7 @@ class PassportPanel(Measuring):
         finally:
             self.view.status.end()
         made = making.passport()
-        if not (made.rungs or made.trainings):
+        if not (made.microbenchmarks or made.trainings):
             raise RunError(" ".join(("Nothing was measured.", *made.missed)))
         self._made, self.view.can_save = made, True
         self.view.show(self.passport)
@@ -261,5 +261,5 @@ class PassportPanel(Measuring):
         link = download(f"{path.stem}.json", to_json(passport), "passport")
         self.view.saved.value = f"<p>{link}</p>"
 
-    def _twin(self) -> str:
-        return self.passport._repr_html_() if self.passport else super()._twin()
+    def _static_html(self) -> str:
+        return self.passport._repr_html_() if self.passport else super()._static_html()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import ipywidgets as widgets
 
 from perfkit import units
-from perfkit.diagnosis.choosing import LONGEST_S
+from perfkit.diagnosis.rounds import LONGEST_S
 from perfkit.displays import PERIOD_S, Display
 from perfkit.experiments.replay import Replay
 from perfkit.findings.diagnosis import Diagnosis
@@ -61,16 +61,14 @@ def answered(finding: Recorded) -> str:
 
 def introduction(experiment: Experiment, budget: float | None) -> str:
     """What is asked, what that costs, and each variant with its code as a chip."""
-    arms, code = experiment.variants(), experiment.code
+    variants, code = experiment.make_variants(), experiment.code
     if budget is None:
         cost = f"At most {units.seconds(LONGEST_S)}"
     else:
         tries = seconds_for(budget) if experiment.has_tries else 0.0
         cost = f"About {units.seconds(budget + tries)}"
-    about = f"{len(arms)} variants, in fresh processes. {cost}."
-    chips = (
-        _chip(arm.name, arm.changes, code.get(arm.name, "")) for arm in arms.values()
-    )
+    about = f"{len(variants)} variants, in fresh processes. {cost}."
+    chips = (_chip(v.name, v.changes, code.get(v.name, "")) for v in variants.values())
     return (
         f'<p class="perfkit-question">{escape(experiment.question)}</p>'
         f'<p class="perfkit-cost">{about}</p><div class="perfkit-chips" role="group" '
@@ -182,7 +180,7 @@ def file_stem(kind: str, name: str) -> str:
     return f"{kind}-{words}" if words else kind
 
 
-def twin(
+def static_html(
     question: str, settings: Iterable[tuple[str, str]], finding: Finding | None
 ) -> str:
     """What stands for a panel without a kernel: its finding, or its settings."""

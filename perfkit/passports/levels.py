@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfkit.findings.record import Finding
-from perfkit.findings.standing import measurement, rungs
+from perfkit.findings.standing import measurement, microbenchmarks
 from perfkit.machine.environment import cleaned
-from perfkit.measure.measurement import TWIN, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.steady import Steady, steady
 from perfkit.measure.trial import Trial
-from perfkit.passports.passport import RungRate
+from perfkit.passports.passport import BenchmarkRate
 
 Columns = Mapping[str, Sequence[float | None]]
 
@@ -99,8 +99,8 @@ class Levels:
 
     @property
     def noise_floor(self) -> float | None:
-        """The ratio, 1 or more, of the baseline and its twin; None if unknown."""
-        found = self.ratio(TWIN, self._baseline)
+        """The ratio, 1 or more, of the baseline and its control; None if unknown."""
+        found = self.ratio(CONTROL, self._baseline)
         return math.exp(abs(math.log(found.middle))) if found else None
 
     def _of(self, variant: str) -> dict[int, Steady]:
@@ -219,23 +219,26 @@ _NO_MEAN = ("throttle", "link_generation", "link_width")
 _LONGEST = 300
 
 
-def rung_rates(ladder: Finding, names: Iterable[str]) -> tuple[RungRate, ...]:
-    """The rungs of a ladder, measured or not, without these names."""
-    levels, hidden = Levels(measurement(ladder)), tuple(names)
+def benchmark_rates(
+    finding: Finding, names: Iterable[str]
+) -> tuple[BenchmarkRate, ...]:
+    """The microbenchmarks of a finding, measured or not, without these names."""
+    levels, hidden = Levels(measurement(finding)), tuple(names)
     every = {
-        name: (rung, levels.rate(name)) for name, rung in rungs(ladder.notes).items()
+        name: (one, levels.rate(name))
+        for name, one in microbenchmarks(finding.notes).items()
     }
     return tuple(
-        RungRate(
+        BenchmarkRate(
             name=name,
             rate=level.middle if level else None,
             low=level.low if level else None,
             high=level.high if level else None,
             trials=level.trials if level else 0,
-            missing="" if level else cleaned(_why(ladder, name), hidden, _LONGEST),
-            **vars(rung),
+            missing="" if level else cleaned(_why(finding, name), hidden, _LONGEST),
+            **vars(one),
         )
-        for name, (rung, level) in every.items()
+        for name, (one, level) in every.items()
     )
 
 
@@ -283,10 +286,10 @@ def _one(name: str, values: Sequence[float | None]) -> float | None:
     )
 
 
-def _why(ladder: Finding, name: str) -> str:
-    if name in ladder.unavailable:
-        return f"{ladder.unavailable[name].rstrip('.')}."
-    return how_it_failed(t for t in ladder.trials if t.variant == name)
+def _why(finding: Finding, name: str) -> str:
+    if name in finding.unavailable:
+        return f"{finding.unavailable[name].rstrip('.')}."
+    return how_it_failed(t for t in finding.trials if t.variant == name)
 
 
 def how_it_failed(trials: Iterable[Trial]) -> str:
@@ -314,8 +317,8 @@ def together(visits: Sequence[Visit]) -> Finding:
     columns = joined((began, one.samples) for began, one in visits)
     measured = replace(
         measurement(found[-1]),
-        arms=tuple(
-            {a.name: a for one in found for a in measurement(one).arms}.values()
+        variants=tuple(
+            {a.name: a for one in found for a in measurement(one).variants}.values()
         ),
         trials=tuple(_trials(visits)),
         samples={name: tuple(values) for name, values in columns.items()},

@@ -10,13 +10,13 @@ from typing import Any, Final, Literal, get_args
 
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.findings import reading, store
-from perfkit.findings.reading import faults_of_samples, in_order, written
+from perfkit.findings.reading import encode, faults_of_samples, in_order
 from perfkit.findings.report import Report, Shown
 from perfkit.findings.text import plain
-from perfkit.machine.checks.asking import Check
+from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 Parameter = str | bool | int | float | None
 PartName = Literal["input", "dispatch", "transfer", "compute", "unexplained"]
 # In the order in which a step goes through them; what is left comes last.
@@ -24,11 +24,11 @@ PARTS: Final[tuple[PartName, ...]] = get_args(PartName)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RungRate:
+class BenchmarkRate:
     """How fast one part of the machine did work of a known size.
 
     Attributes:
-        name: Of the rung, such as ``"JPEG decode"``.
+        name: Of the microbenchmark, such as ``"JPEG decode"``.
         group: The part of the machine that it tries.
         what: What is done, in a line.
         unit: What is counted, such as ``"FLOP"``, ``"B"`` or ``"images"``.
@@ -66,12 +66,12 @@ class Part:
 
     Attributes:
         name: Which thing.
-        seconds: Per step; below 0 where the swap made the step slower, which noise
+        seconds: Per step; below 0 where the change made the step slower, which noise
             may do, or where things overlap. None where it was not measured.
         low: Lower end of the 95 % interval of ``seconds``; ``high`` is the upper end.
             It comes from rounds in which both ways met the same moments of the machine:
             it is that of the part's share, at the usual length of a step.
-        how: By which swap it was measured, or why it is 0 or None, in a sentence.
+        how: By which change it was measured, or why it is 0 or None, in a sentence.
     """
 
     name: PartName
@@ -136,7 +136,7 @@ class Passport(Shown):
         perfkit: The version that made it.
         machine: What was measured on.
         checks: What is to be said of it, what costs most first.
-        rungs: In the ladder's order.
+        microbenchmarks: In their usual order.
         trainings: In the order of the reference trainings.
         samples: The machine's load on one clock: ``"t"`` in seconds from the start,
             then one list per reading; None where the driver gave none. Thinned out.
@@ -159,14 +159,14 @@ class Passport(Shown):
         host: The host's name, ``user`` the user's; "" unless they were asked for.
     """
 
-    schema: Literal[1] = SCHEMA
+    schema: Literal[2] = SCHEMA
     kind: Literal["passport"] = "passport"
     label: str
     recorded: str
     perfkit: str
     machine: Machine
     checks: tuple[Check, ...] = ()
-    rungs: tuple[RungRate, ...] = ()
+    microbenchmarks: tuple[BenchmarkRate, ...] = ()
     trainings: tuple[Training, ...] = ()
     samples: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
     phases: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -193,9 +193,9 @@ class Passport(Shown):
         """Where this passport is saved; None while it is not."""
         return getattr(self, "_path", None)
 
-    def rung(self, name: str) -> RungRate | None:
-        """One rung by its name; None where the passport has none of it."""
-        return next((rung for rung in self.rungs if rung.name == name), None)
+    def microbenchmark(self, name: str) -> BenchmarkRate | None:
+        """One microbenchmark by its name; None where the passport has none of it."""
+        return next((one for one in self.microbenchmarks if one.name == name), None)
 
     def training(self, name: str, dtype: str = "float32") -> Training | None:
         """One reference training; None where the passport has none of it."""
@@ -214,7 +214,8 @@ class Passport(Shown):
 LARGEST_BYTES = 10**6
 # Of the samples; more cannot be told apart on a chart.
 MOST_SAMPLES = 300
-_MOST = {"checks": 500, "rungs": 300, "trainings": 100, "samples": 200, "missed": 100}
+_MOST = {"checks": 500, "microbenchmarks": 300}
+_MOST |= {"trainings": 100, "samples": 200, "missed": 100}
 _LONGEST_LABEL = 200
 _MOST_VISITS = 100
 
@@ -226,10 +227,10 @@ def load(path: str | Path) -> Passport:
         BadFileError: There is no such file, or it is not a passport that this perfkit
             can read.
     """
-    return store.read(path, parsed, LARGEST_BYTES)
+    return store.read(path, parse, LARGEST_BYTES)
 
 
-def parsed(data: bytes, name: str) -> Passport:
+def parse(data: bytes, name: str) -> Passport:
     """Read a passport from all bytes of a file.
 
     Raises:
@@ -237,7 +238,7 @@ def parsed(data: bytes, name: str) -> Passport:
     """
     if len(data) > LARGEST_BYTES:
         raise BadFileError(f"{name} is too large to be a passport.")
-    return reading.parsed_as(Passport, data, name, faults)
+    return reading.parse_as(Passport, data, name, faults)
 
 
 def faults(passport: Passport) -> Iterator[str]:
@@ -247,10 +248,10 @@ def faults(passport: Passport) -> Iterator[str]:
             yield f"it has more than {most} {name}"
     if len(passport.label) > _LONGEST_LABEL:
         yield "its label is too long"
-    for rung in passport.rungs:
-        name = f"microbenchmark {plain(rung.name, 80)}"
-        yield from _disordered(name, rung.low, rung.rate, rung.high)
-        if rung.limit is not None and rung.limit <= 0:
+    for one in passport.microbenchmarks:
+        name = f"microbenchmark {plain(one.name, 80)}"
+        yield from _disordered(name, one.low, one.rate, one.high)
+        if one.limit is not None and one.limit <= 0:
             yield f"the limit of {name} is not above 0"
     for training in passport.trainings:
         name = f"training {plain(training.name, 80)}"
@@ -309,7 +310,7 @@ _DIGITS = 6
 def to_json(passport: Passport) -> str:
     """Write a passport as JSON: what is not known is left out, numbers are short."""
     return json.dumps(
-        short_numbers(json.loads(written(passport)), nulls=False),
+        short_numbers(json.loads(encode(passport)), nulls=False),
         ensure_ascii=False,
         separators=(",", ":"),
     )
@@ -326,7 +327,7 @@ def save(passport: Passport, path: str | Path) -> Path:
     path = Path(os.path.expanduser(path))
     try:
         data = to_json(passport).encode()
-        parsed(data, "what was measured")
+        parse(data, "what was measured")
     except (BadFileError, ValueError) as error:
         raise PerfkitError(f"The passport cannot be kept as a file: {error}") from error
     store.write_as(path, data, passport.kind)

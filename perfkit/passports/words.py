@@ -6,7 +6,7 @@ from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.text import plain
-from perfkit.passports.passport import PARTS, Part, Passport, RungRate, Training
+from perfkit.passports.passport import PARTS, BenchmarkRate, Part, Passport, Training
 
 _PRECISIONS = {
     "float32": "",
@@ -22,8 +22,8 @@ def report(passport: Passport) -> Report:
     trainings = tuple(
         (title(one), step(one), *_split(one)) for one in passport.trainings
     )
-    rungs = tuple((rung.name, _rate(rung)) for rung in passport.rungs)
-    parts = Table("Parts of the machine", ("part", "rate"), rungs)
+    benchmarks = tuple((one.name, _rate(one)) for one in passport.microbenchmarks)
+    parts = Table("Parts of the machine", ("part", "rate"), benchmarks)
     return Report(
         verdict=Verdict(headline=headline(passport)),
         table=Table("Reference trainings", ("training", "a step", *PARTS), trainings),
@@ -113,7 +113,7 @@ def _held(passport: Passport) -> Iterator[str]:
         names = ", ".join(plain(name, 60) for name in machine.environment)
         yield f"variables of the environment, without paths and addresses: {names}"
     yield f"{_count(passport.checks, 'check')} with their evidence"
-    rates = [rung for rung in passport.rungs if rung.rate is not None]
+    rates = [one for one in passport.microbenchmarks if one.rate is not None]
     yield f"the rates of {_count(rates, 'part')} of the machine"
     timed = [training for training in passport.trainings if training.seconds]
     yield f"{_count(timed, 'reference training')}, each with where its time goes"
@@ -132,16 +132,16 @@ def _left_out(passport: Passport, names: str) -> Iterator[str]:
     yield "code, and anything that is run when the file is read"
 
 
-def _rate(rung: RungRate) -> str:
-    if rung.rate is None:
-        return f"not measured. {rung.missing}".rstrip()
-    said = units.rate(rung.rate, rung.unit)
-    if rung.low is not None and rung.high is not None:
-        said = units.rate_between(rung.rate, rung.low, rung.high, rung.unit)
-    if rung.share is None:
+def _rate(one: BenchmarkRate) -> str:
+    if one.rate is None:
+        return f"not measured. {one.missing}".rstrip()
+    said = units.rate(one.rate, one.unit)
+    if one.low is not None and one.high is not None:
+        said = units.rate_between(one.rate, one.low, one.high, one.unit)
+    if one.share is None:
         return said
     # What is beyond its limit says that the limit was taken too low.
-    of = "beyond" if rung.share > 1 else f"{units.percent(rung.share)} of"
+    of = "beyond" if one.share > 1 else f"{units.percent(one.share)} of"
     return f"{said}, {of} its limit"
 
 

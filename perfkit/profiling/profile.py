@@ -21,7 +21,7 @@ from perfkit.errors import (
 from perfkit.experiments.replay import place_of, read_all, replay_from
 from perfkit.findings import store
 from perfkit.findings.profile import Profile
-from perfkit.findings.reading import parsed_as, written
+from perfkit.findings.reading import encode, parse_as
 from perfkit.findings.text import plain
 from perfkit.machine.collect import machine
 from perfkit.machine.software import check_trains
@@ -42,7 +42,7 @@ _LISTS = ("traced_s", "untraced_s", "steps", "table", "stages", "launched", "hel
 
 def to_json(profile: Profile) -> str:
     """Write a profile as JSON."""
-    return written(profile).decode()
+    return encode(profile).decode()
 
 
 def save(profile: Profile, path: str | Path) -> Path:
@@ -66,10 +66,10 @@ def load(path: str | Path) -> Profile:
             can read.
     """
     path = Path(os.path.expanduser(path))
-    return parsed(store.whole_file(path), plain(path.name))
+    return parse(store.whole_file(path), plain(path.name))
 
 
-def parsed(data: bytes, name: str) -> Profile:
+def parse(data: bytes, name: str) -> Profile:
     """Read a profile from the bytes of a file.
 
     Args:
@@ -79,7 +79,7 @@ def parsed(data: bytes, name: str) -> Profile:
     Raises:
         BadFileError: It is anything but a profile; the sentence says what.
     """
-    return parsed_as(Profile, data, name, _faults)
+    return parse_as(Profile, data, name, _faults)
 
 
 def _faults(profile: Profile) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _if_profile(path: Path) -> Profile:
     data = store.whole_file(path)
     if b'"profile"' not in data:
         raise BadFileError(f"{plain(path.name)} is no profile.")
-    return parsed(data, plain(path.name))
+    return parse(data, plain(path.name))
 
 
 def told_by(ended: Ended) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold
 from perfkit.findings.reports import TYPED
 from perfkit.findings.standing import LEAST_ROUNDS, SIDES
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.race import job, why
 from perfkit.race.side import LEFT
 
@@ -92,10 +92,10 @@ class Race(Experiment):
         code = [digest(side.maker) for side in self.sides]
         return {TYPED: self.typed, SIDES: [s.name for s in self.sides], "code": code}
 
-    def variants(self) -> Mapping[str, Arm]:
+    def make_variants(self) -> Mapping[str, Variant]:
         """Its sides; the session makes their work, once it has looked at them."""
         return {
-            side.name: Arm(side.name, side.maker, side.changes, self.baseline)
+            side.name: Variant(side.name, side.maker, side.changes, self.baseline)
             for side in self.sides
         }
 

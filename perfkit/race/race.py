@@ -9,14 +9,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosing import in_seconds
+from perfkit.diagnoses import in_seconds
 from perfkit.displays import display_here
 from perfkit.errors import BadParameterError
 from perfkit.experiments import unknown
 from perfkit.race.entrants import Asked, entrants
 from perfkit.race.question import Race
 from perfkit.race.session import RaceSession
-from perfkit.running import check_seed, open_replay, watch
+from perfkit.runs import check_seed, open_replay, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from perfkit.diagnosis import swaps
-from perfkit.diagnosis.choosing import arm, trial_s
+from perfkit.diagnosis import changes
+from perfkit.diagnosis.rounds import to_variant, trial_s
 from perfkit.findings.standing import LEAST_ROUNDS
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.race import job
 from perfkit.race.side import Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from perfkit.diagnosis.change import Change
     from perfkit.diagnosis.facts import Facts
-    from perfkit.diagnosis.swap import Swap
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
     from perfkit.race.side import Side
@@ -32,14 +32,14 @@ _SHORTEST_S, _LONGEST_S = 60.0, 600.0
 _EXPLAIN_AFTER = 0.4
 
 
-def without(side: str, swap: Swap) -> str:
+def without(side: str, change: Change) -> str:
     """The name of a side with a part of it left out."""
-    return f"{side}, {swap.name}"
+    return f"{side}, {change.name}"
 
 
-def ceilings(facts: Facts) -> tuple[Swap, ...]:
+def ceilings(facts: Facts) -> tuple[Change, ...]:
     """What leaves whole parts of a step out: input, whoever watches, most of Python."""
-    found, _ = swaps.applicable(facts)
+    found, _ = changes.applicable(facts)
     return tuple(
         s
         for s in found
@@ -52,7 +52,7 @@ def ceilings(facts: Facts) -> tuple[Swap, ...]:
 
 @dataclass(frozen=True)
 class Rounds:
-    """Chooses the arms of each round of a race.
+    """Chooses the variants of each round of a race.
 
     Attributes:
         sides: The first is the baseline.
@@ -68,24 +68,24 @@ class Rounds:
     worse: float | None = None
 
     @property
-    def first(self) -> tuple[Arm, ...]:
+    def first(self) -> tuple[Variant, ...]:
         """The baseline, whose control is in every round."""
-        return tuple(self._arms())[:1]
+        return tuple(self._variants())[:1]
 
-    def __call__(self, measured: Measurement) -> tuple[Arm, ...]:
-        """The arms of the next round; none where another would tell nothing."""
+    def __call__(self, measured: Measurement) -> tuple[Variant, ...]:
+        """The variants of the next round; none where another would tell nothing."""
         rounds = max((trial.round for trial in measured.trials), default=0)
         compared = [
             measured.compare(side.name, self.sides[0].name) for side in self.sides[1:]
         ]
-        arms = tuple(self._arms())
+        variants = tuple(self._variants())
         if rounds >= _TRIED and not any(compared):
             return ()
         if rounds and self.worse is not None and self._other_job:
             # No rate says which of two jobs is slower.
             return ()
         if rounds < LEAST_ROUNDS:
-            return arms
+            return variants
         noise = measured.noise_floor
         if self.worse is not None and decided(compared, self.worse, noise) is not None:
             return ()
@@ -93,14 +93,14 @@ class Rounds:
         differ = any(one and not one.is_noise for one in compared)
         narrow = all(one and one.half_width <= _NARROW for one in compared)
         if not differ:
-            return () if narrow else arms
+            return () if narrow else variants
         why = tuple(self._why(measured))
-        seen = min((len(measured.of(arm.name)) for arm in why), default=_WHY_ROUNDS)
+        seen = min((len(measured.of(one.name)) for one in why), default=_WHY_ROUNDS)
         if seen >= _WHY_ROUNDS and narrow:
             return ()
         if narrow or seen or spent > _EXPLAIN_AFTER * self.budget:
-            return (*arms, *why)
-        return arms
+            return (*variants, *why)
+        return variants
 
     @property
     def _other_job(self) -> bool:
@@ -110,24 +110,24 @@ class Rounds:
             for s in others
         )
 
-    def _arms(self) -> Iterator[Arm]:
+    def _variants(self) -> Iterator[Variant]:
         first, *others = self.sides
-        yield Arm(first.name, Work(first, self.facts[first.name]), first.changes)
+        yield Variant(first.name, Work(first, self.facts[first.name]), first.changes)
         for side in others:
             # Ends of epochs are few and waver: all sides share what they usually take,
             # but for one whose own are shown to be others.
             work = Work(side, self.facts[side.name])
-            yield Arm(side.name, work, side.changes, first.name)
+            yield Variant(side.name, work, side.changes, first.name)
 
-    def _why(self, measured: Measurement) -> Iterator[Arm]:
+    def _why(self, measured: Measurement) -> Iterator[Variant]:
         """The baseline and the fastest of the others, each without a part of it."""
         others = tuple(side.name for side in self.sides[1:])
         names = {self.sides[0].name, *(t.variant for t in measured.fastest(others)[:1])}
         for side in self.sides:
-            for swap in ceilings(self.facts[side.name]) * (side.name in names):
-                work = Work(side, self.facts[side.name], (swap,))
-                name = without(side.name, swap)
-                yield replace(arm(swap, work), name=name, against=side.name)
+            for change in ceilings(self.facts[side.name]) * (side.name in names):
+                work = Work(side, self.facts[side.name], (change,))
+                name = without(side.name, change)
+                yield replace(to_variant(change, work), name=name, against=side.name)
 
 
 def decided(

@@ -139,7 +139,7 @@ class RaceSession(Session):
         race = self._race
         choose = Rounds(race.sides, race.facts, self._budget, self._worse)
         return Plan(
-            arms=choose.first,
+            variants=choose.first,
             baseline=self._race.baseline,
             budget=self._budget,
             seed=self._seed,
@@ -163,7 +163,7 @@ class RaceSession(Session):
                 known[key] = found
             facts[side.name] = known[key]
             # Refused here, and not in the middle of a run.
-            side.swaps(known[key])
+            side.make_changes(known[key])
         logs = {place: host.log for place, host in launchers.hosts.items()}
         environment = why.environments(
             self._race.sides,

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
+from perfkit.diagnosis.change import Change
+from perfkit.diagnosis.changes.model import choose_policy, enlarge
 from perfkit.diagnosis.look import look
 from perfkit.diagnosis.maker import contain
-from perfkit.diagnosis.swap import Swap
-from perfkit.diagnosis.swaps.model import choose_policy, enlarge
 from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError
 from perfkit.measure.host import Place
@@ -57,8 +57,8 @@ class Side:
     policy: str = ""
     moved: Moved = field(default_factory=Moved)
 
-    def swaps(self, facts: Facts) -> tuple[Swap, ...]:
-        """What is swapped in it, by hand.
+    def make_changes(self, facts: Facts) -> tuple[Change, ...]:
+        """What is changed in it, by hand.
 
         Raises:
             BadParameterError: Its own code decides that.
@@ -84,8 +84,8 @@ class Side:
         return tuple(found)
 
 
-def _by_hand(name: str, **does: Any) -> Swap:
-    return Swap(name=name, cause=name, kind="opportunity", changes="", fix="", **does)
+def _by_hand(name: str, **does: Any) -> Change:
+    return Change(name=name, cause=name, kind="opportunity", changes="", fix="", **does)
 
 
 @dataclass(frozen=True)
@@ -107,17 +107,17 @@ class First:
 
 @dataclass(frozen=True)
 class Work:
-    """A trial of a side, with some more swapped in it.
+    """A trial of a side, with some more changed in it.
 
     Attributes:
         side: Whose.
         facts: Of its training as it is.
-        swaps: Besides what the side itself swaps.
+        changes: Besides what the side itself changes.
     """
 
     side: Side
     facts: Facts
-    swaps: tuple[Swap, ...] = ()
+    changes: tuple[Change, ...] = ()
 
     @property
     def place(self) -> Place:
@@ -129,8 +129,8 @@ class Work:
         self.side.moved.move()
         contain(self.side.maker)
         learning = Learning(self.side, self.side.batch or self.facts.batch)
-        swaps = (*self.side.swaps(self.facts), *self.swaps)
-        with contextlib.closing(trial(learning, self.facts, swaps)) as running:
+        changes = (*self.side.make_changes(self.facts), *self.changes)
+        with contextlib.closing(trial(learning, self.facts, changes)) as running:
             for told in running:
                 yield told
                 yield from learning.news()

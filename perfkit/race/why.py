@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
-from perfkit.diagnosis import swaps
-from perfkit.diagnosis.choosing import AS_GIVEN, arm, given
+from perfkit.diagnosis import changes
 from perfkit.diagnosis.epochs import EPOCH_END
-from perfkit.diagnosis.judging import step_of
+from perfkit.diagnosis.gains import step_of
+from perfkit.diagnosis.rounds import AS_GIVEN, given, to_variant
 from perfkit.diagnosis.split import split
 from perfkit.findings.report import Fold, Table
 from perfkit.findings.reports import part_in_words
 from perfkit.machine.starting.log import said
-from perfkit.measure.measurement import TWIN, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.pay_back import Line, pay_back
 from perfkit.measure.steady import steady
 from perfkit.measure.trial import FIRST_STEP_S
@@ -56,11 +56,11 @@ def parts(side: Side, facts: Facts, measured: Measurement) -> dict[str, Part]:
     """Where the time of a side's step goes; empty where that was not measured."""
     applied = ceilings(facts)
     names = {side.name: AS_GIVEN}
-    names |= {without(side.name, swap): swap.name for swap in applied}
+    names |= {without(side.name, one): one.name for one in applied}
     if side.name == measured.baseline:
-        names[TWIN] = TWIN
+        names[CONTROL] = CONTROL
     view = Measurement(
-        arms=(given(), *map(arm, applied)),
+        variants=(given(), *map(to_variant, applied)),
         trials=tuple(
             replace(trial, variant=names[trial.variant])
             for trial in measured.trials
@@ -72,7 +72,7 @@ def parts(side: Side, facts: Facts, measured: Measurement) -> dict[str, Part]:
     if not view.comparisons:
         return {}
     step = step_of(view, facts)
-    every, _ = swaps.applicable(facts)
+    every, _ = changes.applicable(facts)
     return split(step, every, view, facts)
 
 

@@ -17,7 +17,7 @@ import nbformat
 from playwright.sync_api import sync_playwright
 
 import perfkit
-from perfkit.diagnosis import telling
+from perfkit.diagnosis import verdict
 from perfkit.errors import RunError
 from perfkit.experiments.replay import BROUGHT, Replay
 from perfkit.export.page import laid_out, of_finding, page_of
@@ -36,7 +36,7 @@ from tests.machines import pairs
 from tests.machines.passports import passport
 from tests.needs import find_browser
 
-OPEN = "data-pipeline-arms-prefetch-batch-first-numpy-numpy-by-element"
+OPEN = "data-pipeline-variants-prefetch-batch-first-numpy-numpy-by-element"
 WIDTHS, SCHEMES = (400, 800, 1280), ("light", "dark")
 BUDGET_S, TIMES_AS_FAST = 90, 10
 # Seconds of the recorded run that a panel has been told of; None before Run.
@@ -120,7 +120,7 @@ def reports(folder):
 
 
 def told(found):
-    return replace(found, verdict=telling.told(found))
+    return replace(found, verdict=verdict.verdict_of(found))
 
 
 def draw_reports(browser, folder):

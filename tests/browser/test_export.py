@@ -34,11 +34,11 @@ def run_notebook():
         code(k, result(gallery.chart(FOUND, k)), count=n)
         for n, k in enumerate(kinds, 1)
     ]
-    twin = widget("VBox") | {"html": FOUND._repr_html_()}
+    static = widget("VBox") | {"html": FOUND._repr_html_()}
     return book(
         "# Is this training waiting for its images?\n\nRead [on](https://a.b/c).",
         *shown,
-        code("panel", result(**twin), count=5),
+        code("panel", result(**static), count=5),
         code("slider", result(**widget()), count=6),
         code("frame", result(html=FOUND.table().to_html()), count=7),
         code("print('long ' * 99)", printed("long " * 99), count=8),

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from perfkit import gallery
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.experiments import charts_of, experiments
-from perfkit.findings.reading import parsed
+from perfkit.findings.reading import parse
 from tests.findings.made import failed, finding, samples, trial
 from tests.findings.spoiled import spoiled
 
@@ -56,7 +56,7 @@ def check(figure):
         finding(samples={}),
         finding(samples=dict.fromkeys(samples(1), ())),
         finding(
-            samples=samples(9) | {"pulse": (None,) * 45, "cpu_trial": (None,) * 45}
+            samples=samples(9) | {"core_speed": (None,) * 45, "cpu_trial": (None,) * 45}
         ),
         finding(noise_floor=None),
         finding(noise_floor=0.5),
@@ -74,7 +74,7 @@ def test_every_chart_of_every_kind_of_run_is_a_picture(experiment, kind, made):
 @given(data=spoiled(alike=True))
 def test_every_finding_that_can_be_read_can_be_drawn(experiment, kind, data):
     try:
-        found = parsed(data, "x")
+        found = parse(data, "x")
     except BadFileError:
         assume(False)
     check(gallery.chart(replace(found, experiment=experiment), kind))

@@ -10,7 +10,7 @@ from perfkit.charts.timeline import steps
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import guess
 from perfkit.machine.record import Gpu
-from perfkit.measure.measurement import TWIN
+from perfkit.measure.measurement import CONTROL
 from perfkit.measure.trial import Trial
 from tests.findings.made import failed, finding, samples, trial
 
@@ -138,8 +138,8 @@ def test_where_nothing_could_be_timed_each_variant_says_why():
     assert "examples per second" not in said
 
 
-def test_the_twin_is_the_band_and_no_variant():
-    assert TWIN not in words(gallery.rates(finding()))
+def test_the_control_is_the_band_and_no_variant():
+    assert CONTROL not in words(gallery.rates(finding()))
 
 
 # Ratios.
@@ -212,10 +212,10 @@ def test_a_slow_stretch_lies_below_the_middle_of_its_lane():
     assert rates[-1] == pytest.approx(70)
 
 
-def test_the_timeline_has_a_lane_for_the_twin_and_the_load_below():
+def test_the_timeline_has_a_lane_for_the_control_and_the_load_below():
     figure = gallery.timeline(finding())
     said = words(figure)
-    assert TWIN in said
+    assert CONTROL in said
     assert "seconds since the start of the run" in said
     assert any(text.startswith("other programs 0.4") for text in said)
     assert "The machine's speed fell to 80 % of its best" in figure.alt

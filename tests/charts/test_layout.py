@@ -47,10 +47,10 @@ def test_what_was_not_run_says_why():
     assert (row.rate, row.problem) == (None, "was not run: no")
 
 
-def test_a_rung_stands_at_its_own_rate_and_says_it_with_its_unit():
+def test_a_microbenchmark_stands_at_its_own_rate_and_says_it_with_its_unit():
     (timing, _) = runs.measured().timings
-    rung = Standing(variant="slow", group="memory", timing=timing, unit="B")
-    drawn = layout([rung], Guess(), own=True)
+    benchmark = Standing(variant="slow", group="memory", timing=timing, unit="B")
+    drawn = layout([benchmark], Guess(), own=True)
     (row,) = drawn.rows
     assert (row.rate, drawn.unit, row.mark) == (1.0, OWN, "")
     assert row.words.endswith(" B/s")

@@ -45,7 +45,7 @@ def test_every_diagnosis_is_a_picture(found):
 
 def test_no_claim_is_said_to_be_none():
     picture = chart(diagnosis(causes=(), together=None))
-    assert "no swap is claimed" in picture.svg
+    assert "no change is claimed" in picture.svg
 
 
 def test_what_was_not_measured_has_no_waterfall():

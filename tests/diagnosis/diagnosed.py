@@ -1,6 +1,6 @@
 """Diagnoses made by hand, with gains that are known."""
 
-from perfkit.diagnosis.choosing import AS_GIVEN
+from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.findings.diagnosis import (
     TOGETHER,
     Cause,
@@ -30,14 +30,14 @@ def gain(estimate, spread=0.05):
     )
 
 
-def cause(name, swap, estimate, kind="defect", **more):
+def cause(name, change, estimate, kind="defect", **more):
     return Cause(
         cause=name,
-        swap=swap,
+        change=change,
         kind=kind,
         speedup=gain(estimate),
-        evidence=f"Only {swap} differs.",
-        fix=f"use({swap!r})",
+        evidence=f"Only {change} differs.",
+        fix=f"use({change!r})",
         **more,
     )
 
@@ -47,7 +47,7 @@ LOGGER = cause("callback", "without CSVLogger", 1.3)
 
 
 def diagnosis(causes=(SLOW_MAP, LOGGER), rates=None, **more):
-    """A diagnosis of a step of 32 ms whose arms have known rates."""
+    """A diagnosis of a step of 32 ms whose variants have known rates."""
     found = made.finding(rates or RATES, against=AS_GIVEN)
     fields = {
         "training": "train.py:make_training",
@@ -68,7 +68,7 @@ def diagnosis(causes=(SLOW_MAP, LOGGER), rates=None, **more):
             "unexplained": Part(seconds=0.010, grade="inferred"),
         },
         "together": Together(
-            swaps=("parallel map", "without CSVLogger"),
+            changes=("parallel map", "without CSVLogger"),
             speedup=_gain_of(found, TOGETHER),
         ),
         "ceiling": _gain_of(found, "without input"),

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from perfkit.cli import main
-from perfkit.diagnosis import telling
-from perfkit.diagnosis.edits import located, patch
+from perfkit.diagnosis import verdict
+from perfkit.diagnosis.edits import locate, patch
 from perfkit.diagnosis.hints import hints
 from perfkit.diagnosis.maker import maker
 from perfkit.findings.report import in_text
@@ -62,11 +62,11 @@ IN_ORDER = ("slices in memory", "shuffle", "map", "batch")
 CACHE_MOVED = pipeline(*IN_ORDER, cache={"after": 2, "moved": [1]})
 
 
-def found(*swaps, **facts):
+def found(*changes, **facts):
     facts = {"data": "tf.data", "batch": 32, "steps": 100} | facts
-    gains = range(len(swaps) + 2, 1, -1)
-    pairs = zip(swaps, gains, strict=False)
-    causes = [cause(CAUSES[swap], swap, float(gain)) for swap, gain in pairs]
+    gains = range(len(changes) + 2, 1, -1)
+    pairs = zip(changes, gains, strict=False)
+    causes = [cause(CAUSES[one], one, float(gain)) for one, gain in pairs]
     return diagnosis(causes=causes, facts=facts)
 
 
@@ -76,10 +76,10 @@ def written(folder, source, name="train.py"):
     return path
 
 
-def changed(folder, source, *swaps, **facts):
+def changed(folder, source, *changes, **facts):
     """What git makes of a script with the patch; "" where there is no patch."""
     path = written(folder, source)
-    made = patch(found(*swaps, **facts), maker(str(path)), folder)
+    made = patch(found(*changes, **facts), maker(str(path)), folder)
     if not made.text:
         return ""
     applied(made.text, folder)
@@ -96,9 +96,9 @@ def applied(text, folder):
     assert ran.returncode == 0, ran.stderr.decode() + text.decode(errors="replace")
 
 
-def check(folder, before, after, *swaps, **facts):
+def check(folder, before, after, *changes, **facts):
     before, after = HEAD + before.lstrip("\n"), HEAD + after.lstrip("\n")
-    assert changed(folder, before, *swaps, **facts) == after
+    assert changed(folder, before, *changes, **facts) == after
 
 
 HEAD = "import keras\nimport tensorflow as tf\nmodel = keras.Sequential([])\n"
@@ -138,12 +138,12 @@ COMPILES = {
 )
 def test_no_line_is_told_where_another_may_be_meant(tmp_path, unsure):
     path = written(tmp_path, HEAD + unsure + FIT)
-    (one,) = located(found("XLA"), maker(str(path))).causes
+    (one,) = locate(found("XLA"), maker(str(path))).causes
     assert one.edits == ()
 
 
 @pytest.mark.parametrize(
-    ("swap", "line", "told"),
+    ("change", "line", "told"),
     [
         # It is given more than is written there, so it is shown alone.
         ("XLA", "model.compile(**options)", "\n    model.compile(**options)"),
@@ -155,12 +155,12 @@ def test_no_line_is_told_where_another_may_be_meant(tmp_path, unsure):
         ),
     ],
 )
-def test_a_line_is_told_with_its_number_and_the_new_one(tmp_path, swap, line, told):
+def test_a_line_is_told_with_its_number_and_the_new_one(tmp_path, change, line, told):
     path = written(tmp_path, f"{HEAD}{line}\n{FIT}")
-    there = located(found(swap, "without progress bar"), maker(str(path)))
+    there = locate(found(change, "without progress bar"), maker(str(path)))
     assert str(there.causes[0].edits[0]) == f"train.py, line 4{told}"
     # The verdict has those of the largest gain.
-    assert telling.told(there).edits == there.causes[0].edits
+    assert verdict.verdict_of(there).edits == there.causes[0].edits
 
 
 def test_a_model_with_a_compile_of_its_own_is_told_where_that_calls_keras(tmp_path):
@@ -267,7 +267,7 @@ def test_a_callback_in_a_list_that_is_not_seen_has_its_class_shown(tmp_path):
     source = HEAD + "class Norms(keras.callbacks.Callback):\n    pass\n"
     path = written(tmp_path, source + "model.fit(x, callbacks=make())\n")
     diagnosed = found("without Norms", callbacks=["Norms"])
-    (one,) = located(diagnosed, maker(str(path))).causes
+    (one,) = locate(diagnosed, maker(str(path))).causes
     (edit,) = one.edits
     assert (edit.line, edit.new) == (4, None)
     assert edit.old == "class Norms(keras.callbacks.Callback):"
@@ -309,12 +309,12 @@ model.fit(data)
 """
 
 
-@pytest.mark.parametrize("swap", ["cache", "parallel maps", "batch ×4"])
-def test_stages_that_are_not_those_that_ran_are_left_alone(tmp_path, swap):
+@pytest.mark.parametrize("change", ["cache", "parallel maps", "batch ×4"])
+def test_stages_that_are_not_those_that_ran_are_left_alone(tmp_path, change):
     # One more stage ran than is written, so nobody knows which is which.
     ran = ("slices in memory", "shuffle", "map", "map", "batch")
     facts = pipeline(*ran, cache={"after": 2, "moved": []})
-    assert changed(tmp_path, HEAD + CHAIN, swap, **facts) == ""
+    assert changed(tmp_path, HEAD + CHAIN, change, **facts) == ""
     # A batch of another size ran.
     facts = pipeline(*IN_ORDER) | {"batch": 64}
     assert changed(tmp_path, HEAD + CHAIN, "batch ×4", **facts) == ""
@@ -327,7 +327,7 @@ BRANCH = "data = load()\nif big:\n    data = data.take(9)\ndata = data.map(f{})\
 TWICE = "model.compile('a')\nmodel.fit(x, y)\nmodel.compile('b'{})\n"
 PARALLEL = ", num_parallel_calls=tf.data.AUTOTUNE"
 ARRAYS = {"data": "arrays"}
-# The code, what becomes of it, for which swaps, and what was seen.
+# The code, what becomes of it, for which changes, and what was seen.
 CHANGES = [
     *((old + FIT, new + FIT, ["XLA"], {}) for old, new in COMPILES.items()),
     (TWICE.format("") + FIT, TWICE.format(", jit_compile=True") + FIT, ["XLA"], {}),
@@ -398,8 +398,8 @@ CHANGES = [
 
 @pytest.mark.parametrize("change", CHANGES, ids=range(len(CHANGES)))
 def test_a_change_is_made_however_the_code_is_written(tmp_path, change):
-    before, after, swaps, facts = change
-    check(tmp_path, before, after, *swaps, **facts)
+    before, after, changes, facts = change
+    check(tmp_path, before, after, *changes, **facts)
 
 
 def test_settings_that_were_seen_are_deleted(tmp_path):
@@ -442,7 +442,7 @@ def test_a_policy_is_set_behind_the_imports(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("swap", "facts", "line"),
+    ("change", "facts", "line"),
     [
         ("without Python", pipeline(python=["numpy_function"]), 5),
         ("fixed signature", {"retraced": {"Trainer.step": {}}}, 7),
@@ -450,13 +450,13 @@ def test_a_policy_is_set_behind_the_imports(tmp_path):
         ("parallel maps", pipeline("whatever", "map", "map"), None),
     ],
 )
-def test_what_is_more_than_a_line_has_its_place_shown(tmp_path, swap, facts, line):
+def test_what_is_more_than_a_line_has_its_place_shown(tmp_path, change, facts, line):
     source = (
         "def make(x):\n    return tf.numpy_function(work, [x], tf.float32)\n"
         "@tf.function\ndef step(x): ...\ndata = data.map(make)\n"
     )
     path = written(tmp_path, HEAD + source + FIT)
-    (one,) = located(found(swap, **facts), maker(str(path))).causes
+    (one,) = locate(found(change, **facts), maker(str(path))).causes
     assert [edit.new for edit in one.edits] == [None] * bool(line)
     assert [edit.line for edit in one.edits] == [line] * bool(line)
 
@@ -481,8 +481,8 @@ def make_fixed():
 
 def test_what_a_maker_returns_is_given_fits_arguments(tmp_path):
     path = written(tmp_path, MAKER.format(""))
-    swaps = ("without progress bar", "graph", "prefetch")
-    diagnosed = found(*swaps, **pipeline("slices in memory", "batch"))
+    changes = ("without progress bar", "graph", "prefetch")
+    diagnosed = found(*changes, **pipeline("slices in memory", "batch"))
     made = patch(diagnosed, maker(f"{path}:make_training"), tmp_path)
     applied(made.text, tmp_path)
     text = path.read_text()
@@ -501,7 +501,7 @@ def test_the_call_of_fit_that_was_asked_for_is_changed(tmp_path):
     path = written(tmp_path, HEAD + fits)
     for fit, line in ((0, 5), (1, 4), (3, 6)):
         diagnosed = found("without progress bar")
-        (one,) = located(diagnosed, maker(str(path), (), fit)).causes
+        (one,) = locate(diagnosed, maker(str(path), (), fit)).causes
         assert [edit.line for edit in one.edits] == [line]
 
 
@@ -560,7 +560,7 @@ def test_a_hint_in_a_notebook_is_told_by_cell_and_line(tmp_path):
     assert hint.where == "code cell 2, line 2"
     seen = replace(found("graph"), hints=(hint,))
     assert "Seen in the code, not measured" in in_text(seen.report, whole=True)
-    there = located(seen, maker(str(path)))
+    there = locate(seen, maker(str(path)))
     assert "Seen in the code" not in in_text(there.report, whole=True)
 
 
@@ -573,15 +573,15 @@ def test_nothing_to_change_is_an_empty_patch_and_a_sentence(tmp_path):
         assert empty.says[0].startswith("There is no patch: ")
     # Code that is gone costs the lines alone.
     path.unlink()
-    assert located(diagnosed, made) == diagnosed
+    assert locate(diagnosed, made) == diagnosed
     assert patch(diagnosed, made, tmp_path).text == b""
 
 
 def test_a_line_to_delete_is_the_headline(tmp_path):
     hinted = diagnosis(causes=(cause("eager", "graph", 3.0),), facts={})
     path = written(tmp_path, HEAD + "\n" * 8 + "model.run_eagerly = True\n" + FIT)
-    there = located(hinted, maker(str(path)))
-    shown = replace(there, verdict=telling.told(there))
+    there = locate(hinted, maker(str(path)))
+    shown = replace(there, verdict=verdict.verdict_of(there))
     assert shown.verdict.headline == "Delete line 12, `model.run_eagerly = True`."
     for said in (repr(shown), shown._repr_html_()):
         assert "train.py, line 12" in said
@@ -590,19 +590,19 @@ def test_a_line_to_delete_is_the_headline(tmp_path):
 
 def test_a_saved_diagnosis_without_lines_is_read(tmp_path):
     from perfkit.findings import store
-    from perfkit.findings.reading import parsed_diagnosis as parsed
+    from perfkit.findings.reading import parse_diagnosis
 
     data = json.loads(store.to_json(found("graph")))
     for one in data["causes"]:
         one.pop("edits", None)
-    (one,) = parsed(json.dumps(data).encode(), "old.json").causes
+    (one,) = parse_diagnosis(json.dumps(data).encode(), "old.json").causes
     assert one.edits == ()
 
 
 def diagnosed_by(monkeypatch, diagnosed):
     """Let the command line have diagnosed this."""
     session = SimpleNamespace(finding=diagnosed)
-    monkeypatch.setattr("perfkit.diagnosing.open_diagnosis", lambda *_, **__: session)
+    monkeypatch.setattr("perfkit.diagnoses.open_diagnosis", lambda *_, **__: session)
     monkeypatch.setattr("perfkit.cli._watched", lambda *_: 0)
 
 

@@ -98,7 +98,7 @@ def test_an_execution_that_holds_fewer_steps_counts_no_more_than_it_made(clock):
     assert set(counted) <= {16 * BATCH, 4 * BATCH}
 
 
-def test_a_validation_that_a_swap_makes_seldom_counts_as_seldom(clock):
+def test_a_validation_that_a_change_makes_seldom_counts_as_seldom(clock):
     def every(frequency):
         def making():
             costs = [Costs(clock)]

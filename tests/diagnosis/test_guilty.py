@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.diagnosis.telling import MEANINGS
+from perfkit.diagnosis.verdict import MEANINGS
 from perfkit.measure.processes import in_process
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,10 +1,10 @@
 import pytest
 
-from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.inference import inferred
+from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.findings.diagnosis import Seconds
-from perfkit.measure.measurement import TWIN, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.trial import Trial
 
 STEP = Seconds(median_s=0.01, low=0.009, high=0.011)
@@ -35,7 +35,7 @@ def trials(waited=1.0, traced=(0.0, 0.0, 0.0), variant=AS_GIVEN):
 def measured(*all_trials, **columns):
     times = tuple(10.0 * number + 1.5 for number in range(3))
     samples = {"t": times, **{k: tuple(v) for k, v in columns.items()}}
-    return Measurement(arms=(), trials=tuple(all_trials), samples=samples)
+    return Measurement(variants=(), trials=tuple(all_trials), samples=samples)
 
 
 def causes(found, facts=None, name=""):
@@ -58,7 +58,7 @@ def test_a_quiet_machine_shows_no_contention(waited, others, own):
 
 
 def test_what_others_take_while_threads_wait_is_inferred_to_cost_that_share():
-    both = [*trials(), *trials(variant=TWIN)]
+    both = [*trials(), *trials(variant=CONTROL)]
     found = measured(*both, cpu_other=[1.0, 1.1, 0.9], cpu_trial=[1.0, 0.9, 1.1])
     cause = causes(found, name="burner")["contention"]
     # Half of the processor was theirs, and threads waited half as long as they ran.
@@ -67,7 +67,7 @@ def test_what_others_take_while_threads_wait_is_inferred_to_cost_that_share():
     assert "`burner` and others used 1.0 cores" in cause.evidence
 
 
-def test_tracing_that_no_swap_stops_is_inferred_from_its_seconds():
+def test_tracing_that_no_change_stops_is_inferred_from_its_seconds():
     found = measured(*trials(traced=(0.50, 0.52, 0.48)))
     cause = causes(found, Facts(retraced={"train_step": KNOWN}))["retracing"]
     # 5 ms of each step of 10 ms.
@@ -105,7 +105,7 @@ def beside(slow):
     others = [1.5 if k < 10 else 0.0 for _ in range(3) for k in range(20)]
     samples = {"t": tuple(times), "cpu_other": tuple(others)}
     samples["cpu_trial"] = tuple(1.0 for _ in times)
-    return Measurement(arms=(), trials=tuple(both), samples=samples)
+    return Measurement(variants=(), trials=tuple(both), samples=samples)
 
 
 def test_quiet_and_busy_moments_of_a_trial_are_compared():

@@ -3,12 +3,12 @@ import types
 
 import pytest
 
+from perfkit.diagnosis.changes import applicable
+from perfkit.diagnosis.changes.resident import one_batch, one_iterator
 from perfkit.diagnosis.epochs import EPOCH_END, Epochs
 from perfkit.diagnosis.facts import facts_of_loop
 from perfkit.diagnosis.loop import LoopCalls, Looping
 from perfkit.diagnosis.steps import steps
-from perfkit.diagnosis.swaps import applicable
-from perfkit.diagnosis.swaps.resident import one_batch, one_iterator
 from perfkit.experiments.shared.loops import Left
 from perfkit.measure.tick import Pause, Tick
 
@@ -104,7 +104,7 @@ def test_a_loop_that_is_left_by_its_own_code_is_run_anew():
     ]
 
 
-def test_a_swap_changes_the_data_once_and_for_every_epoch():
+def test_a_change_changes_the_data_once_and_for_every_epoch():
     class Tenfold:
         applied = 0
 
@@ -113,14 +113,14 @@ def test_a_swap_changes_the_data_once_and_for_every_epoch():
             training.data = lambda: (10 * batch for batch in batches)
             self.applied += 1
 
-    swap, data, seen = Tenfold(), [1, 2], []
+    change, data, seen = Tenfold(), [1, 2], []
 
     def function():
         for _ in range(5):
             seen.extend(steps(data))
 
-    looped(function, Epochs(batch=1, steps=2), most_told=6, swaps=[swap])
-    assert swap.applied == 1
+    looped(function, Epochs(batch=1, steps=2), most_told=6, changes=[change])
+    assert change.applied == 1
     assert seen[:4] == [10, 20, 10, 20]
 
 
@@ -239,11 +239,11 @@ def test_what_each_step_of_a_loop_computes_eagerly_is_named_and_made_a_graph(scr
     _, looping = looped(script.train, Epochs(batch=1), calls=LoopCalls())
     facts = facts_of_loop(looping)
     assert facts.eager_calls == ("a_script:Trainer.step",)
-    (swap,) = [one for one in applicable(facts)[0] if one.cause == "eager"]
-    assert "`Trainer.step`" in swap.fix
+    (change,) = [one for one in applicable(facts)[0] if one.cause == "eager"]
+    assert "`Trainer.step`" in change.fix
     script.traced.clear()
-    swap.apply(None)
-    swap.apply(None)
+    change.apply(None)
+    change.apply(None)
     # Python runs while it is traced, which the first call of a graph may do twice.
     looped(script.train, Epochs(batch=1), most_told=9)
     assert len(script.traced) <= 3 * 2
@@ -264,8 +264,8 @@ def test_what_a_loop_draws_itself_is_its_input(script, loop, names):
     _, looping = looped(function, Epochs(batch=1), calls=LoopCalls())
     facts = facts_of_loop(looping)
     assert facts.counts
-    swaps, untested = applicable(facts)
-    assert {one.name for one in swaps} == names
+    changes, untested = applicable(facts)
+    assert {one.name for one in changes} == names
     assert ("input-bound" in untested) == (not names)
     batches = facts.drawn.get("batches", 0.0)
     assert batches == pytest.approx(float(bool(names)), abs=0.2)

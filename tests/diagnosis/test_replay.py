@@ -4,14 +4,14 @@ import pytest
 
 import perfkit
 from perfkit import cli
-from perfkit.diagnosing import open_diagnosis
+from perfkit.diagnoses import open_diagnosis
 from perfkit.diagnosis.maker import digest
 from perfkit.errors import MissingPartError
 from perfkit.export import export
 from perfkit.findings import store
 from perfkit.findings.report import in_text
 from perfkit.gallery import chart, kinds
-from perfkit.panel import working
+from perfkit.panel import worker
 from tests.diagnosis.diagnosed import diagnosis
 
 STAMP = "Recorded on 2025-03-14 09:26, Intel Xeon Platinum 8481C, 2 of 8 cores"
@@ -92,7 +92,7 @@ def test_an_environment_variable_turns_every_diagnosis_into_a_replay(
     folder, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setenv("PERFKIT_REPLAY", str(folder))
-    working._made.clear()
+    worker._made.clear()
     panel = perfkit.panel(make_training, folder=tmp_path)
     assert panel.result().replayed
     assert STAMP in panel.view.chart.state

@@ -5,14 +5,14 @@ import contextlib
 import keras
 import pytest
 
-from perfkit.diagnosis.choosing import AS_GIVEN, Screening
 from perfkit.diagnosis.epochs import Epochs, fitted
 from perfkit.diagnosis.facts import facts_of
+from perfkit.diagnosis.rounds import AS_GIVEN, Screening
 from perfkit.diagnosis.screening import Turns
 from perfkit.measure.one_process import FAILED
 from perfkit.measure.tick import READY, Note, Tick
 from tests.diagnosis import fits
-from tests.diagnosis.measurements import measured, swap
+from tests.diagnosis.measurements import change, measured
 
 STEPS = 6
 
@@ -104,12 +104,12 @@ def test_what_a_change_raises_ends_its_turns_and_what_the_training_raises_ends_a
 
 # Whose turn it is.
 
-CEILING = swap("without input", "input-bound", ceiling=True)
-WATCHING = swap("without observers", "callback", ceiling=True)
-MAP = swap("parallel maps", "serial-map", after="without input")
-CACHE = swap("cache", "no-cache", after="without input")
-LOGGER = swap("without CSVLogger", "callback", after="without observers")
-XLA = swap("XLA", "xla", "opportunity")
+CEILING = change("without input", "input-bound", ceiling=True)
+WATCHING = change("without observers", "callback", ceiling=True)
+MAP = change("parallel maps", "serial-map", after="without input")
+CACHE = change("cache", "no-cache", after="without input")
+LOGGER = change("without CSVLogger", "callback", after="without observers")
+XLA = change("XLA", "xla", "opportunity")
 ALL = (XLA, LOGGER, CACHE, MAP, WATCHING, CEILING)
 
 

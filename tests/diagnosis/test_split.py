@@ -1,14 +1,14 @@
 import pytest
 
 from perfkit.diagnosis import split
-from perfkit.diagnosis.choosing import AS_GIVEN
 from perfkit.diagnosis.facts import Facts
-from perfkit.diagnosis.judging import ceiling, step_of
+from perfkit.diagnosis.gains import ceiling, step_of
+from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.findings.diagnosis import Seconds
 from perfkit.findings.reports import part_in_words
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.trial import Trial
-from tests.diagnosis.measurements import swap
+from tests.diagnosis.measurements import change
 
 BATCH = 10
 
@@ -30,17 +30,17 @@ def trial(variant, number, step_s, end_s=0.0, wobble=0.0):
     )
 
 
-SWAPS = (
-    swap("without input", "input-bound", ceiling=True),
-    swap("16 steps at a time", "step-overhead", steps=16),
-    swap("without CSVLogger", "callback"),
+CHANGES = (
+    change("without input", "input-bound", ceiling=True),
+    change("16 steps at a time", "step-overhead", steps=16),
+    change("without CSVLogger", "callback"),
 )
 
 
 def measured(seconds, ends=0.0, wobble=0.001):
     names = list(seconds)
     return Measurement(
-        arms=tuple(Arm(name, lambda: iter(()), "", AS_GIVEN) for name in names),
+        variants=tuple(Variant(name, lambda: iter(()), "", AS_GIVEN) for name in names),
         trials=tuple(
             trial(
                 name,
@@ -50,19 +50,19 @@ def measured(seconds, ends=0.0, wobble=0.001):
                 wobble,
             )
             for number in range(1, 5)
-            for name in [*names, TWIN]
+            for name in [*names, CONTROL]
         ),
         baseline=AS_GIVEN,
     )
 
 
-def parts(found, facts=None, swaps=SWAPS, **more):
+def parts(found, facts=None, changes=CHANGES, **more):
     facts = facts or Facts(batch=BATCH)
     step = step_of(found, facts)
-    return split.split(step, swaps, found, facts, **more), step
+    return split.split(step, changes, found, facts, **more), step
 
 
-def test_each_part_is_what_its_swap_took_away():
+def test_each_part_is_what_its_change_took_away():
     found, step = parts(
         measured(
             {
@@ -93,23 +93,23 @@ def test_the_end_of_an_epoch_is_shared_out_and_counted_once():
 
 def test_callbacks_that_were_left_out_together_are_counted_once():
     every, logger = "without callbacks", "without CSVLogger"
-    swaps = (
-        swap(every, "callback", ceiling=True),
-        swap(logger, "callback", after=every),
-        swap("without metrics", "callback"),
+    changes = (
+        change(every, "callback", ceiling=True),
+        change(logger, "callback", after=every),
+        change("without metrics", "callback"),
     )
     seconds = {AS_GIVEN: 0.01, every: 0.007, logger: 0.008, "without metrics": 0.009}
-    found, _ = parts(measured(seconds), swaps=swaps)
+    found, _ = parts(measured(seconds), changes=changes)
     assert found["callbacks"].seconds == pytest.approx(0.004, rel=0.02)
 
 
 def test_only_the_training_without_its_input_is_its_ceiling():
-    every = swap("without callbacks", "callback", ceiling=True)
+    every = change("without callbacks", "callback", ceiling=True)
     found = measured({AS_GIVEN: 0.01, every.name: 0.005, "without input": 0.004})
-    told, _ = parts(found, swaps=(every,))
+    told, _ = parts(found, changes=(every,))
     assert told["input"].grade == "not tested"
     assert ceiling([every], found) is None
-    assert ceiling([every, *SWAPS], found).estimate == pytest.approx(2.5, rel=0.02)
+    assert ceiling([every, *CHANGES], found).estimate == pytest.approx(2.5, rel=0.02)
 
 
 def stalled(name, number):
@@ -160,7 +160,7 @@ def test_a_step_that_is_not_known_is_not_taken_apart():
     given = measured({AS_GIVEN: 0.01})
     step = Seconds(median_s=0.01, low=0.004, high=0.03)
     for unknown in (None, step):
-        assert split.split(unknown, SWAPS, given, Facts(batch=BATCH)) == {}
+        assert split.split(unknown, CHANGES, given, Facts(batch=BATCH)) == {}
 
 
 def test_what_was_not_timed_says_so_and_is_unknown():
@@ -181,7 +181,7 @@ def product_at(rate):
     """The product timed at so many operations per second."""
     ticks = tuple((1 + tick / 10, int(rate / 10) if tick else 0) for tick in range(20))
     one = Trial(variant=split.NAME, round=0, outcome="completed", ticks=ticks)
-    return Measurement(arms=(), trials=(one,))
+    return Measurement(variants=(), trials=(one,))
 
 
 def test_the_share_is_the_rate_of_the_step_over_that_of_the_product():
@@ -192,7 +192,7 @@ def test_the_share_is_the_rate_of_the_step_over_that_of_the_product():
 
 def test_nothing_is_said_where_a_part_of_it_is_unknown():
     timed, known = product_at(1e12), Facts(flop=6.2e9)
-    assert split.share(STEP, Measurement(arms=()), known) is None
+    assert split.share(STEP, Measurement(variants=()), known) is None
     assert split.share(STEP, timed, Facts()) is None
     assert split.share(None, timed, known) is None
     unknown = Seconds(median_s=0.01, low=0.004, high=0.03)

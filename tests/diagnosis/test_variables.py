@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.diagnosis import telling
+from perfkit.diagnosis import verdict
 from perfkit.diagnosis.maker import InFile, assigned
 from perfkit.diagnosis.settings import set_late
 from perfkit.measure.launcher import read_early
@@ -75,5 +75,5 @@ def test_what_is_set_too_late_is_said_by_name(environ):
     found = replace(diagnosis(), facts={"late": list(late)})
     assert any(
         said.startswith("KMP_BLOCKTIME, TF_LATE were set after TensorFlow")
-        for said in telling.because(found)
+        for said in verdict.because(found)
     )

@@ -1,7 +1,7 @@
 """Examinations made by hand."""
 
 from perfkit.doctor.examination import Examination
-from perfkit.machine.checks.asking import Check, fine
+from perfkit.machine.checks.base import Check, fine
 from perfkit.machine.gpu import Driver, Gpu, Link, Power
 from perfkit.machine.record import (
     Disk,

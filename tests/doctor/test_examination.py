@@ -38,16 +38,14 @@ def test_the_json_has_these_names_and_no_others():
     ]
 
 
-def test_the_json_says_what_became_of_the_ladder(tmp_path):
-    ladder = made.finding(experiment="machine-ladder")
-    told = json.loads(looked.examination(ladder=ladder).to_json())["ladder"]
-    assert told == {
-        "file": None,
-        "stopped": False,
-        "verdict": ladder.verdict.headline,
-    }
-    path = store.save(ladder, tmp_path)
-    told = json.loads(looked.examination(ladder=ladder).to_json())["ladder"]
+def test_the_json_says_what_became_of_the_microbenchmarks(tmp_path):
+    found = made.finding(experiment="machine-ladder")
+    told = json.loads(looked.examination(microbenchmarks=found).to_json())
+    told = told["microbenchmarks"]
+    assert told == {"file": None, "stopped": False, "verdict": found.verdict.headline}
+    path = store.save(found, tmp_path)
+    told = json.loads(looked.examination(microbenchmarks=found).to_json())
+    told = told["microbenchmarks"]
     assert told["file"] == path.name
 
 

@@ -31,7 +31,7 @@ class Stage:
             raise self.faults[name]
         return gives
 
-    def open_session(self, ladder, budget):
+    def open_session(self, microbenchmarks, budget):
         self.budgets.append(budget)
         return self
 
@@ -48,9 +48,9 @@ def stage(monkeypatch, tmp_path):
     monkeypatch.setattr(there, lambda folder: made_up.does(f"disk {folder}", READ))
     there = "perfkit.machine.starting.started"
     monkeypatch.setattr(there, lambda limit: made_up.does("start", FOUND))
-    monkeypatch.setattr("perfkit.running.open_session", made_up.open_session)
+    monkeypatch.setattr("perfkit.runs.open_session", made_up.open_session)
     monkeypatch.setattr(
-        "perfkit.running.watch", lambda *_: made_up.does("ladder", made_up.finding)
+        "perfkit.runs.watch", lambda *_: made_up.does("parts", made_up.finding)
     )
     return made_up
 
@@ -63,7 +63,8 @@ def test_without_a_probe_the_machine_is_described_and_nothing_is_started(stage):
     found = look()
     assert stage.done == ["machine"]
     assert found.checks
-    assert (found.machine.start, found.machine.disk, found.ladder) == (None, None, None)
+    here = found.machine
+    assert (here.start, here.disk, found.microbenchmarks) == (None, None, None)
 
 
 def test_a_folder_has_its_disk_read(stage, tmp_path):
@@ -78,7 +79,7 @@ def test_a_folder_that_is_not_there_is_refused_before_anything_is_done(stage):
     assert stage.done == []
 
 
-@pytest.mark.parametrize("bad", [{"folder": 3}, {"ladder": "x"}])
+@pytest.mark.parametrize("bad", [{"folder": 3}, {"microbenchmarks": "x"}])
 def test_what_is_no_folder_and_no_finding_is_refused_in_a_sentence(stage, bad):
     with pytest.raises(BadParameterError, match=r"give (its path|a finding)\.$"):
         look(**bad)
@@ -87,42 +88,44 @@ def test_what_is_no_folder_and_no_finding_is_refused_in_a_sentence(stage, bad):
 
 def test_a_probe_looks_at_everything(stage):
     found = look(probe=True)
-    assert stage.done == ["machine", "disk .", "start", "ladder"]
+    assert stage.done == ["machine", "disk .", "start", "parts"]
     assert (found.machine.start, found.machine.disk) == (FOUND, READ)
     assert not found.stopped
     assert found.missed == ()
     assert "no-start" not in {check.id for check in found.checks}
 
 
-def test_devices_prove_themselves_without_a_ladder(stage):
+def test_devices_prove_themselves_without_microbenchmarks(stage):
     found = look(prove=True)
     assert stage.done == ["machine", "start"]
     assert found.machine.start == FOUND
 
 
-def test_a_ladder_that_is_there_is_taken_and_its_file_left_alone(stage):
+def test_microbenchmarks_that_are_there_are_taken_and_their_file_left_alone(stage):
     busy = {"gpu0_busy": (1.0,) * 9, "gpu0_link_generation": (3.0,) * 9}
-    ladder = replace(stage.finding, samples={"t": tuple(range(9))} | busy)
-    path = store.save(ladder, stage.folder)
+    microbenchmarks = replace(stage.finding, samples={"t": tuple(range(9))} | busy)
+    path = store.save(microbenchmarks, stage.folder)
     before = path.read_bytes()
-    found = look(ladder=ladder)
+    found = look(microbenchmarks=microbenchmarks)
     assert stage.done == ["machine"]
     assert found.machine.gpus[0].link.busy_generation == 3
-    assert found.ladder.timings == ladder.timings
+    assert found.microbenchmarks.timings == microbenchmarks.timings
     assert path.read_bytes() == before
 
 
-def test_a_recorded_ladder_says_nothing_of_this_machine(stage):
-    ladder = replace(stage.finding, replayed=True)
-    found = look(ladder=ladder)
+def test_recorded_microbenchmarks_say_nothing_of_this_machine(stage):
+    microbenchmarks = replace(stage.finding, replayed=True)
+    found = look(microbenchmarks=microbenchmarks)
     assert stage.done == ["machine"]
-    assert found.ladder is None
-    assert found.missed == (f"The ladder is not of this machine: {ladder.stamp}",)
+    assert found.microbenchmarks is None
+    assert found.missed == (
+        f"The microbenchmarks are not of this machine: {microbenchmarks.stamp}",
+    )
 
 
-def test_another_finding_is_no_ladder(stage):
+def test_another_finding_is_no_microbenchmarks(stage):
     with pytest.raises(BadParameterError, match="finding of 'data-pipeline'"):
-        look(ladder=made.finding(experiment="data-pipeline"))
+        look(microbenchmarks=made.finding(experiment="data-pipeline"))
     assert stage.done == []
 
 
@@ -138,10 +141,10 @@ def test_what_the_gpus_did_goes_into_the_record_and_into_the_saved_finding(stage
     path = store.save(stage.finding, stage.folder)
     found = look(probe=True)
     assert found.machine.gpus[0].link.busy_generation == 3
-    assert store.load(path).machine == found.machine == found.ladder.machine
+    assert store.load(path).machine == found.machine == found.microbenchmarks.machine
 
 
-def test_the_ladder_gets_the_time_that_is_left_or_what_the_environment_says(
+def test_microbenchmarks_get_what_is_left_or_what_the_environment_says(
     stage, monkeypatch
 ):
     monkeypatch.delenv("PERFKIT_BUDGET", raising=False)
@@ -154,24 +157,24 @@ def test_the_ladder_gets_the_time_that_is_left_or_what_the_environment_says(
     assert second is None
 
 
-def test_a_ladder_that_cannot_be_measured_costs_nothing_else(stage):
-    stage.faults["ladder"] = RunError("No trial could be started.")
+def test_microbenchmarks_that_cannot_be_measured_cost_nothing_else(stage):
+    stage.faults["parts"] = RunError("No trial could be started.")
     found = look(probe=True)
     assert found.missed == ("No trial could be started.",)
     assert found.machine.start == FOUND
-    assert found.ladder is None
+    assert found.microbenchmarks is None
 
 
-def test_a_ladder_that_could_not_be_saved_is_said(stage):
+def test_microbenchmarks_that_could_not_be_saved_are_said(stage):
     stage.unsaved = "It is full. It is still in memory: save it again."
     found = look(probe=True)
-    assert found.missed == ("The ladder is shown here and not kept: It is full.",)
-    assert found.ladder is not None
+    assert found.missed == ("Microbenchmarks are shown here and not kept: It is full.",)
+    assert found.microbenchmarks is not None
 
 
 @pytest.mark.parametrize(
     ("at", "kept"),
-    [("disk .", (None, None)), ("start", (READ, None)), ("ladder", (READ, FOUND))],
+    [("disk .", (None, None)), ("start", (READ, None)), ("parts", (READ, FOUND))],
 )
 def test_an_interrupt_keeps_what_was_found_by_then(stage, at, kept):
     stage.faults[at] = KeyboardInterrupt()
@@ -181,11 +184,11 @@ def test_an_interrupt_keeps_what_was_found_by_then(stage, at, kept):
     assert found.checks
 
 
-def test_a_ladder_that_was_stopped_is_kept_and_said_to_be(stage):
+def test_microbenchmarks_that_were_stopped_are_kept_and_said_to_be(stage):
     stage.finding = replace(stage.finding, stopped=True)
     found = look(probe=True)
     assert found.stopped
-    assert found.ladder.stopped
+    assert found.microbenchmarks.stopped
 
 
 def test_the_verb_is_the_function():

@@ -103,7 +103,7 @@ def test_the_log_says_what_it_means_on_this_machine():
 
 
 def test_how_fast_each_part_is_has_its_table():
-    text = written(looked.examination(ladder=made.finding()))
+    text = written(looked.examination(microbenchmarks=made.finding()))
     assert "prefetched is the fastest way here." in text
     assert "faster; the fastest here" in text
 

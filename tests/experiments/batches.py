@@ -4,7 +4,7 @@ import itertools
 import math
 import random
 
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.plan import following
 from perfkit.measure.trial import Trial
 from tests.measure.scripted import Script, play
@@ -58,10 +58,13 @@ def measured(step_s, *, rounds=4, noise=0.01, tried=(), notes=None, **more):
         trial(s, t, r, noise=noise, **more) for r in numbers for s, t in step_s.items()
     ]
     trials += [
-        trial(smallest, step_s[smallest], r, noise=noise, variant=TWIN) for r in numbers
+        trial(smallest, step_s[smallest], r, noise=noise, variant=CONTROL)
+        for r in numbers
     ]
     return Measurement(
-        arms=tuple(Arm(name(size), list, against=name(smallest)) for size in step_s),
+        variants=tuple(
+            Variant(name(size), list, against=name(smallest)) for size in step_s
+        ),
         trials=(*trials, *tried),
         notes={"gpus": 0, "forecast": FORECAST} | (notes or {}),
         baseline=name(smallest),

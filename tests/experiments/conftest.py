@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfkit.experiments.data_pipeline.feeding import Task
+from perfkit.experiments.data_pipeline.work import Task
 from perfkit.experiments.shared import cache
 from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.images import look_at

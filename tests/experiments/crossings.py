@@ -2,7 +2,7 @@
 
 from perfkit.experiments.cpu_or_gpu import numbers
 from perfkit.experiments.cpu_or_gpu.work import Size
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from tests.experiments.batches import trial
 
 WIDTHS = (32, 128, 512, 2048)
@@ -33,7 +33,9 @@ def steps(first, second, sizes=SIZES, pair=("one core", "all cores")):
     }
 
 
-def measured(timed, *, rounds=4, noise=0.002, notes=None, arms=(), extra=(), **against):
+def measured(
+    timed, *, rounds=4, noise=0.002, notes=None, variants=(), extra=(), **against
+):
     """A run in which each variant's step has a batch and takes seconds, in that order.
 
     Args:
@@ -41,15 +43,18 @@ def measured(timed, *, rounds=4, noise=0.002, notes=None, arms=(), extra=(), **a
         rounds: How many trials each.
         noise: By how much trials differ from round to round.
         notes: What preparing told.
-        arms: Variants besides, which were not run.
+        variants: Variants besides, which were not run.
         extra: Trials besides.
         **against: What a variant is compared with, where that is not the other device.
     """
     baseline = next(iter(timed))
     numbered = range(1, rounds + 1)
-    named = [*timed.items(), (TWIN, timed[baseline])]
+    named = [*timed.items(), (CONTROL, timed[baseline])]
     return Measurement(
-        arms=(*(Arm(n, list, against=_against(n, against)) for n in timed), *arms),
+        variants=(
+            *(Variant(n, list, against=_against(n, against)) for n in timed),
+            *variants,
+        ),
         trials=(
             *(
                 trial(batch, step, r, noise=noise, variant=name)

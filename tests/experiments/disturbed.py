@@ -5,7 +5,7 @@ import math
 import random
 
 from perfkit.findings.record import Finding
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.trial import Trial
 from tests.findings.made import MACHINE
 
@@ -48,7 +48,7 @@ SHOWS = {
 ALL = tuple(SHOWS)
 
 
-def run(names=ALL, *, rounds=4, noise=0.01, shows=None, arms=(), **more):
+def run(names=ALL, *, rounds=4, noise=0.01, shows=None, variants=(), **more):
     """A measurement in which each variant shows what it is said to show.
 
     Args:
@@ -56,7 +56,7 @@ def run(names=ALL, *, rounds=4, noise=0.01, shows=None, arms=(), **more):
         rounds: How many trials each.
         noise: By how much trials differ from round to round.
         shows: What variants show, over what ``SHOWS`` has.
-        arms: Arms besides.
+        variants: Variants besides.
         **more: Fields of the measurement.
     """
     shown = {
@@ -66,7 +66,7 @@ def run(names=ALL, *, rounds=4, noise=0.01, shows=None, arms=(), **more):
     gpu = any("gpu0_busy" in one for one in shown.values())
     trials, rows, at = [], [], 0.0
     for number in range(1, rounds + 1):
-        for name in (*names, TWIN):
+        for name in (*names, CONTROL):
             one = shown.get(name, shown["quiet"])
             trials.append(_trial(name, one, number, at, noise))
             ends = at + trials[-1].wall_s
@@ -80,9 +80,9 @@ def run(names=ALL, *, rounds=4, noise=0.01, shows=None, arms=(), **more):
         for name in rows[0]
         if name not in ("step", "wait")
     }
-    made = tuple(Arm(name, list, against="quiet") for name in names)
+    made = tuple(Variant(name, list, against="quiet") for name in names)
     return Measurement(
-        arms=(*made, *arms),
+        variants=(*made, *variants),
         trials=tuple(trials),
         samples=columns,
         baseline="quiet",
@@ -124,7 +124,7 @@ def fed_batches(folder):
 
         os.environ["PERFKIT_CACHE"] = folder
         loads._RECORDS = 40
-        list(loads.made())
+        list(loads.make())
         return {
             fed: str(loads._fed(loads.Job(BATCH, fed)).element_spec)
             for fed in ("memory", "disk")

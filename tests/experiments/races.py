@@ -4,7 +4,7 @@ import itertools
 import math
 import random
 
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.trial import Trial
 
 # How much faster than usual the rounds are, in standard deviations; zero on average.
@@ -69,12 +69,16 @@ def measured(
             **more | ({"first_s": firsts[name]} if name in firsts else {}),
         )
         for number in range(1, rounds + 1)
-        for name, rate in (dict(rates) | {TWIN: rates[base]}).items()
+        for name, rate in (dict(rates) | {CONTROL: rates[base]}).items()
     ]
-    arms = [Arm(name, list, against=(against or {}).get(name, base)) for name in rates]
-    arms += [Arm(name, list, unavailable=why) for name, why in (refused or {}).items()]
+    variants = [
+        Variant(name, list, against=(against or {}).get(name, base)) for name in rates
+    ]
+    variants += [
+        Variant(name, list, unavailable=why) for name, why in (refused or {}).items()
+    ]
     return Measurement(
-        arms=tuple(arms),
+        variants=tuple(variants),
         trials=(*trials, *extra),
         notes=notes or {},
         baseline=base,

@@ -1,4 +1,4 @@
-"""Reference trainings made by hand: what each swap takes is known."""
+"""Reference trainings made by hand: what each change takes is known."""
 
 import math
 import random
@@ -6,7 +6,7 @@ import random
 from perfkit.experiments import experiment
 from perfkit.experiments.reference_trainings import work
 from perfkit.experiments.shared.reference_jobs import REFERENCES, RESIDENTS
-from perfkit.measure.measurement import Arm, Measurement
+from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.trial import Trial
 
 # How much faster than usual the rounds are, in standard deviations; zero on average.
@@ -16,14 +16,14 @@ TICKS, STEPS = 40, 8
 ALONE, CALL, FED = 0.010, 0.001, {"memory": 0.002, "JPEG": 0.030, "disk": 0.004}
 
 
-def trial(variant, seconds, round, *, batch, swaps=(), noise=0.0, told=None):
-    """A trial whose steps take ``seconds``, and whose swaps take theirs."""
+def trial(variant, seconds, round, *, batch, changes=(), noise=0.0, told=None):
+    """A trial whose steps take ``seconds``, and whose changes take theirs."""
     draw = random.Random(variant)
     slower = math.exp(noise * draw.sample(ROUNDS, 4)[round % 4])
     ticks = [(0.3, 0), (0.4, batch)]
     for number in range(TICKS):
         ticks.append((0.4 + (number + 1) * STEPS * seconds * slower, STEPS * batch))
-    steps = {label: STEPS for label in swaps}
+    steps = {label: STEPS for label in changes}
     return Trial(
         variant=variant,
         round=round,
@@ -33,7 +33,7 @@ def trial(variant, seconds, round, *, batch, swaps=(), noise=0.0, told=None):
         ticks=tuple(ticks),
         pauses={
             label: (STEPS * spent * slower,) * TICKS
-            for label, spent in dict(swaps).items()
+            for label, spent in dict(changes).items()
         },
         notes={
             work.STEPS: steps,
@@ -42,8 +42,8 @@ def trial(variant, seconds, round, *, batch, swaps=(), noise=0.0, told=None):
     )
 
 
-def swaps(reference, copied=None):
-    """What the swaps of a resident training take, if calls and steps add up."""
+def changes(reference, copied=None):
+    """What the changes of a resident training take, if calls and steps add up."""
     one = 1e-4
     found = {
         work.TOGETHER: ALONE + CALL / reference.together,
@@ -61,7 +61,7 @@ def measured(*, rounds=3, names=None, noise=0.0, copied=None, without=(), extra=
         names: Variants that were timed; None for all in float32.
         noise: By how much trials differ.
         copied: Seconds of a copy to a GPU; None where there is none.
-        without: Labels of swaps that were not timed.
+        without: Labels of changes that were not timed.
         extra: Seconds of a step that no part of it takes alone.
     """
     trials = []
@@ -72,7 +72,7 @@ def measured(*, rounds=3, names=None, noise=0.0, copied=None, without=(), extra=
                 trial(one.variant, full, number, batch=one.batch, noise=noise)
             )
         for name, one in RESIDENTS.items():
-            known = swaps(one, copied)
+            known = changes(one, copied)
             kept = {k: spent for k, spent in known.items() if k not in without}
             trials.append(
                 trial(
@@ -80,15 +80,15 @@ def measured(*, rounds=3, names=None, noise=0.0, copied=None, without=(), extra=
                     ALONE + CALL + extra,
                     number,
                     batch=one.batch,
-                    swaps=kept,
+                    changes=kept,
                     noise=noise,
                 )
             )
-    wanted = names or [n for n in experiment("reference-trainings").variants()]
+    wanted = names or [n for n in experiment("reference-trainings").make_variants()]
     timed = [t for t in trials if t.variant in wanted and "mixed" not in t.variant]
-    arms = experiment("reference-trainings").variants().values()
+    variants = experiment("reference-trainings").make_variants().values()
     return Measurement(
-        arms=tuple(Arm(a.name, a.work, against=a.against) for a in arms),
+        variants=tuple(Variant(a.name, a.work, against=a.against) for a in variants),
         trials=tuple(timed),
         baseline="small CNN from memory",
     )

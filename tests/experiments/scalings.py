@@ -1,9 +1,9 @@
 """Runs on several devices whose costs are known."""
 
 from perfkit.experiments.scaling import numbers
-from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY, Variant
+from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY, Setup
 from perfkit.experiments.scaling.work import GPU
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from tests.experiments.batches import trial
 
 WEIGHTS = 1_000_000
@@ -21,13 +21,13 @@ def steps(counts=(1, 2, 4), kind=GPU, *, summing=SUM_S, feeding=INPUT_S):
     for count in counts:
         batch, alone = count * SHARE, STEP + (STRATEGY_S if count > 1 else 0.0)
         whole = alone + (summing if count > 1 else 0.0)
-        found[Variant(kind, count).name] = batch, whole
-        found[Variant(kind, count, FED).name] = batch, whole + (count - 1) * feeding
+        found[Setup(kind, count).name] = batch, whole
+        found[Setup(kind, count, FED).name] = batch, whole + (count - 1) * feeding
         if count == 1:
-            name = Variant(kind, count, STRATEGY).name
+            name = Setup(kind, count, STRATEGY).name
             found[name] = batch, STEP + STRATEGY_S
         else:
-            found[Variant(kind, count, OWN).name] = batch, alone
+            found[Setup(kind, count, OWN).name] = batch, alone
     return found
 
 
@@ -43,7 +43,7 @@ def linked(timed):
     return timed | {LINK: (40_000, 40_000 * 1000 / LINK_RATE)}
 
 
-def measured(timed, *, rounds=4, noise=0.002, notes=None, arms=(), extra=()):
+def measured(timed, *, rounds=4, noise=0.002, notes=None, variants=(), extra=()):
     """A run in which each variant's step has a batch and takes seconds, in that order.
 
     Args:
@@ -51,13 +51,16 @@ def measured(timed, *, rounds=4, noise=0.002, notes=None, arms=(), extra=()):
         rounds: How many trials each.
         noise: By how much trials differ from round to round.
         notes: What preparing told.
-        arms: Variants besides, which were not run.
+        variants: Variants besides, which were not run.
         extra: Trials besides.
     """
     baseline = next(iter(timed))
-    named = [*timed.items(), (TWIN, timed[baseline])]
+    named = [*timed.items(), (CONTROL, timed[baseline])]
     return Measurement(
-        arms=(*(Arm(n, list, against=_against(n, baseline)) for n in timed), *arms),
+        variants=(
+            *(Variant(n, list, against=_against(n, baseline)) for n in timed),
+            *variants,
+        ),
         trials=(
             *(
                 trial(batch, step, r, noise=noise, variant=name)

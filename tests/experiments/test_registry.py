@@ -124,18 +124,18 @@ def asked_in_every_way(kind):
 
 
 @pytest.mark.parametrize("name", list(experiments()))
-def test_arms_travel_to_their_trials_and_stand_against_arms(name):
+def test_variants_travel_to_their_trials_and_stand_against_variants(name):
     for asked in asked_in_every_way(experiments()[name]):
-        arms = asked.variants()
-        for called, arm in arms.items():
-            assert pickle.loads(pickle.dumps(arm)).name == arm.name == called
-            assert arm.against in ("", *arms)
-            assert arm.changes or arm.unavailable
+        variants = asked.make_variants()
+        for called, variant in variants.items():
+            assert pickle.loads(pickle.dumps(variant)).name == variant.name == called
+            assert variant.against in ("", *variants)
+            assert variant.changes or variant.unavailable
 
 
 @pytest.mark.parametrize("name", list(experiments()))
 def test_nothing_is_claimed_before_anything_is_measured(name):
-    arms = tuple(experiment(name).variants().values())
-    found = experiment(name).verdict(Measurement(arms=arms))
+    variants = tuple(experiment(name).make_variants().values())
+    found = experiment(name).verdict(Measurement(variants=variants))
     assert (found.winner, found.interval, found.edits) == ("", "", ())
     assert found.headline

@@ -11,7 +11,7 @@ from perfkit.export import export
 from perfkit.findings import store
 from perfkit.gallery import chart, kinds
 from perfkit.measure import plan
-from perfkit.measure.measurement import TWIN
+from perfkit.measure.measurement import CONTROL
 from tests.experiments.toy import Loops
 from tests.findings.made import MACHINE, finding
 from tests.hostile.broken import broken
@@ -104,7 +104,7 @@ def test_the_rates_become_known_round_by_round(tmp_path):
     heard = Replay(Loops(), recorded(), folder=tmp_path).events()
     ended = [e for e in heard if isinstance(e, plan.TrialEnded)]
     assert [e.trial.round for e in ended] == [1, 2, 3]
-    assert TWIN not in {e.trial.variant for e in ended}
+    assert CONTROL not in {e.trial.variant for e in ended}
     assert ended[-1].measurement.timings == recorded().timings
 
 

@@ -110,7 +110,7 @@ def test_stop_works_at_every_moment_and_keeps_what_finished(tmp_path, moment):
 def test_stop_works_while_a_trial_is_silent(tmp_path):
     session = Session(Stuck(), budget=600, folder=tmp_path)
     for event in session.events():
-        # The baseline and its twin are both silent.
+        # The baseline and its control are both silent.
         if isinstance(event, TrialStarted) and event.variant != "double":
             session.stop()
     assert isinstance(event, Finished)

@@ -4,7 +4,7 @@ import pytest
 
 from perfkit.experiments import experiment, small_files
 from perfkit.experiments.shared import cache
-from perfkit.measure.measurement import Arm, Measurement
+from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import READY, REFUSED, Note, Tick
 from tests.findings.made import trial
 
@@ -17,21 +17,23 @@ def asked(tmp_path, monkeypatch):
 
 def measured(asked, rates, **notes):
     trials = tuple(
-        trial(variant, rate, number, notes=notes if "cold" in variant else {})
+        trial(one, rate, number, notes=notes if "cold" in one else {})
         for number in (1, 2, 3)
-        for variant, rate in rates.items()
+        for one, rate in rates.items()
     )
-    arms = tuple(Arm(name, list, against=a.against) for name, a in asked.items())
-    return Measurement(arms=arms, trials=trials, baseline=small_files.FILES)
+    variants = tuple(
+        Variant(name, list, against=a.against) for name, a in asked.items()
+    )
+    return Measurement(variants=variants, trials=trials, baseline=small_files.FILES)
 
 
 def test_each_way_reads_every_example_and_has_files_of_its_own(asked):
     notes = [told for told in asked.prepare() if isinstance(told, Note)]
     assert {note.name for note in notes} <= {"progress", REFUSED}
     places = set()
-    for name, arm in asked.variants().items():
+    for name, variant in asked.make_variants().items():
         places.add(tuple(asked._paths(name)))
-        work = arm.work()
+        work = variant.work()
         assert next(work) is READY
         seen = 0
         while seen < asked.count:
@@ -39,7 +41,7 @@ def test_each_way_reads_every_example_and_has_files_of_its_own(asked):
             seen += told.examples if isinstance(told, Tick) else 0
         assert seen % asked.count == 0 or seen > asked.count
         work.close()
-    assert len(places) == len(asked.variants())
+    assert len(places) == len(asked.make_variants())
 
 
 def test_what_is_read_is_what_was_written(asked):
@@ -56,7 +58,7 @@ def test_what_is_read_is_what_was_written(asked):
 def test_a_pass_that_was_not_cold_is_warned_of(asked, share, warned):
     rates = {small_files.FILES: 100, small_files.SHARDS: 900}
     notes = {small_files._FROM_DISK: share}
-    found = asked.verdict(measured(asked.variants(), rates, **notes))
+    found = asked.verdict(measured(asked.make_variants(), rates, **notes))
     assert found.winner == small_files.SHARDS
     assert bool(found.warnings) == warned
     assert any("came from the disk" in why for why in found.because)

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from perfkit.experiments import embedding_lookup as lookups
 from perfkit.experiments import experiment, vectorised
-from perfkit.measure.measurement import Arm, Measurement
+from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.tick import READY, REFUSED, Note, Tick
 from tests.findings.made import trial
 
@@ -20,31 +20,34 @@ NAMES = ("vectorised", "embedding-lookup")
 def measured(name, rates, rounds=3):
     asked = experiment(name)
     trials = [
-        trial(variant, rate, number)
+        trial(one, rate, number)
         for number in range(1, rounds + 1)
-        for variant, rate in rates.items()
+        for one, rate in rates.items()
     ]
-    arms = tuple(Arm(variant, list, against=asked.baseline) for variant in rates)
-    found = Measurement(arms=arms, trials=tuple(trials), baseline=asked.baseline)
+    variants = tuple(Variant(one, list, against=asked.baseline) for one in rates)
+    found = Measurement(
+        variants=variants, trials=tuple(trials), baseline=asked.baseline
+    )
     return asked.verdict(found)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_arm_says_what_it_changes_and_travels(name):
-    arms = experiment(name).variants()
-    assert next(iter(arms)) == experiment(name).baseline
-    assert all(arm.changes and arm.against in arms for arm in arms.values())
-    assert all(pickle.loads(pickle.dumps(arm)).changes for arm in arms.values())
+def test_every_variant_says_what_it_changes_and_travels(name):
+    variants = experiment(name).make_variants()
+    assert next(iter(variants)) == experiment(name).baseline
+    assert all(one.changes and one.against in variants for one in variants.values())
+    assert all(pickle.loads(pickle.dumps(one)).changes for one in variants.values())
 
 
 def test_a_step_counts_what_it_has_done():
     asked = experiment("vectorised", rows=250, columns=3)
     for name, rows in (("row loop", 100), ("einsum", 250)):
-        work = asked.variants()[name].work()
+        work = asked.make_variants()[name].work()
         assert next(work) is READY
         assert next(work).examples % (50 if name == "row loop" else rows) == 0
         work.close()
-    work = experiment("embedding-lookup", words=9, batch=7).variants()["lookup"].work()
+    asked = experiment("embedding-lookup", words=9, batch=7)
+    work = asked.make_variants()["lookup"].work()
     ticks = [item for _, item in zip(range(3), work, strict=False)]
     assert all(isinstance(t, Tick) and t.examples % 7 == 0 for t in ticks[1:])
 
@@ -58,8 +61,8 @@ def test_sums_and_vectors_that_are_wrong_are_refused(monkeypatch):
     monkeypatch.setitem(vectorised._SUMS, "einsum", lambda data: data[:, 0])
     (note,) = experiment("vectorised").prepare()
     assert list(note.value) == ["einsum"]
-    ways = lookups._WAYS
-    monkeypatch.setitem(ways, "lookup", lambda table: lambda ids: 0 * table[ids])
+    methods = lookups._VARIANTS
+    monkeypatch.setitem(methods, "lookup", lambda table: lambda ids: 0 * table[ids])
     (note,) = experiment("embedding-lookup").prepare()
     assert note.value == {"lookup": "gives other vectors than the table holds"}
 
@@ -118,7 +121,7 @@ def test_the_lines_that_are_shown_give_the_sums_that_were_timed(name):
     last = last if last.lstrip().startswith("sums") else f"sums = {last}"
     scope = {"np": np, "tf": tf, "data": data}
     exec("\n".join([*lines, last]), scope)
-    assert np.asarray(scope["sums"]) == pytest.approx(vectorised._way(name)(data))
+    assert np.asarray(scope["sums"]) == pytest.approx(vectorised._method(name)(data))
 
 
 @pytest.mark.parametrize("name", lookups._SHOWN)
@@ -139,14 +142,14 @@ def test_every_sum_is_that_of_exact_arithmetic(name):
     # More rows than a chunk, and no multiple of it.
     data = vectorised.table(2300, 7)
     exact = [math.fsum(x * x for x in row) for row in data.tolist()]
-    np.testing.assert_allclose(vectorised._way(name)(data), exact, rtol=1e-12)
+    np.testing.assert_allclose(vectorised._method(name)(data), exact, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", lookups._WAYS)
+@pytest.mark.parametrize("name", lookups._VARIANTS)
 def test_every_lookup_gives_the_vectors_that_the_table_holds(name):
     table, ids = lookups.table(20, 3), lookups.ids(500, 20)
     assert set(ids.tolist()) == set(range(20))
-    given = np.asarray(lookups._WAYS[name](table)(ids))
+    given = np.asarray(lookups._VARIANTS[name](table)(ids))
     for word, vector in zip(ids, given, strict=True):
         assert vector.tolist() == pytest.approx(table[int(word)].tolist())
 
@@ -158,6 +161,6 @@ def test_tables_are_the_same_for_the_same_seed():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_claimed_before_anything_is_measured(name):
-    arms = tuple(experiment(name).variants().values())
-    found = experiment(name).verdict(Measurement(arms=arms))
+    variants = tuple(experiment(name).make_variants().values())
+    found = experiment(name).verdict(Measurement(variants=variants))
     assert (found.winner, found.headline) == ("", "Nothing could be timed.")

@@ -179,7 +179,7 @@ def _others():
         ),
         "javascript": book("# T", code("1", result(js="alert(1)", text=ATTACK))),
         "widget": book("# T", code("1", result(**widget(ATTACK)))),
-        "widget with a twin": book(
+        "widget with a page": book(
             "# T", code("1", result(**widget() | {"html": _HTML["html script"] + "x"}))
         ),
         "code": book("# T", code(ATTACK)),

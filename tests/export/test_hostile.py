@@ -9,7 +9,7 @@ from perfkit.errors import BadFileError
 from perfkit.export import export
 from perfkit.export.page import findings_page
 from perfkit.findings import store
-from perfkit.findings.reading import parsed
+from perfkit.findings.reading import parse
 from tests.export import hostile
 from tests.export.books import write
 from tests.export.pages import Page, problems
@@ -101,7 +101,7 @@ def test_the_check_of_this_file_sees_what_is_harmful(html):
 @given(data=spoiled(alike=True))
 def test_every_finding_that_can_be_read_makes_a_harmless_page(data):
     try:
-        found = parsed(data, "x")
+        found = parse(data, "x")
     except BadFileError:
         assume(False)
     assert problems(findings_page([found])) == []

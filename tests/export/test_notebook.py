@@ -178,7 +178,7 @@ def test_a_chart_stands_in_the_page_with_its_words(page):
 @pytest.mark.parametrize(
     ("outputs", "said", "unsaid"),
     [
-        ([widget() | {"html": "<p>The twin</p>"}], ["The twin"], "stood here"),
+        ([widget() | {"html": "<p>In its place</p>"}], ["In its place"], "stood here"),
         (
             [widget()],
             ["A control (IntSlider) stood here; it works in the notebook only."],
@@ -193,9 +193,9 @@ def test_a_chart_stands_in_the_page_with_its_words(page):
             "draw()",
         ),
     ],
-    ids=["twin", "control", "script"],
+    ids=["widget", "control", "script"],
 )
-def test_what_only_works_live_is_its_twin_or_is_named(page, outputs, said, unsaid):
+def test_what_only_works_live_is_its_control_or_is_named(page, outputs, said, unsaid):
     shown = page("# T", code("1", *(result(**forms) for forms in outputs)))
     assert shown.text.count(said[0]) == len(said)
     assert unsaid not in shown.text

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from perfkit.findings.record import Finding, Verdict
 from perfkit.machine.record import Machine
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.trial import Trial
 
 MACHINE = Machine(
@@ -66,7 +66,7 @@ def samples(seconds, period=0.2):
         "cpu_other": tuple(0.1 + 0.6 * busy for busy in half),
         "cpu_perfkit": (0.02,) * count,
         "memory_trial": tuple(None if i < 3 else 6e8 for i in range(count)),
-        "pulse": tuple(
+        "core_speed": tuple(
             (None if i % 2 else 1.0 - 0.2 * busy) for i, busy in enumerate(half)
         ),
     }
@@ -85,13 +85,16 @@ def finding(rates=None, *, rounds=3, against="naive", extra=(), **more):
     rates = rates or {"naive": 1000.0, "parallel": 1300.0, "prefetched": 1900.0}
     trials, at = [], 0.0
     for number in range(1, rounds + 1):
-        both = dict(rates) | ({TWIN: rates[against]} if against in rates else {})
+        both = dict(rates) | ({CONTROL: rates[against]} if against in rates else {})
         for variant, rate in both.items():
             trials.append(trial(variant, rate, number, started=at))
             at += trials[-1].wall_s + 0.1
-    arms = tuple(Arm(name, work=iter, against=against) for name in rates)
+    variants = tuple(Variant(name, work=iter, against=against) for name in rates)
     measured = Measurement(
-        arms=arms, trials=(*trials, *extra), samples=samples(at), baseline=against
+        variants=variants,
+        trials=(*trials, *extra),
+        samples=samples(at),
+        baseline=against,
     )
     best = max(rates, key=rates.get) if rates else ""
     fields = {

@@ -68,7 +68,7 @@ _FEW = [
 _MANY = [path for path in _PLACES if path not in set(_FEW)]
 _TEXTS = st.one_of(
     st.text(max_size=8),
-    st.sampled_from(["naive", "parallel", "the baseline again", "2x", "\x00\x1b[2J"]),
+    st.sampled_from(["naive", "parallel", "control (A/A)", "2x", "\x00\x1b[2J"]),
     st.sampled_from(
         ["<script>", "$\\frac$", "--> ]]>", "\u202eevil", "too noisy to say"]
     ),

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 
 from perfkit.errors import BadFileError
-from perfkit.findings import reading
-from perfkit.findings.reading import parsed
+from perfkit.findings import reading, standing
+from perfkit.findings.reading import parse
+from perfkit.measure.measurement import CONTROL
 from tests.findings.spoiled import document, put, sound, spoiled
 
 
@@ -13,7 +14,7 @@ def refused(data):
     if not isinstance(data, bytes):
         data = json.dumps(data).encode()
     with pytest.raises(BadFileError) as caught:
-        parsed(data, "other.json")
+        parse(data, "other.json")
     sentence = str(caught.value)
     assert sentence.startswith("other.json ")
     assert "\n" not in sentence
@@ -45,8 +46,8 @@ def test_other_files_are_refused_in_one_sentence(data, words):
 
 
 def test_a_file_from_a_newer_perfkit_says_how_to_read_it():
-    sentence = refused(document(schema=2, trials="something new"))
-    assert "newer perfkit (schema 2, this one reads 1)" in sentence
+    sentence = refused(document(schema=3, trials="something new"))
+    assert "newer perfkit (schema 3, this one reads 2)" in sentence
     assert "pip install --upgrade perfkit" in sentence
 
 
@@ -103,14 +104,35 @@ def test_what_this_perfkit_does_not_know_is_ignored():
     made = document(mood="good")
     made["trials"][0]["colour"] = "blue"
     made["machine"]["location"] = {"room": 101}
-    assert parsed(json.dumps(made).encode(), "x") == parsed(sound(), "x")
+    assert parse(json.dumps(made).encode(), "x") == parse(sound(), "x")
+
+
+def test_what_an_older_file_calls_otherwise_has_the_names_of_today():
+    made = document(schema=1, parameters={"arms": "cache", "side": 64})
+    made["trials"][0]["variant"] = "the baseline again"
+    made["notes"] = {"rungs": {"GPU rungs": {"unit": "calls"}}}
+    made["unavailable"] = {"GPU rungs": "none here"}
+    made["samples"]["pulse"] = made["samples"].pop("core_speed")
+    made["machine"]["load"] = {"seconds": 0.3, "swap": 7}
+    found = parse(json.dumps(made).encode(), "x")
+    assert found.parameters == {"variants": "cache", "side": 64}
+    assert found.trials[0].variant == CONTROL
+    assert standing.microbenchmarks(found.notes)["GPU microbenchmarks"].unit == "calls"
+    assert found.unavailable == {"GPU microbenchmarks": "none here"}
+    assert "core_speed" in found.samples
+    assert found.machine.load.swap == 7
+
+
+def test_a_name_of_today_is_what_it_says_in_a_file_of_today():
+    made = document(parameters={"arms": "two"})
+    assert parse(json.dumps(made).encode(), "x").parameters == {"arms": "two"}
 
 
 def test_what_may_be_left_out_is_filled_in():
     made = document()
     for name in ("guess", "notes", "samples", "stopped", "seed", "baseline"):
         del made[name]
-    assert parsed(json.dumps(made).encode(), "x").guess == ""
+    assert parse(json.dumps(made).encode(), "x").guess == ""
 
 
 def test_a_name_with_escapes_does_not_reach_the_terminal():
@@ -125,7 +147,7 @@ def test_a_name_with_escapes_does_not_reach_the_terminal():
 @given(spoiled() | spoiled(alike=True))
 def test_any_change_is_either_refused_or_can_be_shown(data):
     try:
-        found = parsed(data, "x")
+        found = parse(data, "x")
     except BadFileError:
         return
     assert len(found.table()) >= len({timing.variant for timing in found.timings})

@@ -8,20 +8,20 @@ from perfkit.findings import store
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import in_text
 from perfkit.findings.standing import (
-    Rung,
-    is_ladder,
+    Microbenchmark,
+    has_microbenchmarks,
     measurement,
+    microbenchmarks,
     note,
-    rungs,
     share_of,
     standings,
 )
 from perfkit.findings.tables import table
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.plan import TrialStarted
 from perfkit.measure.trial import Trial
 from perfkit.progress import Board
-from tests.findings import ladders, made
+from tests.findings import made, parts
 from tests.findings.made import failed, finding, trial
 
 UNDECIDED = Verdict(headline="No difference shown.")
@@ -71,10 +71,10 @@ def test_what_is_shown_to_be_slower_is_not_among_the_fastest():
     trials = [
         trial(name, rate * (1 + 0.9 * (name == "noisy" and number % 2)), number)
         for number in range(1, 7)
-        for name, rate in (rates | {TWIN: 1000.0}).items()
+        for name, rate in (rates | {CONTROL: 1000.0}).items()
     ]
-    arms = tuple(Arm(name, work=iter, against="naive") for name in rates)
-    measured = Measurement(arms=arms, trials=tuple(trials), baseline="naive")
+    variants = tuple(Variant(name, work=iter, against="naive") for name in rates)
+    measured = Measurement(variants=variants, trials=tuple(trials), baseline="naive")
     stood = by_name(
         finding(
             verdict=UNDECIDED,
@@ -229,39 +229,41 @@ def test_no_share_of_a_limit_is_above_it(low, rate, high, said):
     assert share_of(found, 100) == said
 
 
-def test_rungs_are_read_as_they_were_written():
-    told = {"copy": Rung(unit="B", group="memory", what="x", limit=2e9, limit_from="y")}
-    assert rungs({"rungs": note(told)}) == told
+def test_microbenchmarks_are_read_as_they_were_written():
+    fields = {"unit": "B", "group": "memory", "what": "x", "limit_from": "y"}
+    told = {"copy": Microbenchmark(**fields, limit=2e9)}
+    assert microbenchmarks({"microbenchmarks": note(told)}) == told
 
 
-@pytest.mark.parametrize("told", [None, 7, [], "rungs", {}, {"copy": 7}])
-def test_what_is_no_note_of_rungs_is_no_ladder(told):
-    assert not is_ladder(made.finding(notes={"rungs": told}))
+@pytest.mark.parametrize("told", [None, 7, [], "microbenchmarks", {}, {"copy": 7}])
+def test_what_is_no_note_of_microbenchmarks_has_none(told):
+    assert not has_microbenchmarks(made.finding(notes={"microbenchmarks": told}))
 
 
 @pytest.mark.parametrize("limit", [None, "3", True, 0, -1, 1e300, float("inf"), []])
 def test_a_limit_that_is_no_limit_is_none(limit):
     told = {"copy": {"unit": 7, "group": None, "limit": limit}}
-    assert rungs({"rungs": told})["copy"] == Rung(unit="units")
+    read = microbenchmarks({"microbenchmarks": told})
+    assert read["copy"] == Microbenchmark(unit="units")
 
 
-def test_rungs_keep_their_own_order_and_none_is_a_baseline_or_the_fastest():
-    stood = standings(ladders.finding())
-    assert [s.variant for s in stood] == list(ladders.RUNGS)
+def test_microbenchmarks_keep_their_own_order_and_none_is_a_baseline_or_the_fastest():
+    stood = standings(parts.finding())
+    assert [s.variant for s in stood] == list(parts.RATES)
     assert {s.place for s in stood} == {""}
     assert not any(s.is_baseline for s in stood)
     assert [s.unit for s in stood] == ["steps", "FLOP", "B", "calls"]
 
 
 def test_a_variant_that_the_note_leaves_out_is_still_there():
-    bare = ladders.note() | {"memory copy": None}
-    stood = standings(ladders.finding(notes={"rungs": bare}))
+    bare = parts.note() | {"memory copy": None}
+    stood = standings(parts.finding(notes={"microbenchmarks": bare}))
     assert stood[-1].variant == "memory copy"
     assert stood[-1].unit == "units"
 
 
-def test_every_place_writes_a_rungs_rate_in_its_own_unit():
-    for said in (repr(ladders.finding()), ladders.finding()._repr_html_()):
+def test_every_place_writes_the_rate_of_a_microbenchmark_in_its_own_unit():
+    for said in (repr(parts.finding()), parts.finding()._repr_html_()):
         assert re.search(r"\b(19|20)\d GFLOP/s \(", said), said
         assert re.search(r"\b(19|20)\.?\d? GB/s \(", said), said
         assert "million steps/s" in said
@@ -275,17 +277,17 @@ def test_what_counts_examples_says_so_as_before():
         assert "limit" not in said
 
 
-def test_a_ladder_without_comparisons_is_whole():
-    said = in_text(ladders.finding().report, whole=True)
+def test_microbenchmarks_without_comparisons_is_whole():
+    said = in_text(parts.finding().report, whole=True)
     assert "No two variants" not in said
     assert "each work of its own" in said
     assert "xamples per second" not in said
 
 
-def test_the_table_has_the_unit_and_the_limit_of_each_rung():
-    table = ladders.finding().table().set_index("variant")
+def test_the_table_has_the_unit_and_the_limit_of_each_microbenchmark():
+    table = parts.finding().table().set_index("variant")
     assert table.loc["memory copy", "unit"] == "B"
-    assert table.loc[ladders.PRODUCT, "limit"] == 5e11
+    assert table.loc[parts.PRODUCT, "limit"] == 5e11
     assert "unit" not in made.finding().table()
 
 

@@ -68,7 +68,7 @@ def test_its_microbenchmarks():
     finding = asked("machine-ladder", budget=300)
     parts = {
         name: one
-        for name, one in finding.notes["rungs"].items()
+        for name, one in finding.notes["microbenchmarks"].items()
         if one["group"] == "GPU"
     }
     assert parts.keys() <= timed(finding)
@@ -117,7 +117,7 @@ def test_who_uses_xla():
 
 def test_where_a_map_runs():
     """`map` runs on the processor: no batch of it takes memory of the card."""
-    on_gpu, vectorised, _ = claims(asked("data-pipeline", arms="essential,python"))
+    on_gpu, vectorised, _ = claims(asked("data-pipeline", variants="essential,python"))
     assert (on_gpu.answer, vectorised.answer) == ("not so", "not so")
 
 
@@ -153,7 +153,7 @@ def test_a_passport():
     """A passport holds the card's parts, and the same machine is not called another."""
     KEPT.mkdir(parents=True, exist_ok=True)
     one = perfkit.passport(KEPT / "passport.json", budget=300)
-    assert any(part.group == "GPU" for part in one.rungs)
+    assert any(part.group == "GPU" for part in one.microbenchmarks)
     assert perfkit.compare(one, one).verdict == "no difference shown"
 
 

@@ -9,7 +9,7 @@ from perfkit.passports import passport as machines_passport
 from perfkit.passports.passport import to_json as passport_to_json
 from perfkit.profiling import profile as profiling_profile
 from tests.diagnosis.diagnosed import diagnosis
-from tests.findings import ladders, spoiled
+from tests.findings import parts, spoiled
 from tests.hostile import shown
 from tests.machines.passports import passport
 from tests.profiling.profiled import HELD, KERNEL, profile
@@ -31,8 +31,8 @@ class Kind:
 
 
 @cache
-def _ladder():
-    return to_json(ladders.finding()).encode()
+def _microbenchmarks():
+    return to_json(parts.finding()).encode()
 
 
 @cache
@@ -52,9 +52,9 @@ def _profile():
 
 
 KINDS = {
-    "finding": Kind(spoiled.sound, reading.parsed, shown.finding),
-    "ladder": Kind(_ladder, reading.parsed, shown.finding),
-    "diagnosis": Kind(_diagnosis, reading.parsed_diagnosis, shown.diagnosis),
-    "passport": Kind(_passport, machines_passport.parsed, shown.passport),
-    "profile": Kind(_profile, profiling_profile.parsed, shown.profile),
+    "finding": Kind(spoiled.sound, reading.parse, shown.finding),
+    "microbenchmarks": Kind(_microbenchmarks, reading.parse, shown.finding),
+    "diagnosis": Kind(_diagnosis, reading.parse_diagnosis, shown.diagnosis),
+    "passport": Kind(_passport, machines_passport.parse, shown.passport),
+    "profile": Kind(_profile, profiling_profile.parse, shown.profile),
 }

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 from perfkit.export.page import findings_page
 from perfkit.findings import reading
-from perfkit.findings.reading import parsed
+from perfkit.findings.reading import parse
 from perfkit.findings.report import in_text
 from perfkit.gallery import chart, kinds
 from perfkit.panel import view
@@ -27,14 +27,14 @@ def finding(data):
     Raises:
         BadFileError: It is none.
     """
-    found = parsed(data, "x.json")
+    found = parse(data, "x.json")
     figures = [chart(found, kind) for kind in kinds(found)]
     texts = [
         repr(found),
         in_text(found.report, whole=True),
         *(figure.alt for figure in figures),
     ]
-    parts = [found._repr_html_(), view.twin("?", (), found), view.charts(found)]
+    parts = [found._repr_html_(), view.static_html("?", (), found), view.charts(found)]
     parts += [figure.svg for figure in figures]
     for figure in figures:
         ElementTree.fromstring(figure.svg)
@@ -49,7 +49,7 @@ def diagnosis(data):
     Raises:
         BadFileError: It is none.
     """
-    found = reading.parsed_diagnosis(data, "x.json")
+    found = reading.parse_diagnosis(data, "x.json")
     figures = [chart(found.finding, kind) for kind in kinds(found.finding)]
     texts = [
         repr(found),
@@ -84,7 +84,7 @@ def passport(data):
     Raises:
         BadFileError: It is none.
     """
-    found = machines_passport.parsed(data, "x.json")
+    found = machines_passport.parse(data, "x.json")
     texts = [repr(found), in_text(found.report, whole=True), preview(found, len(data))]
     check(texts, [found._repr_html_()], [])
     return found
@@ -96,7 +96,7 @@ def profile(data):
     Raises:
         BadFileError: It is none.
     """
-    found = profiling_profile.parsed(data, "x.json")
+    found = profiling_profile.parse(data, "x.json")
     figures = [chart(found, kind) for kind in kinds(found)]
     for figure in figures:
         ElementTree.fromstring(figure.svg)

@@ -57,7 +57,7 @@ def test_a_passport_full_of_one_attack_does_no_harm(attack):
     assert is_one_sentence(refused or "It was shown.")
 
 
-@pytest.mark.parametrize("kind", ["finding", "ladder", "diagnosis", "profile"])
+@pytest.mark.parametrize("kind", ["finding", "microbenchmarks", "diagnosis", "profile"])
 @pytest.mark.parametrize("start", _STARTS)
 def test_a_finding_full_of_attacks_is_shown_and_does_no_harm(kind, start):
     attacks = list(ATTACKS.values())

@@ -96,5 +96,6 @@ def attacked(sound, *attacks):
 _REFER = {"variant", "baseline", "winner", "name"}
 # Dictionaries whose names are free.
 _FREE = {"parameters", "unavailable", "environment", "versions", "stages", "parts"}
-_FREE |= {"rungs", "notes", "phases", "visits", "noise_floors", "drift", "job"}
+_FREE |= {"notes", "phases", "visits", "noise_floors", "drift", "job"}
+_FREE |= {"microbenchmarks"}
 _FREE |= {"pauses", "split", "untested", "anatomy", "facts"}

@@ -1,17 +1,24 @@
 """Pairs of passports made by code: one machine, and the same with one thing changed.
 
 What a step takes is worked out here from rates and works, and not by the comparison:
-input, dispatch and compute are so many units of work, each over the rate of a rung.
+input, dispatch and compute are so many units of work, each over a microbenchmark's
+rate.
 """
 
 import random
 from dataclasses import replace
 
 from perfkit.machine.record import Busy, Load, Machine, Processor, Software
-from perfkit.passports.passport import PARTS, Part, Passport, RungRate, Training
+from perfkit.passports.passport import (
+    PARTS,
+    BenchmarkRate,
+    Part,
+    Passport,
+    Training,
+)
 
 # Unit, rate, group.
-RUNGS = {
+RATES = {
     "Python loop": ("steps", 5e7, "interpreter"),
     "NumPy product, 1 core": ("FLOP", 1.2e11, "arrays"),
     "NumPy product, float32": ("FLOP", 2.3e11, "arrays"),
@@ -68,7 +75,7 @@ def passport(rates=None, machine=MACHINE, **more):
     """The passport of a machine with these rates; the rest is usual.
 
     Args:
-        rates: Times the usual rate, by rung.
+        rates: Times the usual rate, by microbenchmark.
         machine: Its record.
         **more: ``noise`` and ``seed`` of what is measured, ``width`` of intervals,
             ``extra`` seconds of input per step, ``late`` seconds by which an element
@@ -84,7 +91,7 @@ def passport(rates=None, machine=MACHINE, **more):
         return value * draw.gauss(1, noise) if noise else value
 
     times = rates or {}
-    real = {name: rate * times.get(name, 1.0) for name, (_, rate, _) in RUNGS.items()}
+    real = {name: rate * times.get(name, 1.0) for name, (_, rate, _) in RATES.items()}
     free = (machine.cores - others) / machine.cores
     real = {name: r * (free if name in EVERY_CORE else 1) for name, r in real.items()}
     fields = {
@@ -92,7 +99,9 @@ def passport(rates=None, machine=MACHINE, **more):
         "recorded": "2025-03-14T09:26:53+01:00",
         "perfkit": "0.1.0",
         "machine": machine,
-        "rungs": tuple(rung(n, measured(rate), width) for n, rate in real.items()),
+        "microbenchmarks": tuple(
+            benchmark(n, measured(rate), width) for n, rate in real.items()
+        ),
         "trainings": tuple(
             training(
                 one, real | {"late": late}, extra.get(one[0], 0.0), measured, width
@@ -104,7 +113,7 @@ def passport(rates=None, machine=MACHINE, **more):
             "cpu_trial": (max(0.0, 1.9 * machine.cores / 2 - others),) * SAMPLES,
             "cpu_other": (others,) * SAMPLES,
             "memory_used": (1e9,) * SAMPLES,
-            "pulse": (0.94,) * SAMPLES,
+            "core_speed": (0.94,) * SAMPLES,
         },
         "phases": {"reference-trainings": (0.0, float(SAMPLES))},
         "noise_floors": {"machine-ladder": 1.03, "reference-trainings": 1.02},
@@ -113,9 +122,9 @@ def passport(rates=None, machine=MACHINE, **more):
     return Passport(**fields | more)
 
 
-def rung(name, rate, width=0.03):
-    unit, _, group = RUNGS[name]
-    return RungRate(
+def benchmark(name, rate, width=0.03):
+    unit, _, group = RATES[name]
+    return BenchmarkRate(
         name=name,
         group=group,
         what=f"what {name} does",
@@ -228,7 +237,7 @@ def little_memory():
 
 def waiting_elements():
     late = 1e-3
-    longer = 1 / (RUNGS["tf.data map"][1] * late + 1)
+    longer = 1 / (RATES["tf.data map"][1] * late + 1)
     return passport({"tf.data map": longer}, late=late)
 
 
@@ -266,9 +275,9 @@ def on_gpu(passport, hidden):
     names |= {"convolution, float32": "GPU convolution, float32"}
     names |= {"operation in a graph": "GPU launch", "memory copy": "GPU memory"}
     more = tuple(
-        changed(rung, name=names[rung.name])
-        for rung in passport.rungs
-        if rung.name in names
+        changed(one, name=names[one.name])
+        for one in passport.microbenchmarks
+        if one.name in names
     )
-    rungs = (*passport.rungs, *more)
-    return changed(passport, trainings=tuple(trainings), rungs=rungs)
+    benchmarks = (*passport.microbenchmarks, *more)
+    return changed(passport, trainings=tuple(trainings), microbenchmarks=benchmarks)

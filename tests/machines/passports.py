@@ -1,9 +1,9 @@
 """Passports made by hand: machines that differ by a factor that is known."""
 
-from perfkit.machine.checks.asking import Check
-from perfkit.passports.passport import PARTS, Part, Passport, RungRate, Training
-from tests.findings.ladders import RUNGS
+from perfkit.machine.checks.base import Check
+from perfkit.passports.passport import PARTS, BenchmarkRate, Part, Passport, Training
 from tests.findings.made import MACHINE
+from tests.findings.parts import RATES
 
 JOB = {"network": "three layers", "data": "in memory", "recipe": 1}
 SAMPLES = 60
@@ -14,14 +14,16 @@ def passport(label="ada's desk", speed=1.0, *, without=(), **more):
 
     Args:
         label: What it is called.
-        speed: Times the rates of the rungs, and one over the seconds of a step.
-        without: The names of rungs that were not measured.
+        speed: Times the rates of the microbenchmarks, and one over a step's seconds.
+        without: The names of microbenchmarks that were not measured.
         **more: Fields of the passport.
     """
-    rungs = tuple(
-        RungRate(name=name, group=group, unit=unit, missing="Its library is missing.")
+    benchmarks = tuple(
+        BenchmarkRate(
+            name=name, group=group, unit=unit, missing="Its library is missing."
+        )
         if name in without
-        else RungRate(
+        else BenchmarkRate(
             name=name,
             group=group,
             what=f"what {name} does",
@@ -33,7 +35,7 @@ def passport(label="ada's desk", speed=1.0, *, without=(), **more):
             limit=limit and limit * speed,
             limit_from="2 cores at 64 FLOP a tick" if limit else "",
         )
-        for name, (rate, unit, group, limit) in RUNGS.items()
+        for name, (rate, unit, group, limit) in RATES.items()
     )
     fields = {
         "label": label,
@@ -51,7 +53,7 @@ def passport(label="ada's desk", speed=1.0, *, without=(), **more):
                 cost=0.4,
             ),
         ),
-        "rungs": rungs,
+        "microbenchmarks": benchmarks,
         "trainings": (training("tiny dense", 0.002 / speed),),
         "samples": {
             "t": tuple(float(at) for at in range(SAMPLES)),

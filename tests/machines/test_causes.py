@@ -61,7 +61,7 @@ def test_two_differences_that_fit_are_not_told_apart():
     assert "TF_ENABLE_ONEDNN_OPTS, tensorflow" in found.report.verdict.much
 
 
-def test_a_difference_that_the_rungs_refute_is_not_named():
+def test_a_difference_that_the_microbenchmarks_refute_is_not_named():
     """Fewer cores, but what runs on all of them is as fast: something else it is."""
     machine = pairs.changed(cores_granted=1.0)
     slow = pairs.changed(pairs.waiting_elements(), machine=machine)
@@ -79,10 +79,10 @@ def test_where_nothing_differs_it_is_said_that_nothing_is_known():
 def test_slower_clocks_are_a_part_of_their_own():
     steady, fallen = 0.95, 0.6
     count = pairs.SAMPLES
-    rates = dict.fromkeys(pairs.RUNGS, fallen / steady)
+    rates = dict.fromkeys(pairs.RATES, fallen / steady)
     slow = pairs.passport(rates)
-    pulse = tuple(steady if at < count / 4 else fallen for at in range(count))
-    slow = pairs.changed(slow, samples=slow.samples | {"pulse": pulse})
+    core_speed = tuple(steady if at < count / 4 else fallen for at in range(count))
+    slow = pairs.changed(slow, samples=slow.samples | {"core_speed": core_speed})
     found = compare(pairs.passport(), slow)
     assert found.main.causes[0].name == "throttling"
     assert "the cores of B ran at 63 % of their best" in found.report.verdict.much
@@ -90,9 +90,9 @@ def test_slower_clocks_are_a_part_of_their_own():
 
 def test_a_core_that_is_slower_while_the_other_works_is_not_throttled():
     """Two that share their arithmetic: every third sample finds the other at rest."""
-    pulse = tuple(1.0 if at % 3 == 0 else 0.55 for at in range(pairs.SAMPLES))
+    core_speed = tuple(1.0 if at % 3 == 0 else 0.55 for at in range(pairs.SAMPLES))
     slow = pairs.onednn_off()
-    shared = pairs.changed(slow, samples=slow.samples | {"pulse": pulse})
+    shared = pairs.changed(slow, samples=slow.samples | {"core_speed": core_speed})
     main = compare(pairs.passport(), shared).main
     assert main.change("throttling").b == 0
     assert main.causes[0].name == "compute"

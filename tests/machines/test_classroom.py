@@ -7,7 +7,7 @@ import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings import store
-from perfkit.machine.checks.asking import Check
+from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Software, Start
 from perfkit.machines.classroom import held_back, notebooks, unable
 from perfkit.passports.passport import save
@@ -25,7 +25,7 @@ SPEEDS = {"ada": 0.5, "bob": 1.0, "eve": 1.0, "kim": 4.0}
 
 @pytest.fixture
 def folder(tmp_path):
-    """Four machines, of which one lacks a rung."""
+    """Four machines, of which one lacks a microbenchmark."""
     for name, speed in SPEEDS.items():
         without = ("Python loop",) if name == "kim" else ()
         save(passport(name, speed, without=without), tmp_path / f"{name}.json")
@@ -55,11 +55,11 @@ def test_too_few_machines_have_no_spread(tmp_path):
     assert "too few to say" in perfkit.classroom(tmp_path)._repr_html_()
 
 
-def test_rungs_of_one_name_that_count_something_else_are_not_mixed(tmp_path):
+def test_microbenchmarks_of_one_name_that_count_something_else_are_not_mixed(tmp_path):
     one = passport("one")
-    other = replace(one.rungs[0], unit="loops")
+    other = replace(one.microbenchmarks[0], unit="loops")
     save(one, tmp_path / "one.json")
-    save(passport("other", rungs=(other,)), tmp_path / "other.json")
+    save(passport("other", microbenchmarks=(other,)), tmp_path / "other.json")
     rooms = perfkit.classroom(tmp_path).measures
     same = [measure for measure in rooms if measure.name == other.name]
     assert [(m.unit, len(m.rates)) for m in same] == [("steps", 1), ("loops", 1)]

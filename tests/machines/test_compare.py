@@ -69,7 +69,7 @@ def test_what_is_no_passport_is_one_sentence(files, tmp_path, capsys):
 
 def test_two_passports_that_share_nothing_are_no_success(files, capsys):
     empty = files[0].with_name("empty.json")
-    passport.save(pairs.passport(trainings=(), rungs=()), empty)
+    passport.save(pairs.passport(trainings=(), microbenchmarks=()), empty)
     assert cli.main(["compare", str(files[0]), str(empty)]) == 1
     assert "No training was measured on both" in capsys.readouterr().out
 
@@ -85,10 +85,11 @@ def test_two_of_different_kinds_are_refused(files):
     "fields",
     [
         {"trainings": ()},
-        {"rungs": ()},
+        {"microbenchmarks": ()},
         {"samples": {}, "phases": {}},
         {"noise_floors": {}},
-        {"trainings": (), "rungs": (), "samples": {}, "label": "", "recorded": ""},
+        dict.fromkeys(("trainings", "microbenchmarks"), ())
+        | {"samples": {}, "label": "", "recorded": ""},
     ],
 )
 def test_an_incomplete_passport_is_compared_as_far_as_it_goes(fields):
@@ -136,7 +137,7 @@ def test_a_passport_full_of_attacks_does_no_harm(start):
     texts = [text[:200] for text in ATTACKS.values()]
     sound = passport.to_json(pairs.one_core()).encode()
     data = attacked(sound, *texts[start:], *texts[:start])
-    odd = shown.machines_passport.parsed(data, "x.json")
+    odd = shown.machines_passport.parse(data, "x.json")
     show(perfkit.compare(odd, odd))
     show(perfkit.compare(pairs.passport(), odd))
 
@@ -146,11 +147,11 @@ def test_a_passport_full_of_attacks_does_no_harm(start):
 def test_numbers_that_no_machine_has_do_no_harm(where, value):
     odd, spread = pairs.one_core(), {"low": value, "high": value}
     steps = pairs.each(odd.trainings, seconds=value, **spread)
-    rungs = pairs.each(odd.rungs, rate=value, **spread)
+    benchmarks = pairs.each(odd.microbenchmarks, rate=value, **spread)
     parts = pairs.each(odd.trainings[0].parts, seconds=value, low=-value, high=value)
     fields = {
         "seconds": {"trainings": steps},
-        "rate": {"rungs": rungs},
+        "rate": {"microbenchmarks": benchmarks},
         "part": {"trainings": pairs.each(odd.trainings, parts=parts)},
         "sample": {"samples": dict.fromkeys(odd.samples, (value,) * pairs.SAMPLES)},
     }

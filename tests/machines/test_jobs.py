@@ -2,7 +2,7 @@ import pytest
 
 from perfkit.machines.compare import compare
 from tests.diagnosis.diagnosed import diagnosis
-from tests.findings import ladders, made
+from tests.findings import made, parts
 from tests.machines import pairs
 
 
@@ -84,11 +84,11 @@ def test_findings_of_other_questions_are_not_the_same_job(fields):
     assert found.works == ()
 
 
-def test_two_ladders_are_compared_rung_by_rung():
-    fast = {n: (2 * rate, *rest) for n, (rate, *rest) in ladders.RUNGS.items()}
-    found = compare(ladders.finding(rounds=5), ladders.finding(fast, rounds=5))
-    assert [rung.name for rung in found.rungs] == list(ladders.RUNGS)
-    assert all(abs(rung.speed.ratio - 2) < 0.1 for rung in found.rungs)
+def test_two_machines_are_compared_microbenchmark_by_microbenchmark():
+    fast = {n: (2 * rate, *rest) for n, (rate, *rest) in parts.RATES.items()}
+    found = compare(parts.finding(rounds=5), parts.finding(fast, rounds=5))
+    assert [one.name for one in found.microbenchmarks] == list(parts.RATES)
+    assert all(abs(one.speed.ratio - 2) < 0.1 for one in found.microbenchmarks)
     assert found.verdict == "not measured"
     assert f"of {len(fast)} parts B is faster in {len(fast)}" in found.headline
 

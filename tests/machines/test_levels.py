@@ -3,10 +3,10 @@ import random
 
 import pytest
 
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.passports import levels
 from perfkit.passports.levels import BETWEEN_RUNS, Levels, together
-from tests.findings import ladders, made
+from tests.findings import made, parts
 
 
 def measured(rates, *, rounds=2, noise=0.02, disturbed=()):
@@ -22,11 +22,11 @@ def measured(rates, *, rounds=2, noise=0.02, disturbed=()):
         for number in range(1, rounds + 1)
         for name, rate in rates.items()
     ]
-    arms = tuple(Arm(name, iter) for name in rates)
-    return Levels(Measurement(arms=arms, trials=tuple(trials), baseline="a"))
+    variants = tuple(Variant(name, iter) for name in rates)
+    return Levels(Measurement(variants=variants, trials=tuple(trials), baseline="a"))
 
 
-RATES = {"a": 1000.0, "b": 3000.0, "c": 10_000.0, "d": 500.0, TWIN: 1000.0}
+RATES = {"a": 1000.0, "b": 3000.0, "c": 10_000.0, "d": 500.0, CONTROL: 1000.0}
 
 
 @pytest.mark.parametrize("name", ["a", "b", "c", "d"])
@@ -51,8 +51,8 @@ def test_two_runs_differ_by_more_than_the_trials_of_one():
     assert half == pytest.approx(1.96 * BETWEEN_RUNS, rel=0.05)
 
 
-def test_the_noise_floor_is_the_ratio_of_the_baseline_and_its_twin():
-    levels = measured(RATES | {TWIN: 950.0}, noise=1e-4)
+def test_the_noise_floor_is_the_ratio_of_the_baseline_and_its_static_html():
+    levels = measured(RATES | {CONTROL: 950.0}, noise=1e-4)
     assert levels.noise_floor == pytest.approx(1000 / 950, rel=0.05)
     assert measured({"a": 1.0, "b": 2.0}).noise_floor is None
 
@@ -63,10 +63,10 @@ def test_what_has_no_completed_trial_has_no_level():
     assert levels.ratio("e", "a") is None
 
 
-def test_the_rungs_of_a_ladder_are_taken_with_their_limits():
-    found = {r.name: r for r in levels.rung_rates(ladders.finding(), ())}
-    assert list(found) == list(ladders.RUNGS)
-    product = found[ladders.PRODUCT]
+def test_the_microbenchmarks_of_microbenchmarks_are_taken_with_their_limits():
+    found = {r.name: r for r in levels.benchmark_rates(parts.finding(), ())}
+    assert list(found) == list(parts.RATES)
+    product = found[parts.PRODUCT]
     assert product.unit == "FLOP"
     assert product.trials == 3
     assert product.low < product.rate < product.high
@@ -74,14 +74,14 @@ def test_the_rungs_of_a_ladder_are_taken_with_their_limits():
     assert found["memory copy"].share is None
 
 
-def test_a_rung_without_a_rate_says_why_without_names_and_paths():
+def test_a_microbenchmark_without_a_rate_says_why_without_names_and_paths():
     failed = made.failed(
         "memory copy", "crashed", "cannot write /home/ada/x: it is full"
     )
-    rungs = {k: v for k, v in ladders.RUNGS.items() if k == ladders.PRODUCT}
-    finding = ladders.finding(
-        rungs,
-        notes={"rungs": ladders.note()},
+    kept = {k: v for k, v in parts.RATES.items() if k == parts.PRODUCT}
+    finding = parts.finding(
+        kept,
+        notes={"microbenchmarks": parts.note()},
         unavailable={"Python loop": "ada may not"},
     )
     finding = made.finding(
@@ -91,8 +91,8 @@ def test_a_rung_without_a_rate_says_why_without_names_and_paths():
         },
         trials=(*finding.trials, failed),
     )
-    found = {r.name: r.missing for r in levels.rung_rates(finding, ("ada",))}
-    assert found[ladders.PRODUCT] == ""
+    found = {r.name: r.missing for r in levels.benchmark_rates(finding, ("ada",))}
+    assert found[parts.PRODUCT] == ""
     assert found["memory copy"] == "It cannot write <path>: it is full."
     assert found["Python loop"] == "<name> may not."
     assert found["graph call"] == "The run ended before it."
@@ -140,7 +140,7 @@ def test_a_run_never_begins_before_the_last_one_has_ended():
 
 
 def test_the_rounds_of_all_visits_are_those_of_one_run():
-    visits = [(5.0, ladders.finding(rounds=1)), (65.0, ladders.finding(rounds=2))]
+    visits = [(5.0, parts.finding(rounds=1)), (65.0, parts.finding(rounds=2))]
     found = together(visits)
     assert {trial.round for trial in found.trials} == {1, 2, 3}
     assert {timing.trials for timing in found.timings} == {3}
@@ -161,10 +161,10 @@ def test_samples_lie_on_the_passports_clock():
 
 
 def test_what_only_one_visit_reached_is_kept():
-    rates = {name: rung for name, rung in list(ladders.RUNGS.items())[:2]}
+    rates = {name: one for name, one in list(parts.RATES.items())[:2]}
     visits = [
-        (0.0, ladders.finding(rounds=1)),
-        (50.0, ladders.finding(rates, rounds=1)),
+        (0.0, parts.finding(rounds=1)),
+        (50.0, parts.finding(rates, rounds=1)),
     ]
     found = {timing.variant: timing.trials for timing in together(visits).timings}
     assert found["graph call"] == 1

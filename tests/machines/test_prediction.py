@@ -8,14 +8,14 @@ ALIKE = ("one_core", "onednn_off", "busy", "slow_disk", "waiting_elements")
 
 
 @pytest.mark.parametrize("name", ALIKE)
-def test_what_the_rungs_show_predicts_the_step(name):
+def test_what_the_microbenchmarks_show_predicts_the_step(name):
     found = compare(pairs.passport(), getattr(pairs, name)())
     for work in found.works:
         assert work.predicted.seconds == pytest.approx(work.b, rel=0.05), work.name
         assert work.predicted.low < work.predicted.seconds < work.predicted.high
 
 
-def test_what_no_rung_shows_stays_and_is_said():
+def test_what_no_microbenchmark_shows_stays_and_is_said():
     found = compare(pairs.passport(), pairs.little_memory())
     left = found.main.b - found.main.predicted.seconds
     assert left == pytest.approx(0.03, rel=0.05)
@@ -30,7 +30,7 @@ def test_what_no_rung_shows_stays_and_is_said():
 def test_the_changes_add_up_to_the_difference(name):
     found = compare(pairs.passport(), getattr(pairs, name)())
     for work in found.works:
-        total = sum(change.change for change in work.changes)
+        total = sum(one.change for one in work.changes)
         assert total == pytest.approx(work.b - work.a, abs=0.03 * work.b)
         assert work.changes[-1].name == UNEXPLAINED
 
@@ -46,7 +46,7 @@ def test_shares_of_a_difference_add_up_to_all_of_it():
 
 def _rates():
     for one in (pairs.passport(), pairs.one_core()):
-        yield {rung.name: rung.rate for rung in one.rungs}
+        yield {benchmark.name: benchmark.rate for benchmark in one.microbenchmarks}
 
 
 def test_a_step_that_is_mostly_open_is_predicted_by_nothing():
@@ -81,10 +81,10 @@ def test_a_core_that_is_slower_makes_no_element_late():
         assert work.predicted.seconds == pytest.approx(work.b, rel=0.05), work.name
 
 
-def test_a_rung_that_is_missing_is_predicted_by_nothing():
+def test_a_microbenchmark_that_is_missing_is_predicted_by_nothing():
     without = pairs.passport()
-    kept = tuple(r for r in without.rungs if r.name != "convolution, float32")
-    found = compare(pairs.passport(), pairs.changed(without, rungs=kept))
+    kept = tuple(r for r in without.microbenchmarks if r.name != "convolution, float32")
+    found = compare(pairs.passport(), pairs.changed(without, microbenchmarks=kept))
     works = {work.name: work for work in found.works}
     assert works["small CNN from memory"].predicted is None
     assert works["wide dense"].predicted is not None

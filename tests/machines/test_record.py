@@ -5,7 +5,7 @@ import pytest
 
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.passports import passport as machines_passport
-from perfkit.passports.passport import PARTS, Part, RungRate, Training
+from perfkit.passports.passport import PARTS, BenchmarkRate, Part, Training
 from tests.machines.passports import passport, training
 
 
@@ -20,7 +20,9 @@ def test_what_is_saved_is_read_back(tmp_path):
 
 def test_one_that_is_not_whole_is_read_back_as_it_is(tmp_path):
     made = passport(
-        rungs=(RungRate(name="disk", unit="B", missing="There is none."),),
+        microbenchmarks=(
+            BenchmarkRate(name="disk", unit="B", missing="There is none."),
+        ),
         trainings=(Training(name="tiny dense", batch=32, missing="No room."),),
         missed=("The budget ended.",),
         stopped=True,
@@ -31,12 +33,12 @@ def test_one_that_is_not_whole_is_read_back_as_it_is(tmp_path):
     assert again == made
     assert not again.whole
     assert again.training("tiny dense").rate is None
-    assert again.rung("disk").share is None
+    assert again.microbenchmark("disk").share is None
 
 
 def test_what_a_later_perfkit_adds_is_left_aside():
     document = json.loads(machines_passport.to_json(passport())) | {"colour": "red"}
-    again = machines_passport.parsed(json.dumps(document).encode(), "x.json")
+    again = machines_passport.parse(json.dumps(document).encode(), "x.json")
     assert machines_passport.to_json(again) == machines_passport.to_json(passport())
 
 
@@ -45,7 +47,7 @@ def test_one_that_was_made_without_visits_is_read_all_the_same():
         machines_passport.to_json(passport(visits={"a": ((0.0, 1.0),)}))
     )
     assert document.pop("visits") == {"a": [[0.0, 1.0]]}
-    again = machines_passport.parsed(json.dumps(document).encode(), "x.json")
+    again = machines_passport.parse(json.dumps(document).encode(), "x.json")
     assert again.visits == {}
     assert machines_passport.to_json(again) == machines_passport.to_json(passport())
 
@@ -81,9 +83,16 @@ OUTSIDE = tuple(Part(name=name, seconds=1.0, low=2.0) for name in PARTS)
         ({"visits": {"a": ((0.0, 1.0), (3.0, 2.0))}}, "ends before it begins"),
         ({"visits": {"a": ((0.0, 1.0),) * 101}}, "more than 100 visits"),
         ({"visits": {str(n): () for n in range(101)}}, "more than 100 visits"),
-        ({"rungs": (RungRate(name="a", unit="B", rate=-1.0),)}, "not above 0"),
         (
-            {"rungs": (RungRate(name="a", unit="B", rate=3.0, low=1.0, high=2.0),)},
+            {"microbenchmarks": (BenchmarkRate(name="a", unit="B", rate=-1.0),)},
+            "not above 0",
+        ),
+        (
+            {
+                "microbenchmarks": (
+                    BenchmarkRate(name="a", unit="B", rate=3.0, low=1.0, high=2.0),
+                )
+            },
             "microbenchmark a lies outside its interval",
         ),
         ({"trainings": (training("a", 1.0, batch=0),)}, "not above 0"),
@@ -95,7 +104,7 @@ OUTSIDE = tuple(Part(name=name, seconds=1.0, low=2.0) for name in PARTS)
 )
 def test_what_no_machine_can_have_shown_is_refused_in_a_sentence(fields, said):
     with pytest.raises(BadFileError, match=said) as caught:
-        machines_passport.parsed(spoilt(**fields), "theirs.json")
+        machines_passport.parse(spoilt(**fields), "theirs.json")
     assert str(caught.value).startswith("theirs.json is not a sound passport: ")
 
 
@@ -108,7 +117,7 @@ def test_what_no_machine_can_have_shown_is_refused_in_a_sentence(fields, said):
 )
 def test_another_file_is_refused_in_a_sentence(data, said):
     with pytest.raises(BadFileError, match=said):
-        machines_passport.parsed(data, "theirs.json")
+        machines_passport.parse(data, "theirs.json")
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path):

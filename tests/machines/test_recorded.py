@@ -34,7 +34,7 @@ def test_a_passport_says_when_where_and_how_it_was_recorded(machine):
     assert passport.budget_s >= 60
     assert passport.parameters
     assert passport.whole
-    assert passport.rungs
+    assert passport.microbenchmarks
     assert passport.trainings
     assert not (passport.host)
     assert not (passport.user)

@@ -13,11 +13,11 @@ from perfkit import cli
 from perfkit.displays import Display
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.machines import recording
-from perfkit.machines.recording import LADDER, TRAININGS, Making, ready
+from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS, Making, ready
 from perfkit.measure import plan
 from perfkit.passports import passport
 from tests.experiments import references
-from tests.findings import ladders, made
+from tests.findings import made, parts
 from tests.findings.made import MACHINE
 
 HOME = str(Path.home())
@@ -57,7 +57,7 @@ class Session:
 
 
 def climbed():
-    return ladders.finding(samples=SHORT)
+    return parts.finding(samples=SHORT)
 
 
 def trained():
@@ -82,7 +82,9 @@ def machine(monkeypatch):
     """A machine on which every run does what its script says."""
     clock = Clock()
     scripts = {
-        LADDER: Session(clock, climbed(), plan.TrialStarted("a", 1, 0.5), STEP),
+        MICROBENCHMARKS: Session(
+            clock, climbed(), plan.TrialStarted("a", 1, 0.5), STEP
+        ),
         TRAININGS: Session(clock, trained(), plan.TrialStarted("a", 1, 0.5), STEP),
     }
     asked = {}
@@ -94,7 +96,7 @@ def machine(monkeypatch):
             raise found
         return found
 
-    monkeypatch.setattr(recording.running, "open_session", open_session)
+    monkeypatch.setattr(recording.runs, "open_session", open_session)
     monkeypatch.setattr("perfkit.machine.collect.machine", lambda: MACHINE)
     return clock, scripts, asked
 
@@ -108,13 +110,13 @@ def record(machine, path=None, *, budget=60.0, **more):
 def test_a_passport_holds_what_both_measurements_found(machine, tmp_path):
     path = tmp_path / "lab-7.json"
     found = record(machine, path).passport()
-    assert [rung.name for rung in found.rungs] == list(ladders.RUNGS)
+    assert [one.name for one in found.microbenchmarks] == list(parts.RATES)
     assert [t.name for t in found.trainings if t.seconds] == [
         *("tiny dense", "small CNN from memory", "small CNN from JPEG"),
         *("small CNN from disk", "wide dense"),
     ]
-    assert found.noise_floors[LADDER] >= 1
-    assert found.visits.keys() == {LADDER, TRAININGS}
+    assert found.noise_floors[MICROBENCHMARKS] >= 1
+    assert found.visits.keys() == {MICROBENCHMARKS, TRAININGS}
     assert not found.unfinished
     assert not found.stopped
     assert passport.load(path).trainings == passport.load(found.path).trainings
@@ -123,16 +125,16 @@ def test_a_passport_holds_what_both_measurements_found(machine, tmp_path):
 def test_both_measurements_lie_on_one_clock(machine):
     machine[0].now = 100.0
     found = record(machine).passport()
-    # The ladder's first trial began 0.5 s after its clock, and a second had passed.
-    assert found.phases[LADDER][0] == pytest.approx(0.5)
+    # The first trial began 0.5 s after its clock, and a second had passed.
+    assert found.phases[MICROBENCHMARKS][0] == pytest.approx(0.5)
     assert found.phases[TRAININGS][0] == pytest.approx(2.5)
     assert found.samples["t"] == (0.5, 0.7, 0.9, 2.5, 2.7, 2.9)
 
 
-def test_the_trainings_get_what_the_ladder_leaves(machine):
+def test_the_trainings_get_what_the_microbenchmarks_leave(machine):
     record(machine)
     _, _, asked = machine
-    assert asked[LADDER] < 0.6 * 60
+    assert asked[MICROBENCHMARKS] < 0.6 * 60
     assert asked[TRAININGS] == pytest.approx(60 - 2 - 3)
 
 
@@ -153,9 +155,9 @@ def test_where_no_training_is_ready_within_a_visit_the_next_has_all_the_rest(
 
 def test_a_measurement_that_takes_too_long_is_ended(machine):
     clock, scripts, _ = machine
-    scripts[LADDER] = Session(clock, climbed(), *[STEP] * 500)
+    scripts[MICROBENCHMARKS] = Session(clock, climbed(), *[STEP] * 500)
     found = record(machine).passport()
-    assert scripts[LADDER].stopped
+    assert scripts[MICROBENCHMARKS].stopped
     assert clock.now <= 60 * 1.1
     assert not found.stopped
 
@@ -163,22 +165,22 @@ def test_a_measurement_that_takes_too_long_is_ended(machine):
 def test_waiting_for_another_run_is_not_in_the_budget(machine):
     clock, scripts, asked = machine
     waiting = plan.Preparing("Waiting for another run")
-    scripts[LADDER] = Session(clock, climbed(), *[waiting] * 500, STEP)
+    scripts[MICROBENCHMARKS] = Session(clock, climbed(), *[waiting] * 500, STEP)
     record(machine)
-    assert not scripts[LADDER].stopped
+    assert not scripts[MICROBENCHMARKS].stopped
     assert asked[TRAININGS] == pytest.approx(60 - 1 - 3)
 
 
 def test_an_interrupt_keeps_what_was_measured(machine, tmp_path):
     clock, scripts, asked = machine
-    scripts[LADDER] = Session(clock, climbed(), signal.SIGINT, STEP, STEP)
+    scripts[MICROBENCHMARKS] = Session(clock, climbed(), signal.SIGINT, STEP, STEP)
     found = record(machine, tmp_path / "a.json").passport()
-    assert scripts[LADDER].stopped
+    assert scripts[MICROBENCHMARKS].stopped
     assert TRAININGS not in asked
     kept = passport.load(tmp_path / "a.json")
     assert kept.stopped
-    assert [r.rate for r in kept.rungs] == pytest.approx(
-        [r.rate for r in found.rungs], rel=1e-5
+    assert [r.rate for r in kept.microbenchmarks] == pytest.approx(
+        [r.rate for r in found.microbenchmarks], rel=1e-5
     )
 
 
@@ -199,7 +201,7 @@ def test_one_that_is_broken_off_has_left_what_was_measured(machine, tmp_path):
         record(machine, tmp_path / "a.json")
     kept = passport.load(tmp_path / "a.json")
     assert kept.unfinished
-    assert kept.rungs
+    assert kept.microbenchmarks
     assert not kept.trainings
 
 
@@ -210,7 +212,7 @@ def broken_off():
 
 def test_a_part_that_cannot_be_measured_is_said_and_the_rest_is_kept(machine):
     clock, scripts, _ = machine
-    scripts[LADDER] = Session(clock, None, RunError("It fell in /home/ada/x."))
+    scripts[MICROBENCHMARKS] = Session(clock, None, RunError("It fell in /home/ada/x."))
     scripts[TRAININGS] = MissingPartError("tensorflow is not installed")
     found = record(machine).passport()
     assert '"machine-ladder" was not measured to its end: It fell in <path>' in str(
@@ -223,7 +225,7 @@ def test_a_part_that_cannot_be_measured_is_said_and_the_rest_is_kept(machine):
 
 def test_a_budget_that_is_gone_is_said(machine):
     clock, scripts, asked = machine
-    scripts[LADDER] = Session(clock, climbed(), STEP, each=70.0)
+    scripts[MICROBENCHMARKS] = Session(clock, climbed(), STEP, each=70.0)
     found = record(machine).passport()
     assert TRAININGS not in asked
     assert found.missed[-1] == 'The budget ended before "reference-trainings".'
@@ -239,15 +241,15 @@ def test_a_file_that_cannot_be_written_costs_nothing_that_was_measured(
     folder.write_text("a file")
     being.make(Display())
     assert "could not be saved" in being.unsaved
-    assert being.passport().rungs
+    assert being.passport().microbenchmarks
 
 
 def test_no_name_and_no_path_of_this_machine_is_in_the_file(tmp_path, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", f"--dump={HOME}/x --who={platform.node()}")
     clock = Clock()
-    scripts = {LADDER: climbed(), TRAININGS: trained()}
+    scripts = {MICROBENCHMARKS: climbed(), TRAININGS: trained()}
     monkeypatch.setattr(
-        recording.running,
+        recording.runs,
         "open_session",
         lambda e, _: Session(clock, scripts[e.name], RunError(f"Gone: {HOME}/y")),
     )
@@ -316,7 +318,7 @@ def test_the_command_shows_the_passport_and_what_is_in_the_file(
 
 def test_the_command_ends_with_130_where_it_was_interrupted(machine, tmp_path, capsys):
     clock, scripts, _ = machine
-    scripts[LADDER] = Session(clock, climbed(), signal.SIGINT, STEP)
+    scripts[MICROBENCHMARKS] = Session(clock, climbed(), signal.SIGINT, STEP)
     path = tmp_path / "a.json"
     assert cli.main(["passport", "--budget", "60", "-o", str(path)]) == cli.INTERRUPTED
     assert "stopped before it was whole" in capsys.readouterr().out

@@ -1,7 +1,7 @@
 import pytest
 
 from perfkit.machine import checks
-from perfkit.machine.checks.asking import statements
+from perfkit.machine.checks.base import statements
 from perfkit.machine.gpu import Gpu, Link
 from perfkit.machine.record import Disk, Processor
 from perfkit.machines.compare import _BEARS, compare
@@ -81,7 +81,7 @@ def test_advice_comes_from_the_checks_of_the_slower_one():
     found = compare(pairs.passport(), pairs.one_core())
     assert [one.title for one in found.advice] == ["Only 1 of 2 cores may be used"]
     assert found.advice[0].seconds == pytest.approx(
-        sum(change.change for change in found.main.causes), rel=0.01
+        sum(one.change for one in found.main.causes), rel=0.01
     )
     turned = compare(pairs.one_core(), pairs.passport())
     assert turned.advice[0].title == found.advice[0].title

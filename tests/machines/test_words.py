@@ -45,8 +45,10 @@ def test_the_text_has_every_training_with_its_split():
 
 def test_no_part_reaches_more_than_all_of_its_limit():
     made = passport()
-    rungs = tuple(replace(r, limit=r.limit and r.rate / 1.32) for r in made.rungs)
-    said = in_text(replace(made, rungs=rungs).report, whole=True)
+    benchmarks = tuple(
+        replace(r, limit=r.limit and r.rate / 1.32) for r in made.microbenchmarks
+    )
+    said = in_text(replace(made, microbenchmarks=benchmarks).report, whole=True)
     assert "200 GFLOP/s (194 to 206), beyond its limit" in said
     assert "132 %" not in said
 

@@ -6,7 +6,7 @@ Nothing here waits: listening to a trial moves the clock on.
 import math
 import random
 
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.plan import Plan
 from perfkit.measure.rounds import Run
 from perfkit.measure.tick import READY
@@ -191,11 +191,11 @@ def play(scripts, *, baseline="base", budget=60.0, weather=None, seed=0, **plan)
     """Run scripts by name; returns the run, its starter and its events."""
     clock = Clock()
     starter = Starter(clock, weather, seed)
-    arms = tuple(
-        Arm(name, script, against=baseline) for name, script in scripts.items()
+    variants = tuple(
+        Variant(name, script, against=baseline) for name, script in scripts.items()
     )
     run = Run(
-        Plan(arms=arms, baseline=baseline, budget=budget, seed=seed, **plan),
+        Plan(variants=variants, baseline=baseline, budget=budget, seed=seed, **plan),
         starter,
         NoWatcher(),
         clock=clock,

@@ -25,7 +25,7 @@ from perfkit.measure.host import (
     environment_of,
 )
 from perfkit.measure.trial import Limits
-from tests.measure import arms
+from tests.measure import workloads
 
 ROOT = Path(__file__).parents[2]
 WITHOUT = ROOT / "tests" / "guilty" / "without_tensorflow"
@@ -80,7 +80,7 @@ def test_variables_and_cores_arrive_and_this_process_keeps_its_own(host):
     cores = sorted(os.sched_getaffinity(0))
     one = host(("OF_ONE", "a b=c"), cores=(cores[-1],))
     other = host(("TF_OF_OTHER", ""))
-    seen = [notes_of(start(each, arms.where_it_runs)) for each in (one, other)]
+    seen = [notes_of(start(each, workloads.where_it_runs)) for each in (one, other)]
     assert [found["cores"] for found in seen] == [[cores[-1]], cores]
     assert seen[0]["variables"]["OF_ONE"] == "a b=c"
     assert "TF_OF_OTHER" not in seen[0]["variables"]
@@ -92,7 +92,7 @@ def test_variables_and_cores_arrive_and_this_process_keeps_its_own(host):
 
 def test_a_trial_tells_what_it_does_and_how_it_ends(host):
     server = host()
-    running = start(server, arms.notes_and_pauses)
+    running = start(server, workloads.notes_and_pauses)
     messages = to_the_end(running)
     ticks = [tick for m in messages if m[0] == "ticks" for tick in m[1]]
     assert [(n, label) for _, n, _, label in ticks] == [
@@ -105,25 +105,25 @@ def test_a_trial_tells_what_it_does_and_how_it_ends(host):
     assert (running.outcome, running.message) == ("completed", "")
     # One clock for all: a trial starts before it tells anything.
     assert ticks[0][0] > running.started_ns
-    failed = start(server, arms.raises)
+    failed = start(server, workloads.raises)
     to_the_end(failed)
     assert failed.outcome == "crashed"
     assert "raised ValueError: the images are upside down" in failed.message
-    printed = start(server, arms.prints_much)
+    printed = start(server, workloads.prints_much)
     to_the_end(printed)
     assert printed.tail.endswith("y\n")
 
 
 def test_two_trials_at_once_are_told_apart(host):
     server = host()
-    one, other = (start(server, arms.what_it_sees) for _ in "ab")
+    one, other = (start(server, workloads.what_it_sees) for _ in "ab")
     seen = [notes_of(running) for running in (other, one)]
     assert [found["pid"] for found in seen] == [other.pid, one.pid]
     assert seen[0]["random"] == seen[1]["random"]
 
 
 def test_a_frozen_trial_does_nothing_and_goes_on_afterwards(host):
-    running = start(host(), arms.count, silence=30.0)
+    running = start(host(), workloads.count, silence=30.0)
     until_ticks(running)
     running.freeze()
     process = psutil.Process(running.pid)
@@ -138,14 +138,14 @@ def test_a_frozen_trial_does_nothing_and_goes_on_afterwards(host):
 
 
 def test_a_silent_trial_is_timed_out_by_the_one_who_asked(host):
-    running = start(host(), arms.never_ready, silence=0.5)
+    running = start(host(), workloads.never_ready, silence=0.5)
     to_the_end(running)
     assert running.outcome == "timed-out"
     assert gone(running.pid)
 
 
 def test_kill_ends_the_trial_with_what_it_started(host):
-    running = start(host(), arms.leaves_a_child)
+    running = start(host(), workloads.leaves_a_child)
     until_ticks(running)
     while not (children := psutil.Process(running.pid).children()):
         pass
@@ -156,7 +156,7 @@ def test_kill_ends_the_trial_with_what_it_started(host):
 
 def test_a_server_that_is_killed_ends_its_trials_in_a_sentence(host):
     server = host()
-    running, other = (start(server, arms.count) for _ in "ab")
+    running, other = (start(server, workloads.count) for _ in "ab")
     until_ticks(running)
     until_ticks(other)
     os.kill(server._process.pid, signal.SIGKILL)
@@ -167,7 +167,7 @@ def test_a_server_that_is_killed_ends_its_trials_in_a_sentence(host):
         assert each.message == "lost the process that started it"
     assert gone(running.pid, other.pid)
     with pytest.raises(RunError, match="Trials could not be started with another"):
-        start(server, arms.count)
+        start(server, workloads.count)
     # To end what is gone asks nothing more of anyone.
     running.kill("stopped", "was stopped")
     assert running.outcome == "crashed"
@@ -175,7 +175,7 @@ def test_a_server_that_is_killed_ends_its_trials_in_a_sentence(host):
 
 def test_closing_ends_all_that_was_started(host):
     server = host()
-    running = start(server, arms.count)
+    running = start(server, workloads.count)
     until_ticks(running)
     family = [server._process.pid, running.pid]
     family += [p.pid for p in psutil.Process(family[0]).children(recursive=True)]
@@ -187,13 +187,13 @@ _PARENT = """
     import sys, time
     from perfkit.measure.host import Environment, Host, Place
     from perfkit.measure.trial import Limits
-    from tests.measure import arms
+    from tests.measure import workloads
 
     host = Host(Place(variables=(("OF_ONE", "1"),)), Environment("3.11.7"))
     while {wait} and not host.wait(1):
         pass
     if {wait}:
-        running = host.start(arms.leaves_a_child, 1, Limits())
+        running = host.start(workloads.leaves_a_child, 1, Limits())
         while not running.poll(0.1) and running.outcome is None:
             pass
         if {frozen}:
@@ -376,7 +376,7 @@ def test_places_have_a_host_each_and_a_trial_starts_where_its_work_belongs():
         while not launchers.wait(1):
             pass
         for place in (one, other):
-            work = arms.Placed(place)
+            work = workloads.Placed(place)
             seen = notes_of(launchers.start(work, 1, Limits()))
             assert seen["variables"]["OF"] == dict(place.variables)["OF"]
     finally:

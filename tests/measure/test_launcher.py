@@ -15,7 +15,7 @@ from perfkit.errors import RunError
 from perfkit.measure import worker
 from perfkit.measure.launcher import Launcher, launcher
 from perfkit.measure.trial import Limits
-from tests.measure import arms
+from tests.measure import workloads
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def until_ticks(running):
 
 
 def test_a_trial_tells_ticks_notes_and_pauses_in_order(start):
-    running = start(arms.notes_and_pauses)
+    running = start(workloads.notes_and_pauses)
     messages = to_the_end(running)
     ticks = [tick for m in messages if m[0] == "ticks" for tick in m[1]]
     assert [(n, label) for _, n, _, label in ticks] == [
@@ -64,7 +64,7 @@ def test_a_trial_tells_ticks_notes_and_pauses_in_order(start):
 
 
 def test_a_trial_has_tensorflow_without_importing_it(start):
-    running = start(arms.tensorflow)
+    running = start(workloads.tensorflow)
     until_ticks(running)
     assert running.outcome is None
 
@@ -72,11 +72,11 @@ def test_a_trial_has_tensorflow_without_importing_it(start):
 @pytest.mark.parametrize(
     ("work", "outcome", "words"),
     [
-        (arms.segfault, "crashed", "SIGSEGV"),
-        (arms.killed, "crashed", "SIGKILL"),
-        (arms.raises, "crashed", "raised ValueError: the images are upside down"),
-        (arms.prints_much, "completed", ""),
-        (arms.nothing, "completed", ""),
+        (workloads.segfault, "crashed", "SIGSEGV"),
+        (workloads.killed, "crashed", "SIGKILL"),
+        (workloads.raises, "crashed", "raised ValueError: the images are upside down"),
+        (workloads.prints_much, "completed", ""),
+        (workloads.nothing, "completed", ""),
     ],
 )
 def test_however_a_trial_ends_it_is_an_outcome(start, work, outcome, words):
@@ -88,12 +88,12 @@ def test_however_a_trial_ends_it_is_an_outcome(start, work, outcome, words):
 
 
 def test_a_trial_past_its_memory_limit_is_out_of_memory(start):
-    running = start(arms.fills_memory, memory=300_000_000)
+    running = start(workloads.fills_memory, memory=300_000_000)
     to_the_end(running)
     assert running.outcome == "out-of-memory"
 
 
-@pytest.mark.parametrize("work", [arms.hangs, arms.never_ready])
+@pytest.mark.parametrize("work", [workloads.hangs, workloads.never_ready])
 def test_a_trial_without_a_sign_of_life_is_timed_out(start, work):
     running = start(work, silence=0.5)
     to_the_end(running)
@@ -102,7 +102,7 @@ def test_a_trial_without_a_sign_of_life_is_timed_out(start, work):
 
 
 def test_standing_still_is_not_silence(start):
-    running = start(arms.count, silence=0.5)
+    running = start(workloads.count, silence=0.5)
     until_ticks(running)
     running.freeze()
     running._frozen -= 3600  # as if it had stood still for an hour
@@ -111,7 +111,7 @@ def test_standing_still_is_not_silence(start):
 
 
 def test_a_frozen_trial_does_nothing_and_goes_on_afterwards(start):
-    running = start(arms.count)
+    running = start(workloads.count)
     until_ticks(running)
     running.freeze()
     process = psutil.Process(running.pid)
@@ -124,7 +124,7 @@ def test_a_frozen_trial_does_nothing_and_goes_on_afterwards(start):
 
 
 def test_kill_ends_the_trial_with_what_it_started(start):
-    running = start(arms.leaves_a_child)
+    running = start(workloads.leaves_a_child)
     process = psutil.Process(running.pid)
     until_ticks(running)
     while not (children := process.children()):
@@ -140,7 +140,7 @@ def test_every_trial_is_a_fresh_process_and_equal_seeds_give_equal_numbers(start
     for seed in (1, 1, 2):
         notes = {
             m[1]: m[2]
-            for m in to_the_end(start(arms.what_it_sees, seed=seed))
+            for m in to_the_end(start(workloads.what_it_sees, seed=seed))
             if m[0] == "note"
         }
         assert notes["group"] == notes["pid"]
@@ -164,13 +164,13 @@ _PARENT = """
     import os, sys, time
     from perfkit.measure.launcher import Launcher, launcher
     from perfkit.measure.trial import Limits
-    from tests.measure import arms
+    from tests.measure import workloads
 
     while {wait} and not launcher().wait(1):
         pass
     launcher().warm()
     if {wait}:
-        running = launcher().start(arms.{arm}, 1, Limits())
+        running = launcher().start(workloads.{work}, 1, Limits())
         while not running.poll(0.1) and running.outcome is None:
             pass
         if {frozen}:
@@ -181,7 +181,7 @@ _PARENT = """
 
 
 @pytest.mark.parametrize(
-    ("arm", "wait", "frozen"),
+    ("work", "wait", "frozen"),
     [
         ("count", True, False),
         ("hangs", True, False),
@@ -197,9 +197,9 @@ _PARENT = """
         "warming",
     ],
 )
-def test_nothing_outlives_a_parent_that_is_killed(arm, wait, frozen):
+def test_nothing_outlives_a_parent_that_is_killed(work, wait, frozen):
     # No __main__ guard: a script without one must work as well.
-    code = textwrap.dedent(_PARENT.format(arm=arm, wait=wait, frozen=frozen))
+    code = textwrap.dedent(_PARENT.format(work=work, wait=wait, frozen=frozen))
     mine = {"PERFKIT_TEST_FAMILY": str(os.getpid()), "PYTHONPATH": str(WITHOUT)}
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, env=os.environ | mine
@@ -249,7 +249,7 @@ def test_a_launcher_that_cannot_start_says_so():
 
 
 def test_a_trial_that_is_killed_leaves_no_files(start):
-    running, notes = start(arms.leaves_files), {}
+    running, notes = start(workloads.leaves_files), {}
     while "tidying" not in notes:
         notes |= {m[1]: m[2] for m in running.poll(0.1) if m[0] == "note"}
     folders, file = notes["left"]

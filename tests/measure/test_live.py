@@ -101,16 +101,16 @@ def test_a_pause_does_not_count_what_stood_still_in_it(stage):
     assert stage.record().pauses["epoch end"] == pytest.approx((0.06,))
 
 
-def test_a_swap_that_is_the_first_of_a_turn_counts_unless_it_had_to_wait(stage):
+def test_a_change_that_is_the_first_of_a_turn_counts_unless_it_had_to_wait(stage):
     for spent in (25, 20, 30):
         stage.tick(5)
-        stage.tick(spent, 0, "swap")
+        stage.tick(spent, 0, "change")
     stage.stand(5000)
     for spent in (35, 20):
         stage.tick(5)
-        stage.tick(spent, 0, "swap")
+        stage.tick(spent, 0, "change")
     stage.stand(5000)
     stage.tick(5)
-    stage.tick(700, 0, "swap")
+    stage.tick(700, 0, "change")
     seconds = (0.025, 0.02, 0.03, 0.035, 0.02)
-    assert stage.record().pauses["swap"] == pytest.approx(seconds)
+    assert stage.record().pauses["change"] == pytest.approx(seconds)

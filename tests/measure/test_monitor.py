@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from perfkit.measure import monitor as measure_monitor
-from perfkit.measure.monitor import Monitor, pulse
+from perfkit.measure.monitor import Monitor, core_speed
 
 _BURN = "while True: pass"
 
@@ -62,14 +62,14 @@ def test_memory_is_the_proportional_share_where_there_is_one(monitor, burner):
     assert seen["memory_used"] > seen["memory_trial"]
 
 
-def test_the_pulse_comes_with_every_other_sample(monitor):
+def test_the_speed_of_a_core_comes_with_every_other_sample(monitor):
     monitor.start(0)
     seen = samples(monitor, 6)
-    assert [("pulse" in s) for s in seen[:6]] == [True, False] * 3
+    assert [("core_speed" in s) for s in seen[:6]] == [True, False] * 3
 
 
-def test_pulse_counts_chains_per_second_of_cpu_time():
-    assert 20 < pulse() < 100_000
+def test_the_speed_of_a_core_counts_chains_per_second_of_cpu_time():
+    assert 20 < core_speed() < 100_000
 
 
 def test_times_count_from_the_start_of_the_run(monitor):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfkit.measure.measurement import Arm, Measurement
+from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.one_process import OneProcess, Opening, failed, turn
 from perfkit.measure.plan import Ticked, TrialEnded
 from perfkit.measure.steady import steady
@@ -56,9 +56,9 @@ def test_turns_of_one_number_are_held_side_by_side():
         # The machine slows down, for both alike.
         found.turn("a", number, rate)
         found.turn("b", number, 2 * rate)
-    arms = tuple(Arm(name, lambda: iter(()), "", "a") for name in ("a", "b"))
+    variants = tuple(Variant(name, lambda: iter(()), "", "a") for name in ("a", "b"))
     trials = found.heard.trials()
-    measured = Measurement(arms=arms, trials=trials, baseline="a")
+    measured = Measurement(variants=variants, trials=trials, baseline="a")
     assert steady(trials[1]).keys == (3, 4)
     assert measured.compare("b", "a").ratio == pytest.approx(2, rel=0.05)
 
@@ -122,13 +122,13 @@ def messages(turns):
 
 
 def opened(shared, choose=lambda measured: ()):
-    arms = {name: Arm(name, Script(), "", "base") for name in ("base", "other")}
+    variants = {name: Variant(name, Script(), "", "base") for name in ("base", "other")}
     run, starter = play(
         {"base": Script()},
-        opening=Opening(shared, (), tuple(arms.values())),
+        opening=Opening(shared, (), tuple(variants.values())),
         choose=choose,
     )
-    return run, starter, list(run.events()), arms
+    return run, starter, list(run.events()), variants
 
 
 def test_a_process_in_which_variants_take_turns_is_the_first_round():
@@ -143,9 +143,9 @@ def test_a_process_in_which_variants_take_turns_is_the_first_round():
 def test_fresh_processes_come_after_it_and_its_variants_are_among_them():
     def choose(measured):
         rounds = {trial.round for trial in measured.trials}
-        return tuple(arms.values()) if rounds == {1} else ()
+        return tuple(variants.values()) if rounds == {1} else ()
 
-    arms = {name: Arm(name, Script(), "", "base") for name in ("base", "other")}
+    variants = {name: Variant(name, Script(), "", "base") for name in ("base", "other")}
     run, _, _, _ = opened(Shared(messages(4)), choose)
     rounds = [(trial.variant, trial.round) for trial in run.measurement.trials]
     assert sorted(rounds[2:]) == [("base", 2), ("other", 2)]
@@ -160,8 +160,8 @@ def test_what_a_process_told_before_it_broke_stays():
 
 def test_stop_ends_it_and_keeps_what_it_told():
     shared = Shared(messages(9))
-    arms = (Arm("base", Script()), Arm("other", Script(), "", "base"))
-    opening = Opening(shared, (), arms)
+    variants = (Variant("base", Script()), Variant("other", Script(), "", "base"))
+    opening = Opening(shared, (), variants)
     run, _ = play({"base": Script()}, opening=opening, choose=lambda measured: ())
     for event in run.events():
         if isinstance(event, TrialEnded):

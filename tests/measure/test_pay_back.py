@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.pay_back import PayBack, line, pay_back, typical
 from perfkit.measure.trial import Trial
 
@@ -36,10 +36,10 @@ def measured(**costs):
         for name, rounds in costs.items()
         for number, cost in enumerate(rounds, start=1)
     ]
-    twins = [trial(TWIN, n, *c) for n, c in enumerate(costs["eager"], start=1)]
+    controls = [trial(CONTROL, n, *c) for n, c in enumerate(costs["eager"], start=1)]
     return Measurement(
-        arms=tuple(Arm(name, list, against="eager") for name in costs),
-        trials=(*trials, *twins),
+        variants=tuple(Variant(name, list, against="eager") for name in costs),
+        trials=(*trials, *controls),
         baseline="eager",
     )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.measure.measurement import Arm, Measurement
+from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.steady import Usual, seen_s, steady
 from perfkit.measure.trial import Trial
 
@@ -112,8 +112,8 @@ def test_a_stall_counts_for_no_more_than_what_comes_between_two():
     # pauses of two variants took two seconds, and not ten.
     assert added(usual, "slow", slow) == pytest.approx(0.1 + 2 / (6 - 2))
     assert 1000 * seen_s(slow, 0.001) == pytest.approx((0.1 + 1.1) / 2)
-    arms = (Arm("v", iter), Arm("quick", iter, against="v"))
-    found = Measurement(arms=arms, trials=tuple(trials)).compare("quick", "v")
+    variants = (Variant("v", iter), Variant("quick", iter, against="v"))
+    found = Measurement(variants=variants, trials=tuple(trials)).compare("quick", "v")
     assert found.ratio == pytest.approx((1 + 0.1 + 0.5) / (0.1 + 0.1 + 0.1), rel=0.01)
 
 
@@ -131,11 +131,12 @@ def test_the_doubt_in_usual_pauses_is_one_for_all_that_share_it():
 
 def test_a_variant_about_its_pauses_counts_those_of_its_own_trials():
     label = "epoch end"
-    arms = (Arm("given", iter), Arm("swap", iter, against="given", own_pauses=True))
+    change = Variant("change", iter, against="given", own_pauses=True)
+    variants = (Variant("given", iter), change)
     slow = trial_with({label: (1.0,)}, {label: (1000, 0)})
     quick = trial_with({label: (0.5,)}, {label: (1000, 0)})
-    trials = (replace(slow, variant="given"), replace(quick, variant="swap"))
-    compared = Measurement(arms=arms, trials=trials).compare("swap", "given")
+    trials = (replace(slow, variant="given"), replace(quick, variant="change"))
+    compared = Measurement(variants=variants, trials=trials).compare("change", "given")
     assert compared.ratio == pytest.approx(2 / 1.5)
 
 
@@ -146,10 +147,12 @@ def test_what_is_not_known_of_pauses_widens_only_where_rates_differ():
                 trial_with({"end": seconds}, {"end": (1000, 0)}), variant=name, round=n
             )
             for n in (1, 2, 3)
-            for name, seconds in zip(("given", "swap"), pauses, strict=True)
+            for name, seconds in zip(("given", "change"), pauses, strict=True)
         ]
-        arms = (Arm("given", iter), Arm("swap", iter, against="given"))
-        return Measurement(arms=arms, trials=tuple(trials)).compare("swap", "given")
+        variants = (Variant("given", iter), Variant("change", iter, against="given"))
+        return Measurement(variants=variants, trials=tuple(trials)).compare(
+            "change", "given"
+        )
 
     alike = compared((0.1, 0.1, 0.7), (0.1, 0.1, 0.7))
     shorter = compared((5.1, 5.1, 5.7), (0.1, 0.1, 0.7))

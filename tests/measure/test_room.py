@@ -30,8 +30,8 @@ def test_trials_take_turns_where_the_group_has_room_for_all(
 
 
 def test_short_visits_take_the_place_of_one_that_is_long():
-    spending = rounds.spending
-    assert spending.one_go_s(0.025) == spending.ONE_GO_S
-    assert spending.one_go_s(0.025, budget=20, arms=25) == 0.5
-    assert spending.one_go_s(0.025, budget=60, arms=25) == pytest.approx(1.2)
-    assert spending.one_go_s(0.2, budget=20, arms=25) == pytest.approx(2.0)
+    budgets = rounds.budgets
+    assert budgets.one_go_s(0.025) == budgets.ONE_GO_S
+    assert budgets.one_go_s(0.025, budget=20, variants=25) == 0.5
+    assert budgets.one_go_s(0.025, budget=60, variants=25) == pytest.approx(1.2)
+    assert budgets.one_go_s(0.2, budget=20, variants=25) == pytest.approx(2.0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perfkit.measure.measurement import TWIN, Arm
+from perfkit.measure.measurement import CONTROL, Variant
 from perfkit.measure.plan import Finished, Preparing, Progress, Ticked, TrialEnded
 from perfkit.measure.tick import REFUSED
 from tests.measure.scripted import Script, Weather, play
@@ -28,13 +28,15 @@ def test_a_known_difference_comes_out_with_its_size():
     assert found.timing("base").rate == pytest.approx(10 / 0.03, rel=0.01)
 
 
-def test_every_variant_and_the_twin_run_once_a_round_in_changing_order():
+def test_every_variant_and_the_control_run_once_a_round_in_changing_order():
     found = measured({name: Script(jitter=0.3) for name in ("base", "a", "b", "c")})
     orders = [
         [t.variant for t in found.trials if t.round == number] for number in (1, 2)
     ]
     assert (
-        sorted(orders[0]) == sorted(orders[1]) == sorted(["base", "a", "b", "c", TWIN])
+        sorted(orders[0])
+        == sorted(orders[1])
+        == sorted(["base", "a", "b", "c", CONTROL])
     )
     orders += [[t.variant for t in found.trials if t.round == 3]]
     assert len({tuple(order) for order in orders}) > 1
@@ -165,13 +167,15 @@ def test_what_cannot_run_here_is_not_started():
 
     clock = Clock()
     starter = Starter(clock)
-    arms = (
-        Arm("base", Script()),
-        Arm("gpu", Script(), against="base", unavailable="there is no GPU here"),
+    variants = (
+        Variant("base", Script()),
+        Variant("gpu", Script(), against="base", unavailable="there is no GPU here"),
     )
-    run = Run(Plan(arms=arms, baseline="base", budget=5), starter, NoWatcher(), clock)
+    run = Run(
+        Plan(variants=variants, baseline="base", budget=5), starter, NoWatcher(), clock
+    )
     found = list(run.events())[-1].measurement
-    assert {t.variant for t in found.trials} == {"base", TWIN}
+    assert {t.variant for t in found.trials} == {"base", CONTROL}
 
 
 def test_what_prepare_notes_is_kept_and_its_time_is_not_in_the_budget():
@@ -188,8 +192,8 @@ def test_what_prepare_refuses_is_shown_and_not_timed():
     prepare = Script(ends=(1, "completed", ""), notes=notes)
     scripts = {"base": Script(), "twice": Script(), "other": Script()}
     found = measured(scripts, prepare=prepare)
-    assert {trial.variant for trial in found.trials} == {"base", "other", TWIN}
-    assert [arm.unavailable for arm in found.arms] == [
+    assert {trial.variant for trial in found.trials} == {"base", "other", CONTROL}
+    assert [one.unavailable for one in found.variants] == [
         "",
         "It gives another answer.",
         "",

@@ -24,7 +24,7 @@ class Machine:
         processes: Standard deviation of the log rate from process to process.
         turns: That of a single turn; all variants share slow and fast spells besides.
         rounds: Of each run.
-        variants: Of each run, without the baseline and its twin.
+        variants: Of each run, without the baseline and its control.
         wild: The standard deviation of one variant's processes, if it is another.
         disturbed: How often something slows a process down for all of its round.
         drift: Standard deviation of what a process gains or loses from turn to turn.

@@ -119,7 +119,7 @@ def test_what_the_machine_does_to_both_at_once_leaves_their_ratio_alone():
     assert found.within == pytest.approx([0], abs=1e-12)
 
 
-def test_the_noise_floor_is_what_the_twin_reached_and_a_standard_error():
+def test_the_noise_floor_is_what_the_control_reached_and_a_standard_error():
     of = rounds([0.02, 0.06])
     # One degree of freedom of its own, three of a usual machine.
     error = np.sqrt((of.logs.var(ddof=1) + 3 * 2.25 * LEAST**2) / 4 / 2)

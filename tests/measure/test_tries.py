@@ -3,7 +3,7 @@
 import pytest
 
 from perfkit.measure import plan
-from perfkit.measure.measurement import TWIN
+from perfkit.measure.measurement import CONTROL
 from perfkit.measure.plan import Finished, Progress, TrialEnded, TrialStarted, Try
 from tests.measure.scripted import Script, play
 
@@ -140,7 +140,7 @@ def test_nothing_is_tried_after_a_stop():
     for event in run.events():
         if isinstance(event, TrialEnded):
             run.stopped.set()
-    assert {t.variant for t in event.measurement.trials} <= {"base", "slow", TWIN}
+    assert {t.variant for t in event.measurement.trials} <= {"base", "slow", CONTROL}
 
 
 def test_a_try_that_hangs_is_timed_out_and_the_next_goes_on(monkeypatch):

@@ -10,9 +10,9 @@ import pytest
 from nbclient import NotebookClient
 
 from perfkit.findings import store
-from perfkit.machines.recording import LADDER, TRAININGS
+from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS
 from perfkit.measure import statistics
-from perfkit.measure.measurement import TWIN
+from perfkit.measure.measurement import CONTROL
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))
@@ -27,7 +27,7 @@ LARGER_S = {
     "13_two_versions": 20.0,
     "14_reading_a_profile": 20.0,
 }
-PASSPORT = {LADDER, TRAININGS}
+PASSPORT = {MICROBENCHMARKS, TRAININGS}
 CHART = re.compile(r'<svg[^>]*\brole="img"[^>]*\baria-label="([^"]+)"')
 
 # Measured even where no minutes are asked for; all others show recordings then.
@@ -169,9 +169,9 @@ def test_the_first_notebook_shows_the_verdict_and_a_table(executed):
     page = shown(notebook)
     assert html.escape(finding.verdict.headline) in page
     assert "<table>" in page
-    variants = {trial.variant for trial in finding.trials} - {TWIN}
+    variants = {trial.variant for trial in finding.trials} - {CONTROL}
     assert len(variants) > 4
-    assert all(html.escape(variant) in page for variant in variants)
+    assert all(html.escape(one) in page for one in variants)
 
 
 def test_the_first_notebook_leaves_one_line_of_progress(executed):

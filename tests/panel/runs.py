@@ -5,7 +5,7 @@ import random
 import re
 import threading
 
-from perfkit.measure.measurement import Arm, Measurement
+from perfkit.measure.measurement import Measurement, Variant
 from perfkit.measure.plan import (
     Finished,
     Preparing,
@@ -44,9 +44,11 @@ def round_to_example(value):
 
 def measured(rates=RATES, rounds=2):
     """What is known after some rounds."""
-    arms = tuple(Arm(name, iter, against=next(iter(rates))) for name in rates)
+    variants = tuple(Variant(name, iter, against=next(iter(rates))) for name in rates)
     trials = [trial(n, rate, r + 1) for r in range(rounds) for n, rate in rates.items()]
-    return Measurement(arms=arms, trials=tuple(trials), baseline=next(iter(rates)))
+    return Measurement(
+        variants=variants, trials=tuple(trials), baseline=next(iter(rates))
+    )
 
 
 def events(rates=RATES, rounds=3):

@@ -6,7 +6,7 @@ import perfkit
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.machine.record import Software
 from perfkit.machines.classroom import notebooks
-from perfkit.panel import working
+from perfkit.panel import worker
 from perfkit.passports.passport import save
 from tests.export.pages import problems
 from tests.findings.made import MACHINE
@@ -20,7 +20,7 @@ WITHOUT = replace(MACHINE, software=Software(platform="linux", build="none"))
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    working._made.clear()
+    worker._made.clear()
     monkeypatch.chdir(tmp_path)
     lab = tmp_path / "Lab 7"
     lab.mkdir()

@@ -2,7 +2,7 @@ import pytest
 
 import perfkit
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.panel import working
+from perfkit.panel import worker
 from perfkit.panel.documents import LARGEST_UPLOAD
 from tests.export.pages import problems
 from tests.hostile.broken import broken
@@ -17,7 +17,7 @@ NO_SCRIPT = "<meta http-equiv=x content=\"default-src 'none'\">"
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    working._made.clear()
+    worker._made.clear()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

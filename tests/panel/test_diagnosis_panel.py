@@ -3,10 +3,10 @@ import threading
 import pytest
 
 import perfkit
-from perfkit.diagnosis.choosing import AS_GIVEN
+from perfkit.diagnosis.rounds import AS_GIVEN
 from perfkit.errors import BadParameterError, RunError
 from perfkit.findings.record import Verdict
-from perfkit.panel import diagnosis_panel, working
+from perfkit.panel import diagnosis_panel, worker
 from tests.diagnosis.diagnosed import SLOW_MAP, cause, diagnosis
 from tests.panel import runs
 from tests.panel.runs import settle
@@ -26,7 +26,7 @@ class Session:
     def __init__(self, found, error=None, held=None):
         self._found, self._error, self._held = found, error, held
         self.finding = None
-        self.arms = [AS_GIVEN, "parallel map"]
+        self.variants = [AS_GIVEN, "parallel map"]
         self.stopped = threading.Event()
 
     def stop(self):
@@ -54,7 +54,7 @@ class House:
 
 @pytest.fixture
 def house(monkeypatch):
-    working._made.clear()
+    worker._made.clear()
     return House(monkeypatch)
 
 
@@ -131,7 +131,7 @@ def test_nothing_marked_measures_nothing(house, panel):
     panel.view.apply.click()
     settle(panel)
     assert len(house.asked) == 1
-    assert panel.view.chart.state == "Mark at least one swap to apply."
+    assert panel.view.chart.state == "Mark at least one change to apply."
 
 
 def test_stop_ends_a_run_and_shows_what_was_found(house, panel):

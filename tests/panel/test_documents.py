@@ -67,9 +67,9 @@ def test_many_findings_crowd_out_no_passport(here, monkeypatch):
 
 def test_two_files_of_one_name_have_labels_of_their_own(here):
     (here / "perfkit-findings").mkdir()
-    put("twin", here)
-    put("twin", here / "perfkit-findings")
-    first, second = offered("twin.json")
+    put("copy", here)
+    put("copy", here / "perfkit-findings")
+    first, second = offered("copy.json")
     assert second == f"{first} (2)"
 
 

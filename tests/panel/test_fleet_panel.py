@@ -5,7 +5,7 @@ import pytest
 import perfkit
 from perfkit.errors import BadParameterError, PerfkitError, RunError
 from perfkit.fleet import run
-from perfkit.panel import working
+from perfkit.panel import worker
 from tests.fleet import scripted
 from tests.panel.files import state
 from tests.panel.runs import LONG_S
@@ -51,7 +51,7 @@ class House:
 
 @pytest.fixture
 def house(monkeypatch, tmp_path):
-    working._made.clear()
+    worker._made.clear()
     return House(monkeypatch, tmp_path)
 
 

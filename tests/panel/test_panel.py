@@ -8,9 +8,9 @@ import pytest
 import perfkit
 from perfkit.errors import BadParameterError, MissingPartError, RunError
 from perfkit.findings import store
-from perfkit.findings.reading import parsed
+from perfkit.findings.reading import parse
 from perfkit.panel import panel as panel_panel
-from perfkit.panel import working
+from perfkit.panel import worker
 from tests.experiments.toy import Loops, NoRoom, SlowToPrepare
 from tests.findings import made
 from tests.panel import runs
@@ -46,7 +46,7 @@ def panel(house):
 
 @pytest.fixture(autouse=True)
 def no_panel_of_an_earlier_test():
-    working._made.clear()
+    worker._made.clear()
 
 
 def state(panel):
@@ -73,12 +73,12 @@ def test_before_a_run_it_says_what_is_asked_what_that_costs_and_with_which_code(
     assert ".cache()" in asked
     said = panel.view.settings.description
     assert said.startswith("Settings: source photographs, count 256 images, image side")
-    panel.controls.by_name["arms"].value = ("cache",)
+    panel.controls.by_name["variants"].value = ("cache",)
     panel.controls.by_name["budget"].value = 30
     settle(panel)
     assert "2 variants, in fresh processes. About 30 s." in panel.view.asked.value
     assert panel.view.settings.description.endswith(
-        "arms cache, feeding training, budget 30 s"
+        "variants cache, feeding training, budget 30 s"
     )
 
 
@@ -185,7 +185,7 @@ def test_a_setting_that_is_refused_is_said_at_once(monkeypatch, house):
 
 def test_a_refused_setting_is_an_error_of_the_run_too(house):
     panel = perfkit.panel("data-pipeline", budget=9)
-    panel.controls.by_name["arms"].value = ()
+    panel.controls.by_name["variants"].value = ()
     with pytest.raises(BadParameterError, match="choose from"):
         panel.result()
     assert "choose from" in state(panel)
@@ -228,7 +228,7 @@ def test_after_an_error_it_runs_again(house, panel):
 
 def test_running_a_cell_again_stops_the_run_that_it_started(house, monkeypatch):
     where = ["cell", "first time"]
-    monkeypatch.setattr(working, "running_cell", lambda: tuple(where))
+    monkeypatch.setattr(worker, "running_cell", lambda: tuple(where))
     house.more = {"held": threading.Event()}
     both = [perfkit.panel(Loops()), perfkit.panel(Loops())]
     where[0] = "another cell"
@@ -327,13 +327,13 @@ def test_a_guess_is_drawn_once_the_baseline_is_known(house, monkeypatch):
 
 
 def test_viewers_without_widgets_are_shown_the_settings_then_the_finding(panel):
-    static, text = panel._twin(), repr(panel)
+    static, text = panel._static_html(), repr(panel)
     assert "Does a longer loop take longer?" in static
     assert "20000" in static
     assert "where it does not appear, <code>perfkit.run(...)</code>" in static
     assert "<the panel of" in text
     finding = panel.result()
-    static, text = panel._twin(), repr(panel)
+    static, text = panel._static_html(), repr(panel)
     assert finding.verdict.headline in static
     assert 'role="img"' in static
     assert text == repr(finding)
@@ -341,9 +341,9 @@ def test_viewers_without_widgets_are_shown_the_settings_then_the_finding(panel):
 
 def test_what_it_was_set_to_is_escaped(house):
     panel = perfkit.panel(Loops(), guess="<script>alert(1)</script>")
-    assert "<script>" not in panel._twin()
+    assert "<script>" not in panel._static_html()
     panel.result()
-    assert "<script>" not in panel._twin() + panel.view.card.value
+    assert "<script>" not in panel._static_html() + panel.view.card.value
 
 
 def linked(panel):
@@ -361,7 +361,7 @@ def test_the_page_and_the_finding_are_in_links_and_nothing_is_saved_again(
     (page, shown), (kind, held) = linked(panel)
     assert (page, kind) == ("html", "json")
     assert finding.verdict.headline in shown
-    assert parsed(held.encode(), "linked").verdict == finding.verdict
+    assert parse(held.encode(), "linked").verdict == finding.verdict
     assert os.listdir(tmp_path) == []
 
 

@@ -7,12 +7,12 @@ import pytest
 import perfkit
 from perfkit.errors import BadParameterError, PerfkitError
 from perfkit.machines import recording
-from perfkit.machines.recording import LADDER, TRAININGS
+from perfkit.machines.recording import MICROBENCHMARKS, TRAININGS
 from perfkit.measure.plan import Progress, TrialStarted
-from perfkit.panel import working
+from perfkit.panel import worker
 from perfkit.passports import passport
 from perfkit.passports.passport import to_json
-from tests.findings import ladders
+from tests.findings import parts
 from tests.findings.made import MACHINE
 from tests.machines.test_recording import climbed, trained
 from tests.panel.files import state
@@ -43,8 +43,8 @@ class House:
 
     def __init__(self, monkeypatch):
         self.on, self.began, self.asked = False, threading.Event(), {}
-        self.found = {LADDER: climbed(), TRAININGS: trained()}
-        monkeypatch.setattr(recording.running, "open_session", self.open)
+        self.found = {MICROBENCHMARKS: climbed(), TRAININGS: trained()}
+        monkeypatch.setattr(recording.runs, "open_session", self.open)
         monkeypatch.setattr("perfkit.machine.collect.machine", lambda: MACHINE)
 
     def open(self, experiment, budget):
@@ -57,7 +57,7 @@ class House:
 
 @pytest.fixture
 def house(monkeypatch, tmp_path):
-    working._made.clear()
+    worker._made.clear()
     monkeypatch.chdir(tmp_path)
     return House(monkeypatch)
 
@@ -79,7 +79,7 @@ def test_run_measures_with_the_budget_that_is_set(house, panel, tmp_path):
     panel.view.run.click()
     found = panel.result()
     assert found.budget_s == 45
-    assert [rung.name for rung in found.rungs] == list(ladders.RUNGS)
+    assert [one.name for one in found.microbenchmarks] == list(parts.RATES)
     assert list(tmp_path.glob("*.json")) == []
     assert (
         state(panel) == "Measured. Look through what is in the file, then press Save."

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.plan import (
     Prepared,
     Progress,
@@ -106,8 +106,8 @@ def test_load_is_a_share_of_the_cores_and_its_mean_since_the_last_row():
 def test_the_machines_speed_is_a_share_of_the_best_seen():
     told = points()
     speeds = []
-    for at, pulse in ((0.3, 100.0), (0.6, 200.0), (0.9, 50.0)):
-        told.hear(Sampled({"t": at, "pulse": pulse}))
+    for at, core_speed in ((0.3, 100.0), (0.6, 200.0), (0.9, 50.0)):
+        told.hear(Sampled({"t": at, "core_speed": core_speed}))
         told.hear(Progress(at, 10))
         speeds.append(told.take()[0][5])
     assert speeds == pytest.approx([1.0, 1.0, 0.25])
@@ -152,11 +152,11 @@ def test_what_has_still_to_come_keeps_its_row():
     assert [row["name"] for row in heard().picture(found)["rows"]] == ["slow", "fast"]
 
 
-def test_the_twin_of_the_baseline_has_no_line():
+def test_the_control_of_the_baseline_has_no_line():
     told = heard(
-        TrialStarted(TWIN, 1, 0.0),
-        Ticked(TWIN, ((1.0, 0), (1.1, 5), (1.2, 5))),
-        TrialEnded(runs.trial(TWIN), Measurement(arms=(Arm("slow", iter),))),
+        TrialStarted(CONTROL, 1, 0.0),
+        Ticked(CONTROL, ((1.0, 0), (1.1, 5), (1.2, 5))),
+        TrialEnded(runs.trial(CONTROL), Measurement(variants=(Variant("slow", iter),))),
     )
     row = told.take()[0]
     assert len(row) == told.width == 1 + 2 + 3
@@ -164,8 +164,8 @@ def test_the_twin_of_the_baseline_has_no_line():
     assert [row["name"] for row in told.picture(None)["rows"]] == ["slow", "fast"]
 
 
-def test_a_rung_is_told_as_a_share_of_its_own_rate():
-    notes = {"rungs": {name: {"unit": "B"} for name in VARIANTS}}
+def test_a_microbenchmark_is_told_as_a_share_of_its_own_rate():
+    notes = {"microbenchmarks": {name: {"unit": "B"} for name in VARIANTS}}
     told = heard(
         Prepared(notes),
         TrialStarted("slow", 1, 0.0),

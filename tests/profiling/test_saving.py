@@ -39,7 +39,7 @@ def changed(**changes):
 )
 def test_what_is_no_sound_profile_is_refused_in_a_sentence(data, why):
     with pytest.raises(BadFileError, match=why):
-        profiling_profile.parsed(data, "steps.json")
+        profiling_profile.parse(data, "steps.json")
 
 
 def test_a_file_that_is_not_there_is_a_sentence(tmp_path):

@@ -92,7 +92,7 @@ def test_a_part_that_a_later_xprof_tells_is_kept_under_its_own_name():
     assert step.parts == {"sparse": 0.002}
 
 
-def test_stages_come_with_the_dearest_first():
+def test_stages_come_with_the_most_expensive_first():
     text = json.dumps(profiled.steps_table((4.0, 1.0)))
     stages = traces.stages(text)
     assert [stage.name for stage in stages] == ["Root::Map", "Iterator::Root"]

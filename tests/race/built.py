@@ -1,7 +1,7 @@
 """Races without processes: sides, what is known of them, and rates that are known."""
 
 from perfkit.diagnosis.facts import Facts
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.race.question import Race
 from perfkit.race.side import Side
 from tests.findings.made import trial
@@ -61,12 +61,15 @@ def measured(rates=None, rounds=6, notes=None, trials=(), noise=0.001):
             notes=(notes or {}).get(name, {}),
         )
         for number in range(1, rounds + 1)
-        for name, rate in (rates | {TWIN: rates[first]}).items()
+        for name, rate in (rates | {CONTROL: rates[first]}).items()
     ]
-    arms = [
-        Arm(name, make_training, "", "" if name == first else first) for name in rates
+    variants = [
+        Variant(name, make_training, "", "" if name == first else first)
+        for name in rates
     ]
-    return Measurement(arms=tuple(arms), trials=(*made, *trials), baseline=first)
+    return Measurement(
+        variants=tuple(variants), trials=(*made, *trials), baseline=first
+    )
 
 
 def race(of=None, **known):

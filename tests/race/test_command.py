@@ -116,7 +116,7 @@ def opened(monkeypatch):
             return session
 
         monkeypatch.setattr("perfkit.race.race.open_race", open_race)
-        monkeypatch.setattr("perfkit.running.watch", lambda s, display: s.finding)
+        monkeypatch.setattr("perfkit.runs.watch", lambda s, display: s.finding)
         return asked
 
     return opened

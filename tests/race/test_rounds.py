@@ -1,6 +1,6 @@
 import pytest
 
-from perfkit.measure.measurement import TWIN, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.statistics import Comparison
 from perfkit.race import rounds
 from perfkit.race.rounds import Rounds, budget_for, ceilings, decided, without
@@ -18,11 +18,11 @@ def rounds_of(of=None, **options):
 
 
 def names(choose, run):
-    return [arm.name for arm in choose(run)]
+    return [one.name for one in choose(run)]
 
 
 def why(*of):
-    return [without(side, swap) for side in of for swap in ceilings(facts())]
+    return [without(side, one) for side in of for one in ceilings(facts())]
 
 
 def with_reasons(run, count, *of):
@@ -31,13 +31,13 @@ def with_reasons(run, count, *of):
         trial(n, 2000.0, number) for number in range(1, count + 1) for n in why(*of)
     ]
     return Measurement(
-        arms=run.arms, trials=(*run.trials, *more), baseline=run.baseline
+        variants=run.variants, trials=(*run.trials, *more), baseline=run.baseline
     )
 
 
 def test_the_ceilings_leave_out_input_observers_and_most_of_python():
     found = {
-        swap.cause for swap in ceilings(facts(callbacks=("CSVLogger", "EarlyStopping")))
+        one.cause for one in ceilings(facts(callbacks=("CSVLogger", "EarlyStopping")))
     }
     assert {"input-bound", "callback", "step-overhead"} <= found
     assert "small-batch" not in found
@@ -45,8 +45,8 @@ def test_the_ceilings_leave_out_input_observers_and_most_of_python():
 
 def test_the_first_rounds_hold_the_sides_alone():
     choose = rounds_of()
-    assert [arm.name for arm in choose.first] == [OLD]
-    nothing = Measurement(arms=choose.first, baseline=OLD)
+    assert [one.name for one in choose.first] == [OLD]
+    nothing = Measurement(variants=choose.first, baseline=OLD)
     assert names(choose, nothing) == [OLD, NEW]
     for count in (1, 2):
         faster = measured({OLD: 1000.0, NEW: 3000.0}, rounds=count)
@@ -54,10 +54,10 @@ def test_the_first_rounds_hold_the_sides_alone():
 
 
 def test_each_side_is_held_against_the_first():
-    first, *others = rounds_of(sides(OLD, NEW, "third.py"))(Measurement(arms=()))
+    first, *others = rounds_of(sides(OLD, NEW, "third.py"))(Measurement(variants=()))
     assert first.against == ""
-    assert {arm.against for arm in others} == {OLD}
-    assert [arm.work.side.name for arm in (first, *others)] == [OLD, NEW, "third.py"]
+    assert {one.against for one in others} == {OLD}
+    assert [one.work.side.name for one in (first, *others)] == [OLD, NEW, "third.py"]
 
 
 def test_sides_that_are_alike_are_enough_once_that_is_plain():
@@ -77,10 +77,12 @@ def test_a_plain_difference_is_explained_and_then_it_is_over():
 
 
 def test_what_explains_a_side_is_held_against_that_side():
-    arms = rounds_of()(measured({OLD: 1000.0, NEW: 2000.0}))
-    assert {arm.against for arm in arms if arm.name in why(OLD)} == {OLD}
-    assert {arm.against for arm in arms if arm.name in why(NEW)} == {NEW}
-    assert all(len(arm.work.swaps) == 1 for arm in arms if arm.name in why(OLD, NEW))
+    variants = rounds_of()(measured({OLD: 1000.0, NEW: 2000.0}))
+    assert {one.against for one in variants if one.name in why(OLD)} == {OLD}
+    assert {one.against for one in variants if one.name in why(NEW)} == {NEW}
+    assert all(
+        len(one.work.changes) == 1 for one in variants if one.name in why(OLD, NEW)
+    )
 
 
 def test_a_wide_difference_is_explained_only_near_the_end_of_the_budget():
@@ -198,5 +200,5 @@ def test_the_seconds_of_a_race_grow_with_its_trials_between_two_ends():
     assert needed(2.0, 0.01) <= needed(2.0, 0.01, OLD, NEW, "third.py")
 
 
-def test_the_control_is_the_engines_and_no_arm_of_a_round():
-    assert TWIN not in names(rounds_of(), Measurement(arms=()))
+def test_the_control_is_the_engines_and_no_variant_of_a_round():
+    assert CONTROL not in names(rounds_of(), Measurement(variants=()))

@@ -160,7 +160,7 @@ def test_one_thing_needs_no_list(monkeypatch, options):
 def test_the_baseline_alone_is_planned_and_the_rest_chosen():
     session = RaceSession(question(), seed=3)
     plan = session._plan()
-    assert [arm.name for arm in plan.arms] == [OLD]
+    assert [one.name for one in plan.variants] == [OLD]
     assert (plan.baseline, plan.seed) == (OLD, 3)
-    first = plan.choose(Measurement(arms=plan.arms, baseline=OLD))
-    assert [arm.name for arm in first] == [OLD, NEW]
+    first = plan.choose(Measurement(variants=plan.variants, baseline=OLD))
+    assert [one.name for one in first] == [OLD, NEW]

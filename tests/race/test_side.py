@@ -14,33 +14,33 @@ def side(**more):
     return sides("a", "b", **more)[1]
 
 
-def test_a_side_as_it_is_swaps_nothing():
-    assert side().swaps(facts()) == ()
-    assert side().swaps(facts(loop=True, policy="mixed_float16")) == ()
+def test_a_side_as_it_is_changes_nothing():
+    assert side().make_changes(facts()) == ()
+    assert side().make_changes(facts(loop=True, policy="mixed_float16")) == ()
 
 
 def test_a_batch_by_hand_is_so_many_of_its_own():
-    (swap,) = side(batch=40).swaps(facts(batch=10))
-    assert (swap.cause, swap.batches) == ("batch", 4)
-    (swap,) = side(batch=5).swaps(facts(batch=10))
-    assert swap.batches == 0.5
+    (change,) = side(batch=40).make_changes(facts(batch=10))
+    assert (change.cause, change.batches) == ("batch", 4)
+    (change,) = side(batch=5).make_changes(facts(batch=10))
+    assert change.batches == 0.5
 
 
 def test_a_policy_is_chosen_before_the_training_is_made():
-    (swap,) = side(policy="mixed_bfloat16").swaps(facts())
-    assert swap.cause == "policy"
-    assert swap.before is not None
-    assert side(policy="float32").swaps(facts()) == ()
+    (change,) = side(policy="mixed_bfloat16").make_changes(facts())
+    assert change.cause == "policy"
+    assert change.before is not None
+    assert side(policy="float32").make_changes(facts()) == ()
     own = facts(policy="mixed_bfloat16")
-    assert side(policy="mixed_bfloat16").swaps(own) == ()
+    assert side(policy="mixed_bfloat16").make_changes(own) == ()
     with pytest.raises(BadParameterError, match=r"already \(mixed_bfloat16\): "):
-        side(policy="float32").swaps(own)
+        side(policy="float32").make_changes(own)
 
 
 @pytest.mark.parametrize("more", [{"batch": 40}, {"policy": "mixed_bfloat16"}])
 def test_a_loop_of_ones_own_decides_both_itself(more):
     with pytest.raises(BadParameterError, match="need fit: a loop of your own"):
-        side(**more).swaps(facts(loop=True))
+        side(**more).make_changes(facts(loop=True))
 
 
 def told(learning):

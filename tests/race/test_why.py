@@ -4,7 +4,7 @@ import pytest
 
 from perfkit.diagnosis.epochs import EPOCH_END
 from perfkit.measure.host import Environment, Place
-from perfkit.measure.measurement import TWIN, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.trial import FIRST_STEP_S, Trial
 from perfkit.race import why
 from perfkit.race.rounds import ceilings, without
@@ -33,13 +33,13 @@ def trial(variant, number, step_s, notes=None, end_s=0.0):
 def split_up(**steps):
     """A run of both sides; seconds of a step as they are, then by what is left out."""
     made = {OLD: steps["old"], NEW: steps["new"]}
-    seconds = {TWIN: steps["old"][""]}
+    seconds = {CONTROL: steps["old"][""]}
     for side, known in made.items():
-        swaps = {swap.name: without(side, swap) for swap in ceilings(FACTS[side])}
-        seconds |= {swaps.get(name, side): step_s for name, step_s in known.items()}
+        changes = {one.name: without(side, one) for one in ceilings(FACTS[side])}
+        seconds |= {changes.get(name, side): step_s for name, step_s in known.items()}
     run = measured()
     trials = [trial(n, r, s) for r in range(1, 5) for n, s in seconds.items()]
-    return Measurement(arms=run.arms, trials=tuple(trials), baseline=OLD)
+    return Measurement(variants=run.variants, trials=tuple(trials), baseline=OLD)
 
 
 def rows(table):
@@ -98,11 +98,11 @@ def started(old, new, ends=(0.0, 0.0), rounds=5):
         for name, (made, first, step), end in (
             (OLD, old, ends[0]),
             (NEW, new, ends[1]),
-            (TWIN, old, ends[0]),
+            (CONTROL, old, ends[0]),
         ):
             notes = {MADE_S: made, FIRST_STEP_S: first}
             trials.append(trial(name, number, step, notes, end))
-    return Measurement(arms=measured().arms, trials=tuple(trials), baseline=OLD)
+    return Measurement(variants=measured().variants, trials=tuple(trials), baseline=OLD)
 
 
 def test_set_up_first_step_step_and_end_of_an_epoch_are_told_apart():
@@ -119,7 +119,7 @@ def test_set_up_first_step_step_and_end_of_an_epoch_are_told_apart():
 def test_what_nobody_told_of_starting_is_unknown():
     (table,) = why.starting(sides(), FACTS, measured({OLD: 1e3, NEW: 2e3})).tables
     assert rows(table)[OLD] == ["?", "?", "10 ms", "?"]
-    assert why.starting(sides(), FACTS, Measurement(arms=())).tables[0].rows == ()
+    assert why.starting(sides(), FACTS, Measurement(variants=())).tables[0].rows == ()
 
 
 def test_from_how_many_steps_on_a_late_starter_is_ahead():
@@ -153,12 +153,12 @@ def test_steps_that_are_alike_pay_nothing_back():
 def test_starts_that_waver_say_nothing_of_who_starts_later(later_s):
     trials = []
     for number, wavers in enumerate((-0.5, 0.5, 0.4, -0.4), 1):
-        first = {OLD: 1.0 + wavers, NEW: 1.0 - wavers + later_s, TWIN: 1.0}
-        steps = {OLD: 0.010, NEW: 0.005, TWIN: 0.010}
+        first = {OLD: 1.0 + wavers, NEW: 1.0 - wavers + later_s, CONTROL: 1.0}
+        steps = {OLD: 0.010, NEW: 0.005, CONTROL: 0.010}
         for name, step_s in steps.items():
             notes = {MADE_S: 0.1, FIRST_STEP_S: first[name] + step_s}
             trials.append(trial(name, number, step_s, notes))
-    run = Measurement(arms=measured().arms, trials=tuple(trials), baseline=OLD)
+    run = Measurement(variants=measured().variants, trials=tuple(trials), baseline=OLD)
     assert run.compare(NEW, OLD).verdict == "faster"
     assert why.starting(sides(), FACTS, run).sentences == ()
 

@@ -45,7 +45,7 @@ _UNSURE = (
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
 
-def located(found: Diagnosis, maker: Callable[[], Any]) -> Diagnosis:
+def locate(found: Diagnosis, maker: Callable[[], Any]) -> Diagnosis:
     """The same diagnosis, each cause with the lines to change, as far as is certain."""
     if not found.causes:
         return found
@@ -62,12 +62,12 @@ def rewritten(found: Diagnosis, source: Source) -> tuple[str, tuple[Cause, ...]]
     """Change all that is a matter of typing; the new code, and for which causes."""
     facts = _known(found)
     applied: list[Cause] = []
-    rows = [(known[0], cause) for cause in found.causes if (known := row(cause.swap))]
+    rows = [(known[0], cause) for cause in found.causes if (known := row(cause.change))]
     for _, cause in sorted(rows, key=lambda one: one[0]):
         again = any(one.cause == cause.cause for one in applied)
         if again and cause.cause in _EXCLUSIVE:
             continue
-        changed = _changed(source, cause.swap, facts)
+        changed = _changed(source, cause.change, facts)
         if changed is not None:
             source = replace(source, text=changed)
             applied.append(cause)
@@ -94,7 +94,7 @@ def _known(found: Diagnosis) -> str:
 
 
 def _edits(source: Source, cause: Cause, facts: str) -> Iterator[Edit]:
-    changed, places = _changed(source, cause.swap, facts), _seen(source, facts)
+    changed, places = _changed(source, cause.change, facts), _seen(source, facts)
     place = shown(places, cause) if places else None
     if changed is not None:
         yield from lines_between(source, changed)
@@ -110,9 +110,9 @@ def _edit(source: Source, line: int, old: str, new: str | None) -> Edit:
 
 # Asked for again after each trial, while the machine is being measured.
 @functools.lru_cache(maxsize=64)
-def _changed(source: Source, swap: str, facts: str) -> str | None:
-    """The code with the change that a swap stands for; None where that is unsure."""
-    known, places = row(swap), _seen(source, facts)
+def _changed(source: Source, change: str, facts: str) -> str | None:
+    """The code as a change would have it; None where that is unsure."""
+    known, places = row(change), _seen(source, facts)
     if known is None or places is None:
         return None
     _, function, match = known
@@ -171,7 +171,7 @@ def patch(found: Diagnosis, maker: Callable[[], Any], folder: Path) -> Patch:
         "For {} the training reports or saves less.": _of(causes, _LESS),
     }
     first, *more = (
-        says.format(", ".join(f'"{one.swap}"' for one in of))
+        says.format(", ".join(f'"{one.change}"' for one in of))
         for says, of in made.items()
         if of
     )

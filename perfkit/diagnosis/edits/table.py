@@ -1,4 +1,4 @@
-"""What to type for each swap: the table, and a function for each of its rows.
+"""What to type for each change: the table, and a function for each of its rows.
 
 A function yields what it does to the text. Where it is not sure of the place it raises
 ``Unsure``, and the fix is told without a line. Below is where to look for each cause
@@ -49,7 +49,7 @@ _SERIAL = {
 # As many arguments of compile stand in front of those that are set here.
 _COMPILED_BY_PLACE = 5
 _TO_GPU = '{}.data.experimental.prefetch_to_device("/GPU:0")'
-# The causes of the settings that are left off, by the names of the swaps.
+# The causes of the settings that are left off, by the names of the changes.
 _SETTINGS = {
     "without debugging": "debugging",
     "default threads": "threads",
@@ -64,10 +64,10 @@ _POLICIES = {
 }
 
 
-def row(swap: str) -> tuple[int, Row, re.Match[str]] | None:
-    """The row of a swap by its name: its place in the table, and what to call."""
+def row(change: str) -> tuple[int, Row, re.Match[str]] | None:
+    """The row of a change by its name: its place in the table, and what to call."""
     for place, (pattern, function) in enumerate(_TABLE):
-        found = re.fullmatch(pattern, swap)
+        found = re.fullmatch(pattern, change)
         if found:
             return place, function, found
     return None
@@ -111,7 +111,7 @@ def _as_graphs(places: Places, _: re.Match[str]) -> Iterator[Splice]:
 
 
 def _compiled(name: str, value: str) -> Row:
-    """Give compile an argument; its value may name groups of the swap's pattern."""
+    """Give compile an argument; its value may name groups of the change's pattern."""
 
     def compiled(places: Places, match: re.Match[str]) -> Iterator[Splice]:
         call = sure(places.compile)
@@ -290,7 +290,7 @@ def _policy(places: Places, match: re.Match[str]) -> Iterator[Splice]:
     raise Unsure
 
 
-# A row for each swap that is a change of a line or two, by the pattern of its name.
+# A row for each change that is one of a line or two, by the pattern of its name.
 # Those that add or move stages come behind those that need to find them.
 _TABLE: tuple[tuple[str, Row], ...] = (
     ("graph", _graph),
@@ -435,7 +435,7 @@ def _retraced(places: Places, _: Cause) -> ast.AST:
 
 def _callback(places: Places, cause: Cause) -> ast.AST:
     """The class of a callback."""
-    return only([c for c in places.code.classes if cause.swap == f"without {c.name}"])
+    return only([c for c in places.code.classes if cause.change == f"without {c.name}"])
 
 
 def _first(is_it: Callable[[dict[str, Any]], bool]) -> Shown:

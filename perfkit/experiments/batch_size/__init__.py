@@ -21,7 +21,7 @@ from perfkit.experiments.batch_size.verdict import judge
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.shared import batches as shared_batches
 from perfkit.experiments.shared.models import MODELS
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.plan import Try
 
 if TYPE_CHECKING:
@@ -80,11 +80,11 @@ class BatchSize(Experiment):
         """The largest batch."""
         return numbers.name_of(self.largest)
 
-    def variants(self) -> Mapping[str, Arm]:
-        """One arm for each size."""
+    def make_variants(self) -> Mapping[str, Variant]:
+        """One variant for each size."""
         trained = functools.partial(shared_batches.training, self.model)
-        arms = (
-            Arm(
+        variants = (
+            Variant(
                 numbers.name_of(size),
                 functools.partial(trained, size),
                 f"{size:,} examples in a batch.",
@@ -95,7 +95,7 @@ class BatchSize(Experiment):
             )
             for size in self.batches
         )
-        return {arm.name: arm for arm in arms}
+        return {one.name: one for one in variants}
 
     @property
     def batches(self) -> tuple[int, ...]:

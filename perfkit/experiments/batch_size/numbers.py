@@ -42,12 +42,12 @@ _BENDS = 0.10
 
 
 def name_of(size: int) -> str:
-    """What the arm of a batch size is called."""
+    """What the variant of a batch size is called."""
     return f"batch {size:,}"
 
 
 def size_of(name: str, word: str = "batch") -> int:
-    """The batch size in the name of an arm, or of a try; 0 where there is none."""
+    """The batch size in the name of a variant, or of a try; 0 where there is none."""
     said = _NAMES.fullmatch(name)
     return int(said[2].replace(",", "")) if said and said[1] == word else 0
 

@@ -25,8 +25,8 @@ from perfkit.experiments.contention.signs import (
 )
 from perfkit.experiments.contention.verdict import Opened, judge, opened
 from perfkit.experiments.parameters import Choice, Range
-from perfkit.experiments.shared import probe
-from perfkit.measure.measurement import Arm
+from perfkit.experiments.shared import benchmark
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED, Note
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _NO_DISK = "is not run, because this system does not forget files: it would read
 class Contention(Experiment):
     """Is the machine busy with something else?"""
 
-    arms: Annotated[
+    variants: Annotated[
         str,
         Choice(("all", *LOADS, *PIPELINES), many=True, help="What slows the training"),
     ] = "all"
@@ -68,17 +68,18 @@ class Contention(Experiment):
     # A load shows in the counters for as long as a trial works in one go.
     in_turns = False
 
-    def variants(self) -> Mapping[str, Arm]:
-        """The training alone, then with each load that ``arms`` asks for.
+    def make_variants(self) -> Mapping[str, Variant]:
+        """The training alone, then with each load that ``variants`` asks for.
 
-        With ``mystery`` there is one other arm, and nothing tells what slows it.
+        With ``mystery`` there is one other variant, and nothing tells what slows it.
         """
-        arms = [self._arm(QUIET, "The training alone.")]
+        variants = [self._variant(QUIET, "The training alone.")]
         if self.mystery:
-            arms.append(Arm(MYSTERY, self._sealed, "Something slows it.", QUIET))
+            says = "Something slows it."
+            variants.append(Variant(MYSTERY, self._sealed, says, QUIET))
         else:
-            arms += [self._arm(name, _changes(name)) for name in self._asked]
-        return {arm.name: arm for arm in arms}
+            variants += [self._variant(name, _changes(name)) for name in self._asked]
+        return {one.name: one for one in variants}
 
     def prepare(self) -> Iterator[Yielded]:
         """Write the files to read, and refuse loads that this machine cannot have."""
@@ -88,10 +89,10 @@ class Contention(Experiment):
         if GPU in self._asked and not tf.config.list_physical_devices("GPU"):
             refused[GPU] = _NO_GPU
         if self.fed == "disk":
-            yield from loads.made()
+            yield from loads.make()
         if DISK in self._asked:
-            files = yield from probe.made("")
-            if not probe.forgets(files):
+            files = yield from benchmark.make("")
+            if not benchmark.forgets(files):
                 refused[DISK] = _NO_DISK
         yield Note(REFUSED, refused)
 
@@ -104,14 +105,14 @@ class Contention(Experiment):
         """The slow-downs of this run, or those that the mystery may be."""
         if self.mystery:
             return signs.candidates(self.fed)
-        words = self.arms.split(",")
+        words = self.variants.split(",")
         every = (*LOADS, *PIPELINES)
         return tuple(name for name in every if name in words or "all" in words)
 
-    def _arm(self, name: str, changes: str) -> Arm:
+    def _variant(self, name: str, changes: str) -> Variant:
         code = loads.code_of_training(name, self.fed, _SLOW.get(name, ""))
         work = functools.partial(self._train, name)
-        return Arm(name, work, changes, QUIET, code=code)
+        return Variant(name, work, changes, QUIET, code=code)
 
     def _sealed(self) -> Iterator[Yielded]:
         return self._train(signs.sealed(self.mystery, self.fed))

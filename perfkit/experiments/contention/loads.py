@@ -15,11 +15,11 @@ import psutil
 
 from perfkit import units
 from perfkit.errors import RunError
-from perfkit.experiments.contention import disturbing
-from perfkit.experiments.shared import cache, probe
+from perfkit.experiments.contention import programs
+from perfkit.experiments.shared import benchmark, cache
+from perfkit.experiments.shared.benchmark import array_bytes
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.models import MODELS
-from perfkit.experiments.shared.probe import array_bytes
 from perfkit.measure.monitor import OTHERS_VARIABLE
 from perfkit.measure.tick import READY, Note, Pause, Tick, every
 
@@ -49,8 +49,8 @@ class Load:
     """One kind of load.
 
     Attributes:
-        name: As arms and charts have it.
-        work: Which work of ``disturbing`` it does.
+        name: As variants and charts have it.
+        work: Which work of ``programs`` it does.
         what: What it does, in a line.
     """
 
@@ -105,9 +105,9 @@ def at_work(
     Raises:
         RunError: It could not start.
     """
-    count = (processes or probe.granted()) if load.many else 1
+    count = (processes or benchmark.granted()) if load.many else 1
     # -P keeps a file of the reader's from standing in for a module.
-    command = [sys.executable, "-P", "-m", disturbing.__name__, load.work, str(limit)]
+    command = [sys.executable, "-P", "-m", programs.__name__, load.work, str(limit)]
     command += [str(os.getpid()), _needs(load, count)]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     environment = {**os.environ, OTHERS_VARIABLE: "1"}
@@ -130,7 +130,7 @@ def _needs(load: Load, count: int) -> str:
     if load.name == MEMORY:
         held = min(_HELD_BYTES, psutil.virtual_memory().available // _HELD_SHARE)
         return str(max(array_bytes(), held // 2) // count)
-    return probe.files("")[0] if load.name == DISK else ""
+    return benchmark.files("")[0] if load.name == DISK else ""
 
 
 MODEL = "small-cnn"
@@ -203,14 +203,14 @@ def train(job: Job) -> Iterator[Yielded]:
         yield from _trained(job, working.check)
 
 
-def made() -> Generator[Note, None, Path]:
+def make() -> Generator[Note, None, Path]:
     """Write the file that a training is fed from, once.
 
     Raises:
         MissingPartError: There is no room for it.
     """
     size = _RECORD * _RECORDS
-    return (yield from cache.made(_FOLDER, _write, size=size, what="pictures to read"))
+    return (yield from cache.make(_FOLDER, _write, size=size, what="pictures to read"))
 
 
 def _trained(job: Job, check: Callable[[], None]) -> Iterator[Yielded]:
@@ -222,7 +222,7 @@ def _trained(job: Job, check: Callable[[], None]) -> Iterator[Yielded]:
     if job.slow == SLEEPS:
         batches = batches.map(_delayed(pace))
     elif job.slow == DECODES:
-        at_once = probe.granted()
+        at_once = benchmark.granted()
         stage = _decoding(pace, at_once, shared_images.jpeg(0, 0))
         batches = batches.map(stage, num_parallel_calls=at_once)
     batches = ahead(batches)
@@ -289,7 +289,7 @@ def code_of_training(name: str, fed: str, slow: str) -> str:
         slow: Why the pipeline is slow; "" where it is not.
     """
     if name in LOADS:
-        return code_of(disturbing.WORK[LOADS[name].work])
+        return code_of(programs.WORK[LOADS[name].work])
     made = from_disk if fed == "disk" else from_memory
     stages: dict[str, Callable[..., Any]] = {SLEEPS: _delayed, DECODES: _decoding}
     between = [stages[slow]] if slow else []

@@ -211,7 +211,7 @@ class Opened:
     """An opened mystery.
 
     Attributes:
-        slowdown: What it was, by the name of its arm.
+        slowdown: What it was, by the name of its variant.
         because: What moved in the counters and the steps, a sentence each.
         suspects: What fits those: one, several that cannot be told apart, or none.
     """

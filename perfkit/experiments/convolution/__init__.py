@@ -3,7 +3,7 @@
 The suspect: a convolution is slow because of how it is called or written, not because
 of its arithmetic.
 The test: convolve the same images in many ways. Each answer is held against float64
-first, and a way that computes something else is shown and not timed. The speed of a
+first, and a variant that computes something else is shown and not timed. The speed of a
 matrix product and of the memory, measured in the same run, say what is possible.
 """
 
@@ -18,21 +18,27 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from perfkit import units
 from perfkit.errors import BadParameterError
 from perfkit.experiments.base import Experiment, with_yours
-from perfkit.experiments.convolution import channels, trying
+from perfkit.experiments.convolution import answers, channels
 from perfkit.experiments.convolution.library import moving, multiplying
 from perfkit.experiments.convolution.numbers import ARITHMETIC, BFLOAT16, MEMORY
 from perfkit.experiments.convolution.problem import FLOAT, Problem, convolving
+from perfkit.experiments.convolution.variants import (
+    BASELINE,
+    GROUPS,
+    OWN,
+    VARIANTS,
+    own,
+)
 from perfkit.experiments.convolution.verdict import CHOICES, judge
-from perfkit.experiments.convolution.ways import BASELINE, GROUPS, OWN, WAYS, own
 from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared.code import code_of
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED, Note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perfkit.experiments.convolution.ways import Way
+    from perfkit.experiments.convolution.variants import Method
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
@@ -41,7 +47,7 @@ __all__ = ["Convolution", "convolution_with"]
 
 # Of images, kernel, stride and padding.
 Function = Callable[[Any, Any, int, str], Any]
-# Images, kernel and answer of one call; some ways hold them twice over.
+# Images, kernel and answer of one call; some variants hold them twice over.
 _MOST_BYTES = 1_000_000_000
 
 
@@ -60,12 +66,12 @@ class Convolution(Experiment):
     padding: Annotated[
         str, Choice(("same", "valid"), help="Zeros around the image, or none")
     ] = "same"
-    arms: Annotated[
-        str, Choice((*GROUPS, *WAYS), many=True, help="Groups of ways, or single ways")
+    variants: Annotated[
+        str, Choice((*GROUPS, *VARIANTS), many=True, help="Groups or single variants")
     ] = "essential"
     compare: Annotated[
-        str, Choice(("ways", "channels"), help="Ways, or channel counts of conv2d")
-    ] = "ways"
+        str, Choice(("variants", "channels"), help="Variants, or channel counts")
+    ] = "variants"
 
     name = "convolution"
     notebooks = ("04_convolution",)
@@ -99,12 +105,12 @@ class Convolution(Experiment):
         sizes = {of.name: getattr(self, of.name) for of in fields(Problem)}
         return Problem(**sizes)
 
-    def variants(self) -> Mapping[str, Arm]:
-        """The ways that are asked for, or the channel counts, the baseline first."""
+    def make_variants(self) -> Mapping[str, Variant]:
+        """Those that are asked for, or the channel counts, the baseline first."""
         if self.compare == "channels":
-            return channels.arms(self.problem)
-        arms = {name: self._arm(way) for name, way in self._ways.items()}
-        return arms | self._limits
+            return channels.make_variants(self.problem)
+        variants = {name: self._variant(one) for name, one in self._methods.items()}
+        return variants | self._limits
 
     def prepare(self) -> Iterator[Yielded]:
         """Hold every answer against float64, and refuse what is wrong or too slow."""
@@ -115,15 +121,15 @@ class Convolution(Experiment):
         refused, overhead = {}, {}
         # The baseline is timed however long it takes.
         longest = math.inf
-        for name, way in self._ways.items():
+        for name, method in self._methods.items():
             yield Note("progress", f"Checking the answer of {name}")
-            tried = trying.tried(way, self.problem, longest)
+            tried = answers.try_method(method, self.problem, longest)
             if tried.why_not:
                 refused[name] = tried.why_not
             else:
                 overhead[name] = tried.overhead
             if name == BASELINE:
-                longest = trying.longest_s(tried.call_s)
+                longest = answers.longest_s(tried.call_s)
         yield Note("overhead", overhead)
         yield Note(REFUSED, refused)
 
@@ -134,54 +140,54 @@ class Convolution(Experiment):
         return judge(measured, self.problem)
 
     @property
-    def _ways(self) -> dict[str, Way]:
+    def _methods(self) -> dict[str, Method]:
         function = type(self).function
         mine = {OWN: own(function)} if function else {}
-        ways = chosen(self.arms, GROUPS, WAYS, BASELINE)
-        return {BASELINE: WAYS[BASELINE], **mine, **ways}
+        methods = chosen(self.variants, GROUPS, VARIANTS, BASELINE)
+        return {BASELINE: VARIANTS[BASELINE], **mine, **methods}
 
     @property
-    def _limits(self) -> dict[str, Arm]:
-        whole = WAYS[BASELINE]
+    def _limits(self) -> dict[str, Variant]:
+        whole = VARIANTS[BASELINE]
         flops, traffic = whole.flops(self.problem), whole.traffic(self.problem)
         limits = [
-            Arm(
+            Variant(
                 ARITHMETIC,
                 functools.partial(multiplying, flops),
                 "A large matrix product: as fast as direct sums are computed.",
                 code=code_of(multiplying),
             ),
-            Arm(
+            Variant(
                 MEMORY,
                 functools.partial(moving, traffic),
                 "A large sum: as fast as numbers come from memory and go there.",
                 code=code_of(moving),
             ),
         ]
-        if any(way.precision == "bfloat16" for way in self._ways.values()):
+        if any(one.precision == "bfloat16" for one in self._methods.values()):
             work = functools.partial(multiplying, flops, "bfloat16")
             said = "The large matrix product on bfloat16 numbers."
-            limits.append(Arm(BFLOAT16, work, said, code=code_of(work)))
-        return {arm.name: arm for arm in limits}
+            limits.append(Variant(BFLOAT16, work, said, code=code_of(work)))
+        return {one.name: one for one in limits}
 
-    def _arm(self, way: Way) -> Arm:
-        against = way.against if way.against in self._ways else BASELINE
-        work = functools.partial(self._convolve, way.name)
-        return Arm(way.name, work, way.changes, against, code=way.code)
+    def _variant(self, method: Method) -> Variant:
+        against = method.against if method.against in self._methods else BASELINE
+        work = functools.partial(self._convolve, method.name)
+        return Variant(method.name, work, method.changes, against, code=method.code)
 
     def _convolve(self, name: str) -> Iterator[Yielded]:
-        return convolving(self._ways[name].call(self.problem), self.batch)
+        return convolving(self._methods[name].call(self.problem), self.batch)
 
     def _roofline(self) -> dict[str, Any]:
         """What the chart needs: work and traffic of an example, by variant."""
-        ways = {**self._ways, **dict.fromkeys(self._limits, WAYS[BASELINE])}
+        methods = {**self._methods, **dict.fromkeys(self._limits, VARIANTS[BASELINE])}
         return {
             "work": {
                 name: {
-                    "flops": way.flops(self.problem),
-                    "bytes": way.traffic(self.problem),
+                    "flops": one.flops(self.problem),
+                    "bytes": one.traffic(self.problem),
                 }
-                for name, way in ways.items()
+                for name, one in methods.items()
             },
             "arithmetic": [name for name in self._limits if name != MEMORY],
             "memory": MEMORY,
@@ -189,10 +195,10 @@ class Convolution(Experiment):
 
 
 def convolution_with(function: Function, /, **parameters: Any) -> Convolution:
-    """Make the experiment with a function of your own as one more way, ``yours``.
+    """Make the experiment with a function of your own as one more variant, ``yours``.
 
     Its answer is checked as all answers are. A function that gives back None is still
-    to be written: it is shown as such, and the other ways are timed.
+    to be written: it is shown as such, and the other variants are timed.
 
     Args:
         function: Takes images, shape (batch, side, side, channels), a kernel, shape

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.experiments.convolution import trying
+from perfkit.experiments.convolution import answers
 from perfkit.experiments.convolution.problem import convolving
-from perfkit.experiments.convolution.ways import BASELINE, WAYS
+from perfkit.experiments.convolution.variants import BASELINE, VARIANTS
 from perfkit.findings.record import Verdict
 from perfkit.measure import statistics
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED, Note
 
 if TYPE_CHECKING:
@@ -31,19 +31,19 @@ _TAIL = 0.025
 
 
 def name_of(problem: Problem) -> str:
-    """What the arm with the counts of a problem is called."""
+    """What the variant with the counts of a problem is called."""
     return f"{problem.channels} in, {problem.filters} out"
 
 
-def arms(problem: Problem) -> dict[str, Arm]:
-    """One arm for each pair of counts, the one that was asked for first."""
+def make_variants(problem: Problem) -> dict[str, Variant]:
+    """One variant for each pair of counts, the one that was asked for first."""
     return {
-        name: Arm(
+        name: Variant(
             name,
             functools.partial(_convolving, one),
             f"{one.channels} channels in, {one.filters} out.",
             name_of(problem),
-            code=WAYS[BASELINE].code,
+            code=VARIANTS[BASELINE].code,
         )
         for name, one in _problems(problem).items()
     }
@@ -55,7 +55,7 @@ def prepare(problem: Problem) -> Iterator[Yielded]:
     for name, one in _problems(problem).items():
         yield Note("progress", f"Checking the answer with {name}")
         image = replace(one, batch=1)
-        if why := trying.tried(WAYS[BASELINE], image, math.inf).why_not:
+        if why := answers.try_method(VARIANTS[BASELINE], image, math.inf).why_not:
             refused[name] = why
         channels[name] = {"in": one.channels, "out": one.filters, "flops": one.flops}
     yield Note("channels", channels)
@@ -167,7 +167,7 @@ def _speed(measured: Measurement, problem: Problem) -> str:
 
 
 def _convolving(problem: Problem) -> Iterator[Yielded]:
-    return convolving(WAYS[BASELINE].call(problem), problem.batch)
+    return convolving(VARIANTS[BASELINE].call(problem), problem.batch)
 
 
 def _problems(problem: Problem) -> dict[str, Problem]:

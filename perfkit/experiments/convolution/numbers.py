@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from perfkit.experiments.convolution.ways import BASELINE, OWN, WAYS
+from perfkit.experiments.convolution.variants import BASELINE, OWN, VARIANTS
 from perfkit.measure.statistics import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perfkit.experiments.convolution.problem import Problem
-    from perfkit.experiments.convolution.ways import Way
+    from perfkit.experiments.convolution.variants import Method
     from perfkit.measure.measurement import Measurement
 
 
@@ -28,7 +28,7 @@ _CACHED = 1.1
 
 @dataclass(frozen=True)
 class Speed:
-    """How near a way comes to what holds it up.
+    """How near a variant comes to what holds it up.
 
     Attributes:
         variant: Its name.
@@ -50,11 +50,11 @@ class Speed:
 
 
 def speeds(measured: Measurement, problem: Problem) -> dict[str, Speed]:
-    """How near each way comes to the limits, the most arithmetic per second first."""
+    """How near each comes to the limits, the most arithmetic per second first."""
     found = {
-        timing.variant: timing.rate * _way(timing.variant).flops(problem)
+        timing.variant: timing.rate * _method(timing.variant).flops(problem)
         for timing in measured.timings
-        if timing.variant in (OWN, *WAYS)
+        if timing.variant in (OWN, *VARIANTS)
     }
     names = sorted(found, key=found.__getitem__, reverse=True)
     return {name: Speed(name, _shares(measured, problem, name)) for name in names}
@@ -63,12 +63,12 @@ def speeds(measured: Measurement, problem: Problem) -> dict[str, Speed]:
 def _shares(
     measured: Measurement, problem: Problem, name: str
 ) -> dict[Bound, Estimate]:
-    way, whole = _way(name), WAYS[BASELINE]
-    arithmetic = BFLOAT16 if way.precision == "bfloat16" else ARITHMETIC
+    method, whole = _method(name), VARIANTS[BASELINE]
+    arithmetic = BFLOAT16 if method.precision == "bfloat16" else ARITHMETIC
     # A limit's rate counts what an example of the baseline takes.
     limits: dict[Bound, tuple[str, float]] = {
-        "compute": (arithmetic, way.flops(problem) / whole.flops(problem)),
-        "memory": (MEMORY, way.traffic(problem) / whole.traffic(problem)),
+        "compute": (arithmetic, method.flops(problem) / whole.flops(problem)),
+        "memory": (MEMORY, method.traffic(problem) / whole.traffic(problem)),
     }
     found: dict[Bound, Estimate] = {}
     for bound, (limit, work) in limits.items():
@@ -82,6 +82,6 @@ def _shares(
     return found
 
 
-def _way(name: str) -> Way:
+def _method(name: str) -> Method:
     """What a variant computes; a function of one's own does what the baseline does."""
-    return WAYS.get(name, WAYS[BASELINE])
+    return VARIANTS.get(name, VARIANTS[BASELINE])

@@ -1,7 +1,7 @@
 """What is to be convolved: its sizes, its numbers, its right answer, its least work.
 
 The right answer is computed in float64, window by window, straight from the definition:
-no way that is timed does it like this.
+no variant that is timed does it like this.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run of ways to convolve means."""
+"""What a run of convolutions means."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.experiments.convolution.numbers import ARITHMETIC, MEMORY, Speed, speeds
-from perfkit.experiments.convolution.ways import BASELINE, LIGHTER, OWN, SHORT, WAYS
+from perfkit.experiments.convolution.variants import (
+    BASELINE,
+    LIGHTER,
+    OWN,
+    SHORT,
+    VARIANTS,
+)
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import quoted
 from perfkit.measure.pay_back import pay_back
@@ -23,9 +29,9 @@ if TYPE_CHECKING:
 
 
 CHOICES = {
-    way.name: Choice(way.do, functools.partial(getattr, way, "code"))
-    for way in WAYS.values()
-    if way.do
+    one.name: Choice(one.do, functools.partial(getattr, one, "code"))
+    for one in VARIANTS.values()
+    if one.do
 }
 CHOICES[OWN] = Choice("Use your own function.", "yours(images, kernel, stride, pad)")
 # A first call is worth a sentence from so many times that of the baseline on.
@@ -99,8 +105,8 @@ def _limits(measured: Measurement, problem: Problem) -> Iterator[str]:
     peak, memory = measured.timing(ARITHMETIC), measured.timing(MEMORY)
     if peak is None or memory is None:
         return
-    way = WAYS[BASELINE]
-    flops, traffic = way.flops(problem), way.traffic(problem)
+    method = VARIANTS[BASELINE]
+    flops, traffic = method.flops(problem), method.traffic(problem)
     fast, wide = peak.rate * flops, memory.rate * traffic
     intensity, ridge = flops / traffic, fast / wide
     limit = "arithmetic" if intensity > ridge else "memory"
@@ -114,13 +120,13 @@ def _limits(measured: Measurement, problem: Problem) -> Iterator[str]:
 
 
 def _held_up(found: Iterable[Speed]) -> Iterator[str]:
-    """The ways by what holds them up, each with the share that says so."""
+    """The variants by what holds them up, each with the share that says so."""
     for bound, words in _HELD_UP.items():
-        ways = [s for s in found if s.bound == bound and "compute" in s.shares]
-        if ways:
-            named = ", ".join(f"{quoted(s.variant)}{_share(s)}" for s in ways)
+        methods = [s for s in found if s.bound == bound and "compute" in s.shares]
+        if methods:
+            named = ", ".join(f"{quoted(s.variant)}{_share(s)}" for s in methods)
             yield f"{words}: {named}."
-        if any(s.shares[bound].low > 1 for s in ways if bound in s.shares):
+        if any(s.shares[bound].low > 1 for s in methods if bound in s.shares):
             yield (
                 "More than 100 %: a limit is the speed of one large piece of work. "
                 "Work of another shape may suit this machine better, and Winograd and "
@@ -129,7 +135,7 @@ def _held_up(found: Iterable[Speed]) -> Iterator[str]:
 
 
 def _share(speed: Speed) -> str:
-    """The share that says what holds a way up; "" where none does."""
+    """The share that says what holds a variant up; "" where none does."""
     share = speed.shares.get(speed.bound)
     if share is None:
         return ""
@@ -160,7 +166,7 @@ def _others(measured: Measurement, problem: Problem) -> Iterator[str]:
     for name in (*SHORT, *LIGHTER):
         if measured.timing(name) is None:
             continue
-        part = WAYS[name].flops(problem) / WAYS[BASELINE].flops(problem)
+        part = VARIANTS[name].flops(problem) / VARIANTS[BASELINE].flops(problem)
         what = "is right to 2 or 3 digits only"
         if name in LIGHTER:
             what = f"is another layer with {units.percent(part)} of the arithmetic"

@@ -24,12 +24,12 @@ from perfkit.experiments.cpu_or_gpu import work as trainings
 from perfkit.experiments.cpu_or_gpu.verdict import AHEAD, BYTES, FLOATS, judge
 from perfkit.experiments.cpu_or_gpu.work import Size
 from perfkit.experiments.parameters import Choice, Range
-from perfkit.experiments.shared import probe
+from perfkit.experiments.shared import benchmark
+from perfkit.experiments.shared.benchmark import can_keep_to_one_core, without_gpus
+from perfkit.experiments.shared.benchmark_gpu import sees_one
 from perfkit.experiments.shared.models import MODELS
-from perfkit.experiments.shared.probe import can_keep_to_one_core, without_gpus
-from perfkit.experiments.shared.probe_gpu import sees_one
 from perfkit.machine.cards import gpus_here
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import Note
 
 if TYPE_CHECKING:
@@ -118,15 +118,15 @@ class CpuOrGpu(Experiment):
         more = min(self.batch * _LARGER, _LARGEST_BATCH)
         return (*along, Size(along[-2].width, more))
 
-    def variants(self) -> Mapping[str, Arm]:
+    def make_variants(self) -> Mapping[str, Variant]:
         """Both devices at each size, then what only a GPU can show."""
         trained = [(trainings.dense(size.width), size.batch) for size in self.sizes]
         if self.yours != _NONE:
             trained.append((MODELS[self.yours], self.batch))
-        arms = [arm for each in trained for arm in self._both(*each)]
+        variants = [one for each in trained for one in self._both(*each)]
         if self.devices == "here":
-            arms += self._on_the_wire()
-        return {arm.name: arm for arm in arms}
+            variants += self._on_the_wire()
+        return {one.name: one for one in variants}
 
     def prepare(self) -> Iterator[Yielded]:
         """Count the work of the reader's model, and look at what may be unfair.
@@ -141,7 +141,7 @@ class CpuOrGpu(Experiment):
             )
         # A GPU that is taken here is missed by a trial.
         without_gpus()
-        yield Note(meaning.CORES, probe.granted())
+        yield Note(meaning.CORES, benchmark.granted())
         yield Note(meaning.HELD_BACK, os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0")
         if self.yours != _NONE:
             yield Note(
@@ -163,7 +163,7 @@ class CpuOrGpu(Experiment):
             return trainings.WHOLE_CPU, trainings.A_GPU
         return trainings.ONE_CORE, trainings.ALL_CORES
 
-    def _both(self, model: Model, batch: int) -> Iterator[Arm]:
+    def _both(self, model: Model, batch: int) -> Iterator[Variant]:
         before = ""
         for device in self._pair:
             name = numbers.name_of(device.name, model.name, batch)
@@ -174,10 +174,10 @@ class CpuOrGpu(Experiment):
             why_not = _why_not(device)
             code = trainings.code_of_training(device, model, trainings.stays)
             against = "" if why_not else before
-            yield Arm(name, work, changes, against, why_not, code=code)
+            yield Variant(name, work, changes, against, why_not, code=code)
             before = name
 
-    def _on_the_wire(self) -> Iterator[Arm]:
+    def _on_the_wire(self) -> Iterator[Variant]:
         """How batches come to a GPU, at the widest; a sentence where there is none."""
         model = trainings.dense(self.widest)
         stays = numbers.name_of("GPU", model.name, self.batch)
@@ -185,19 +185,19 @@ class CpuOrGpu(Experiment):
         if not self._uses_gpu:
             why_not = f"needs a GPU: {gpus_here()[1] or 'this machine has none'}"
             nothing = functools.partial(iter, ())
-            yield Arm(_NO_GPU, nothing, "All widths on a GPU.", unavailable=why_not)
+            yield Variant(_NO_GPU, nothing, "All widths on a GPU.", unavailable=why_not)
         for name, (changes, feed) in _FEEDS.items():
             work = functools.partial(
                 trainings.train, trainings.A_GPU, model, self.batch, feed
             )
             against = "" if why_not else stays if name == FLOATS else FLOATS
             code = trainings.code_of_training(trainings.A_GPU, model, feed)
-            yield Arm(name, work, changes, against, why_not, code=code)
+            yield Variant(name, work, changes, against, why_not, code=code)
 
 
 def _why_not(device: Device) -> str:
     if device is trainings.ONE_CORE and not can_keep_to_one_core():
         return "needs a system that lets a process keep to one core"
-    if device is trainings.ALL_CORES and probe.granted() < 2:
+    if device is trainings.ALL_CORES and benchmark.granted() < 2:
         return "needs more than the one core that this process may use"
     return ""

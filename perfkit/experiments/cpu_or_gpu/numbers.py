@@ -39,12 +39,12 @@ _POINTS = 240
 
 
 def name_of(device: str, what: str, batch: int) -> str:
-    """What the arm of a device, a network and a batch size is called."""
+    """What the variant of a device, a network and a batch size is called."""
     return f"{device}, {what}, batch {batch:,}"
 
 
 def _read(name: str) -> tuple[str, str, int, Size | None]:
-    """Device, network, batch and size of an arm; empty where it is none of them."""
+    """Device, network, batch and size of a variant; empty where it is none of them."""
     said = _NAME.fullmatch(name)
     width, batch = (_number(said, group) for group in (3, 4))
     if said is None or not 0 < batch <= _MOST or width > _MOST:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
+from perfkit.experiments.shared.benchmark import bind, on_one_core, without_gpus
+from perfkit.experiments.shared.benchmark_gpu import sees_one
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.loops import compiled, loop, step_of, wait
 from perfkit.experiments.shared.models import MODELS, Model
-from perfkit.experiments.shared.probe import bind, on_one_core, without_gpus
-from perfkit.experiments.shared.probe_gpu import sees_one
 from perfkit.measure.tick import READY, every
 
 if TYPE_CHECKING:

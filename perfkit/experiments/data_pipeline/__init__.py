@@ -20,9 +20,19 @@ import psutil
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import unknown
 from perfkit.experiments.base import Experiment, with_yours
-from perfkit.experiments.data_pipeline import feeding as consumers
-from perfkit.experiments.data_pipeline.feeding import Task
+from perfkit.experiments.data_pipeline import work as consumers
 from perfkit.experiments.data_pipeline.numbers import ALONE
+from perfkit.experiments.data_pipeline.variants import (
+    BASELINE,
+    DECODE_LIMIT,
+    GROUPS,
+    OWN,
+    SYNTHETIC,
+    VARIANTS,
+    Parts,
+    own,
+    takes,
+)
 from perfkit.experiments.data_pipeline.verdict import (
     CHOICES,
     Claim,
@@ -30,31 +40,21 @@ from perfkit.experiments.data_pipeline.verdict import (
     judge,
     race,
 )
-from perfkit.experiments.data_pipeline.ways import (
-    BASELINE,
-    DECODE_LIMIT,
-    GROUPS,
-    OWN,
-    SYNTHETIC,
-    WAYS,
-    Parts,
-    own,
-    takes,
-)
+from perfkit.experiments.data_pipeline.work import Task
 from perfkit.experiments.parameters import Choice, Folder, Range
-from perfkit.experiments.shared import cache, decoding, probe
+from perfkit.experiments.shared import benchmark, cache, decoding
 from perfkit.experiments.shared import images as shared_images
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.images import kept, look_at
 from perfkit.findings.standing import LIMITS
 from perfkit.machine import limits
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED, Note
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
-    from perfkit.experiments.data_pipeline.ways import Way
+    from perfkit.experiments.data_pipeline.variants import Method
     from perfkit.experiments.shared.race import Race
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
@@ -62,10 +62,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Claim", "DataPipeline", "claims", "pipeline_with"]
 
-_ARMS = (*GROUPS, *WAYS, SYNTHETIC, DECODE_LIMIT)
+_VARIANTS = (*GROUPS, *VARIANTS, SYNTHETIC, DECODE_LIMIT)
 # Of parts, by the names of its arguments.
 Function = Callable[..., Any]
-# Whether a model trains on the batches, for each arm that is to be run.
+# Whether a model trains on the batches, for each variant that is to be run.
 _FEEDING = {"training": (True,), "alone": (False,), "both": (True, False)}
 
 
@@ -89,8 +89,8 @@ class DataPipeline(Experiment):
         int, Range(16, 1024, unit="px", help="Side of the square cut from each image")
     ] = 224
     batch: Annotated[int, Range(1, 1024, unit="images", help="Images in a batch")] = 32
-    arms: Annotated[
-        str, Choice(_ARMS, many=True, help="Groups of ways to feed, or single ways")
+    variants: Annotated[
+        str, Choice(_VARIANTS, many=True, help="Groups or single variants")
     ] = "essential"
     feeding: Annotated[
         str, Choice(tuple(_FEEDING), help="A training step, or nothing: just batches")
@@ -113,49 +113,52 @@ class DataPipeline(Experiment):
                 "larger images."
             )
 
-    def variants(self) -> Mapping[str, Arm]:
-        """The arms that ``arms`` and ``feeding`` ask for, the baseline always first."""
-        arms = [
-            self._arm(name, training=training)
+    def make_variants(self) -> Mapping[str, Variant]:
+        """What ``variants`` and ``feeding`` ask for, the baseline always first."""
+        variants = [
+            self._variant(name, training=training)
             for training in _FEEDING[self.feeding]
-            for name in self._ways
+            for name in self._methods
         ]
         if SYNTHETIC in self._asked and self.feeding != "alone":
             what = "One batch that is in memory already: no pipeline at all."
             code = code_of(consumers.one_batch)
-            arms.append(Arm(SYNTHETIC, self._synthetic, what, BASELINE, code=code))
+            work = self._synthetic
+            variants.append(Variant(SYNTHETIC, work, what, BASELINE, code=code))
         if DECODE_LIMIT in self._asked:
             what = "Cores that decode whole images and do nothing else."
             code = code_of(decoding.with_tensorflow)
-            arms.append(Arm(DECODE_LIMIT, self._decode_limit, what, code=code))
-        return {arm.name: arm for arm in arms}
+            variants.append(Variant(DECODE_LIMIT, self._decode_limit, what, code=code))
+        return {one.name: one for one in variants}
 
     def prepare(self) -> Iterator[Yielded]:
-        """Make or check the images, write record files, compare what the ways give.
+        """Make or check the images, write record files, compare what the variants give.
 
         Raises:
-            RunError: A way gives other images than the rest.
+            RunError: A variant gives other images than the rest.
         """
         # One that is taken here is missed by a trial.
-        probe.without_gpus()
+        benchmark.without_gpus()
         folder = yield from self._made_folder()
         found = yield from look_at(folder, count=self.count, side=self.image_side)
         yield Note("images", found.describe())
         yield Note(LIMITS, [SYNTHETIC, DECODE_LIMIT])
         present = psutil.virtual_memory().total
         yield Note("memory", limits.memory_granted(Path("/"), present))
-        for form in dict.fromkeys(way.form for way in self._ways.values() if way.form):
+        for form in dict.fromkeys(
+            one.form for one in self._methods.values() if one.form
+        ):
             yield from consumers.make(found, form)
-        yield Note("progress", "Checking that all ways give the same images")
+        yield Note("progress", "Checking that all variants give the same images")
         task = Task(images=found, side=self.image_side, batch=4)
-        ways = self._ways
-        if OWN in ways:
-            wrong = consumers.why_not(ways.pop(OWN), task)
+        methods = self._methods
+        if OWN in methods:
+            wrong = consumers.why_not(methods.pop(OWN), task)
             yield Note(REFUSED, {OWN: wrong} if wrong else {})
-        differ = consumers.differences(ways.values(), task)
+        differ = consumers.differences(methods.values(), task)
         for name, how in differ.items():
             raise RunError(
-                f"{name!r} does not give the images that the other ways give: {how}. "
+                f"{name!r} does not give the images that the others give: {how}. "
                 "Its speed would say nothing, so nothing is timed."
             )
 
@@ -164,7 +167,7 @@ class DataPipeline(Experiment):
         return judge(measured, self._race(measured))
 
     def is_answered(self, measured: Measurement) -> bool:
-        """Whether one of the ways is surely worth it."""
+        """Whether one of the variants is surely worth it."""
         return self._race(measured).is_clear
 
     def _race(self, measured: Measurement) -> Race:
@@ -172,28 +175,30 @@ class DataPipeline(Experiment):
 
     @property
     def _asked(self) -> tuple[str, ...]:
-        words = self.arms.split(",")
+        words = self.variants.split(",")
         return tuple(name for word in words for name in GROUPS.get(word, (word,)))
 
     @property
-    def _ways(self) -> dict[str, Way]:
+    def _methods(self) -> dict[str, Method]:
         function = type(self).function
         mine = {OWN: own(function)} if function else {}
-        named = {name: WAYS[name] for name in self._asked if name in WAYS}
-        return {BASELINE: WAYS[BASELINE], **mine, **named}
+        named = {name: VARIANTS[name] for name in self._asked if name in VARIANTS}
+        return {BASELINE: VARIANTS[BASELINE], **mine, **named}
 
-    def _arm(self, name: str, *, training: bool) -> Arm:
-        way = self._ways[name]
-        against = way.against if way.against in self._ways else BASELINE
-        # Without the way that it changes one thing of, it changes more than that.
-        more = "" if against == way.against else f' On top of "{way.against}".'
+    def _variant(self, name: str, *, training: bool) -> Variant:
+        method = self._methods[name]
+        against = method.against if method.against in self._methods else BASELINE
+        # Without the variant that it changes one thing of, it changes more than that.
+        more = "" if against == method.against else f' On top of "{method.against}".'
         mark = "" if training or self.feeding == "alone" else ALONE
         work = functools.partial(self._feed, name, training=training)
-        code = "" if name == OWN else way.code
-        return Arm(name + mark, work, way.changes + more, against + mark, code=code)
+        code = "" if name == OWN else method.code
+        return Variant(
+            name + mark, work, method.changes + more, against + mark, code=code
+        )
 
     def _feed(self, name: str, *, training: bool) -> Iterator[Yielded]:
-        return consumers.feed(self._ways[name], self._task(), training=training)
+        return consumers.feed(self._methods[name], self._task(), training=training)
 
     def _synthetic(self) -> Iterator[Yielded]:
         return consumers.synthetic(self._task())
@@ -205,7 +210,7 @@ class DataPipeline(Experiment):
         import numpy as np
 
         found = kept(self.folder, count=self.count, side=self.image_side)
-        # The trial has seeded NumPy, with the same number for all arms of a round.
+        # The trial has seeded NumPy, with the same number for all variants of a round.
         seed = int(np.random.randint(2**31))
         return Task(images=found, side=self.image_side, batch=self.batch, seed=seed)
 
@@ -223,17 +228,17 @@ class DataPipeline(Experiment):
 
 
 def pipeline_with(function: Function, /, **parameters: Any) -> DataPipeline:
-    """Make the experiment with a pipeline of your own as one more way, ``yours``.
+    """Make the experiment with a pipeline of your own as one more variant, ``yours``.
 
     Its images are checked as all are. A function that gives back None is still to be
-    written: it is shown as such, and the other ways are timed.
+    written: it is shown as such, and the other variants are timed.
 
     Args:
         function: Gives back a data set without an end, of batches of images and labels.
             It is handed what its arguments are named after: ``files`` (path, label and
             random numbers of each image, without an end), ``example`` (reads, decodes
-            and augments one), ``batch``, and all else that the code of the other ways
-            uses.
+            and augments one), ``batch``, and all else that the code of the other
+            variants uses.
         **parameters: Of the experiment, as ``perfkit.experiment("data-pipeline")``
             takes them.
 

@@ -7,42 +7,42 @@ import statistics
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.experiments.data_pipeline.feeding import DROPPED, RESTARTED
-from perfkit.experiments.data_pipeline.ways import OWN, SYNTHETIC, WAYS
+from perfkit.experiments.data_pipeline.variants import OWN, SYNTHETIC, VARIANTS
+from perfkit.experiments.data_pipeline.work import DROPPED, RESTARTED
 from perfkit.experiments.shared.anatomy import busiest
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from perfkit.experiments.data_pipeline.ways import Way
+    from perfkit.experiments.data_pipeline.variants import Method
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.statistics import Comparison
 
-# Marks the arms of a run that feeds a model in others.
+# Marks the variants of a run that feeds a model in others.
 ALONE = ", alone"
 # A cache may fill this share of the machine's memory.
 _MEMORY_SHARE = 0.5
 
 
-def timed_ways(measured: Measurement) -> list[Way]:
-    """The ways to feed a model that were timed."""
-    return [WAYS[t.variant] for t in measured.timings if t.variant in WAYS]
+def timed_methods(measured: Measurement) -> list[Method]:
+    """The variants that feed a model and were timed."""
+    return [VARIANTS[t.variant] for t in measured.timings if t.variant in VARIANTS]
 
 
 def contenders(measured: Measurement) -> tuple[str, ...]:
-    """The variants that were timed and may be called the fastest way."""
+    """The variants that were timed and may be called the fastest."""
     own = (OWN,) if measured.timing(OWN) else ()
     return own + tuple(
-        way.name
-        for way in timed_ways(measured)
-        if not way.excluded and not too_large(measured, way)
+        one.name
+        for one in timed_methods(measured)
+        if not one.excluded and not too_large(measured, one)
     )
 
 
-def too_large(measured: Measurement, way: Way) -> str:
+def too_large(measured: Measurement, method: Method) -> str:
     """Say why a cache cannot hold all images there are; "" where it can."""
     images, memory = measured.notes.get("images"), measured.notes.get("memory")
-    if not way.keeps or not images or not memory:
+    if not method.keeps or not images or not memory:
         return ""
     whole = images["decoded_bytes"] * images["found"] / images["count"]
     if whole <= _MEMORY_SHARE * memory:
@@ -105,8 +105,10 @@ def best_that_decode(measured: Measurement) -> dict[str, str]:
         ("square", "only the square it needs"),
         ("whole", "them all"),
     ):
-        ways = [way.name + mark for way in WAYS.values() if way.decodes == decodes]
-        if among := tuple(name for name in ways if name in timed):
+        methods = [
+            one.name + mark for one in VARIANTS.values() if one.decodes == decodes
+        ]
+        if among := tuple(name for name in methods if name in timed):
             found[what] = measured.fastest(among)[0].variant
     return found
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit import units
 from perfkit.experiments.data_pipeline import numbers
-from perfkit.experiments.data_pipeline.ways import (
+from perfkit.experiments.data_pipeline.variants import (
     BASELINE,
     DECODE_LIMIT,
     OWN,
     SYNTHETIC,
-    WAYS,
+    VARIANTS,
 )
 from perfkit.experiments.shared.race import Choice, Race
 from perfkit.experiments.shared.words import quoted
@@ -36,8 +36,8 @@ Answer = Literal[
     "cannot be tested here",
 ]
 CHOICES = {
-    way.name: Choice(way.do, functools.partial(getattr, way, "advice"))
-    for way in WAYS.values()
+    one.name: Choice(one.do, functools.partial(getattr, one, "advice"))
+    for one in VARIANTS.values()
 }
 CHOICES[OWN] = Choice("Use your own pipeline.", "dataset = yours(...)")
 # An end of epoch that takes less is not worth a sentence.
@@ -85,17 +85,17 @@ def claims(finding: Finding) -> tuple[Claim, ...]:
 
 
 def _on_gpu(
-    finding: Finding, says: str, variants: tuple[tuple[str, ...], ...], arms: str
+    finding: Finding, says: str, names: tuple[tuple[str, ...], ...], variants: str
 ) -> Claim:
     """Answer by where the batches of some variants lay; tell how fast others are."""
-    looked_at, timed = variants
+    looked_at, timed = names
     places = [
         trial.notes["where"]
         for trial in finding.trials
         if trial.variant in looked_at and "where" in trial.notes
     ]
     if not places:
-        return _not_measured(says, arms)
+        return _not_measured(says, variants)
     gpus = any(place["gpus"] for place in places)
     used = any(place["gpu_bytes"] > 0 or "GPU" in place["batch"] for place in places)
     taken = units.size(max(place["gpu_bytes"] for place in places))
@@ -134,8 +134,8 @@ def _records(finding: Finding) -> Claim:
     return Claim(says, answer, (*map(_sentence, found), read))
 
 
-def _not_measured(says: str, arms: str) -> Claim:
-    return Claim(says, "not measured", (f"Run the experiment with arms {arms!r}.",))
+def _not_measured(says: str, variants: str) -> Claim:
+    return Claim(says, "not measured", (f"Run it with variants={variants!r}.",))
 
 
 def _sentence(c: Comparison) -> str:
@@ -198,18 +198,18 @@ def _next(measured: Measurement, race: Race) -> str:
 def _costs(measured: Measurement, best: str) -> Iterator[str]:
     """What the winner takes besides: memory, room on the disk, work of the model."""
     images = measured.notes.get("images")
-    way = WAYS.get(best.removesuffix(numbers.ALONE))
-    if not images or way is None:
+    method = VARIANTS.get(best.removesuffix(numbers.ALONE))
+    if not images or method is None:
         return
-    if way.in_model and numbers.waiting(measured, best) is None:
+    if method.in_model and numbers.waiting(measured, best) is None:
         yield (
-            f"{quoted(best)} leaves {_LEFT[way.in_model]} to the model, which was not "
-            "run here and would have to do it."
+            f"{quoted(best)} leaves {_LEFT[method.in_model]} to the model, which was "
+            "not run here and would have to do it."
         )
     decoded = units.size(images["decoded_bytes"])
-    if way.keeps:
+    if method.keeps:
         yield f"{quoted(best)} keeps {decoded} in memory."
-    if way.form == "raw":
+    if method.form == "raw":
         yield (
             f"{quoted(best)} reads {decoded} from its file, where the images "
             f"themselves take {units.size(images['bytes'])}."
@@ -287,12 +287,12 @@ def _inside(measured: Measurement, best: str) -> Iterator[str]:
 
 
 def _out_of_contest(measured: Measurement) -> Iterator[str]:
-    for way in numbers.timed_ways(measured):
-        why = way.excluded or numbers.too_large(measured, way)
-        timing = measured.timing(way.name)
+    for method in numbers.timed_methods(measured):
+        why = method.excluded or numbers.too_large(measured, method)
+        timing = measured.timing(method.name)
         if why and timing:
             rate = units.rate(timing.rate, "images")
-            yield f"{quoted(way.name)} ({rate}) does not count: {why}."
+            yield f"{quoted(method.name)} ({rate}) does not count: {why}."
 
 
 def _images_fed(measured: Measurement) -> Iterator[str]:

@@ -4,7 +4,7 @@ The suspect: Python starts every operation of every step one by one, so a small 
 nearly all overhead.
 The test: make the same steps from the same weights in several modes and compare
 examples per second. What a mode's first call costs, to trace or to compile, is kept
-apart: it is dear, and pays back after a number of steps, or never.
+apart: it is expensive, and pays back after a number of steps, or never.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from perfkit.experiments.base import Experiment, with_yours
-from perfkit.experiments.execution_mode import ways
-from perfkit.experiments.execution_mode.verdict import CHOICES, judge
-from perfkit.experiments.execution_mode.ways import (
+from perfkit.experiments.execution_mode import variants as modes
+from perfkit.experiments.execution_mode.variants import (
     BASELINES,
     GROUPS,
     OWN,
-    WAYS,
+    VARIANTS,
     alike,
     own,
 )
+from perfkit.experiments.execution_mode.verdict import CHOICES, judge
 from perfkit.experiments.parameters import Choice, Range, chosen
 from perfkit.experiments.shared.loops import Job
 from perfkit.experiments.shared.models import MODELS
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED, Note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perfkit.experiments.execution_mode.ways import Way
+    from perfkit.experiments.execution_mode.variants import Method
     from perfkit.findings.record import Verdict
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.tick import Yielded
@@ -52,8 +52,8 @@ class ExecutionMode(Experiment):
         str, Choice(tuple(MODELS), help="What is trained; the first is the smallest")
     ] = "tiny-dense"
     batch: Annotated[int, Range(8, 1024, unit="examples", help="In a batch")] = 32
-    arms: Annotated[
-        str, Choice((*GROUPS, *WAYS), many=True, help="Groups of ways, or single ways")
+    variants: Annotated[
+        str, Choice((*GROUPS, *VARIANTS), many=True, help="Groups or single variants")
     ] = "modes"
     epoch: Annotated[
         int, Range(5, 1000, unit="steps", help="In an epoch that observers watch")
@@ -66,60 +66,62 @@ class ExecutionMode(Experiment):
 
     @property
     def baseline(self) -> str:  # type: ignore[override]
-        """The first way of the first group: each question has a baseline of its own."""
-        word = self.arms.split(",")[0]
-        return GROUPS[word][0] if word in GROUPS else BASELINES[WAYS[word].kind]
+        """The first of the first group: each question has a baseline of its own."""
+        word = self.variants.split(",")[0]
+        return GROUPS[word][0] if word in GROUPS else BASELINES[VARIANTS[word].kind]
 
-    def variants(self) -> Mapping[str, Arm]:
-        """The ways that ``arms`` asks for, the baseline always first."""
-        return {name: self._arm(way) for name, way in self._ways.items()}
+    def make_variants(self) -> Mapping[str, Variant]:
+        """The variants that ``variants`` asks for, the baseline always first."""
+        return {name: self._variant(one) for name, one in self._methods.items()}
 
     def prepare(self) -> Iterator[Yielded]:
-        """Refuse ways that learn something else, or do what another does here."""
+        """Refuse variants that learn something else, or do what another does here."""
         _leave_gpus_alone()
-        yield Note("progress", "Checking that all ways learn the same")
+        yield Note("progress", "Checking that all variants learn the same")
         job = Job(self.model, self.batch, self.epoch)
-        refused = alike(self._ways, xla=ways.uses_xla(job.network()))
+        refused = alike(self._methods, xla=modes.uses_xla(job.network()))
         if function := type(self).function:
-            refused |= {OWN: why} if (why := ways.why_not(function, job)) else {}
+            refused |= {OWN: why} if (why := modes.why_not(function, job)) else {}
         able = [
-            way
-            for way in self._ways.values()
-            if way.name not in (*refused, OWN) and not way.missing()
+            one
+            for one in self._methods.values()
+            if one.name not in (*refused, OWN) and not one.missing()
         ]
-        yield Note(REFUSED, refused | ways.differences(able, job))
+        yield Note(REFUSED, refused | modes.differences(able, job))
 
     def verdict(self, measured: Measurement) -> Verdict:
         """Say which mode is fastest, by how much, when it pays back, what to change."""
         return judge(measured, batch=self.batch, epoch=self.epoch)
 
     @property
-    def _ways(self) -> dict[str, Way]:
+    def _methods(self) -> dict[str, Method]:
         function = type(self).function
         mine = {OWN: own(function)} if function else {}
-        ways = chosen(self.arms, GROUPS, WAYS, self.baseline)
-        return {self.baseline: ways[self.baseline], **mine, **ways}
+        methods = chosen(self.variants, GROUPS, VARIANTS, self.baseline)
+        return {self.baseline: methods[self.baseline], **mine, **methods}
 
-    def _arm(self, way: Way) -> Arm:
-        against = way.against if way.against in self._ways else self.baseline
-        work = functools.partial(self._run, way.name)
-        missing = way.missing()
-        return Arm(way.name, work, way.changes, against, missing, code=way.code)
+    def _variant(self, method: Method) -> Variant:
+        against = method.against if method.against in self._methods else self.baseline
+        work = functools.partial(self._run, method.name)
+        missing = method.missing()
+        return Variant(
+            method.name, work, method.changes, against, missing, code=method.code
+        )
 
     def _run(self, name: str) -> Iterator[Yielded]:
         import numpy as np
 
-        # The trial has seeded NumPy, with the same number for all arms of a round.
+        # The trial has seeded NumPy, with the same number for all variants of a round.
         seed = int(np.random.randint(2**31))
         job = Job(self.model, self.batch, self.epoch, seed)
-        return self._ways[name].run(job, job.network())
+        return self._methods[name].run(job, job.network())
 
 
 def execution_with(function: Function, /, **parameters: Any) -> ExecutionMode:
-    """Make the experiment with a step of your own as one more way, ``yours``.
+    """Make the experiment with a step of your own as one more variant, ``yours``.
 
     What it learns is checked as all is. A function that gives back None is still to be
-    written: it is shown as such, and the other ways are timed.
+    written: it is shown as such, and the other variants are timed.
 
     Args:
         function: Takes a model, its optimizer and its loss; gives back a function of

@@ -12,8 +12,8 @@ from perfkit.charts import canvas, curves, scale
 from perfkit.charts.canvas import BLUE, GREEN, GREY, SMALL
 from perfkit.charts.figure import INK, Kind
 from perfkit.charts.roofline import spread
+from perfkit.experiments.execution_mode.variants import EAGER, FIT
 from perfkit.experiments.execution_mode.verdict import paying
-from perfkit.experiments.execution_mode.ways import EAGER, FIT
 from perfkit.findings.standing import measurement
 from perfkit.findings.text import plain
 from perfkit.measure.pay_back import pay_back, typical

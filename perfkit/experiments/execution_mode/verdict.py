@@ -1,17 +1,17 @@
-"""What the ways to run a step mean."""
+"""What a run of execution modes means."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.experiments.execution_mode.ways import (
+from perfkit.experiments.execution_mode.variants import (
     BY_DEFAULT,
     FIT,
     OWN,
     UNWATCHED,
     VALIDATION_SHARE,
-    WAYS,
+    VARIANTS,
 )
 from perfkit.experiments.shared.loops import NOTE
 from perfkit.experiments.shared.race import Choice, Race
@@ -22,14 +22,16 @@ from perfkit.measure.pay_back import pay_back, typical
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perfkit.experiments.execution_mode.ways import Kind
+    from perfkit.experiments.execution_mode.variants import Kind
     from perfkit.measure.measurement import Measurement
     from perfkit.measure.pay_back import PayBack
     from perfkit.measure.statistics import Comparison
 
 
 CHOICES = {
-    way.name: Choice(way.do, way.read) for way in WAYS.values() if way.kind == "mode"
+    one.name: Choice(one.do, one.read)
+    for one in VARIANTS.values()
+    if one.kind == "mode"
 }
 CHOICES[OWN] = Choice("Use your own step.", "step = yours(model, optimizer, loss_of)")
 # What is said where nothing of a kind is shown to cost anything, and what to do then.
@@ -136,18 +138,18 @@ def _of_worst(
     low, value, high = (
         units.times(1 / end) for end in (worst.high, worst.ratio, worst.low)
     )
-    way = WAYS[worst.variant]
+    method = VARIANTS[worst.variant]
     return Verdict(
-        headline=way.do,
-        much=f"With {quoted(way.name)} this training takes "
+        headline=method.do,
+        much=f"With {quoted(method.name)} this training takes "
         f"{f'{value} times as' if known else 'longer, nobody knows how'} long: {slow} "
         f"instead of {fast}.",
         sure=worst.sure,
         interval=f"{low} to {high}" if known else "",
-        edits=(_edit(way.lines, way.fix()),),
+        edits=(_edit(method.lines, method.fix()),),
         warnings=(
             ("Only leaving it out was timed, so this gains less.",)
-            if way.untimed
+            if method.untimed
             else ()
         ),
         because=because,
@@ -164,15 +166,17 @@ def _edit(old: str, new: str) -> Edit:
 
 
 def _of_kind(measured: Measurement, kind: Kind) -> tuple[str, ...]:
-    """The timed ways of a kind, in their usual order."""
+    """The timed variants of a kind, in their usual order."""
     timed = {timing.variant for timing in measured.timings}
-    return tuple(w.name for w in WAYS.values() if w.kind == kind and w.name in timed)
+    return tuple(
+        w.name for w in VARIANTS.values() if w.kind == kind and w.name in timed
+    )
 
 
 def _costs(measured: Measurement, kind: Kind) -> tuple[Comparison, ...]:
     """What could cost time, against what it is without, as far as both were timed."""
-    guilty = (WAYS[name] for name in _of_kind(measured, kind) if WAYS[name].do)
-    found = (measured.compare(way.name, way.against) for way in guilty)
+    guilty = (VARIANTS[name] for name in _of_kind(measured, kind) if VARIANTS[name].do)
+    found = (measured.compare(one.name, one.against) for one in guilty)
     return tuple(filter(None, found))
 
 

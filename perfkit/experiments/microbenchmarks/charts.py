@@ -12,10 +12,10 @@ from perfkit.charts.canvas import BLUE, SMALL
 from perfkit.charts.figure import INK, Kind
 from perfkit.findings.standing import (
     guess,
-    is_ladder,
+    has_microbenchmarks,
+    microbenchmarks,
     of_limit,
     rate,
-    rungs,
     standings,
 )
 from perfkit.findings.text import plain
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from perfkit.findings.standing import Standing
 
 
-# A rung is one line, so its row is lower than one that has a second.
+# A microbenchmark is one line, so its row is lower than one that has a second.
 _HEIGHT = 0.72
 _LONGEST = 62
 
 
-def ladder(finding: Finding) -> Figure:
-    """Draw each rung's rate, as a share of its limit where there is one."""
+def each_part(finding: Finding) -> Figure:
+    """Draw each microbenchmark's rate, as a share of its limit where there is one."""
     stood = standings(finding)
     title = f"{plain(finding.experiment, 40)}: how fast each part is"
     shown = list(_rows(stood))
@@ -62,7 +62,7 @@ def ladder(finding: Finding) -> Figure:
 
 
 def _rows(stood: tuple[Standing, ...]) -> Iterator[tuple[str, Standing | None]]:
-    """The name of each group, then its rungs."""
+    """The name of each group, then its microbenchmarks."""
     for group, members in itertools.groupby(stood, key=lambda s: s.group):
         if group:
             yield group, None
@@ -86,8 +86,8 @@ def _draw_row(axes: Axes, row: int, standing: Standing, finding: Finding) -> Non
         rows.within(axes, row, plain(standing.problem, _LONGEST))
         return
     if limit is None:
-        rung = rungs(finding.notes).get(standing.variant)
-        words = plain(rung.what if rung else "", _fitting(axes))
+        benchmark = microbenchmarks(finding.notes).get(standing.variant)
+        words = plain(benchmark.what if benchmark else "", _fitting(axes))
         canvas.note(axes, words, (0, row), (4, 0), in_row=True, fontsize=SMALL)
         return
     share, low, high = (
@@ -123,7 +123,7 @@ def _caption(stood: tuple[Standing, ...]) -> Iterator[str]:
 
 def _in_words(finding: Finding, stood: tuple[Standing, ...]) -> str:
     said = [_sentence(standing) for standing in stood]
-    limits = [rung.limit_from for rung in rungs(finding.notes).values()]
+    limits = [one.limit_from for one in microbenchmarks(finding.notes).values()]
     said += [f"A limit: {words}" for words in dict.fromkeys(filter(None, limits))]
     return ". ".join(said) + "."
 
@@ -136,7 +136,7 @@ def _sentence(standing: Standing) -> str:
 
 
 KINDS: dict[str, Kind[Finding]] = {
-    "ladder": Kind(
-        ladder, "How fast each part of the machine is", is_ladder, leads=True
+    "microbenchmarks": Kind(
+        each_part, "How fast each part is", has_microbenchmarks, leads=True
     ),
 }

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfkit import units
-from perfkit.experiments.microbenchmarks import probes
-from perfkit.experiments.shared import probe
-from perfkit.experiments.shared import probe_gpu as gpu
+from perfkit.experiments.microbenchmarks import work
+from perfkit.experiments.shared import benchmark
+from perfkit.experiments.shared import benchmark_gpu as gpu
 from perfkit.experiments.shared.words import MORE
 from perfkit.findings.record import Verdict
-from perfkit.findings.standing import rungs, share_of
+from perfkit.findings.standing import microbenchmarks, share_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,13 +33,13 @@ _WEAK = 0.5
 _WORSE = 0.7
 # What a sound GPU does at more than half of its limit. What a processor does in a tick
 # is known as "at most" only, and so is no ground to call it weak.
-_REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, gpu.CLOCK, *probes.PINNED)
+_REACHES_HALF = (*gpu.PRODUCTS, gpu.MEMORY, gpu.CLOCK, *work.PINNED)
 # The same work on one core and on all. Clocks that are lower when all cores work
 # explain that all do less than each does alone, never less than half of it.
 _ON_CORES = (
-    (probe.NUMPY_ONE, probe.BASELINE),
-    (probe.TENSORFLOW_ONE, probe.TENSORFLOW),
-    (probes.ONE_CORE, probes.ALL_CORES),
+    (benchmark.NUMPY_ONE, benchmark.BASELINE),
+    (benchmark.TENSORFLOW_ONE, benchmark.TENSORFLOW),
+    (work.ONE_CORE, work.ALL_CORES),
 )
 # Other programs that keep more of the cores busy than this make a part look weak.
 _BUSY = 0.1
@@ -84,7 +84,7 @@ def judge(measured: Measurement) -> Verdict:
             next=MORE,
         )
     weak = [] if busy else sorted(_weak(measured), key=lambda part: part.share)
-    limited = any(rung.limit for rung in rungs(measured.notes).values())
+    limited = any(one.limit for one in microbenchmarks(measured.notes).values())
     none = _NOT_KNOWN if busy else _NONE if limited else _NO_LIMIT
     worst, *others = weak or [Weak(1.0, none, _arithmetic(measured))]
     sure: Sure = "sure" if weak else "not known yet" if busy else ""
@@ -118,34 +118,34 @@ def _others(measured: Measurement) -> Iterator[str]:
 
 def _arithmetic(measured: Measurement) -> str:
     """What products reach on all cores, by the library that is faster at it."""
-    timed = [_known(measured, n) for n in (probe.BASELINE, probe.TENSORFLOW)]
+    timed = [_known(measured, n) for n in (benchmark.BASELINE, benchmark.TENSORFLOW)]
     best = max((t for t in timed if t), key=lambda t: t.rate, default=None)
     if best is None:
         return f"{len(measured.timings)} parts were timed."
-    rung = rungs(measured.notes).get(best.variant)
-    if rung is None or rung.limit is None:
+    one = microbenchmarks(measured.notes).get(best.variant)
+    if one is None or one.limit is None:
         said = units.rate_between(best.rate, best.low, best.high, "FLOP")
         return f"Matrix products in float32 reach {said}."
-    possible = f"what {rung.limit_from.partition(' at ')[0]} can do in theory"
+    possible = f"what {one.limit_from.partition(' at ')[0]} can do in theory"
     if _is_noisy(best):
         return f"What matrix products reach of {possible} is not known yet."
-    said = share_of(best, rung.limit, possible)
+    said = share_of(best, one.limit, possible)
     return f"Matrix products in float32 reach {said}."
 
 
 def _weak(measured: Measurement) -> Iterator[Weak]:
-    for name, rung in rungs(measured.notes).items():
+    for name, one in microbenchmarks(measured.notes).items():
         found = _known(measured, name) if name in _REACHES_HALF else None
-        if found and rung.limit and found.high < _WEAK * rung.limit:
-            share = found.rate / rung.limit
+        if found and one.limit and found.high < _WEAK * one.limit:
+            share = found.rate / one.limit
             yield Weak(
                 share,
                 "Run `perfkit doctor`: it says what holds the GPU or its link back.",
                 f'"{name}" reaches {units.percent(share)} of its limit.',
             )
     cores = _cores(measured)
-    for one, every in _ON_CORES:
-        ratio = _ratio(measured, every, one)
+    for alone, every in _ON_CORES:
+        ratio = _ratio(measured, every, alone)
         if ratio and cores > 1 and ratio.high < _WEAK * cores:
             yield Weak(
                 ratio.ratio / cores,
@@ -154,7 +154,7 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
                 f"fast as on one: {_rates(measured, ratio)}.",
                 ratio,
             )
-    ratio = _ratio(measured, probe.TENSORFLOW, probe.BASELINE)
+    ratio = _ratio(measured, benchmark.TENSORFLOW, benchmark.BASELINE)
     if ratio and ratio.low > 1 / _WORSE:
         yield Weak(
             1 / ratio.ratio,
@@ -169,7 +169,7 @@ def _weak(measured: Measurement) -> Iterator[Weak]:
 def _slow_disk(measured: Measurement) -> Iterator[Weak]:
     """The disk gives fewer photographs than the cores decode."""
     size = measured.notes.get(IMAGE_BYTES)
-    disk, decoded = (_known(measured, n) for n in (probe.NAME, probes.ALL_CORES))
+    disk, decoded = (_known(measured, n) for n in (benchmark.NAME, work.ALL_CORES))
     if size and disk and decoded and disk.high / size < decoded.low:
         gives, wanted = (
             units.rate(rate, "photographs") for rate in (disk.rate / size, decoded.rate)
@@ -182,15 +182,15 @@ def _slow_disk(measured: Measurement) -> Iterator[Weak]:
 
 
 def _facts(measured: Measurement) -> Iterator[str]:
-    call = _known(measured, probes.GRAPH_CALL)
+    call = _known(measured, work.GRAPH_CALL)
     if call:
         times = 1 / call.rate, 1 / call.high, 1 / call.low
         yield (
             f"A call of a tf.function costs {units.between(*times, units.seconds)}: a "
             "step that takes not much longer is mostly that."
         )
-    for name in probes.TO_GPU:
-        notes = (trial.notes.get(probes.BY_SIZE) for trial in measured.of(name))
+    for name in work.TO_GPU:
+        notes = (trial.notes.get(work.BY_SIZE) for trial in measured.of(name))
         spent = [min(told.values()) for told in notes if told]
         if spent:
             yield (
@@ -200,8 +200,8 @@ def _facts(measured: Measurement) -> Iterator[str]:
 
 
 def _missing(measured: Measurement) -> Iterator[str]:
-    arms = (arm.name for arm in measured.arms if not arm.unavailable)
-    missed = [name for name in arms if measured.timing(name) is None]
+    variants = (one.name for one in measured.variants if not one.unavailable)
+    missed = [name for name in variants if measured.timing(name) is None]
     if missed:
         stopped = any(
             t.outcome == "stopped" and "run was stopped" in t.message
@@ -219,8 +219,8 @@ def _ratio(measured: Measurement, one: str, other: str) -> Comparison | None:
 
 def _rates(measured: Measurement, of: Comparison) -> str:
     """The two rates of a ratio."""
-    rung = rungs(measured.notes).get(of.variant)
-    unit = rung.unit if rung else "units"
+    one = microbenchmarks(measured.notes).get(of.variant)
+    unit = one.unit if one else "units"
     found = (measured.timing(name) for name in (of.variant, of.baseline))
     return units.instead(*(units.rate(t.rate, unit) for t in found if t))
 

@@ -28,7 +28,7 @@ from perfkit.experiments.shared.precision import (
     PRECISIONS,
     unavailable,
 )
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.plan import Try
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class MixedPrecision(Experiment):
         "small-cnn"
     )
     batch: Annotated[int, Range(8, 1024, unit="examples", help="In a batch")] = 64
-    arms: Annotated[
+    variants: Annotated[
         str,
         Choice((*GROUPS, *PRECISIONS), many=True, help="Groups, or single precisions"),
     ] = "precisions"
@@ -68,9 +68,9 @@ class MixedPrecision(Experiment):
     baseline = FLOAT32
     choices = CHOICES
 
-    def variants(self) -> Mapping[str, Arm]:
-        """The precisions that ``arms`` asks for, float32 always first."""
-        return {name: self._arm(one) for name, one in self._precisions.items()}
+    def make_variants(self) -> Mapping[str, Variant]:
+        """The precisions that ``variants`` asks for, float32 always first."""
+        return {name: self._variant(one) for name, one in self._precisions.items()}
 
     def prepare(self) -> Iterator[Yielded]:
         """Say what to expect, and refuse what would take the whole run for itself."""
@@ -97,14 +97,14 @@ class MixedPrecision(Experiment):
 
     @property
     def _precisions(self) -> dict[str, Precision]:
-        return chosen(self.arms, GROUPS, PRECISIONS, FLOAT32)
+        return chosen(self.variants, GROUPS, PRECISIONS, FLOAT32)
 
-    def _arm(self, precision: Precision) -> Arm:
+    def _variant(self, precision: Precision) -> Variant:
         against = precision.against
         trained = functools.partial(
             work.training, self.model, precision.name, self.batch
         )
-        return Arm(
+        return Variant(
             precision.name,
             trained,
             precision.changes,

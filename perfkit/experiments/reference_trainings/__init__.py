@@ -1,10 +1,10 @@
 """Where do fixed trainings spend their time on this machine?
 
 The suspect: the same training is fast on another machine; something here is not.
-The test: train the same few jobs everywhere and take each step apart by swaps: a batch
-that is there already (input), several steps in one call (dispatch), a batch that need
-not be copied (transfer). What remains is arithmetic, and what the swaps leave open is
-shown as unexplained.
+The test: train the same few jobs everywhere and take each step apart by changes: a
+batch that is there already (input), several steps in one call (dispatch), a batch that
+need not be copied (transfer). What remains is arithmetic, and what the changes leave
+open is shown as unexplained.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from perfkit.experiments.shared.reference_jobs import (
     RESIDENTS,
     not_eligible,
 )
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED, Note
 
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ class ReferenceTrainings(Experiment):
     )
     baseline = "small CNN from memory"
 
-    def variants(self) -> Mapping[str, Arm]:
+    def make_variants(self) -> Mapping[str, Variant]:
         """Each training in full, then each network on a batch that is there."""
-        arms = [*map(_in_full, REFERENCES), *map(_resident, RESIDENTS.values())]
-        return {arm.name: arm for arm in arms}
+        variants = [*map(_in_full, REFERENCES), *map(_resident, RESIDENTS.values())]
+        return {one.name: one for one in variants}
 
     def prepare(self) -> Iterator[Yielded]:
         """Draw the photographs and write what is read from the disk, once."""
-        yield from work.made()
+        yield from work.make()
         try:
             yield from work.made_on_disk()
         except PerfkitError as error:
@@ -73,14 +73,14 @@ class ReferenceTrainings(Experiment):
         return judge(measured)
 
 
-def _in_full(reference: Reference) -> Arm:
+def _in_full(reference: Reference) -> Variant:
     against, changes = "", "Fed from arrays in memory, a call for each step."
     if reference.feed != "memory":
         against, changes = _like(reference), _FED[reference.feed]
     elif reference.dtype != FLOAT32:
         against = _like(reference, dtype=FLOAT32)
         changes = f"Layers compute in {reference.dtype.removeprefix('mixed_')}."
-    return Arm(
+    return Variant(
         reference.variant,
         functools.partial(work.fed, reference),
         changes,
@@ -90,8 +90,8 @@ def _in_full(reference: Reference) -> Arm:
     )
 
 
-def _resident(reference: Reference) -> Arm:
-    return Arm(
+def _resident(reference: Reference) -> Variant:
+    return Variant(
         reference.resident,
         functools.partial(work.resident, reference),
         "One batch that is there already, instead of a pipeline.",

@@ -19,7 +19,7 @@ from perfkit.experiments.shared.reference_jobs import REFERENCES, RESIDENTS
 from perfkit.experiments.shared.words import MORE, failures
 from perfkit.findings.record import Verdict
 from perfkit.findings.standing import measurement
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.trial import Trial
 from perfkit.passports import words as passport_words
 from perfkit.passports.levels import Levels, how_it_failed
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     # Low end of the interval, the number itself, high end.
     Ends = tuple[float, float, float]
 
-_NOT_TIMED = "The swap was not timed."
+_NOT_TIMED = "The change was not timed."
 _MOST_STEPS = 1_000_000
 # A part that is surely more of a step than this is what it mostly is.
 _MOSTLY = 0.5
@@ -53,7 +53,7 @@ _COMPARE = "`perfkit passport` keeps this for comparing machines."
 
 def trainings(measured: Measurement) -> tuple[Training, ...]:
     """Each reference training as a passport holds it."""
-    opened = with_swaps(measured)
+    opened = with_changes(measured)
     # What lasts a moment wavers more than a step, and must not widen its interval.
     steps, levels = Levels(measured), Levels(opened)
     return tuple(_training(opened, steps, levels, one) for one in REFERENCES)
@@ -62,20 +62,20 @@ def trainings(measured: Measurement) -> tuple[Training, ...]:
 def trainings_of(finding: Finding) -> tuple[Training, ...]:
     """The same from a finding alone, which may come from a file."""
     refused = (
-        Arm(name, ().__iter__, unavailable=why)
+        Variant(name, ().__iter__, unavailable=why)
         for name, why in finding.unavailable.items()
     )
     measured = measurement(finding)
-    return trainings(replace(measured, arms=(*measured.arms, *refused)))
+    return trainings(replace(measured, variants=(*measured.variants, *refused)))
 
 
-def with_swaps(measured: Measurement) -> Measurement:
-    """The measurement with each swap as a variant of its own.
+def with_changes(measured: Measurement) -> Measurement:
+    """The measurement with each change as a variant of its own.
 
-    What a swap took lies in the pauses of the resident trainings, each of which held
+    What a change took lies in the pauses of the resident trainings, each of which held
     the steps that a note tells.
     """
-    arms, trials = dict[str, Arm](), list[Trial]()
+    variants, trials = dict[str, Variant](), list[Trial]()
     for trial in measured.trials:
         reference = RESIDENTS.get(trial.variant)
         if reference is None or trial.outcome != "completed":
@@ -83,12 +83,12 @@ def with_swaps(measured: Measurement) -> Measurement:
         for label, spent in trial.pauses.items():
             each = 1 if label in (ONE, ONE_TOGETHER) else reference.batch
             if examples := each * _steps(trial, label):
-                name = _swap(reference, label)
-                arms[name] = Arm(name, ().__iter__)
+                name = _change(reference, label)
+                variants[name] = Variant(name, ().__iter__)
                 trials.append(_as_trial(trial, name, spent, examples))
     return replace(
         measured,
-        arms=(*measured.arms, *arms.values()),
+        variants=(*measured.variants, *variants.values()),
         trials=(*measured.trials, *trials),
     )
 
@@ -107,8 +107,8 @@ def _training(
         device=device,
     )
     if level is None:
-        arm = next((a for a in measured.arms if a.name == one.variant), None)
-        why = arm.unavailable if arm else ""
+        variant = next((a for a in measured.variants if a.name == one.variant), None)
+        why = variant.unavailable if variant else ""
         missing = how_it_failed(measured.of(one.variant))
         return replace(training, missing=f"Not tried here: {why}." if why else missing)
     return replace(
@@ -126,7 +126,7 @@ def _parts(
 ) -> Iterator[Part]:
     """Where a step of so many seconds goes."""
     copied, alone, many, together = (
-        _swap(one, label) for label in (COPIED, ONE, ONE_TOGETHER, TOGETHER)
+        _change(one, label) for label in (COPIED, ONE, ONE_TOGETHER, TOGETHER)
     )
     on_gpu = levels.rate(copied) is not None
     fed = _saved(levels, one.variant, copied if on_gpu else one.resident, one.batch)
@@ -195,7 +195,7 @@ def _trained(measured: Measurement, one: Reference) -> tuple[int | None, str]:
     return None, ""
 
 
-def _swap(reference: Reference, label: str) -> str:
+def _change(reference: Reference, label: str) -> str:
     return f"{reference.resident}: {label}"
 
 
@@ -203,7 +203,7 @@ def _as_trial(
     trial: Trial, name: str, spent: tuple[float, ...], examples: int
 ) -> Trial:
     """The pauses of one label as the ticks of a trial."""
-    # A rate needs two ticks. Where a trial had time for one swap, that counts twice:
+    # A rate needs two ticks. Where a trial had time for one change, that counts twice:
     # its doubt is in how trials differ.
     spent = spent * 2 if len(spent) == 1 else spent
     ends = [math.fsum(spent[:count]) for count in range(1, len(spent) + 1)]

@@ -1,9 +1,9 @@
-"""What a trial of a reference training does: train in full, or with one thing swapped.
+"""What a trial of a reference training does: train in full, or with one thing changed.
 
 In full, the batches come from a pipeline and each step is a call. The resident training
-swaps the pipeline for one batch that lies where the step computes. Between its ticks it
-swaps other things for a moment and goes back: several steps in one call, a batch of one
-example, a batch that has to be copied to the GPU. Each is timed as a pause, so that
+trains on one batch that lies where the step computes instead. Between its ticks it
+changes other things for a moment and goes back: several steps in one call, a batch of
+one example, a batch that has to be copied to the GPU. Each is timed as a pause, so that
 none of it is in the rate.
 """
 
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
-from perfkit.experiments.shared import cache, probe
+from perfkit.experiments.shared import benchmark, cache
 from perfkit.experiments.shared import images as shared_images
+from perfkit.experiments.shared.benchmark import calls_of_a_tick
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.images import kept, look_at
 from perfkit.experiments.shared.loops import step_of
 from perfkit.experiments.shared.models import MODELS
 from perfkit.experiments.shared.precision import FLOAT32, PRECISIONS, use_policy
-from perfkit.experiments.shared.probe import calls_of_a_tick
 from perfkit.experiments.shared.reference_jobs import (
     BYTES_ON_DISK,
     CALLS,
@@ -52,14 +52,14 @@ COPIED = "a batch copied to the GPU"
 STEPS, TRAINED = "steps", "trained"
 # Examples that are fed from memory, in batches.
 _BATCHES = 8
-# Ticks of the training itself between two rounds of swaps.
+# Ticks of the training itself between two rounds of changes.
 _TICKS = 2
 _SIDE = 32
 # Bytes that are asked of the disk at a time, and labels to learn.
 _AT_A_TIME, _LABELS = 1 << 20, 10
 
 
-def made() -> Generator[Note, None, None]:
+def make() -> Generator[Note, None, None]:
     """Draw the photographs on first use, and check them."""
     folder = yield from shared_images.image_folder("photographs", PHOTOGRAPHS)
     yield from look_at(folder, count=PHOTOGRAPHS, side=_SIDE)
@@ -72,7 +72,7 @@ def made_on_disk() -> Generator[Note, None, None]:
         PerfkitError: There is no room for it, or what was read stays in memory here, so
             that nothing would show what the disk does.
     """
-    if not probe.forgets((yield from probe.made(""))):
+    if not benchmark.forgets((yield from benchmark.make(""))):
         raise RunError("what was read stays in memory here")
 
 
@@ -81,7 +81,7 @@ def fed(reference: Reference) -> Iterator[Yielded]:
     work = _work(reference)
     batches = _ahead(_FEEDS[reference.feed](reference), reference.batch)
     yield work.told
-    read = probe.files("") if reference.feed == "disk" else ()
+    read = benchmark.files("") if reference.feed == "disk" else ()
     for path in read:
         storage.forget(path)
     yield READY
@@ -94,20 +94,20 @@ def fed(reference: Reference) -> Iterator[Yielded]:
                 yield reference.batch
             for path in read:
                 storage.forget(path)
-            yield Pause(probe.FORGETTING)
+            yield Pause(benchmark.FORGETTING)
 
     yield from every(steps(), sync=_wait)
 
 
 def resident(reference: Reference) -> Iterator[Yielded]:
-    """Train on one batch that is in memory, and swap other things in between."""
+    """Train on one batch that is in memory, and change other things in between."""
     work = _work(reference)
     batch = _resident(MODELS[reference.model], reference.batch)
-    swaps = {name: (swap, count) for name, swap, count in _swaps(work, batch)}
-    often = {name: calls_of_a_tick(swap, _wait) for name, (swap, _) in swaps.items()}
+    changes = {name: (one, count) for name, one, count in _changes(work, batch)}
+    often = {name: calls_of_a_tick(one, _wait) for name, (one, _) in changes.items()}
     count = calls_of_a_tick(lambda: work.step(*batch), _wait)
     yield work.told
-    yield Note(STEPS, {name: often[name] * swaps[name][1] for name in swaps})
+    yield Note(STEPS, {name: often[name] * changes[name][1] for name in changes})
     # What a first call takes is known of the full training.
     yield READY
     while True:
@@ -116,9 +116,9 @@ def resident(reference: Reference) -> Iterator[Yielded]:
                 work.step(*batch)
             _wait()
             yield count * reference.batch
-        for name, (swap, _) in swaps.items():
+        for name, (change, _) in changes.items():
             for _ in range(often[name]):
-                swap()
+                change()
             _wait()
             yield Pause(name)
 
@@ -178,10 +178,10 @@ def _work(reference: Reference) -> _Work:
     )
 
 
-def _swaps(
+def _changes(
     work: _Work, batch: tuple[Any, Any]
 ) -> Iterator[tuple[str, Callable[[], object], int]]:
-    """Each swap: its label, what makes it, and the steps in that."""
+    """Each change: its label, what makes it, and the steps in that."""
     import tensorflow as tf
 
     together, many = work.reference.together, work.reference.many
@@ -249,7 +249,7 @@ def _from_disk(reference: Reference) -> tf.data.Dataset:
     import tensorflow as tf
 
     whole = tf.autograph.experimental.do_not_convert(_seeing())
-    return _read(list(probe.files("")), whole)
+    return _read(list(benchmark.files("")), whole)
 
 
 def _seeing() -> Callable[[Any], Any]:

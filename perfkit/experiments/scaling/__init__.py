@@ -18,8 +18,8 @@ from perfkit.experiments.base import Experiment
 from perfkit.experiments.parameters import Choice, Range
 from perfkit.experiments.scaling import agreement, numbers
 from perfkit.experiments.scaling import work as scaling_work
-from perfkit.experiments.scaling.agreement import asked
-from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY, Variant
+from perfkit.experiments.scaling.agreement import call_or_none
+from perfkit.experiments.scaling.numbers import FED, LINK, OWN, STRATEGY, Setup
 from perfkit.experiments.scaling.verdict import ONE_GPU, judge
 from perfkit.experiments.scaling.work import (
     GPU,
@@ -28,12 +28,12 @@ from perfkit.experiments.scaling.work import (
     counts,
     weights,
 )
-from perfkit.experiments.shared import probe
+from perfkit.experiments.shared import benchmark
+from perfkit.experiments.shared.benchmark import without_gpus
 from perfkit.experiments.shared.models import MODELS
-from perfkit.experiments.shared.probe import without_gpus
 from perfkit.machine import cards
 from perfkit.machine.cards import gpus_here
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED, Note
 
 if TYPE_CHECKING:
@@ -97,22 +97,22 @@ class Scaling(Experiment):
     @property
     def baseline(self) -> str:  # type: ignore[override]
         """One device without a strategy."""
-        return Variant(self._kind, 1).name
+        return Setup(self._kind, 1).name
 
     @property
     def guessed(self) -> str:
         """The most devices, each with a batch at hand."""
-        return Variant(self._kind, max(self._present)).name
+        return Setup(self._kind, max(self._present)).name
 
-    def variants(self) -> Mapping[str, Arm]:
+    def make_variants(self) -> Mapping[str, Variant]:
         """Each number of devices as it is, fed, and without the sum of gradients."""
-        arms = [arm for count in self._counts for arm in self._with(count)]
+        variants = [one for count in self._counts for one in self._with(count)]
         if len(self._counts) > 1:
-            arms.append(self._link())
+            variants.append(self._link())
         elif not self.devices:
             # What a machine with one GPU cannot show.
-            arms.append(self._arm(2, "", self._train(2), "A second GPU."))
-        return {arm.name: arm for arm in arms}
+            variants.append(self._variant(2, "", self._train(2), "A second GPU."))
+        return {one.name: one for one in variants}
 
     def prepare(self) -> Iterator[Yielded]:
         """Refuse numbers of devices that learn something else than one does.
@@ -126,8 +126,8 @@ class Scaling(Experiment):
             yield Note("progress", f"Checking what {self._kind}s learn: {count}")
             why = agreement.difference(self._job(count))
             # What rests on what these devices learn.
-            ways = (STRATEGY,) if count == 1 else ("", OWN, FED)
-            names = (Variant(self._kind, count, way).name for way in ways)
+            every = (STRATEGY,) if count == 1 else ("", OWN, FED)
+            names = (Setup(self._kind, count, how).name for how in every)
             refused |= dict.fromkeys(names if why else (), why)
         yield Note(REFUSED, refused)
         # The processes that checked had the GPUs; this one has no use for them.
@@ -151,7 +151,7 @@ class Scaling(Experiment):
     def _refuse_missing(self) -> None:
         if self._kind == LOGICAL:
             return
-        seen = asked(scaling_work.usable, agreement.LONGEST_S) or 0
+        seen = call_or_none(scaling_work.usable, agreement.LONGEST_S) or 0
         if seen < self._here:
             raise RunError(
                 f"TensorFlow can use {seen} of {self._here} GPUs here; `perfkit "
@@ -167,7 +167,7 @@ class Scaling(Experiment):
         """How many devices of the kind there are; as many logical ones as asked for."""
         if self._kind == GPU:
             return len(gpus_here()[0])
-        usual = min(max(probe.granted(), _FEWEST_LOGICAL), _MOST_LOGICAL)
+        usual = min(max(benchmark.granted(), _FEWEST_LOGICAL), _MOST_LOGICAL)
         return self.devices or usual
 
     @property
@@ -182,20 +182,20 @@ class Scaling(Experiment):
         batch = self.batch if self.scaling == "strong" else count * self.batch
         return Job(model=self.model, kind=self._kind, count=count, batch=batch)
 
-    def _with(self, count: int) -> Iterator[Arm]:
-        """The arms of a number of devices, the one the others change first."""
-        itself, train = Variant(self._kind, count).name, self._train(count)
+    def _with(self, count: int) -> Iterator[Variant]:
+        """The variants of a number of devices, the one the others change first."""
+        itself, train = Setup(self._kind, count).name, self._train(count)
         fed = functools.partial(train, side=self.image_side)
         if count > 1:
             own = functools.partial(train, summed=False)
             what = "MirroredStrategy over several devices."
-            yield self._arm(count, "", train, what, self.baseline)
-            yield self._arm(count, OWN, own, "Gradients are not summed.", itself)
+            yield self._variant(count, "", train, what, self.baseline)
+            yield self._variant(count, OWN, own, "Gradients are not summed.", itself)
         else:
             together = functools.partial(train, with_strategy=True)
-            yield self._arm(count, "", train, "One device, no strategy.")
-            yield self._arm(count, STRATEGY, together, "MirroredStrategy.", itself)
-        yield self._arm(count, FED, fed, "Examples are decoded from JPEGs.", itself)
+            yield self._variant(count, "", train, "One device, no strategy.")
+            yield self._variant(count, STRATEGY, together, "MirroredStrategy.", itself)
+        yield self._variant(count, FED, fed, "Examples are decoded from JPEGs.", itself)
 
     def _train(self, count: int) -> functools.partial[Iterator[Yielded]]:
         several = count > 1
@@ -203,31 +203,32 @@ class Scaling(Experiment):
             scaling_work.train, self._job(count), with_strategy=several
         )
 
-    def _arm(
+    def _variant(
         self,
         count: int,
-        way: str,
+        how: str,
         work: functools.partial[Iterator[Yielded]],
         changes: str,
         against: str = "",
-    ) -> Arm:
-        name, why_not = Variant(self._kind, count, way).name, self._why_not(count)
+    ) -> Variant:
+        name, why_not = Setup(self._kind, count, how).name, self._why_not(count)
         code = scaling_work.code_of_training(
-            with_strategy=count > 1 or way == STRATEGY,
-            is_fed=way == FED,
-            summed=way != OWN,
+            with_strategy=count > 1 or how == STRATEGY,
+            is_fed=how == FED,
+            summed=how != OWN,
         )
-        return Arm(name, work, changes, "" if why_not else against, why_not, code=code)
+        against = "" if why_not else against
+        return Variant(name, work, changes, against, why_not, code=code)
 
     def _why_not(self, count: int) -> str:
         if count <= self._here:
             return ""
         return ONE_GPU if self._here == 1 else f"{self._here} GPUs are all there is"
 
-    def _link(self) -> Arm:
+    def _link(self) -> Variant:
         job = self._job(max(self._present))
         what = "one GPU to another" if self._kind == GPU else "memory to memory"
-        return Arm(
+        return Variant(
             LINK,
             functools.partial(scaling_work.copying, job),
             f"Copying from {what} what {job.count} devices sum in a step.",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-def asked(function: Callable[[], Answer], longest_s: float) -> Answer | None:
+def call_or_none(function: Callable[[], Answer], longest_s: float) -> Answer | None:
     """Call a function in a process of its own, which is gone afterwards.
 
     This process must not have used TensorFlow where processes are forked.
@@ -82,7 +82,7 @@ def difference(job: Job, longest_s: float = LONGEST_S) -> str:
         longest_s: Seconds after which the devices count as hung.
     """
     try:
-        found = asked(functools.partial(apart, job), longest_s)
+        found = call_or_none(functools.partial(apart, job), longest_s)
     except TimeoutError:
         return (
             f"gave no answer within {units.seconds(longest_s)}: GPUs that do not reach "

@@ -35,7 +35,7 @@ _LOOKS = {
 }
 _WIDE, _HIGH = 258, 250
 _LEFTS = (86, 450)
-# The marks of the ways stand side by side, so many of the widths of the axes apart.
+# The marks of the variants stand side by side, so many of the widths of the axes apart.
 _BESIDE = 0.022
 _DASHED = (0, (4, 3))
 
@@ -45,14 +45,14 @@ def scaling(finding: Finding) -> Figure:
     measured = measurement(finding)
     of = numbers.kind(measured)
     title = f"{plain(finding.experiment, 40)}: what several {of}s bring"
-    series = {way: numbers.points(measured, way) for way in _LOOKS}
+    series = {how: numbers.points(measured, how) for how in _LOOKS}
     if len(series[""]) < 2:
         return canvas.message(title, f"Fewer than two numbers of {of}s were timed.")
     shared, by = [SHARED] if of != GPU else [], canvas.origin(finding)
     lines = canvas.caption_lines(
         [
             "bar: 95 % interval",
-            *(_LOOKS[way][2] for way, points in series.items() if points),
+            *(_LOOKS[how][2] for how, points in series.items() if points),
             "dashed: n times the rate of one",
             *(["dashed 1/n: one processor shared at no cost"] if shared else []),
             *shared,
@@ -133,14 +133,14 @@ def _draw_series(
     axes: Axes, series: Series, value: Callable[[Point], Estimate]
 ) -> None:
     low, high = axes.get_xlim()
-    for number, (way, points) in enumerate(series.items()):
-        colour, mark, _ = _LOOKS[way]
+    for number, (how, points) in enumerate(series.items()):
+        colour, mark, _ = _LOOKS[how]
         aside = (number - 1) * _BESIDE * (high - low)
         at = [(point.count + aside, value(point)) for point in points]
         axes.plot([x for x, _ in at], [y.value for _, y in at], color=colour, lw=1.2)
         for x, y in at:
             curves.between(axes, x, y.low, y.high, colour)
-            inside = colour if not way else "none"
+            inside = colour if not how else "none"
             axes.plot(x, y.value, mark, color=colour, mfc=inside, ms=7)
 
 

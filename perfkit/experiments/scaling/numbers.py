@@ -29,17 +29,17 @@ Limit = Literal["input", "sum", "neither"]
 
 
 @dataclass(frozen=True)
-class Variant:
+class Setup:
     """What is varied: the devices, how many, and how ("" for the plain one)."""
 
     kind: DeviceKind
     count: int
-    way: str = ""
+    how: str = ""
 
     @property
     def name(self) -> str:
         """What it is called."""
-        return f"{of(self.kind, self.count)}{', ' * bool(self.way)}{self.way}"
+        return f"{of(self.kind, self.count)}{', ' * bool(self.how)}{self.how}"
 
 
 def of(kind: DeviceKind, count: int) -> str:
@@ -47,12 +47,12 @@ def of(kind: DeviceKind, count: int) -> str:
     return f"{count} {kind}{'s' * (count != 1)}"
 
 
-_VARIANTS = {
-    variant.name: variant
+_SETUPS = {
+    setup.name: setup
     for kind in (GPU, LOGICAL)
     for count in range(1, _MOST_DEVICES + 1)
-    for way in ("", STRATEGY, OWN, FED)
-    for variant in [Variant(kind, count, way)]
+    for how in ("", STRATEGY, OWN, FED)
+    for setup in [Setup(kind, count, how)]
 }
 
 
@@ -109,20 +109,20 @@ class Sum:
 
 def kind(measured: Measurement) -> DeviceKind:
     """What the devices of a run are; logical ones where nothing says otherwise."""
-    found = (_VARIANTS.get(arm.name) for arm in measured.arms)
-    return next((variant.kind for variant in found if variant), LOGICAL)
+    found = (_SETUPS.get(one.name) for one in measured.variants)
+    return next((setup.kind for setup in found if setup), LOGICAL)
 
 
-def points(measured: Measurement, way: str = "") -> tuple[Point, ...]:
+def points(measured: Measurement, how: str = "") -> tuple[Point, ...]:
     """Every number of devices that was timed in a way, the fewest first.
 
     Without one device that was timed plainly there are none.
     """
-    base = Variant(kind(measured), 1).name
+    base = Setup(kind(measured), 1).name
     if measured.timing(base) is None:
         return ()
     found = list[Point]()
-    for count, timing in _timed(measured, way).items():
+    for count, timing in _timed(measured, how).items():
         itself = timing.variant == base
         speed_up = None if itself else _compare(measured, timing.variant, base)
         if itself or speed_up:
@@ -133,8 +133,8 @@ def points(measured: Measurement, way: str = "") -> tuple[Point, ...]:
 def strategy_cost(measured: Measurement) -> Comparison | None:
     """One device with the strategy against one without; None where not timed."""
     of_kind = kind(measured)
-    with_strategy = Variant(of_kind, 1, STRATEGY).name
-    return _compare(measured, with_strategy, Variant(of_kind, 1).name)
+    with_strategy = Setup(of_kind, 1, STRATEGY).name
+    return _compare(measured, with_strategy, Setup(of_kind, 1).name)
 
 
 def sums(measured: Measurement) -> tuple[Sum, ...]:
@@ -143,7 +143,7 @@ def sums(measured: Measurement) -> tuple[Sum, ...]:
     found = list[Sum]()
     for count, timing in _timed(measured, "").items():
         batch = _number_in(told.get("batches"), str(count))
-        own = _compare(measured, timing.variant, Variant(of_kind, count, OWN).name)
+        own = _compare(measured, timing.variant, Setup(of_kind, count, OWN).name)
         if own is None or not batch:
             continue
         moved = traffic(_number_in(told, "weights"), of_kind, count)
@@ -208,14 +208,14 @@ def joined(measured: Measurement) -> tuple[str, ...]:
     return tuple(words for words in listed if isinstance(words, str))
 
 
-def _timed(measured: Measurement, way: str) -> dict[int, Timing]:
+def _timed(measured: Measurement, how: str) -> dict[int, Timing]:
     """The timings of a way of the run's devices, the fewest first."""
     of_kind = kind(measured)
-    found = [(_VARIANTS.get(t.variant), t) for t in measured.timings]
+    found = [(_SETUPS.get(t.variant), t) for t in measured.timings]
     mine = {
-        variant.count: timing
-        for variant, timing in found
-        if variant and (variant.kind, variant.way) == (of_kind, way)
+        setup.count: timing
+        for setup, timing in found
+        if setup and (setup.kind, setup.how) == (of_kind, how)
         if _is_sound(timing.rate)
     }
     return dict(sorted(mine.items()))

@@ -67,7 +67,7 @@ def judge(measured: Measurement, scaling: str) -> Verdict:
     if points and points[-1].speed_up:
         return _of_several(measured, points[0], points[-1], scaling)
     because = tuple(_grounds(measured))
-    if any(arm.unavailable == ONE_GPU for arm in measured.arms):
+    if any(one.unavailable == ONE_GPU for one in measured.variants):
         return Verdict(
             headline="One GPU is all there is: nothing is said about several.",
             much="What can be learnt here is what input takes and what the strategy "
@@ -76,7 +76,7 @@ def judge(measured: Measurement, scaling: str) -> Verdict:
             next="Run `perfkit run scaling --on logical` to see how several devices "
             "work together, on logical devices of the processor.",
         )
-    learns = any(LEARNS_OTHERWISE in arm.unavailable for arm in measured.arms)
+    learns = any(LEARNS_OTHERWISE in one.unavailable for one in measured.variants)
     return Verdict(
         headline=f"Whether several {numbers.kind(measured)}s are faster than one is "
         "not known yet.",

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfkit.errors import RunError
-from perfkit.experiments.shared import probe
+from perfkit.experiments.shared import benchmark
+from perfkit.experiments.shared.benchmark import repeated, without_gpus
+from perfkit.experiments.shared.benchmark_gpu import syncing
 from perfkit.experiments.shared.code import code_of
 from perfkit.experiments.shared.loops import wait
 from perfkit.experiments.shared.models import MODELS
-from perfkit.experiments.shared.probe import repeated, without_gpus
-from perfkit.experiments.shared.probe_gpu import syncing
 from perfkit.measure.tick import READY, Tick, every
 
 if TYPE_CHECKING:
@@ -165,12 +165,12 @@ def copying(job: Job) -> Iterator[Yielded]:
     each = bytes_of_an_example(job)
     if job.kind == GPU:
         return counted(_between_gpus(*places), each)
-    return counted(probe.copy(one_core=False), each)
+    return counted(benchmark.copy(one_core=False), each)
 
 
 def code_of_link(kind: DeviceKind) -> str:
     """The lines of that copying, as a reader types them."""
-    return code_of(_between_gpus if kind == GPU else probe.copying_parts)
+    return code_of(_between_gpus if kind == GPU else benchmark.copying_parts)
 
 
 def counted(moved: Iterable[Yielded], each: float) -> Iterator[Yielded]:
@@ -277,7 +277,7 @@ def code_of_training(*, with_strategy: bool, is_fed: bool, summed: bool) -> str:
 
 
 def _pictures(side: int) -> list[bytes]:
-    """JPEGs of smooth noise, about as dear to decode as photographs."""
+    """JPEGs of smooth noise, about as expensive to decode as photographs."""
     import io
 
     import numpy as np

@@ -41,7 +41,7 @@ def folder() -> Path:
     )
 
 
-def made(
+def make(
     name: str, make: Callable[[Path], Iterator[Note]], *, size: int, what: str
 ) -> Generator[Note, None, Path]:
     """Give a folder of the cache, made on first use and always whole.

@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from perfkit.errors import RunError
-from perfkit.experiments.shared import probe
+from perfkit.experiments.shared import benchmark
 from perfkit.measure.tick import READY, TICK_S, Tick
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def with_tensorflow() -> Callable[[bytes], object]:
     import tensorflow as tf
 
     # As many processes as cores would fight for them.
-    probe.without_gpus()
+    benchmark.without_gpus()
 
     def decode(file: bytes) -> object:
         return tf.io.decode_jpeg(file, channels=3)
@@ -60,7 +60,7 @@ def only_a_square(side: int) -> Callable[[bytes], object]:
     import tensorflow as tf
 
     # As many processes as cores would fight for them.
-    probe.without_gpus()
+    benchmark.without_gpus()
     places = itertools.cycle([(0.1, 0.9), (0.6, 0.3), (0.9, 0.6), (0.4, 0.1)])
 
     def decode(file: bytes) -> object:
@@ -82,7 +82,7 @@ def limit(images: Images, decoder: Decoder = with_tensorflow) -> Iterator[Yielde
         decoder: Makes the function that decodes; called in each process.
     """
     held = _in_memory(images)
-    workers = probe.granted()
+    workers = benchmark.granted()
     counts = mmap.mmap(-1, _COUNT.size * workers)
     start = _fork if sys.platform == "linux" else _thread
     works = (functools.partial(_decode_all, n, held, counts) for n in range(workers))

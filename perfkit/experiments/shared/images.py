@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit import units
 from perfkit.errors import BadFileError, BadParameterError, MissingPartError
-from perfkit.experiments.shared import cache, probe
+from perfkit.experiments.shared import benchmark, cache
 from perfkit.measure.tick import Note
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def image_folder(source: str, count: int) -> Generator[Note, None, Path]:
         "photographs": (_draw_photographs, _PHOTOGRAPH_BYTES),
         "cifar10": (_fetch_cifar10, _CIFAR_BYTES),
     }[source]
-    return cache.made(
+    return cache.make(
         folder_name(source, count),
         functools.partial(making, count=count),
         size=size * count,
@@ -193,7 +193,7 @@ def _cifar10() -> tuple[NDArray[np.uint8], NDArray[np.integer]]:
 
 
 def _all_of(do: Callable[[int], None], count: int, what: str) -> Iterator[Note]:
-    with ThreadPoolExecutor(probe.granted()) as pool:
+    with ThreadPoolExecutor(benchmark.granted()) as pool:
         for done, _ in enumerate(pool.map(do, range(count)), start=1):
             if done % 16 == 0 or done == count:
                 yield Note("progress", f"{what}: {done} of {count}")

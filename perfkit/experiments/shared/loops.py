@@ -70,7 +70,7 @@ def described(argument: Any) -> str:
     return f"{argument.dtype.name}[{', '.join(sizes)}]"
 
 
-def telling(
+def with_notes(
     ticks: Iterable[Tick | Pause | Note], traces: Traces
 ) -> Iterator[Tick | Pause | Note]:
     """Pass ticks on, and tell of the traces after the first, second, fourth, ..."""
@@ -137,7 +137,7 @@ def looped(
     """Make one step after another, and tell of its traces."""
     yield READY
     steps = _counted(loop(job.batches(feed), step), traces)
-    yield from telling(every(steps, sync=wait), traces)
+    yield from with_notes(every(steps, sync=wait), traces)
 
 
 def _counted(steps: Iterator[int], traces: Traces) -> Iterator[int]:
@@ -393,7 +393,7 @@ def optimizer_for(network: keras.Model) -> keras.optimizers.Optimizer:
 
 
 def loss_function() -> keras.losses.Loss:
-    """What all ways minimise."""
+    """What all variants minimise."""
     import keras
 
     return keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -210,12 +210,12 @@ def _of(
     return Hardware(
         instructions=instructions,
         gpu=gpu.name if gpu else "",
-        capability=parsed(gpu.compute_capability) if gpu else None,
+        capability=parse_capability(gpu.compute_capability) if gpu else None,
         allowed=environment.get(INSTRUCTIONS, ""),
     )
 
 
-def parsed(capability: str | None) -> Capability | None:
+def parse_capability(capability: str | None) -> Capability | None:
     """A compute capability such as ``"8.9"`` as two numbers."""
     major, _, minor = (capability or "").partition(".")
     if not (major.isdecimal() and minor.isdecimal()):

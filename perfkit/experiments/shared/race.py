@@ -41,7 +41,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Race:
-    """Which of several ways of doing the same work is fastest.
+    """Which of several variants of the same work is fastest.
 
     Attributes:
         measured: The run.

@@ -27,12 +27,12 @@ Feed = Literal["memory", "JPEG", "disk"]
 # recipe are the same job.
 RECIPE = 1
 SEED = 0
-# Photographs that are read again and again; the ladder decodes the same.
+# Photographs that are read again and again; microbenchmarks decode the same.
 PHOTOGRAPHS = 32
 # Calls of the map at a time, on every machine: at most as many run as there are cores.
 CALLS = 32
 # An image that is read from the disk as it is: its side in px, and the bytes of each,
-# so that a file of the ladder's holds a whole number of images.
+# so that a file of theirs holds a whole number of images.
 SIDE_ON_DISK, DEPTH_ON_DISK = 256, 4
 BYTES_ON_DISK = SIDE_ON_DISK**2 * DEPTH_ON_DISK
 FORGOTTEN = "that memory forgot"

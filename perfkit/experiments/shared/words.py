@@ -49,7 +49,7 @@ def failures(measured: Measurement) -> tuple[str, ...]:
         if trial.outcome not in ("completed", "stopped") and not trial.is_try
     }
     unavailable = {
-        arm.name: arm.unavailable for arm in measured.arms if arm.unavailable
+        one.name: one.unavailable for one in measured.variants if one.unavailable
     }
     told = ended | unavailable
     return tuple(f"{quoted(name)} {how.rstrip('.')}." for name, how in told.items())

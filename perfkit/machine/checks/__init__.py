@@ -6,8 +6,8 @@ has, and none where it does not apply: no battery, no word about it.
 
 from collections.abc import Callable, Iterator
 
-from perfkit.machine.checks import asking, card, cores, software, started
-from perfkit.machine.checks.asking import Check
+from perfkit.machine.checks import base, card, cores, software, started
+from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 
 Rule = Callable[[Machine], Iterator[Check]]
@@ -35,7 +35,7 @@ _REFUTED = ("driver-too-old", "no-libcuda", "missing-library", "wrong-cudnn")
 def checks(machine: Machine) -> tuple[Check, ...]:
     """What can be said of this machine: what costs most first, what is well last."""
     found = [check for rule in RULES for check in rule(machine)]
-    if asking.gpu_computes(machine):
+    if base.gpu_computes(machine):
         found = [check for check in found if check.id not in _REFUTED]
     found.sort(key=lambda check: (check.status == "ok", -check.cost))
     if found[0].status == "fail" and found[0].id != started.UNSEEN:

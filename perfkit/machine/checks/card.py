@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from perfkit import units
 from perfkit.machine import gpu as machine_gpu
-from perfkit.machine.checks import asking
-from perfkit.machine.checks.asking import Check, Words, fine, say
+from perfkit.machine.checks import base
+from perfkit.machine.checks.base import Check, Words, fine, say
 from perfkit.machine.gpu import Gpu, Holder
 from perfkit.machine.record import Machine
 
@@ -22,7 +22,7 @@ def hidden(machine: Machine) -> Iterator[Check]:
     chosen = machine.environment.get("CUDA_VISIBLE_DEVICES")
     if chosen is None or not machine.gpus:
         return
-    left, count = len(asking.visible(machine)), len(machine.gpus)
+    left, count = len(base.visible(machine)), len(machine.gpus)
     evidence = (
         f'CUDA_VISIBLE_DEVICES is "{chosen}": {left} of {count} GPUs can be seen.'
     )
@@ -34,24 +34,24 @@ def hidden(machine: Machine) -> Iterator[Check]:
 
 def kernels(machine: Machine) -> Iterator[Check]:
     """Machine code for this card, code that the driver must compile first, or none."""
-    version = asking.tensorflow(machine)
+    version = base.tensorflow(machine)
     held = machine.software.capabilities if machine.software else None
     if held is None:
-        held = asking.capabilities(version) if version else None
-    if held is None or asking.built_for(machine) is None:
+        held = base.capabilities(version) if version else None
+    if held is None or base.built_for(machine) is None:
         return
-    for _, name, gpu in asking.seen(machine):
+    for _, name, gpu in base.seen(machine):
         if gpu.compute_capability is not None:
             evidence = (
                 f"{name} has compute capability {gpu.compute_capability}; TensorFlow "
                 f"{version} holds {', '.join(held)}."
             )
-            kind = asking.kernels(held, gpu.compute_capability)
+            kind = base.kernels(held, gpu.compute_capability)
             yield _kernels(machine, kind, name, gpu.compute_capability, evidence)
 
 
 def _kernels(
-    machine: Machine, kind: asking.Kernels, name: str, capability: str, evidence: str
+    machine: Machine, kind: base.Kernels, name: str, capability: str, evidence: str
 ) -> Check:
     if kind == "native":
         return fine("kernels", "TensorFlow holds kernels for this GPU", evidence)
@@ -67,7 +67,7 @@ def _kernels(
         title = "Some kernels for this GPU are compiled when they are first used"
         return fine("kernels", title, f"{evidence} Later starts find them compiled.")
     newer = f'python -m pip install "tensorflow[and-cuda]>={_COMPILES}"; '
-    if asking.at_least(asking.tensorflow(machine), _COMPILES):
+    if base.at_least(base.tensorflow(machine), _COMPILES):
         newer = ""
     return say(machine, "compiled-kernels", evidence, newer=newer, compiles=_COMPILES)
 
@@ -79,9 +79,9 @@ def _cannot_compile(machine: Machine) -> tuple[str, str] | None:
     if disabled.lower() not in _OFF:
         remedy = Words(machine, given={"variable": variable})["unset"]
         return f"{variable} is {disabled}.", remedy
-    made = asking.built_for(machine)
+    made = base.built_for(machine)
     cuda = machine.driver.cuda if machine.driver else None
-    if made is None or cuda is None or asking.at_least(cuda, asking.minor(made)):
+    if made is None or cuda is None or base.at_least(cuda, base.minor(made)):
         return None
     reason = f"The driver compiles code up to CUDA {cuda}, this is of CUDA {made}."
     return reason, Words(machine)["newer_driver"]
@@ -89,7 +89,7 @@ def _cannot_compile(machine: Machine) -> tuple[str, str] | None:
 
 def small(machine: Machine) -> Iterator[Check]:
     """TensorFlow leaves out GPUs with few multiprocessors."""
-    counts = {name: gpu.multiprocessors for _, name, gpu in asking.seen(machine)}
+    counts = {name: gpu.multiprocessors for _, name, gpu in base.seen(machine)}
     known = {name: count for name, count in counts.items() if count is not None}
     if not known or len(known) < len(counts):
         return
@@ -119,7 +119,7 @@ _CLEARLY_BELOW = 0.97
 
 def throttled(machine: Machine) -> Iterator[Check]:
     """Heat or a weak power supply slows a GPU down."""
-    for place, name, gpu in asking.seen(machine):
+    for place, name, gpu in base.seen(machine):
         reasons, when = gpu.clocks.busy_throttle, "under load"
         if reasons is None:
             reasons, when = gpu.clocks.throttle, "now"
@@ -142,7 +142,7 @@ def throttled(machine: Machine) -> Iterator[Check]:
 
 def power(machine: Machine) -> Iterator[Check]:
     """A power limit below the card's own keeps its clocks low."""
-    for place, name, gpu in asking.seen(machine):
+    for place, name, gpu in base.seen(machine):
         limit, default = gpu.power.limit, gpu.power.limit_default
         if limit is None or not default or gpu.state.instance:
             continue
@@ -171,7 +171,7 @@ CLOCKS = (throttled, power)
 
 def narrow(machine: Machine) -> Iterator[Check]:
     """Fewer lanes, or an older generation, than card and slot can use together."""
-    for _, name, gpu in asking.seen(machine):
+    for _, name, gpu in base.seen(machine):
         link, width = gpu.link, gpu.link.busy_width or gpu.link.width
         best = (link.generation_max, link.width_max)
         if link.width_max is None or width is None or gpu.state.instance:
@@ -222,7 +222,7 @@ _ALL = 0.9
 
 def others(machine: Machine) -> Iterator[Check]:
     """Another program computes on the GPU, or holds its memory."""
-    for place, name, gpu in asking.seen(machine):
+    for place, name, gpu in base.seen(machine):
         taken, who = _taken(gpu)
         own = any(holder.own for holder in gpu.holders or ())
         worked_on = gpu.busy is not None and gpu.busy >= _MUCH and not own
@@ -255,7 +255,7 @@ def others(machine: Machine) -> Iterator[Check]:
 
 def instance(machine: Machine) -> Iterator[Check]:
     """The card is divided into instances: each is a part of its speed."""
-    for place, name, gpu in asking.seen(machine):
+    for place, name, gpu in base.seen(machine):
         options = f"-i {place} -mig 0"
         if gpu.state.instance:
             memory = f" of {units.size(gpu.memory)}" if gpu.memory else ""
@@ -267,7 +267,7 @@ def instance(machine: Machine) -> Iterator[Check]:
 
 def mode(machine: Machine) -> Iterator[Check]:
     """A card can be set to take one program at a time, or none."""
-    for place, name, gpu in asking.seen(machine):
+    for place, name, gpu in base.seen(machine):
         options = f"-i {place} -c DEFAULT"
         evidence = f"{name}: its compute mode is {gpu.state.compute_mode}."
         if gpu.state.compute_mode == "prohibited":

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from perfkit import units
-from perfkit.machine.checks.asking import Check, Words, fine, say
+from perfkit.machine.checks.base import Check, Words, fine, say
 from perfkit.machine.record import Disk, Load, Machine, Processor
 
 # A quota this near to all cores costs less than can be measured.

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Iterator
 
-from perfkit.machine.checks import asking
-from perfkit.machine.checks.asking import Check, fine, numbers, say, statements
+from perfkit.machine.checks import base
+from perfkit.machine.checks.base import Check, fine, numbers, say, statements
 from perfkit.machine.gpu import Problem
 from perfkit.machine.record import Library, Machine, Processor, Start
 
@@ -25,10 +25,10 @@ def no_card(machine: Machine) -> Iterator[Check]:
     if machine.gpus or wanted(machine):
         return
     evidence = machine.no_gpu or "No GPU is reported."
-    if asking.platform(machine) == "wsl2" and machine.nvidia_cards is None:
+    if base.platform(machine) == "wsl2" and machine.nvidia_cards is None:
         yield say(machine, "driver-in-windows", evidence)
         return
-    title = asking.without_gpu(machine)
+    title = base.without_gpu(machine)
     if machine.nvidia_cards == 0:
         evidence = "No NVIDIA card is on the bus."
         title += ", and nothing for its driver to load" if machine.driver else ""
@@ -37,7 +37,7 @@ def no_card(machine: Machine) -> Iterator[Check]:
 
 def silent(machine: Machine) -> Iterator[Check]:
     """A card is there, or was meant to be, and its driver reports none."""
-    if machine.gpus or not wanted(machine) or asking.platform(machine) == "wsl1":
+    if machine.gpus or not wanted(machine) or base.platform(machine) == "wsl1":
         return
     known = machine.nvidia_cards
     cards = f" NVIDIA cards on the bus: {known}." if known else ""
@@ -47,9 +47,9 @@ def silent(machine: Machine) -> Iterator[Check]:
 
 def wsl1(machine: Machine) -> Iterator[Check]:
     """The first WSL knows no GPU, and is slow at reading files."""
-    if asking.platform(machine) == "wsl1":
+    if base.platform(machine) == "wsl1":
         evidence = f"The system is {machine.system}."
-        if asking.cuda_libraries(machine):
+        if base.cuda_libraries(machine):
             yield say(machine, "wsl-1", evidence, status="fail", cost=0.95)
         else:
             yield say(machine, "wsl-1", evidence)
@@ -57,16 +57,16 @@ def wsl1(machine: Machine) -> Iterator[Check]:
 
 def too_old(machine: Machine) -> Iterator[Check]:
     """Programs made for a CUDA version need a driver that is new enough."""
-    cuda = asking.built_for(machine)
+    cuda = base.built_for(machine)
     own = machine.driver.version if machine.driver else None
     version = own or next((gpu.driver for gpu in machine.gpus if gpu.driver), None)
-    platform = asking.platform(machine)
+    platform = base.platform(machine)
     system = platform if platform in ("windows", "wsl2") else "linux"
-    lowest = asking.lowest_driver(cuda, system) if cuda else None
+    lowest = base.lowest_driver(cuda, system) if cuda else None
     if not machine.gpus or lowest is None or version is None:
         return
     evidence = f"The driver is {version}; CUDA {cuda} needs {lowest} or newer."
-    if asking.at_least(version, lowest):
+    if base.at_least(version, lowest):
         yield fine("driver", "The driver is new enough for TensorFlow", evidence)
     else:
         yield say(machine, "driver-too-old", evidence)
@@ -74,7 +74,7 @@ def too_old(machine: Machine) -> Iterator[Check]:
 
 def lost(machine: Machine) -> Iterator[Check]:
     """A card that is listed and gives no access: often it fell off the bus."""
-    for _, name, gpu in asking.seen(machine):
+    for _, name, gpu in base.seen(machine):
         if "card" in gpu.refused:
             yield say(machine, "lost-card", f"{name}: {gpu.refused['card']}.")
 
@@ -87,7 +87,7 @@ def wanted(machine: Machine) -> bool:
         return True
     if machine.nvidia_cards is not None:
         return machine.nvidia_cards > 0
-    return machine.driver is not None or bool(asking.cuda_libraries(machine))
+    return machine.driver is not None or bool(base.cuda_libraries(machine))
 
 
 def _problem(machine: Machine) -> Problem:
@@ -114,10 +114,10 @@ def missing(machine: Machine) -> Iterator[Check]:
 
 def windows(machine: Machine) -> Iterator[Check]:
     """Since 2.11 the builds for Windows know no GPU."""
-    version = asking.tensorflow(machine)
-    if asking.platform(machine) != "windows" or not machine.gpus:
+    version = base.tensorflow(machine)
+    if base.platform(machine) != "windows" or not machine.gpus:
         return
-    if asking.at_least(version, _NO_WINDOWS):
+    if base.at_least(version, _NO_WINDOWS):
         evidence = (
             f"TensorFlow {version} runs on {machine.system}, beside "
             f"{machine.gpus[0].name}; the last version with a GPU there was 2.10."
@@ -128,9 +128,9 @@ def windows(machine: Machine) -> Iterator[Check]:
 def cpu_only(machine: Machine) -> Iterator[Check]:
     """A build without CUDA leaves the GPU alone."""
     software = machine.software
-    if software is None or not machine.gpus or asking.platform(machine) == "windows":
+    if software is None or not machine.gpus or base.platform(machine) == "windows":
         return
-    version = asking.tensorflow(machine)
+    version = base.tensorflow(machine)
     if software.build == "cuda":
         evidence = f"TensorFlow {version} was built for CUDA {software.cuda}."
         yield fine("build", "TensorFlow is built for GPUs", evidence)
@@ -165,28 +165,28 @@ def duplicated(machine: Machine) -> Iterator[Check]:
 
 def tested(machine: Machine) -> Iterator[Check]:
     """Whether somebody tested this TensorFlow with this Python."""
-    version = asking.tensorflow(machine)
+    version = base.tensorflow(machine)
     if version is None:
         return
-    build = asking.build(version)
+    build = base.build(version)
     if build is None:
         evidence = (
             f"TensorFlow {version} is not in the table of tested builds, "
-            f"which ends with {asking.newest()}."
+            f"which ends with {base.newest()}."
         )
         yield say(machine, "tested-build", evidence)
         return
     first, last = build.python
     # On the processor CUDA is not used, whichever the wheel was built for.
-    made = asking.built_for(machine) if machine.gpus else None
+    made = base.built_for(machine) if machine.gpus else None
     evidence = (
-        f"TensorFlow {asking.minor(version)} was tested with Python {first} to "
+        f"TensorFlow {base.minor(version)} was tested with Python {first} to "
         f"{last} (this is {machine.python})"
         + (f" and CUDA {build.cuda} (this build: {made})." if made else ".")
     )
     python = numbers(machine.python)[:2]
     in_range = numbers(first) <= python <= numbers(last)
-    if in_range and (made is None or asking.minor(made) == build.cuda):
+    if in_range and (made is None or base.minor(made) == build.cuda):
         yield fine("tested-build", "This combination of versions was tested", evidence)
     else:
         yield say(machine, "tested-build", evidence)
@@ -260,8 +260,8 @@ def absent(machine: Machine) -> Iterator[Check]:
 
 def old_cudnn(machine: Machine) -> Iterator[Check]:
     """A cuDNN older than the one TensorFlow was built with is refused by it."""
-    version, cuda = asking.tensorflow(machine), asking.built_for(machine)
-    build = asking.build(version) if version else None
+    version, cuda = base.tensorflow(machine), base.built_for(machine)
+    build = base.build(version) if version else None
     name = f"nvidia-cudnn-cu{(cuda or '').split('.')[0]}"
     if not machine.gpus or not build or name not in machine.versions:
         return
@@ -279,7 +279,7 @@ def shadowed(machine: Machine) -> Iterator[Check]:
     """LD_LIBRARY_PATH puts other libraries before those that pip installed."""
     found = (*_loaded(machine), *_needed(machine))
     foreign = dict.fromkeys(one.name for one in found if one.origin == "search path")
-    if foreign and asking.cuda_libraries(machine):
+    if foreign and base.cuda_libraries(machine):
         names = ", ".join(foreign)
         evidence = f"LD_LIBRARY_PATH leads to {names}, which pip installed too."
         yield say(machine, "shadowed-libraries", evidence)
@@ -305,7 +305,7 @@ def _loaded(machine: Machine) -> tuple[Library, ...]:
 
 def _needed(machine: Machine) -> tuple[Library, ...]:
     """What must be installed beside TensorFlow: nothing where there is no GPU."""
-    if not machine.gpus or asking.built_for(machine) is None or not machine.software:
+    if not machine.gpus or base.built_for(machine) is None or not machine.software:
         return ()
     found = machine.software.libraries
     return tuple(one for one in found if not one.name.startswith(_ELSEWHERE))

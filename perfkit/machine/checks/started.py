@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from perfkit import units
-from perfkit.machine.checks import asking, software
-from perfkit.machine.checks.asking import Check, Words, fine, say
+from perfkit.machine.checks import base, software
+from perfkit.machine.checks.base import Check, Words, fine, say
 from perfkit.machine.record import Machine, Proof, Said, Start
 from perfkit.machine.starting import LATE
 from perfkit.machine.starting.child import COMPILING
@@ -36,7 +36,7 @@ def broken(machine: Machine) -> Iterator[Check]:
         remedy = Words(machine)["make_room"]
         yield say(machine, "no-start", problem, remedy=remedy)
     elif problem:
-        yield say(machine, "no-start", problem, remedy=_mended(machine, start.said))
+        yield say(machine, "no-start", problem, remedy=_fix(machine, start.said))
 
 
 def unseen(machine: Machine) -> Iterator[Check]:
@@ -47,7 +47,7 @@ def unseen(machine: Machine) -> Iterator[Check]:
             f"The driver reports {machine.gpus[0].name}; TensorFlow's devices: "
             f"{', '.join(start.devices)}."
         )
-        yield say(machine, UNSEEN, evidence, remedy=_mended(machine, start.said))
+        yield say(machine, UNSEEN, evidence, remedy=_fix(machine, start.said))
 
 
 def computed(machine: Machine) -> Iterator[Check]:
@@ -78,7 +78,7 @@ def _wrong(machine: Machine, start: Start, proof: Proof) -> Check | None:
         key, evidence = "passed-on", f"{asked} ran on {proof.ran_on}."
     else:
         return None
-    remedy = _mended(machine, start.said)
+    remedy = _fix(machine, start.said)
     return say(machine, key, evidence, device=device, remedy=remedy)
 
 
@@ -96,24 +96,24 @@ def log(machine: Machine) -> Iterator[Check]:
                 "fatal-start-log" if line.weight == "fatal" else "start-log",
                 f'It said: "{line.line}"',
                 meaning=meaning(machine, line),
-                remedy=_mended(machine, (line,)),
+                remedy=_fix(machine, (line,)),
             )
 
 
 def _gpu_left_out(machine: Machine, start: Start) -> bool:
     """Whether programs may use a GPU, TensorFlow was started, and it found none."""
-    if not start.devices or not asking.visible(machine):
+    if not start.devices or not base.visible(machine):
         return False
     return not any(device.startswith("GPU") for device in start.devices)
 
 
-def _mended(machine: Machine, lines: Iterable[Said]) -> str:
-    """What mends the first of these lines that has a remedy of its own."""
+def _fix(machine: Machine, lines: Iterable[Said]) -> str:
+    """What fixes the first of these lines that has a remedy of its own."""
     for said in lines:
-        for mend in asking.statements()["mends"]:
-            if re.search(mend["line"], said.line):
-                return Words(machine, mend)["remedy"]
-    return asking.install(machine)
+        for fix in base.statements()["fixes"]:
+            if re.search(fix["line"], said.line):
+                return Words(machine, fix)["remedy"]
+    return base.install(machine)
 
 
 RULES = (broken, unseen, computed, log)

@@ -23,7 +23,7 @@ export default {
       } catch {
         model.send(told);
       }
-      // So that the same file can be chosen again once it was mended.
+      // So that the same file can be chosen again once it was fixed.
       field.value = "";
     };
     button.addEventListener("click", () => field.click());

@@ -13,9 +13,9 @@ from perfkit.experiments import experiment
 from perfkit.experiments.batch_size import BatchSize, numbers
 from perfkit.experiments.shared.models import MODELS
 from perfkit.findings import store
-from perfkit.measure.measurement import TWIN
+from perfkit.measure.measurement import CONTROL
 from perfkit.measure.tick import Tick
-from perfkit.running import run
+from perfkit.runs import run
 from tests.experiments.batches import by_cost, driven, learnt, measured, name, tried
 from tests.findings.made import failed
 
@@ -41,12 +41,12 @@ def because(of, **parameters):
 
 def test_the_default_run_trains_at_six_sizes_the_smallest_being_the_baseline():
     asked = BatchSize()
-    arms = asked.variants()
-    assert list(arms) == [name(size) for size in asked.batches]
-    assert len(arms) == 6
+    variants = asked.make_variants()
+    assert list(variants) == [name(size) for size in asked.batches]
+    assert len(variants) == 6
     assert asked.batches[0] == 4
     assert asked.batches[-1] == 4096
-    assert {arm.against for arm in arms.values()} == {asked.baseline} == {"batch 4"}
+    assert {one.against for one in variants.values()} == {asked.baseline} == {"batch 4"}
 
 
 @pytest.mark.parametrize("smallest", [1, 3, 7, 64])
@@ -74,9 +74,9 @@ def test_a_largest_size_that_is_not_larger_is_refused(smallest, largest):
 
 
 @pytest.mark.parametrize("model", list(MODELS))
-def test_arms_travel_to_their_trials(model):
-    for arm in BatchSize(model=model).variants().values():
-        assert pickle.loads(pickle.dumps(arm)).name == arm.name
+def test_variants_travel_to_their_trials(model):
+    for variant in BatchSize(model=model).make_variants().values():
+        assert pickle.loads(pickle.dumps(variant)).name == variant.name
 
 
 def test_the_search_begins_where_the_shapes_say_that_it_ends():
@@ -123,7 +123,7 @@ def test_what_is_timed_is_fit_as_compile_leaves_it(monkeypatch, kind):
 
     real = keras.Model.fit
     monkeypatch.setattr(keras.Model, "fit", fit)
-    told = experiment(kind, model="tiny-dense").variants()
+    told = experiment(kind, model="tiny-dense").make_variants()
     steps = next(iter(told.values())).work()
     kept = list(itertools.islice((i for i in steps if isinstance(i, Tick)), 2))
     steps.close()
@@ -300,7 +300,7 @@ def test_a_real_run_finds_the_largest_batch_and_never_crashes(tmp_path, monkeypa
         folder=tmp_path,
     )
     timed = {trial.variant for trial in found.trials if not trial.is_try}
-    assert timed == {"batch 2", "batch 64", TWIN}
+    assert timed == {"batch 2", "batch 64", CONTROL}
     tries = [trial for trial in found.trials if trial.is_try]
     outcomes = {trial.outcome for trial in tries if trial.variant.startswith("fits")}
     assert "completed" in outcomes

@@ -32,7 +32,7 @@ def processes_of(working):
 def file_to_read(tmp_path, monkeypatch):
     path = tmp_path / "bytes"
     path.write_bytes(bytes(3_000_000))
-    monkeypatch.setattr(loads.probe, "files", lambda folder: (str(path),))
+    monkeypatch.setattr(loads.benchmark, "files", lambda folder: (str(path),))
 
 
 @pytest.mark.parametrize("name", [CPU, MEMORY, DISK])
@@ -175,7 +175,7 @@ def test_a_trial_whose_load_was_killed_ends_with_a_sentence(trial):
 
 def test_the_monitor_counts_a_load_as_other_programs(trial):
     running, _ = trial
-    monitor = Monitor(pulse=False)
+    monitor = Monitor(core_speed=False)
     try:
         monitor.watch(running.pid)
         monitor.start(0)

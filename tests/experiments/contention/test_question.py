@@ -14,7 +14,7 @@ from perfkit.experiments.contention.loads import LOADS
 from perfkit.experiments.contention.signs import suspects
 from perfkit.findings import store
 from perfkit.measure.launcher import launcher
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED
 from perfkit.measure.trial import Limits, Trial
 from tests.experiments.disturbed import (
@@ -47,29 +47,32 @@ def moved(measured, variant):
 
 
 def test_the_default_run_has_every_load_and_two_slow_pipelines_against_quiet():
-    arms = Contention().variants()
-    assert tuple(arms) == ALL
-    assert {arm.against for arm in arms.values()} == {"quiet"}
-    assert all(arm.changes for arm in arms.values())
+    variants = Contention().make_variants()
+    assert tuple(variants) == ALL
+    assert {one.against for one in variants.values()} == {"quiet"}
+    assert all(one.changes for one in variants.values())
     assert tuple(LOADS) == LOADED
     # A load shows in the samples of a trial that works in one go.
     assert not Contention.in_turns
-    assert list(Contention(arms="disk reader").variants()) == ["quiet", "disk reader"]
+    two = Contention(variants="disk reader").make_variants()
+    assert list(two) == ["quiet", "disk reader"]
     with pytest.raises(BadParameterError, match="choose from all, cpu burners"):
-        experiment("contention", arms="coffee machine")
+        experiment("contention", variants="coffee machine")
 
 
-def test_arms_travel_to_their_trials():
-    for arms in (Contention().variants(), Contention(mystery=5).variants()):
-        for arm in arms.values():
-            assert pickle.loads(pickle.dumps(arm)).name == arm.name
+def test_variants_travel_to_their_trials():
+    for asked in (Contention(), Contention(mystery=5)):
+        for variant in asked.make_variants().values():
+            assert pickle.loads(pickle.dumps(variant)).name == variant.name
 
 
 def test_loads_that_this_machine_cannot_have_are_refused_with_a_sentence(monkeypatch):
     config = SimpleNamespace(list_physical_devices=lambda kind: [])
     monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
-    monkeypatch.setattr("perfkit.experiments.shared.probe.made", _nothing_made)
-    monkeypatch.setattr("perfkit.experiments.shared.probe.forgets", lambda files: False)
+    monkeypatch.setattr("perfkit.experiments.shared.benchmark.make", _nothing_made)
+    monkeypatch.setattr(
+        "perfkit.experiments.shared.benchmark.forgets", lambda files: False
+    )
     (note,) = list(Contention().prepare())
     assert note.name == REFUSED
     assert set(note.value) == {"gpu product", "disk reader"}
@@ -220,8 +223,8 @@ def test_without_samples_the_steps_still_tell_their_part(samples):
 
 
 def test_the_worst_load_is_named_with_its_cost_its_signs_and_a_remedy():
-    dear = {"cpu burners": {"step": 0.060}}
-    found = verdict(run(("quiet", "cpu burners", "disk reader"), shows=dear))
+    shows = {"cpu burners": {"step": 0.060}}
+    found = verdict(run(("quiet", "cpu burners", "disk reader"), shows=shows))
     assert found.headline == "Programs that take the cores slow this training most."
     assert 'With "cpu burners" a step takes 3.0 times as long' in found.much
     assert (found.sure, found.interval[:6]) == ("sure", "2.9 to")
@@ -285,8 +288,8 @@ def test_a_machine_that_was_not_quiet_is_said_not_to_have_been():
 
 
 def test_a_load_that_was_not_run_and_one_that_failed_are_told():
-    gone = Arm("gpu product", list, unavailable="needs a GPU")
-    measured = run(ALL[:3], arms=(gone,))
+    gone = Variant("gpu product", list, unavailable="needs a GPU")
+    measured = run(ALL[:3], variants=(gone,))
     crash = Trial(variant="disk reader", round=1, outcome="crashed", message="broke")
     said = because(replace(measured, trials=(*measured.trials, crash)))
     assert '"gpu product" needs a GPU.' in said
@@ -302,11 +305,11 @@ def mystery(secret, number, fed="memory"):
 
 
 def told(number, fed):
-    """What the trial of a mystery is made to do, learnt from the arm itself."""
-    arm = Contention(mystery=number, fed=fed).variants()["mystery"]
+    """What the trial of a mystery is made to do, learnt from the variant itself."""
+    variant = Contention(mystery=number, fed=fed).make_variants()["mystery"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loads, "train", lambda job: job)
-        job = arm.work()
+        job = variant.work()
     slow = {"sleeps": "sleeping pipeline", "decodes": "decoding pipeline"}
     return slow[job.slow] if job.slow else job.load.name
 
@@ -349,12 +352,12 @@ def test_the_files_of_two_mysteries_differ_in_no_word():
     assert all(other == first for other in rest)
 
 
-def test_neither_charts_nor_arms_of_a_mystery_name_its_slow_down():
+def test_neither_charts_nor_variants_of_a_mystery_name_its_slow_down():
     finding = mystery("memory bandwidth", 3)
     figures = [gallery.chart(finding, kind) for kind in gallery.kinds(finding)]
-    arms = Contention(mystery=3).variants()
-    assert list(arms) == ["quiet", "mystery"]
-    said = [arms["mystery"].changes, *(f.svg + f.alt for f in figures)]
+    variants = Contention(mystery=3).make_variants()
+    assert list(variants) == ["quiet", "mystery"]
+    said = [variants["mystery"].changes, *(f.svg + f.alt for f in figures)]
     assert not any(name in text for name in SECRETS for text in said)
 
 
@@ -402,11 +405,11 @@ def test_a_decoding_pipeline_really_decodes_and_leaves_batches_as_they_are():
 
 
 @pytest.mark.parametrize("name", ["quiet", "cpu burners", *PIPELINES, "mystery"])
-def test_every_arm_really_trains_and_tells_what_it_waits(name):
+def test_every_variant_really_trains_and_tells_what_it_waits(name):
     while not launcher().wait(1):
         pass
-    arms = Contention().variants() | Contention(mystery=3).variants()
-    running = launcher().start(arms[name].work, 1, Limits())
+    variants = Contention().make_variants() | Contention(mystery=3).make_variants()
+    running = launcher().start(variants[name].work, 1, Limits())
     ticks = []
     while sum(1 for _, examples, *_ in ticks if examples) < 12:
         assert running.outcome is None, running.message

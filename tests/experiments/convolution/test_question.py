@@ -13,12 +13,12 @@ from perfkit.errors import BadParameterError
 from perfkit.experiments.convolution import Convolution, convolution_with
 from perfkit.experiments.convolution.channels import at_equal_work
 from perfkit.experiments.convolution.numbers import speeds
-from perfkit.experiments.convolution.ways import GROUPS, WAYS
-from perfkit.measure.measurement import TWIN
+from perfkit.experiments.convolution.variants import GROUPS, VARIANTS
+from perfkit.measure.measurement import CONTROL
 from perfkit.measure.statistics import Comparison
 from perfkit.measure.steady import steady
 from perfkit.measure.tick import REFUSED, Note
-from perfkit.running import run
+from perfkit.runs import run
 from tests.experiments.convolution.test_right_answers import of_taps as mine
 from tests.experiments.races import measured
 
@@ -38,19 +38,19 @@ def because(rates, **more):
 
 
 def test_the_default_run_has_the_essential_ways_and_the_limits():
-    arms = Convolution().variants()
+    variants = Convolution().make_variants()
     limits = [*LIMITS, "bfloat16 limit"]
-    assert list(arms) == [*GROUPS["essential"], *limits]
-    assert all(arm.changes for arm in arms.values())
-    assert [arm.against for arm in arms.values()][-3:] == ["", "", ""]
+    assert list(variants) == [*GROUPS["essential"], *limits]
+    assert all(one.changes for one in variants.values())
+    assert [one.against for one in variants.values()][-3:] == ["", "", ""]
 
 
 def test_a_way_stands_against_the_one_it_changes_if_that_is_in_the_run():
-    both = Convolution(arms="numpy").variants()
+    both = Convolution(variants="numpy").make_variants()
     assert both["numpy im2col"].against == "numpy taps"
-    assert Convolution(arms="numpy im2col").variants()["numpy im2col"].against == (
-        "conv2d"
-    )
+    assert Convolution(variants="numpy im2col").make_variants()[
+        "numpy im2col"
+    ].against == ("conv2d")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_way_stands_against_the_one_it_changes_if_that_is_in_the_run():
     [
         ({"side": 4, "kernel": 5}, "kernel is 5 and side is 4"),
         ({"side": 256, "batch": 64}, "would take 1.07 GB; choose a smaller batch"),
-        ({"arms": "fastest"}, "arms is 'fastest'; choose from"),
+        ({"variants": "fastest"}, "variants is 'fastest'; choose from"),
         ({"channels": 0}, "channels is 0"),
     ],
 )
@@ -78,9 +78,9 @@ def refused(asked):
     return notes[REFUSED]
 
 
-def test_a_function_becomes_an_arm_beside_the_others():
-    asked = convolution_with(mine, arms="numpy taps", **SMALL)
-    assert list(asked.variants()) == ["conv2d", "yours", "numpy taps", *LIMITS]
+def test_a_function_becomes_a_variant_beside_the_others():
+    asked = convolution_with(mine, variants="numpy taps", **SMALL)
+    assert list(asked.make_variants()) == ["conv2d", "yours", "numpy taps", *LIMITS]
     assert asked.name == "convolution"
     assert asked.question == Convolution().question
     assert set(asked.parameters) == set(Convolution().parameters)
@@ -90,14 +90,14 @@ def test_it_travels_to_its_trials_and_survives_a_change_of_parameters():
     import dataclasses
 
     asked = dataclasses.replace(convolution_with(mine, **SMALL), side=12)
-    arm = cloudpickle.loads(cloudpickle.dumps(asked.variants()["yours"]))
-    ticks = list(itertools.islice(arm.work(), 2))
+    variant = cloudpickle.loads(cloudpickle.dumps(asked.make_variants()["yours"]))
+    ticks = list(itertools.islice(variant.work(), 2))
     assert ticks[1] == 2
 
 
 def test_a_function_that_is_right_is_timed_and_one_to_be_written_is_not():
-    assert refused(convolution_with(mine, arms="numpy taps", **SMALL)) == {}
-    empty = convolution_with(lambda *given: None, arms="numpy taps", **SMALL)
+    assert refused(convolution_with(mine, variants="numpy taps", **SMALL)) == {}
+    empty = convolution_with(lambda *given: None, variants="numpy taps", **SMALL)
     assert "still to be written" in refused(empty)["yours"]
 
 
@@ -110,7 +110,7 @@ def test_what_is_no_function_is_refused():
 
 
 def test_every_mistake_is_refused_before_anything_is_timed():
-    asked = Convolution(**SMALL | {"padding": "same"}, arms="mistakes")
+    asked = Convolution(**SMALL | {"padding": "same"}, variants="mistakes")
     assert set(refused(asked)) == set(GROUPS["mistakes"])
     assert len(refused(asked)) == 5
 
@@ -120,18 +120,19 @@ def test_every_mistake_is_refused_before_anything_is_timed():
 
 def test_the_winner_is_named_with_its_gain_and_what_to_type():
     found = verdict({"conv2d": 100, "numpy taps": 200})
-    assert (found.winner, found.headline) == ("numpy taps", WAYS["numpy taps"].do)
+    assert (found.winner, found.headline) == ("numpy taps", VARIANTS["numpy taps"].do)
     assert "2.0 times as fast: 200 instead of 100 images/s" in found.much
     assert found.sure == "sure"
     (edit,) = found.edits
-    assert (edit.old, edit.new) == (WAYS["conv2d"].code, WAYS["numpy taps"].code)
+    assert edit.old == VARIANTS["conv2d"].code
+    assert edit.new == VARIANTS["numpy taps"].code
 
 
 def test_what_may_win_says_what_to_type_and_nothing_else_does():
     other = {*GROUPS["mistakes"], *GROUPS["lighter"], *GROUPS["precision"]}
-    for name, way in WAYS.items():
-        assert bool(way.do) == (name not in other)
-        assert way.code
+    for name, method in VARIANTS.items():
+        assert bool(method.do) == (name not in other)
+        assert method.code
 
 
 @pytest.mark.parametrize("other", [50, 99.6])
@@ -243,7 +244,7 @@ def counts(**more):
 
 def test_channel_counts_lie_around_the_ones_that_are_asked_for():
     asked = counts(channels=64, filters=32)
-    names = list(asked.variants())
+    names = list(asked.make_variants())
     assert asked.baseline == names[0] == "64 in, 32 out"
     assert len(names) == 16
     assert {"63 in, 31 out", "65 in, 33 out", "72 in, 40 out"} <= set(names)
@@ -254,11 +255,11 @@ def test_the_baseline_follows_the_counts():
 
     changed = dataclasses.replace(counts(), channels=16)
     assert changed.baseline == "16 in, 64 out"
-    assert dataclasses.replace(changed, compare="ways").baseline == "conv2d"
+    assert dataclasses.replace(changed, compare="variants").baseline == "conv2d"
 
 
 def test_no_count_is_below_one():
-    names = counts(channels=1, filters=1).variants()
+    names = counts(channels=1, filters=1).make_variants()
     assert next(iter(names)) == "1 in, 1 out"
     assert not any(name.startswith("0") or " 0 " in name for name in names)
 
@@ -333,7 +334,7 @@ def small_run(tmp_path_factory):
         channels=16,
         filters=16,
         padding="valid",
-        arms="mistakes,python loops",
+        variants="mistakes,python loops",
     )
     return run(asked, budget=12, folder=tmp_path_factory.mktemp("found")), stamps
 
@@ -353,7 +354,7 @@ def stamped(folder, images, kernel, stride, padding):
 def test_a_run_shows_what_is_wrong_and_times_the_rest(small_run):
     found, _ = small_run
     ran = {trial.variant for trial in found.trials if trial.outcome == "completed"}
-    assert ran == {"conv2d", "yours", *LIMITS, TWIN}
+    assert ran == {"conv2d", "yours", *LIMITS, CONTROL}
     # A busy machine may leave no time for the end of the last round.
     assert {trial.outcome for trial in found.trials} <= {"completed", "stopped"}
     assert set(found.unavailable) == {*GROUPS["mistakes"], "python loops"}
@@ -420,7 +421,7 @@ def test_conv2d_is_as_fast_as_the_same_call_in_a_loop_of_ones_own(tmp_path):
             known[id(images)] = images, tf.identity(images), tf.identity(kernel)
         return tf.nn.conv2d(*known[id(images)][1:], stride, padding.upper())
 
-    found = run(convolution_with(same, arms="conv2d"), budget=60, folder=tmp_path)
+    found = run(convolution_with(same, variants="conv2d"), budget=60, folder=tmp_path)
     assert found.unavailable == {}
     (compared,) = (c for c in found.comparisons if c.variant == "yours")
     assert compared.ratio == pytest.approx(1, rel=0.05)

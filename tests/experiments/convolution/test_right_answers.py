@@ -1,13 +1,13 @@
-"""Each way against a convolution that is written out number by number."""
+"""Each variant against a convolution that is written out number by number."""
 
 import functools
 
 import numpy as np
 import pytest
 
-from perfkit.experiments.convolution import trying
+from perfkit.experiments.convolution import answers
 from perfkit.experiments.convolution.problem import Problem, allowed, convolved
-from perfkit.experiments.convolution.ways import GROUPS, WAYS, own
+from perfkit.experiments.convolution.variants import GROUPS, VARIANTS, own
 
 PROBLEMS = (
     Problem(side=6),
@@ -17,7 +17,7 @@ PROBLEMS = (
     Problem(batch=3, side=5, channels=4, filters=8, kernel=1),
     Problem(side=6, channels=4, filters=4, kernel=3, stride=2),
 )
-RIGHT = [name for name in WAYS if name not in GROUPS["mistakes"]]
+RIGHT = [name for name in VARIANTS if name not in GROUPS["mistakes"]]
 BIG = Problem(batch=2, side=10, channels=4, filters=4)
 
 
@@ -57,9 +57,11 @@ def test_the_reference_is_what_tensorflow_means_by_a_convolution(problem):
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_every_way_gives_the_right_answer_at_every_size(name):
-    way = WAYS[name]
-    fitting = [problem for problem in PROBLEMS if not way.why_not(problem)]
-    assert {p: trying.mistake(way, p) for p in fitting} == dict.fromkeys(fitting, "")
+    method = VARIANTS[name]
+    fitting = [problem for problem in PROBLEMS if not method.why_not(problem)]
+    assert {p: answers.mistake(method, p) for p in fitting} == dict.fromkeys(
+        fitting, ""
+    )
 
 
 CALLED = "def convolve(images, kernel):"
@@ -67,7 +69,7 @@ OTHERS = ("conv2d NCHW", "grouped")
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, w in WAYS.items() if CALLED in w.code and n not in OTHERS]
+    "name", [n for n, w in VARIANTS.items() if CALLED in w.code and n not in OTHERS]
 )
 def test_the_lines_that_are_shown_convolve_as_what_is_measured(name):
     import tensorflow as tf
@@ -76,17 +78,17 @@ def test_the_lines_that_are_shown_convolve_as_what_is_measured(name):
     taps = list(np.ndindex(BIG.kernel, BIG.kernel))
     scope = {"tf": tf, "np": np, "images": images, "kernel": kernel, "taps": taps}
     scope |= {"edge": BIG.edge, "reach": BIG.out, "stride": 1, "padding": "SAME"}
-    exec(WAYS[name].code, scope)
+    exec(VARIANTS[name].code, scope)
     found = scope["convolve"](scope["images"], scope["kernel"])
     wanted = convolved(images, kernel, BIG)
     assert np.asarray(found, float) == pytest.approx(wanted, abs=0.2)
 
 
 def test_groups_are_convolved_apart():
-    way = WAYS["grouped"]
+    method = VARIANTS["grouped"]
     problem = Problem(side=5, channels=8, filters=4)
-    images, kernel = way.arrays(problem, 0)
-    answer = way.call(problem)().numpy()
+    images, kernel = method.arrays(problem, 0)
+    answer = method.call(problem)().numpy()
     part = Problem(side=5, channels=2, filters=1)
     for group in range(4):
         channels = slice(2 * group, 2 * group + 2)
@@ -106,7 +108,7 @@ def test_groups_are_convolved_apart():
 )
 @pytest.mark.parametrize("problem", [BIG, Problem(), Problem(side=12, stride=2)])
 def test_every_mistake_is_seen_and_said(name, said, problem):
-    assert said in trying.mistake(WAYS[name], problem)
+    assert said in answers.mistake(VARIANTS[name], problem)
 
 
 def of_taps(images, kernel, stride, padding):
@@ -149,8 +151,8 @@ def changed(change):
     ],
 )
 def test_a_function_of_ones_own_that_is_wrong_is_told_how(function, said):
-    assert trying.mistake(own(of_taps), VALID) == ""
-    assert said in trying.mistake(own(function), VALID)
+    assert answers.mistake(own(of_taps), VALID) == ""
+    assert said in answers.mistake(own(function), VALID)
 
 
 def test_what_writes_into_its_images_is_stopped():
@@ -158,7 +160,7 @@ def test_what_writes_into_its_images_is_stopped():
         images *= 2
 
     with pytest.raises(ValueError, match="read-only"):
-        trying.mistake(own(spoil), VALID)
+        answers.mistake(own(spoil), VALID)
 
 
 def test_an_edge_that_is_wrong_is_looked_for_at_the_edge():
@@ -169,7 +171,7 @@ def test_an_edge_that_is_wrong_is_looked_for_at_the_edge():
         valid = Problem(side=14, padding="valid")
         return convolved(around, kernel, valid)
 
-    assert "at the edges only" in trying.mistake(own(repeated_edge), same)
+    assert "at the edges only" in answers.mistake(own(repeated_edge), same)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16", "bfloat16"])
@@ -204,9 +206,9 @@ def _to_6_bits(array):
 def test_the_obvious_work_is_counted():
     problem = Problem(batch=8, side=56, channels=64, filters=64)
     assert problem.flops * 8 == 2 * 8 * 56 * 56 * 64 * 64 * 9
-    conv2d, short = WAYS["conv2d"], WAYS["conv2d bfloat16"]
+    conv2d, short = VARIANTS["conv2d"], VARIANTS["conv2d bfloat16"]
     images, kernel = 2 * 8 * 56 * 56 * 64, 9 * 64 * 64
     assert conv2d.traffic(problem) * 8 == 4 * (images + kernel)
     assert short.traffic(problem) * 2 == conv2d.traffic(problem)
-    assert WAYS["depthwise"].flops(problem) * 64 == conv2d.flops(problem)
-    assert WAYS["grouped"].flops(problem) * 4 == conv2d.flops(problem)
+    assert VARIANTS["depthwise"].flops(problem) * 64 == conv2d.flops(problem)
+    assert VARIANTS["grouped"].flops(problem) * 4 == conv2d.flops(problem)

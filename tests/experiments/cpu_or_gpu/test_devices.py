@@ -9,7 +9,7 @@ import perfkit
 from perfkit.errors import RunError
 from perfkit.experiments.cpu_or_gpu import work as trainings
 from perfkit.experiments.cpu_or_gpu.work import ALL_CORES, CPU, GPU, ONE_CORE, Device
-from perfkit.experiments.shared.probe import can_keep_to_one_core
+from perfkit.experiments.shared.benchmark import can_keep_to_one_core
 from perfkit.measure.tick import READY, Tick
 
 one_core = pytest.mark.skipif(

@@ -10,8 +10,8 @@ from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import cpu_or_gpu, experiment
 from perfkit.experiments.cpu_or_gpu import CpuOrGpu, numbers, work
 from perfkit.machine.gpu import Gpu
-from perfkit.measure.measurement import Arm, Measurement
-from perfkit.running import run
+from perfkit.measure.measurement import Measurement, Variant
+from perfkit.runs import run
 from tests.experiments.crossings import CPU, GPU, ONE, SIZES, TWO, measured, steps
 from tests.findings.made import failed
 
@@ -21,7 +21,7 @@ GPU_PAIR = numbers.PAIRS[1]
 @pytest.fixture
 def no_gpu(monkeypatch):
     monkeypatch.setattr(cpu_or_gpu, "gpus_here", lambda: ((), "No NVIDIA driver here."))
-    monkeypatch.setattr(cpu_or_gpu.probe, "granted", lambda: 2)
+    monkeypatch.setattr(cpu_or_gpu.benchmark, "granted", lambda: 2)
 
 
 @pytest.fixture
@@ -37,14 +37,14 @@ def said(found, **asked):
     return " ".join(verdict(found, **asked).because)
 
 
-# The arms.
+# The variants.
 
 
 def test_without_a_gpu_each_size_pairs_one_core_with_all(no_gpu):
     asked = experiment("cpu-or-gpu")
-    arms = asked.variants()
-    assert next(iter(arms)) == asked.baseline == "one core, width 32, batch 64"
-    runs = [arm for arm in arms.values() if not arm.unavailable]
+    variants = asked.make_variants()
+    assert next(iter(variants)) == asked.baseline == "one core, width 32, batch 64"
+    runs = [one for one in variants.values() if not one.unavailable]
     assert [(a.name, a.against) for a in runs][:4] == [
         ("one core, width 32, batch 64", ""),
         ("all cores, width 32, batch 64", "one core, width 32, batch 64"),
@@ -56,42 +56,44 @@ def test_without_a_gpu_each_size_pairs_one_core_with_all(no_gpu):
 
 
 def test_without_a_gpu_its_variants_say_why_they_are_not_run(no_gpu):
-    missing = [a for a in experiment("cpu-or-gpu").variants().values() if a.unavailable]
+    missing = [
+        a for a in experiment("cpu-or-gpu").make_variants().values() if a.unavailable
+    ]
     assert [(a.name, a.unavailable, a.against) for a in missing] == [
         (name, "needs a GPU: No NVIDIA driver here.", "")
         for name in ("GPU", "GPU fed floats", "GPU fed bytes", "GPU fed ahead")
     ]
-    only_cores = experiment("cpu-or-gpu", devices="cores").variants().values()
-    assert not any(arm.unavailable for arm in only_cores)
+    only_cores = experiment("cpu-or-gpu", devices="cores").make_variants().values()
+    assert not any(one.unavailable for one in only_cores)
 
 
 def test_with_a_gpu_the_whole_cpu_is_held_against_it(with_gpu):
     asked = experiment("cpu-or-gpu")
-    arms = asked.variants()
-    assert not any(arm.unavailable for arm in arms.values())
+    variants = asked.make_variants()
+    assert not any(one.unavailable for one in variants.values())
     assert asked.baseline == "CPU, width 32, batch 64"
     against = {
         "GPU, width 32, batch 64": asked.baseline,
         "GPU fed floats": "GPU, width 2,048, batch 64",
         "GPU fed bytes": "GPU fed floats",
     }
-    assert {name: arms[name].against for name in against} == against
+    assert {name: variants[name].against for name in against} == against
     cores = experiment("cpu-or-gpu", devices="cores").baseline
     assert cores == "one core, width 32, batch 64"
 
 
-def test_every_arm_says_what_it_changes_and_travels(with_gpu):
+def test_every_variant_says_what_it_changes_and_travels(with_gpu):
     for asked in (experiment("cpu-or-gpu"), experiment("cpu-or-gpu", devices="cores")):
-        arms = asked.variants().values()
-        assert all(pickle.loads(pickle.dumps(arm)).changes for arm in arms)
-        names = [arm.name for arm in arms]
+        variants = asked.make_variants().values()
+        assert all(pickle.loads(pickle.dumps(one)).changes for one in variants)
+        names = [one.name for one in variants]
         assert len(names) == len(set(names))
 
 
 def test_one_core_has_nothing_to_be_held_against(no_gpu, monkeypatch):
-    monkeypatch.setattr(cpu_or_gpu.probe, "granted", lambda: 1)
-    arms = experiment("cpu-or-gpu", devices="cores").variants().values()
-    second = [arm for arm in arms if arm.name.startswith("all cores")]
+    monkeypatch.setattr(cpu_or_gpu.benchmark, "granted", lambda: 1)
+    variants = experiment("cpu-or-gpu", devices="cores").make_variants().values()
+    second = [one for one in variants if one.name.startswith("all cores")]
     assert {a.unavailable for a in second} == {
         "needs more than the one core that this process may use"
     }
@@ -214,13 +216,13 @@ def test_noise_is_a_verdict():
 def test_widths_that_show_no_shape_say_nothing(few):
     found = verdict(measured(steps(ONE, TWO, SIZES[:few])))
     assert "Fewer than three widths" in found.much
-    assert verdict(Measurement(arms=())).winner == ""
+    assert verdict(Measurement(variants=())).winner == ""
 
 
 def test_what_was_not_run_and_what_failed_is_told():
-    missing = Arm("GPU fed floats", list, unavailable="needs a GPU: no driver.")
+    missing = Variant("GPU fed floats", list, unavailable="needs a GPU: no driver.")
     crash = failed("all cores, width 8, batch 8", "crashed", "raised ValueError: no.")
-    facts = said(measured(steps(ONE, TWO), arms=(missing,), extra=(crash,)))
+    facts = said(measured(steps(ONE, TWO), variants=(missing,), extra=(crash,)))
     assert '"GPU fed floats" needs a GPU: no driver.' in facts
     assert '"all cores, width 8, batch 8" raised ValueError: no.' in facts
 
@@ -284,7 +286,7 @@ def test_a_short_run_ends_with_a_verdict(tmp_path, no_gpu):
     asked = CpuOrGpu(narrowest=4, widest=64, widths=2, batch=8)
     found = run(asked, budget=12, folder=tmp_path)
     completed = {t.variant for t in found.trials if t.outcome == "completed"}
-    runs = {name for name, arm in asked.variants().items() if not arm.unavailable}
+    runs = {name for name, one in asked.make_variants().items() if not one.unavailable}
     assert runs <= completed
     assert found.notes["cores"] == 2
     # On a busy machine some widths may have no rate, and then that is said.
@@ -297,6 +299,6 @@ def test_the_work_of_a_named_model_is_counted_before_the_run(no_gpu):
     # 100 by 10 and 10 by 2: forward, for the weights, and for what lies between.
     assert notes["yours"]["flops"] == 2 * 8 * (2 * (1000 + 20) + 20)
     assert notes["yours"]["traffic"] == 4 * (6 * 1020 + 4 * 8 * 12)
-    assert list(asked.variants())[10:12] == [
+    assert list(asked.make_variants())[10:12] == [
         *("one core, tiny-dense, batch 8", "all cores, tiny-dense, batch 8")
     ]

@@ -11,8 +11,14 @@ import pytest
 import tensorflow as tf
 
 from perfkit.errors import BadParameterError
-from perfkit.experiments.data_pipeline import DataPipeline, feeding, pipeline_with
-from perfkit.experiments.data_pipeline.ways import WAYS, Again, Parts, own, takes
+from perfkit.experiments.data_pipeline import DataPipeline, pipeline_with, work
+from perfkit.experiments.data_pipeline.variants import (
+    VARIANTS,
+    Again,
+    Parts,
+    own,
+    takes,
+)
 from perfkit.experiments.shared import decoding
 
 LIBRARIES = {"tf": tf, "np": np, "keras": keras, "itertools": itertools}
@@ -20,34 +26,34 @@ LIBRARIES = {"tf": tf, "np": np, "keras": keras, "itertools": itertools}
 
 @pytest.fixture
 def forms(run, images):
-    for form in feeding.FORMS:
-        run(feeding.make(images, form))
+    for form in work.FORMS:
+        run(work.make(images, form))
 
 
-def typed(way, task):
+def typed(method, task):
     """What the lines make that a reader is shown, with the parts that they name."""
-    parts = Parts(task, way.form)
-    used = {*takes(way.function), "augment", "crop", "side"} - {"decode", "example"}
+    parts = Parts(task, method.form)
+    used = {*takes(method.function), "augment", "crop", "side"} - {"decode", "example"}
     scope = LIBRARIES | {name: getattr(parts, name) for name in used}
     scope["window"] = functools.partial(decoding.window, side=task.side)
     # What the model does with a batch comes after the pipeline.
-    code = "\n".join(li for li in way.code.splitlines() if "squares" not in li)
+    code = "\n".join(li for li in method.code.splitlines() if "squares" not in li)
     # TensorFlow reads the source of what it is to put into a graph.
-    file = f"<{way.name}>"
+    file = f"<{method.name}>"
     linecache.cache[file] = (len(code), None, code.splitlines(True), file)
     exec(compile(code, file, "exec"), scope)
     return Again(scope["batches"]) if "batches" in scope else scope["dataset"]
 
 
-@pytest.mark.parametrize("name", [n for n, w in WAYS.items() if feeding.comparable(w)])
+@pytest.mark.parametrize("name", [n for n, w in VARIANTS.items() if work.comparable(w)])
 def test_the_lines_that_are_shown_give_what_is_measured(name, task, forms):
-    way = WAYS[name]
-    shown = dataclasses.replace(way, build=functools.partial(typed, way))
-    assert feeding.differences([shown], task) == {}
+    method = VARIANTS[name]
+    shown = dataclasses.replace(method, build=functools.partial(typed, method))
+    assert work.differences([shown], task) == {}
 
 
 def why_not(function, task):
-    return feeding.why_not(own(function), task)
+    return work.why_not(own(function), task)
 
 
 def right(files, example, cores, batch):
@@ -115,9 +121,9 @@ def test_a_pipeline_of_ones_own_that_gives_something_else_is_refused(why, task):
 
 
 def test_it_is_one_more_way_and_the_others_stay():
-    asked = pipeline_with(right, arms="prefetch")
-    assert list(asked.variants()) == ["naive map", "yours", "prefetch"]
-    assert asked.parameters == DataPipeline(arms="prefetch").parameters
+    asked = pipeline_with(right, variants="prefetch")
+    assert list(asked.make_variants()) == ["naive map", "yours", "prefetch"]
+    assert asked.parameters == DataPipeline(variants="prefetch").parameters
     assert takes(right) == ("files", "example", "cores", "batch")
 
 

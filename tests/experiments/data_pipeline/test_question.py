@@ -8,14 +8,14 @@ import pytest
 
 from perfkit.errors import BadParameterError
 from perfkit.experiments.data_pipeline import DataPipeline, claims
-from perfkit.experiments.data_pipeline.feeding import DROPPED, RESTARTED
 from perfkit.experiments.data_pipeline.numbers import waiting
-from perfkit.experiments.data_pipeline.ways import WAYS
+from perfkit.experiments.data_pipeline.variants import VARIANTS
+from perfkit.experiments.data_pipeline.work import DROPPED, RESTARTED
 from perfkit.experiments.shared import images as shared_images
 from perfkit.findings.report import Report, in_text
-from perfkit.measure.measurement import TWIN, Arm, Measurement
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
 from perfkit.measure.trial import Trial
-from perfkit.running import run
+from perfkit.runs import run
 from tests.experiments import batches
 from tests.findings.made import of_run
 
@@ -84,7 +84,7 @@ def measured(
         extra: Trials besides.
         more: What each trial has besides.
     """
-    names = rates | {TWIN: rates["naive map"]}
+    names = rates | {CONTROL: rates["naive map"]}
     trials = [
         trial(
             *(name, rate, round),
@@ -95,7 +95,7 @@ def measured(
         for name, rate in names.items()
     ]
     return Measurement(
-        arms=tuple(Arm(name, list, against="naive map") for name in rates),
+        variants=tuple(Variant(name, list, against="naive map") for name in rates),
         trials=(*trials, *extra),
         notes={"images": IMAGES, "memory": 16_000_000_000} | (notes or {}),
         baseline="naive map",
@@ -114,56 +114,56 @@ def because(run, **parameters):
 
 
 def test_the_default_run_has_six_ways_to_train_and_the_decode_limit():
-    arms = DataPipeline().variants()
-    assert list(arms) == [
+    variants = DataPipeline().make_variants()
+    assert list(variants) == [
         *("naive map", "parallel map", "prefetch", "cache", "crop while decoding"),
         *("synthetic", "decode limit"),
     ]
-    assert all(arm.changes for arm in arms.values())
+    assert all(one.changes for one in variants.values())
 
 
 def test_a_way_stands_against_the_one_it_changes_if_that_is_in_the_run():
-    arms = DataPipeline(arms="parallel map,prefetch,cache").variants()
-    assert list(arms) == ["naive map", "parallel map", "prefetch", "cache"]
-    against = {name: arm.against for name, arm in arms.items()}
+    variants = DataPipeline(variants="parallel map,prefetch,cache").make_variants()
+    assert list(variants) == ["naive map", "parallel map", "prefetch", "cache"]
+    against = {name: one.against for name, one in variants.items()}
     assert against == {
         "naive map": "naive map",
         "parallel map": "naive map",
         "prefetch": "parallel map",
         "cache": "prefetch",
     }
-    assert not any("On top of" in arm.changes for arm in arms.values())
+    assert not any("On top of" in one.changes for one in variants.values())
 
 
 def test_a_way_that_changes_more_than_one_thing_says_so():
-    alone = DataPipeline(arms="cache").variants()["cache"]
+    alone = DataPipeline(variants="cache").make_variants()["cache"]
     assert alone.against == "naive map"
     assert alone.changes.endswith('On top of "prefetch".')
 
 
 def test_feeding_both_measures_every_way_twice():
     asked = "prefetch,synthetic,decode limit"
-    arms = DataPipeline(arms=asked, feeding="both").variants()
-    assert list(arms) == [
+    variants = DataPipeline(variants=asked, feeding="both").make_variants()
+    assert list(variants) == [
         *("naive map", "prefetch", "naive map, alone", "prefetch, alone"),
         *("synthetic", "decode limit"),
     ]
-    assert arms["prefetch, alone"].against == "naive map, alone"
+    assert variants["prefetch, alone"].against == "naive map, alone"
     # Alone there is no training to have a ceiling.
-    alone = DataPipeline(arms=asked, feeding="alone").variants()
+    alone = DataPipeline(variants=asked, feeding="alone").make_variants()
     assert list(alone) == ["naive map", "prefetch", "decode limit"]
 
 
-@pytest.mark.parametrize("arms", ["all", "formats,threads", "numpy by element"])
-def test_arms_travel_to_their_trials(arms):
-    for arm in DataPipeline(arms=arms).variants().values():
-        assert pickle.loads(pickle.dumps(arm)).name == arm.name
+@pytest.mark.parametrize("variants", ["all", "formats,threads", "numpy by element"])
+def test_variants_travel_to_their_trials(variants):
+    for variant in DataPipeline(variants=variants).make_variants().values():
+        assert pickle.loads(pickle.dumps(variant)).name == variant.name
 
 
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ({"arms": "essential,fastest"}, "arms is 'fastest'; choose from"),
+        ({"variants": "essential,fastest"}, "variants is 'fastest'; choose from"),
         ({"image_side": 376}, "photographs are 375 px high; choose 37"),
         ({"source": "cifar10"}, "cifar10 are 32 px high; choose 32 or"),
     ],
@@ -185,7 +185,8 @@ def test_the_winner_is_named_with_its_gain_and_its_lines_of_code():
     )
     assert found.sure == "sure"
     (edit,) = found.edits
-    assert (edit.old, edit.new) == (WAYS["naive map"].advice, WAYS["cache"].advice)
+    assert edit.old == VARIANTS["naive map"].advice
+    assert edit.new == VARIANTS["cache"].advice
     # To be copied, code keeps its indentation behind the sign.
     assert "\n  +     return augment(" in in_text(Report(verdict=found))
 
@@ -213,7 +214,7 @@ def test_ties_are_said_as_ties():
     assert found.because[0] in ('"prefetch" may be as fast.', '"uint8" may be as fast.')
 
 
-@pytest.mark.parametrize("loud", ["frozen cache", "synthetic", "decode limit", TWIN])
+@pytest.mark.parametrize("loud", ["frozen cache", "synthetic", "decode limit", CONTROL])
 def test_what_is_no_way_to_feed_never_wins(loud):
     rates = {"naive map": 400, "prefetch": 800, loud: 9000}
     assert verdict(measured(rates)).winner == "prefetch"
@@ -249,7 +250,7 @@ def test_the_share_of_the_wait_leaves_out_the_first_call_and_failed_trials():
     waits = {"input": (0.0, *slow.parts["input"][1:])}
     first = replace(slow, ticks=(slow.ticks[0], *late), parts=waits)
     crashed = replace(slow, round=2, outcome="crashed")
-    run = Measurement(arms=(), trials=(first, crashed))
+    run = Measurement(variants=(), trials=(first, crashed))
     assert waiting(run, "naive map") == pytest.approx(0.5, abs=0.001)
     assert waiting(run, "prefetch") is None
 
@@ -386,8 +387,8 @@ def test_what_the_winner_takes_besides_is_a_warning(best, asked, warning):
 
 
 def test_nothing_timed_is_no_verdict():
-    arms = (Arm("naive map", list),)
-    run = Measurement(arms=arms, trials=(FAILED,), baseline="naive map")
+    variants = (Variant("naive map", list),)
+    run = Measurement(variants=variants, trials=(FAILED,), baseline="naive map")
     found = verdict(run)
     assert found.headline == "Nothing could be timed."
     assert found.because == ('"cache" ran out of memory.',)
@@ -403,11 +404,15 @@ def test_a_verdict_needs_no_notes():
 
 def answers(rates, where=None, **more):
     run = measured(rates, told={"where": where} if where else {}, **more)
-    arms = tuple(
-        Arm(name, list, against=WAYS[name].against if name in WAYS else "naive map")
+    variants = tuple(
+        Variant(
+            name,
+            list,
+            against=VARIANTS[name].against if name in VARIANTS else "naive map",
+        )
         for name in rates
     )
-    found = of_run(replace(run, arms=arms), experiment="data-pipeline")
+    found = of_run(replace(run, variants=variants), experiment="data-pipeline")
     return {claim.says: claim for claim in claims(found)}
 
 
@@ -463,12 +468,12 @@ def test_records_that_the_noise_hides_are_no_answer():
     assert answers(rates, noise=0.3)[says].answer == "too noisy to say"
 
 
-def test_a_claim_whose_arms_were_not_run_says_what_to_run():
+def test_a_claim_whose_variants_were_not_run_says_what_to_run():
     found = answers({"naive map": 400})
     assert {claim.answer for claim in found.values()} == {"not measured"}
     for claim in found.values():
-        arms = claim.because[0].split("'")[1]
-        DataPipeline(arms=arms)
+        variants = claim.because[0].split("'")[1]
+        DataPipeline(variants=variants)
 
 
 # A whole run.
@@ -487,25 +492,25 @@ def small_run(tmp_path_factory):
         images=str(folder),
         image_side=64,
         batch=4,
-        arms="prefetch,cache,tfrecord shards,synthetic,decode limit",
+        variants="prefetch,cache,tfrecord shards,synthetic,decode limit",
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERFKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
         return run(asked, budget=12, folder=tmp_path_factory.mktemp("findings"))
 
 
-def test_every_arm_of_a_run_completes(small_run):
+def test_every_variant_of_a_run_completes(small_run):
     ended = [(trial.variant, trial.outcome) for trial in small_run.trials]
     # A busy machine may leave no time for the end of the last round.
     assert {outcome for _, outcome in ended} <= {"completed", "stopped"}
-    assert {variant for variant, outcome in ended if outcome == "completed"} == {
+    assert {one for one, outcome in ended if outcome == "completed"} == {
         "naive map",
         "prefetch",
         "cache",
         "tfrecord shards",
         "synthetic",
         "decode limit",
-        TWIN,
+        CONTROL,
     }
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from perfkit.experiments.data_pipeline.feeding import files, schedule
+from perfkit.experiments.data_pipeline.work import files, schedule
 
 
 def test_the_first_time_round_the_order_is_that_of_the_list(task):

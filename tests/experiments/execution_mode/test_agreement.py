@@ -4,8 +4,8 @@ import keras
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.execution_mode import ways
-from perfkit.experiments.execution_mode.ways import WAYS
+from perfkit.experiments.execution_mode import variants
+from perfkit.experiments.execution_mode.variants import VARIANTS
 from perfkit.experiments.shared.loops import Job, step_of
 from perfkit.measure.tick import READY
 
@@ -13,15 +13,15 @@ JOB = Job("tiny-dense", 8, epoch=10)
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, way in WAYS.items() if not way.missing()]
+    "name", [name for name, one in VARIANTS.items() if not one.missing()]
 )
 def test_every_way_learns_what_a_plain_loop_learns(name, capsys):
-    assert ways.differences([WAYS[name]], JOB) == {}
+    assert variants.differences([VARIANTS[name]], JOB) == {}
     capsys.readouterr()
 
 
 def guilty(run):
-    return dataclasses.replace(WAYS["eager loop"], name="guilty", run=run)
+    return dataclasses.replace(VARIANTS["eager loop"], name="guilty", run=run)
 
 
 def forgetful(job, network):
@@ -56,7 +56,7 @@ def eager_learner(job, network):
     ("run", "far"), [(forgetful, "100 %"), (hasty, ""), (eager_learner, "")]
 )
 def test_a_way_that_learns_something_else_is_named(run, far):
-    found = ways.differences([WAYS["fit"], guilty(run)], JOB)
+    found = variants.differences([VARIANTS["fit"], guilty(run)], JOB)
     assert list(found) == ["guilty"]
     assert f"after 8 steps its weights are {far}" in found["guilty"]
 
@@ -66,4 +66,4 @@ def test_a_way_that_cannot_run_is_left_to_say_so_in_its_trial():
         raise tf.errors.UnimplementedError(None, None, "no compiler for this device")
         yield
 
-    assert ways.differences([guilty(broken)], JOB) == {}
+    assert variants.differences([guilty(broken)], JOB) == {}

@@ -8,7 +8,7 @@ from perfkit import gallery
 from perfkit.charts.roofline import spread
 from perfkit.errors import BadFileError
 from perfkit.experiments.execution_mode import charts as own_charts
-from perfkit.findings.reading import parsed
+from perfkit.findings.reading import parse
 from tests.charts.test_any_finding import check
 from tests.charts.test_kinds import marks, texts, words
 from tests.findings.made import finding, trial
@@ -18,7 +18,7 @@ STEPS = {"eager loop": 3200.0, "tf.function": 16_000.0, "fit eagerly": 1600.0}
 FIRSTS = {"eager loop": 0.11, "tf.function": 0.902, "fit eagerly": 0.3}
 
 
-def dear(variant, rate, round, **more):
+def expensive(variant, rate, round, **more):
     """A trial whose first tick is one step of 32 examples and takes its time."""
     made = trial(variant, rate, round, noise=0.0, **more)
     (ready, _), *rest = made.ticks
@@ -28,7 +28,7 @@ def dear(variant, rate, round, **more):
 
 def modes(**more):
     """Steps of 10, 2 and 20 ms, after first calls that cost what is written above."""
-    trials = [dear(n, rate, r) for r in (1, 2, 3) for n, rate in STEPS.items()]
+    trials = [expensive(n, rate, r) for r in (1, 2, 3) for n, rate in STEPS.items()]
     made = finding(STEPS, against="eager loop", experiment="execution-mode")
     return replace(made, trials=tuple(trials), parameters={"batch": 32}, **more)
 
@@ -70,7 +70,7 @@ def test_one_variant_alone_crosses_nothing(made):
 @given(data=spoiled(alike=True))
 def test_every_finding_that_can_be_read_can_be_drawn(data):
     try:
-        found = parsed(data, "x")
+        found = parse(data, "x")
     except BadFileError:
         assume(False)
     check(own_charts.break_even(found))

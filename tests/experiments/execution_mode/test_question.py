@@ -5,12 +5,12 @@ import pytest
 from perfkit.errors import BadParameterError
 from perfkit.experiments import experiment
 from perfkit.experiments.execution_mode import ExecutionMode
-from perfkit.experiments.execution_mode import ways as modes
-from perfkit.experiments.execution_mode.ways import BY_DEFAULT, GROUPS, WAYS
+from perfkit.experiments.execution_mode import variants as modes
+from perfkit.experiments.execution_mode.variants import BY_DEFAULT, GROUPS, VARIANTS
 from perfkit.experiments.shared.loops import NOTE
 from perfkit.measure.tick import REFUSED, Note
 from perfkit.measure.trial import Trial
-from perfkit.running import run
+from perfkit.runs import run
 from tests.experiments import races
 
 BATCH = 32
@@ -20,7 +20,7 @@ def verdict(steps, *, epoch=50, first_s=0.1, told=None, **more):
     """What is said of a run in which a step of each variant takes so many seconds."""
     found = races.measured(
         {name: BATCH / step for name, step in steps.items()},
-        {name: WAYS[name].against for name in steps},
+        {name: VARIANTS[name].against for name in steps},
         told={name: {NOTE: note} for name, note in (told or {}).items()},
         first=BATCH,
         first_s=first_s,
@@ -38,9 +38,9 @@ def because(steps, **more):
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_group_has_a_baseline_of_its_own_and_leads_with_it(group):
-    asked = ExecutionMode(arms=group)
+    asked = ExecutionMode(variants=group)
     assert asked.baseline == GROUPS[group][0]
-    assert tuple(asked.variants()) == GROUPS[group]
+    assert tuple(asked.make_variants()) == GROUPS[group]
 
 
 @pytest.mark.parametrize(
@@ -52,53 +52,55 @@ def test_every_group_has_a_baseline_of_its_own_and_leads_with_it(group):
     ],
 )
 def test_a_single_way_brings_what_it_is_held_against(name, baseline):
-    asked = ExecutionMode(arms=name)
-    assert list(asked.variants()) == [baseline, name]
-    assert asked.variants()[name].against == asked.baseline == baseline
+    asked = ExecutionMode(variants=name)
+    assert list(asked.make_variants()) == [baseline, name]
+    assert asked.make_variants()[name].against == asked.baseline == baseline
 
 
 def test_a_remedy_stands_against_what_it_fixes():
-    arms = ExecutionMode(arms="retracing").variants()
-    assert arms["number as tensor"].against == "Python number"
-    assert arms["shapes left open"].against == "changing shapes"
+    variants = ExecutionMode(variants="retracing").make_variants()
+    assert variants["number as tensor"].against == "Python number"
+    assert variants["shapes left open"].against == "changing shapes"
 
 
 def test_groups_can_be_asked_together():
-    arms = ExecutionMode(arms="observers,steps per execution").variants()
-    assert {"fit 64 steps", "validation"} <= set(arms)
-    assert ExecutionMode(arms="observers,modes").baseline == "fit unwatched"
+    variants = ExecutionMode(variants="observers,steps per execution").make_variants()
+    assert {"fit 64 steps", "validation"} <= set(variants)
+    assert ExecutionMode(variants="observers,modes").baseline == "fit unwatched"
 
 
 def test_what_is_not_there_is_not_run_and_says_why(monkeypatch):
     monkeypatch.setattr(modes.importlib.util, "find_spec", lambda name: None)
-    arm = ExecutionMode(arms="observers").variants()["histograms"]
-    assert arm.unavailable.endswith("not installed: `pip install tensorboard`")
+    variant = ExecutionMode(variants="observers").make_variants()["histograms"]
+    assert variant.unavailable.endswith("not installed: `pip install tensorboard`")
 
 
-def test_a_bad_arm_is_refused_with_the_known_ones():
-    with pytest.raises(BadParameterError, match="arms is 'turbo'; choose from modes"):
-        experiment("execution-mode", arms="turbo")
+def test_a_bad_variant_is_refused_with_the_known_ones():
+    with pytest.raises(
+        BadParameterError, match="variants is 'turbo'; choose from modes"
+    ):
+        experiment("execution-mode", variants="turbo")
 
 
 def test_a_way_that_learns_something_else_is_not_timed(monkeypatch):
     found = {"fit": "does not learn what the others learn"}
-    monkeypatch.setattr(modes, "differences", lambda ways, job: found)
+    monkeypatch.setattr(modes, "differences", lambda methods, job: found)
     told = [note for note in ExecutionMode().prepare() if isinstance(note, Note)]
     assert told[-1].name == REFUSED
     assert found.items() <= told[-1].value.items()
 
 
 @pytest.mark.parametrize(
-    ("xla", "twin"), [(True, "fit XLA"), (False, "fit without XLA")]
+    ("xla", "same"), [(True, "fit XLA"), (False, "fit without XLA")]
 )
-def test_what_fit_does_anyway_is_named_and_not_timed_again(monkeypatch, xla, twin):
-    monkeypatch.setattr(modes, "differences", lambda ways, job: {})
+def test_what_fit_does_anyway_is_named_and_not_timed_again(monkeypatch, xla, same):
+    monkeypatch.setattr(modes, "differences", lambda methods, job: {})
     monkeypatch.setattr(modes, "uses_xla", lambda network: xla)
     *_, told = ExecutionMode().prepare()
-    assert list(told.value) == [twin]
-    assert told.value[twin].startswith('is what "fit" does here, where Keras')
+    assert list(told.value) == [same]
+    assert told.value[same].startswith('is what "fit" does here, where Keras')
     # Asked alone it is held against the loop, and is no second of anything.
-    *_, told = ExecutionMode(arms=twin).prepare()
+    *_, told = ExecutionMode(variants=same).prepare()
     assert told.value == {}
 
 
@@ -110,7 +112,7 @@ FIRSTS = {"eager loop": 0.11, "tf.function": 0.27, "fit XLA": 2.0}
 
 def test_the_fastest_mode_is_named_with_its_gain_and_when_it_pays_back():
     found = verdict(MODES, firsts=FIRSTS)
-    assert (found.winner, found.headline) == ("fit XLA", WAYS["fit XLA"].do)
+    assert (found.winner, found.headline) == ("fit XLA", VARIANTS["fit XLA"].do)
     assert "10 times as fast: 32,000 instead of 3,200" in found.much
     assert found.sure == "sure"
     assert "loss=loss, jit_compile=True)\n" in found.edits[0].new
@@ -236,7 +238,7 @@ def test_an_observer_whose_price_is_unknown_is_not_called_free():
 
 @pytest.mark.measures
 def test_a_run_times_a_loop_and_fit_and_keeps_their_traces(tmp_path):
-    found = run("execution-mode", arms="fit", budget=4, folder=tmp_path)
+    found = run("execution-mode", variants="fit", budget=4, folder=tmp_path)
     timed = {timing.variant for timing in found.timings}
     assert timed == {"eager loop", "fit"}
     told = next(t.notes for t in found.trials if t.variant == "fit")

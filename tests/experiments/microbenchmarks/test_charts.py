@@ -5,7 +5,7 @@ import pytest
 
 from perfkit import gallery
 from perfkit.experiments.microbenchmarks import charts as own_charts
-from tests.findings import ladders, made
+from tests.findings import made, parts
 
 
 def words(figure):
@@ -24,16 +24,16 @@ def bars(figure):
     return [(float(left), float(right)) for left, right in found]
 
 
-def test_a_ladder_is_drawn_first_and_on_no_common_axis():
-    kinds = list(gallery.kinds(ladders.finding()))
-    assert kinds[0] == "ladder"
+def test_microbenchmarks_are_drawn_first_and_on_no_common_axis():
+    kinds = list(gallery.kinds(parts.finding()))
+    assert kinds[0] == "microbenchmarks"
     assert not {"rates", "ratios"} & set(kinds)
-    assert "ladder" not in gallery.kinds(made.finding())
+    assert "microbenchmarks" not in gallery.kinds(made.finding())
 
 
-def test_every_rung_is_there_with_its_rate_and_unit():
-    said = [text for text, _ in words(own_charts.ladder(ladders.finding()))]
-    for name in (*ladders.RUNGS, "interpreter", "arrays", "memory", "TensorFlow"):
+def test_every_microbenchmark_is_there_with_its_rate_and_unit():
+    said = [text for text, _ in words(own_charts.each_part(parts.finding()))]
+    for name in (*parts.RATES, "interpreter", "arrays", "memory", "TensorFlow"):
         assert name in said
     assert any(re.fullmatch(r"\d+ GFLOP/s ± [\d.]+ %", text) for text in said)
     assert any(re.fullmatch(r"[\d,]+ calls/s ± [\d.]+ %", text) for text in said)
@@ -41,18 +41,18 @@ def test_every_rung_is_there_with_its_rate_and_unit():
 
 
 def test_a_bar_reaches_the_share_of_the_limit():
-    finding = ladders.finding()
-    figure = own_charts.ladder(finding)
+    finding = parts.finding()
+    figure = own_charts.each_part(finding)
     at = dict(words(figure))
     (bar,) = bars(figure)
-    rate = next(t.rate for t in finding.timings if t.variant == ladders.PRODUCT)
+    rate = next(t.rate for t in finding.timings if t.variant == parts.PRODUCT)
     share = (bar[1] - at["0 %"]) / (at["100 %"] - at["0 %"])
     assert share == pytest.approx(rate / 5e11, abs=0.01)
 
 
 def test_a_rate_beyond_its_limit_stays_in_the_picture():
-    far = {**ladders.RUNGS, ladders.PRODUCT: (2e11, "FLOP", "arrays", 1e9)}
-    figure = own_charts.ladder(ladders.finding(far))
+    far = {**parts.RATES, parts.PRODUCT: (2e11, "FLOP", "arrays", 1e9)}
+    figure = own_charts.each_part(parts.finding(far))
     ((_, right),) = bars(figure)
     assert right == pytest.approx(dict(words(figure))["100 %"], abs=1)
     assert "its limit" in figure.alt
@@ -60,31 +60,36 @@ def test_a_rate_beyond_its_limit_stays_in_the_picture():
 
 
 def test_the_words_say_where_the_limit_is_from():
-    alt = own_charts.ladder(ladders.finding()).alt
+    alt = own_charts.each_part(parts.finding()).alt
     assert "A limit: 2 cores at 64 FLOP a tick." in alt
     assert "graph call 4," in alt or "graph call 3," in alt
 
 
 def test_what_was_not_run_says_why():
-    notes = {"rungs": ladders.note() | {"GPU rungs": {"unit": "calls", "group": "GPU"}}}
-    why = {"GPU rungs": "No NVIDIA driver is installed."}
-    figure = own_charts.ladder(ladders.finding(notes=notes, unavailable=why))
+    notes = {
+        "microbenchmarks": parts.note()
+        | {"GPU microbenchmarks": {"unit": "calls", "group": "GPU"}}
+    }
+    why = {"GPU microbenchmarks": "No NVIDIA driver is installed."}
+    figure = own_charts.each_part(parts.finding(notes=notes, unavailable=why))
     assert "was not run: No NVIDIA driver is installed." in dict(words(figure))
-    assert "GPU rungs was not run: No NVIDIA driver is installed" in figure.alt
+    assert (
+        "GPU microbenchmarks was not run: No NVIDIA driver is installed" in figure.alt
+    )
 
 
 def test_nothing_in_the_notes_becomes_markup():
     attack = '"><script>alert(1)</script>&\x1b]]>$\\frac$'
-    told = {attack: (2e9, attack, attack, 3e9), **ladders.RUNGS}
-    finding = ladders.finding(told)
-    for svg in (own_charts.ladder(finding).svg, finding._repr_html_()):
+    told = {attack: (2e9, attack, attack, 3e9), **parts.RATES}
+    finding = parts.finding(told)
+    for svg in (own_charts.each_part(finding).svg, finding._repr_html_()):
         assert "<script" not in svg
         assert "\x1b" not in svg
-    ElementTree.fromstring(own_charts.ladder(finding).svg)
+    ElementTree.fromstring(own_charts.each_part(finding).svg)
 
 
-def test_what_happened_when_is_told_in_each_rungs_own_unit():
-    finding = ladders.finding(samples=made.samples(20))
+def test_what_happened_when_is_told_in_each_microbenchmarks_own_unit():
+    finding = parts.finding(samples=made.samples(20))
     figure = gallery.timeline(finding)
     said = " ".join([*(text for text, _ in words(figure)), figure.alt])
     assert "GFLOP/s" in said
@@ -93,9 +98,9 @@ def test_what_happened_when_is_told_in_each_rungs_own_unit():
 
 
 @pytest.mark.parametrize(
-    ("finding", "said"), [(ladders.finding, "trial"), (made.finding, "training")]
+    ("finding", "said"), [(parts.finding, "trial"), (made.finding, "training")]
 )
-def test_no_ladder_is_said_to_train(finding, said):
+def test_no_microbenchmark_is_said_to_train(finding, said):
     load = {"t": (0.0, 1.0), "cpu_trial": (0.5, 0.5)}
     drawn = dict(words(gallery.timeline(finding(samples=load))))
     assert f"the {said} 0.5 cores" in drawn

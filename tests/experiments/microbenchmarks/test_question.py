@@ -7,16 +7,15 @@ import pytest
 
 from perfkit.errors import BadParameterError, RunError
 from perfkit.experiments import experiment, microbenchmarks
-from perfkit.experiments.microbenchmarks import probes
+from perfkit.experiments.microbenchmarks import work
 from perfkit.experiments.microbenchmarks.verdict import judge
 from perfkit.experiments.session import Session
-from perfkit.experiments.shared import probe
-from perfkit.findings import store
-from perfkit.findings.standing import rungs
+from perfkit.experiments.shared import benchmark
+from perfkit.findings import standing, store
 from perfkit.machine.gpu import Gpu
 from perfkit.measure.measurement import Measurement
 from perfkit.measure.tick import REFUSED, Note
-from tests.findings import ladders
+from tests.findings import parts
 
 TENSORFLOW = (2.2e11, "FLOP", "TensorFlow", 5e11)
 
@@ -37,7 +36,7 @@ def a_gpu(monkeypatch):
 def prepared(monkeypatch):
     """The notes of preparing, with nothing drawn and no TensorFlow touched."""
     monkeypatch.setattr(microbenchmarks, "without_gpus", lambda: None)
-    monkeypatch.setattr(microbenchmarks.parts, "hertz", lambda: 3e9)
+    monkeypatch.setattr(microbenchmarks.work, "hertz", lambda: 3e9)
 
     def notes(**parameters):
         made = experiment("machine-ladder", **parameters).prepare()
@@ -50,115 +49,120 @@ def prepared(monkeypatch):
 
 
 def test_every_part_is_tried_unless_told_otherwise():
-    arms = experiment("machine-ladder").variants()
-    assert len(arms) > 20
-    assert all(arm.against == "" for arm in arms.values())
-    assert all(arm.changes for arm in arms.values() if not arm.unavailable)
+    variants = experiment("machine-ladder").make_variants()
+    assert len(variants) > 20
+    assert all(one.against == "" for one in variants.values())
+    assert all(one.changes for one in variants.values() if not one.unavailable)
 
 
 def test_names_fit_into_a_chart_and_the_notes_of_a_finding(a_gpu):
-    arms = experiment("machine-ladder", rungs=",".join(microbenchmarks._GROUPS))
-    assert max(map(len, arms.variants())) <= 30
+    variants = experiment("machine-ladder", parts=",".join(microbenchmarks._GROUPS))
+    assert max(map(len, variants.make_variants())) <= 30
 
 
 @pytest.mark.parametrize(
-    ("rungs_", "names"),
+    ("benchmarks", "names"),
     [
-        ("disk", [probe.BASELINE, probe.NAME]),
-        # Without a GPU its rungs are one line; nothing is said of one nobody asks for.
-        ("gpu", [probe.BASELINE, "GPU rungs"]),
-        ("memory", [probe.BASELINE, "memory copy, 1 core", "memory copy"]),
+        ("disk", [benchmark.BASELINE, benchmark.NAME]),
+        # Without a GPU its microbenchmarks are one line, where anybody asks for them.
+        ("gpu", [benchmark.BASELINE, "GPU microbenchmarks"]),
+        ("memory", [benchmark.BASELINE, "memory copy, 1 core", "memory copy"]),
     ],
 )
-def test_one_part_brings_the_product_that_tells_the_noise(rungs_, names):
-    arms = experiment("machine-ladder", rungs=rungs_).variants()
-    assert list(arms) == names
-    why = arms["GPU rungs"].unavailable if rungs_ == "gpu" else ""
-    assert why == "No NVIDIA driver is installed." * (rungs_ == "gpu")
+def test_one_part_brings_the_product_that_tells_the_noise(benchmarks, names):
+    variants = experiment("machine-ladder", parts=benchmarks).make_variants()
+    assert list(variants) == names
+    why = variants["GPU microbenchmarks"].unavailable if benchmarks == "gpu" else ""
+    assert why == "No NVIDIA driver is installed." * (benchmarks == "gpu")
 
 
-def test_a_gpu_has_its_rungs_and_is_heated_only_when_asked(a_gpu):
-    arms = experiment("machine-ladder").variants()
-    assert {"GPU launch", "to the GPU, pinned", "GPU product, TF32"} <= set(arms)
-    assert not any(arm.unavailable for arm in arms.values())
-    assert all(pickle.loads(cloudpickle.dumps(arm.work)) for arm in arms.values())
-    assert "GPU clock under load" not in arms
-    heated = experiment("machine-ladder", rungs="heat").variants()
+def test_a_gpu_has_its_microbenchmarks_and_is_heated_only_when_asked(a_gpu):
+    variants = experiment("machine-ladder").make_variants()
+    assert {"GPU launch", "to the GPU, pinned", "GPU product, TF32"} <= set(variants)
+    assert not any(one.unavailable for one in variants.values())
+    assert all(pickle.loads(cloudpickle.dumps(one.work)) for one in variants.values())
+    assert "GPU clock under load" not in variants
+    heated = experiment("machine-ladder", parts="heat").make_variants()
     assert "GPU clock under load" in heated
 
 
 def test_without_tensorflow_the_rest_is_still_tried(monkeypatch):
     monkeypatch.setattr(microbenchmarks, "_without_tensorflow", lambda: True)
-    arms = experiment("machine-ladder").variants()
-    missing = {name for name, arm in arms.items() if "TensorFlow" in arm.unavailable}
+    variants = experiment("machine-ladder").make_variants()
+    missing = {
+        name for name, one in variants.items() if "TensorFlow" in one.unavailable
+    }
     assert {"graph call", "JPEG decode"} <= missing
-    assert not arms["memory copy"].unavailable
+    assert not variants["memory copy"].unavailable
 
 
 def test_a_part_that_there_is_not_is_refused():
     with pytest.raises(BadParameterError, match="choose from interpreter, arrays"):
-        experiment("machine-ladder", rungs="toaster")
+        experiment("machine-ladder", parts="toaster")
 
 
 # What is told of it.
 
 
-def test_preparing_tells_of_every_rung_what_it_counts_and_what_is_possible(prepared):
-    notes = prepared(rungs="interpreter,arrays,pipeline")
-    told = rungs(notes)
+def test_preparing_tells_what_each_counts_and_what_is_possible(prepared):
+    notes = prepared(parts="interpreter,arrays,pipeline")
+    told = standing.microbenchmarks(notes)
     assert set(told) == set(
-        experiment("machine-ladder", rungs="interpreter,arrays,pipeline").variants()
+        experiment(
+            "machine-ladder", parts="interpreter,arrays,pipeline"
+        ).make_variants()
     )
     assert told["tf.data map"].unit == "elements"
-    assert rungs(prepared(rungs="gpu"))["GPU rungs"].group == "GPU"
-    limits = {name for name, rung in told.items() if rung.limit}
+    on_gpu = standing.microbenchmarks(prepared(parts="gpu"))
+    assert on_gpu["GPU microbenchmarks"].group == "GPU"
+    limits = {name for name, one in told.items() if one.limit}
     assert limits <= {name for name in told if name.startswith("NumPy ")}
     assert all(told[name].limit_from for name in limits)
 
 
 def test_a_disk_says_whether_it_is_read_cold(prepared, tmp_path, monkeypatch):
     (tmp_path / "data").write_bytes(b"x" * 10_000)
-    for forgets, how in ((True, probe.COLD), (False, probe.CACHED)):
-        monkeypatch.setattr(probe, "forgets", lambda _, found=forgets: found)
-        told = rungs(prepared(rungs="disk", data=str(tmp_path)))
-        assert told[probe.NAME].what.endswith(how)
+    for forgets, how in ((True, benchmark.COLD), (False, benchmark.CACHED)):
+        monkeypatch.setattr(benchmark, "forgets", lambda _, found=forgets: found)
+        told = standing.microbenchmarks(prepared(parts="disk", data=str(tmp_path)))
+        assert told[benchmark.NAME].what.endswith(how)
 
 
-def test_what_cannot_be_made_takes_no_other_rung_with_it(prepared, monkeypatch):
+def test_what_cannot_be_made_takes_no_other_with_it(prepared, monkeypatch):
     def full(_):
         raise RunError("There is no room.")
         yield
 
-    monkeypatch.setattr(probe, "made", full)
-    notes = prepared(rungs="disk,interpreter")
-    assert notes[REFUSED] == {probe.NAME: "There is no room."}
-    assert "Python loop" in rungs(notes)
+    monkeypatch.setattr(benchmark, "make", full)
+    notes = prepared(parts="disk,interpreter")
+    assert notes[REFUSED] == {benchmark.NAME: "There is no room."}
+    assert "Python loop" in standing.microbenchmarks(notes)
 
 
 def test_a_gpu_that_tensorflow_cannot_use_is_not_tried(prepared, a_gpu, monkeypatch):
     monkeypatch.setattr(microbenchmarks.gpu, "sees_one", lambda: False)
-    refused = prepared(rungs="gpu")[REFUSED]
+    refused = prepared(parts="gpu")[REFUSED]
     assert "GPU launch" in refused
-    assert probe.BASELINE not in refused
+    assert benchmark.BASELINE not in refused
 
 
 # What is said.
 
 BOTH = {
-    probes.ONE_CORE: (1000.0, "images", "images", None),
-    probes.ALL_CORES: (700.0, "images", "images", None),
+    work.ONE_CORE: (1000.0, "images", "images", None),
+    work.ALL_CORES: (700.0, "images", "images", None),
 }
-SLOW_NUMPY = {probe.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)}
+SLOW_NUMPY = {benchmark.TENSORFLOW: (8e11, "FLOP", "TensorFlow", 9e11)}
 FULL_GPU = {"GPU memory": (5e9, "B", "GPU", 3.2e10)}
 DISK = {
-    probe.NAME: (2e8, "B", "disk", None),
-    probes.ALL_CORES: BOTH[probes.ALL_CORES],
+    benchmark.NAME: (2e8, "B", "disk", None),
+    work.ALL_CORES: BOTH[work.ALL_CORES],
 }
 HEALTHY = "No part of this machine is shown to be weak."
 
 
-def ladder(rounds=3, notes=None, **rungs_):
-    return ladders.measured({**ladders.RUNGS, **rungs_}, rounds, notes)
+def timed(rounds=3, notes=None, **benchmarks):
+    return parts.measured({**parts.RATES, **benchmarks}, rounds, notes)
 
 
 def says(measured):
@@ -169,52 +173,52 @@ def says(measured):
 
 
 def test_nothing_measured_says_so():
-    assert judge(Measurement(arms=())).headline == "Nothing could be timed."
+    assert judge(Measurement(variants=())).headline == "Nothing could be timed."
 
 
 def test_a_healthy_machine_has_no_weak_part_and_the_faster_library_speaks_for_it():
-    said = says(ladder(**{probe.TENSORFLOW: TENSORFLOW}))
+    said = says(timed(**{benchmark.TENSORFLOW: TENSORFLOW}))
     assert said.startswith(f"{HEALTHY} Matrix products in float32 reach 4")
     assert "of what 2 cores can do in theory" in said
 
 
 @pytest.mark.parametrize(
-    ("rungs_", "notes", "weak"),
+    ("benchmarks", "notes", "weak"),
     [
         (SLOW_NUMPY, {}, "write `tf.matmul`"),
         (BOTH, {}, '"JPEG decode" on 2 cores is 0.'),
-        (BOTH | {probes.ALL_CORES: (1500.0, "images", "images", None)}, {}, ""),
+        (BOTH | {work.ALL_CORES: (1500.0, "images", "images", None)}, {}, ""),
         (FULL_GPU, {}, '"GPU memory" reaches 1'),
         ({"to the GPU, pinned": FULL_GPU["GPU memory"]}, {}, '"to the GPU, pinned" r'),
         # Sound machines reach no more of these limits.
         ({"to the GPU": FULL_GPU["GPU memory"]}, {}, ""),
-        ({probe.BASELINE: (2e10, "FLOP", "arrays", 5e11)}, {}, ""),
+        ({benchmark.BASELINE: (2e10, "FLOP", "arrays", 5e11)}, {}, ""),
         (DISK, {"image_bytes": 1_000_000}, "The disk gives 20"),
         (DISK, {"image_bytes": 10_000}, ""),
     ],
 )
-def test_a_part_is_weak_where_its_whole_interval_says_so(rungs_, notes, weak):
-    said = says(ladder(notes=notes, **rungs_))
+def test_a_part_is_weak_where_its_whole_interval_says_so(benchmarks, notes, weak):
+    said = says(timed(notes=notes, **benchmarks))
     assert weak in said
     assert said.startswith(HEALTHY) is not bool(weak)
 
 
 def test_a_ratio_that_shows_a_weak_part_has_its_interval_and_two_rates():
-    found = judge(ladder(**SLOW_NUMPY))
+    found = judge(timed(**SLOW_NUMPY))
     assert re.search(r"[34]\.\d times as fast as NumPy here: \d+ instead", found.much)
     assert (found.sure, bool(found.interval)) == ("sure", True)
     assert found.because[0].startswith("Matrix products in float32 reach 8")
 
 
 def test_the_weakest_comes_first_and_the_others_follow():
-    found = judge(ladder(**SLOW_NUMPY, **FULL_GPU))
+    found = judge(timed(**SLOW_NUMPY, **FULL_GPU))
     assert "perfkit doctor" in found.headline
     assert found.because[0].startswith("Weak as well: TensorFlow multiplies")
 
 
 @pytest.mark.parametrize("kept", ["one round", "one round of it"])
 def test_one_round_calls_nothing_weak(kept):
-    measured = ladder(1 if kept == "one round" else 3, **FULL_GPU)
+    measured = timed(1 if kept == "one round" else 3, **FULL_GPU)
     trials = [t for t in measured.trials if t.variant not in FULL_GPU or t.round == 1]
     found = judge(replace(measured, trials=tuple(trials)))
     assert found.sure == ("not known yet" if kept == "one round" else "")
@@ -223,19 +227,19 @@ def test_one_round_calls_nothing_weak(kept):
 
 
 def test_without_a_limit_the_rate_itself_is_said():
-    bare = {**ladders.RUNGS, probe.BASELINE: (2e11, "FLOP", "arrays", None)}
-    found = judge(ladders.measured(bare))
+    bare = {**parts.RATES, benchmark.BASELINE: (2e11, "FLOP", "arrays", None)}
+    found = judge(parts.measured(bare))
     assert found.headline.endswith("is not known here.")
     assert re.search(r"float32 reach [\d.]+ GFLOP/s", found.much)
 
 
 def test_what_a_call_costs_is_told():
-    assert any("tf.function costs 2" in fact for fact in judge(ladder()).because)
+    assert any("tf.function costs 2" in fact for fact in judge(timed()).because)
 
 
 @pytest.mark.parametrize("stopped", [True, False])
 def test_what_was_not_reached_is_told_and_stop_needs_no_larger_budget(stopped):
-    measured = ladder()
+    measured = timed()
     cut = [t for t in measured.trials if t.variant != "graph call"]
     if stopped:
         message = {"outcome": "stopped", "message": "the run was stopped"}
@@ -247,9 +251,9 @@ def test_what_was_not_reached_is_told_and_stop_needs_no_larger_budget(stopped):
 
 
 def test_a_noisy_machine_is_asked_to_be_quieter():
-    measured = ladder()
-    assert "Close other programs" not in judge(ladder()).next
-    noisy = measured.timing(probe.BASELINE)
+    measured = timed()
+    assert "Close other programs" not in judge(timed()).next
+    noisy = measured.timing(benchmark.BASELINE)
     object.__setattr__(noisy, "high", 3 * noisy.rate)
     found = judge(measured)
     assert found.much.endswith("is not known yet.")
@@ -258,7 +262,7 @@ def test_a_noisy_machine_is_asked_to_be_quieter():
 
 def test_what_other_programs_took_is_the_likely_reason_and_no_part_is_weak():
     busy = {"t": (0.0, 1.0), "cpu_other": (1.6, 1.8)}
-    found = judge(replace(ladder(**SLOW_NUMPY), samples=busy))
+    found = judge(replace(timed(**SLOW_NUMPY), samples=busy))
     assert found.headline.endswith("is not known yet.")
     assert "tf.matmul" not in repr(found)
     assert found.because[0].startswith("Other programs kept 1.7 of 2 cores busy")
@@ -266,8 +270,8 @@ def test_what_other_programs_took_is_the_likely_reason_and_no_part_is_weak():
 
 
 def test_no_share_above_the_limit_is_said():
-    measured = ladder()
-    timing = measured.timing(probe.BASELINE)
+    measured = timed()
+    timing = measured.timing(benchmark.BASELINE)
     for name, value in (("low", 4e11), ("rate", 4.5e11), ("high", 6e11)):
         object.__setattr__(timing, name, value)
     assert "reach 90 % of what 2 cores can do in theory (80 % or more)" in says(
@@ -279,8 +283,8 @@ def test_no_share_above_the_limit_is_said():
 
 @pytest.mark.measures
 def test_a_whole_run_tells_rates_in_their_units(tmp_path):
-    ladder = experiment("machine-ladder", rungs="interpreter")
-    session = Session(ladder, budget=4, folder=tmp_path)
+    timed = experiment("machine-ladder", parts="interpreter")
+    session = Session(timed, budget=4, folder=tmp_path)
     for _ in session.events():
         pass
     said = repr(session.finding)

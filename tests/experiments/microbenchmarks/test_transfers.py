@@ -4,7 +4,7 @@ import itertools
 import pytest
 
 from perfkit.errors import RunError
-from perfkit.experiments.microbenchmarks import probes
+from perfkit.experiments.microbenchmarks import work
 from perfkit.measure.tick import READY, Note
 
 
@@ -35,15 +35,15 @@ class Cuda:
 @pytest.fixture
 def cuda(monkeypatch):
     made = Cuda()
-    monkeypatch.setattr(probes, "_cuda", lambda: made)
-    monkeypatch.setattr(probes, "_SIZES", (1 << 12, 1 << 14))
-    monkeypatch.setattr(probes, "_SIZE", 1 << 14)
+    monkeypatch.setattr(work, "_cuda", lambda: made)
+    monkeypatch.setattr(work, "_SIZES", (1 << 12, 1 << 14))
+    monkeypatch.setattr(work, "_SIZE", 1 << 14)
     return made
 
 
 @pytest.mark.parametrize(("to_gpu", "kind"), [(True, 1), (False, 2)])
 def test_pinned_copies_count_their_bytes_and_tell_every_size(cuda, to_gpu, kind):
-    told = list(itertools.islice(probes.pinned(to_gpu=to_gpu), 4))
+    told = list(itertools.islice(work.pinned(to_gpu=to_gpu), 4))
     assert isinstance(told[0], Note)
     assert list(told[0].value) == ["4096", "16384"]
     assert all(seconds > 0 for seconds in told[0].value.values())
@@ -56,15 +56,15 @@ def test_pinned_copies_count_their_bytes_and_tell_every_size(cuda, to_gpu, kind)
 def test_what_cuda_refuses_is_one_sentence(cuda):
     cuda.refuses = "memory"
     with pytest.raises(RunError, match="its error 2"):
-        next(probes.pinned(to_gpu=True))
+        next(work.pinned(to_gpu=True))
 
 
 def test_a_missing_library_is_one_sentence_with_its_remedy(monkeypatch):
-    monkeypatch.setattr(probes.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(work.importlib.util, "find_spec", lambda _: None)
 
     def missing(name):
         raise OSError(name)
 
-    monkeypatch.setattr(probes.ctypes, "CDLL", missing)
+    monkeypatch.setattr(work.ctypes, "CDLL", missing)
     with pytest.raises(RunError, match=r"pip install tensorflow\[and-cuda\]"):
-        next(probes.pinned(to_gpu=True))
+        next(work.pinned(to_gpu=True))

@@ -12,7 +12,7 @@ from perfkit.experiments.mixed_precision.work import computing, expectations, to
 from perfkit.experiments.shared import precision as formats
 from perfkit.experiments.shared.precision import GROUPS, NO_TF32, PRECISIONS, Hardware
 from perfkit.measure.tick import REFUSED
-from perfkit.running import run
+from perfkit.runs import run
 from tests.experiments import races
 
 CPU = Hardware(instructions=("avx512f", "avx512_bf16"))
@@ -59,31 +59,31 @@ FASTER = {"float32": 0.010, "mixed_bfloat16": 0.005, "float64": 0.040}
 
 def test_the_default_run_holds_every_precision_against_float32():
     asked = MixedPrecision()
-    assert tuple(asked.variants()) == GROUPS["precisions"]
-    assert all(arm.against == "float32" for arm in asked.variants().values())
-    assert asked.baseline == next(iter(asked.variants())) == "float32"
+    assert tuple(asked.make_variants()) == GROUPS["precisions"]
+    assert all(one.against == "float32" for one in asked.make_variants().values())
+    assert asked.baseline == next(iter(asked.make_variants())) == "float32"
 
 
 def test_without_a_gpu_tf32_is_shown_with_the_reason(monkeypatch):
     monkeypatch.setattr(formats, "here", lambda: CPU)
-    arms = MixedPrecision().variants()
-    assert arms[NO_TF32].unavailable.startswith("needs a GPU")
-    assert [arm.name for arm in arms.values() if arm.unavailable] == [NO_TF32]
+    variants = MixedPrecision().make_variants()
+    assert variants[NO_TF32].unavailable.startswith("needs a GPU")
+    assert [one.name for one in variants.values() if one.unavailable] == [NO_TF32]
     monkeypatch.setattr(formats, "here", lambda: GPU)
-    assert not any(arm.unavailable for arm in MixedPrecision().variants().values())
+    assert not any(one.unavailable for one in MixedPrecision().make_variants().values())
 
 
 def test_a_lesser_machine_is_held_against_its_own_float32():
-    arms = MixedPrecision(arms="lesser machine").variants()
-    assert arms["mixed_bfloat16 without AMX"].against == "float32 without AMX"
-    assert arms["mixed_bfloat16"].against == "float32"
-    alone = MixedPrecision(arms="mixed_bfloat16 on plain AVX-512").variants()
+    variants = MixedPrecision(variants="lesser machine").make_variants()
+    assert variants["mixed_bfloat16 without AMX"].against == "float32 without AMX"
+    assert variants["mixed_bfloat16"].against == "float32"
+    alone = MixedPrecision(variants="mixed_bfloat16 on plain AVX-512").make_variants()
     assert alone["mixed_bfloat16 on plain AVX-512"].against == "float32"
 
 
 def test_a_bad_precision_is_refused_with_the_known_ones():
     with pytest.raises(BadParameterError, match="choose from precisions, lesser mach"):
-        experiment("mixed-precision", arms="float8")
+        experiment("mixed-precision", variants="float8")
     with pytest.raises(BadParameterError, match="model is 'huge'"):
         foresee("huge")
 
@@ -346,7 +346,7 @@ def test_a_run_times_two_precisions_and_lets_them_learn(tmp_path):
     found = run(
         "mixed-precision",
         model="tiny-dense",
-        arms="mixed_bfloat16",
+        variants="mixed_bfloat16",
         seeds=1,
         budget=8,
         folder=tmp_path,

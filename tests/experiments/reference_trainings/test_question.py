@@ -12,7 +12,7 @@ from perfkit.experiments.shared.reference_jobs import (
     RESIDENTS,
     not_eligible,
 )
-from perfkit.measure.measurement import Arm, Measurement
+from perfkit.measure.measurement import Measurement, Variant
 from perfkit.passports.passport import PARTS
 from tests.experiments import references
 from tests.experiments.references import ALONE, CALL, FED, measured
@@ -35,11 +35,11 @@ def seconds(training):
     return {part.name: part.seconds for part in training.parts}
 
 
-def test_the_arms_travel_and_each_is_held_against_one_that_is_there():
-    arms = experiment(NAME).variants()
-    assert experiment(NAME).baseline in arms
-    assert all(arm.against in ("", *arms) for arm in arms.values())
-    assert all(pickle.loads(pickle.dumps(arm)).changes for arm in arms.values())
+def test_the_variants_travel_and_each_is_held_against_one_that_is_there():
+    variants = experiment(NAME).make_variants()
+    assert experiment(NAME).baseline in variants
+    assert all(one.against in ("", *variants) for one in variants.values())
+    assert all(pickle.loads(pickle.dumps(one)).changes for one in variants.values())
 
 
 def test_nothing_of_a_job_is_chosen_by_the_machine_and_each_has_its_name():
@@ -82,7 +82,7 @@ def test_parts_that_add_up_are_found_and_nothing_is_left(one):
     assert found.rate == pytest.approx(one.batch / found.seconds)
 
 
-def test_one_swap_in_each_trial_is_enough_for_the_parts():
+def test_one_change_in_each_trial_is_enough_for_the_parts():
     run = measured()
     few = tuple(
         replace(t, pauses={label: spent[:1] for label, spent in t.pauses.items()})
@@ -106,7 +106,7 @@ def test_the_parts_always_add_up_to_the_step():
         ({"copied": 0.004}, "input", FED["JPEG"]),
     ],
 )
-def test_a_copy_to_a_gpu_is_told_apart_and_what_no_swap_saves_is_unexplained(
+def test_a_copy_to_a_gpu_is_told_apart_and_what_no_change_saves_is_unexplained(
     run, part, took
 ):
     found = named(verdict.trainings(measured(**run)), "small CNN from JPEG")
@@ -130,7 +130,7 @@ def test_noise_widens_the_parts_and_leaves_the_truth_within():
 
 
 @pytest.mark.parametrize("missing", [work.TOGETHER, work.ONE, work.ONE_TOGETHER])
-def test_a_swap_that_was_not_timed_is_said_and_leaves_the_rest_open(missing):
+def test_a_change_that_was_not_timed_is_said_and_leaves_the_rest_open(missing):
     found = named(verdict.trainings(measured(without=(missing,))), "wide dense")
     assert found.part("unexplained").seconds is None
     assert found.part("input").seconds is not None
@@ -138,7 +138,7 @@ def test_a_swap_that_was_not_timed_is_said_and_leaves_the_rest_open(missing):
     assert tuple(part.name for part in found.parts) == PARTS
 
 
-def test_a_training_without_its_resident_twin_has_its_step_alone():
+def test_a_training_without_its_resident_control_has_its_step_alone():
     found = named(verdict.trainings(measured(names=["tiny dense"])), "tiny dense")
     assert found.seconds
     assert found.part("input").seconds is None
@@ -146,15 +146,15 @@ def test_a_training_without_its_resident_twin_has_its_step_alone():
 
 def test_what_was_not_measured_says_why():
     run = measured(names=["tiny dense"])
-    arms = [a for a in run.arms if a.name != "wide dense"]
-    arms.append(Arm("wide dense", iter, unavailable="it may not"))
+    variants = [a for a in run.variants if a.name != "wide dense"]
+    variants.append(Variant("wide dense", iter, unavailable="it may not"))
     failed = made.failed("small CNN from disk", "crashed", "raised ValueError: no")
-    run = replace(run, arms=tuple(arms), trials=(*run.trials, failed))
+    run = replace(run, variants=tuple(variants), trials=(*run.trials, failed))
     trained = verdict.trainings(run)
     assert {name: named(trained, name).missing for name in WHY} == WHY
 
 
-def test_notes_that_are_none_cost_the_swaps_and_nothing_else():
+def test_notes_that_are_none_cost_the_changes_and_nothing_else():
     run = measured()
     spoilt = tuple(
         replace(t, notes={work.STEPS: "8", work.TRAINED: 3}) for t in run.trials
@@ -178,7 +178,7 @@ def test_the_verdict_names_what_a_training_mostly_is():
 
 
 @pytest.mark.parametrize(
-    "run", [measured(rounds=1), measured(rounds=3, noise=0.8), Measurement(arms=())]
+    "run", [measured(rounds=1), measured(rounds=3, noise=0.8), Measurement(variants=())]
 )
 def test_one_round_and_noise_and_nothing_claim_nothing(run):
     found = experiment(NAME).verdict(run)
@@ -228,7 +228,7 @@ def yielded(_):
     return [[(type(y).__name__, getattr(y, "label", "")) for y in ys] for ys in told]
 
 
-def test_a_resident_training_ticks_and_swaps_in_turn():
+def test_a_resident_training_ticks_and_changes_in_turn():
     fed, resident = perfkit.fresh(yielded)
     assert {kind for kind, _ in fed[2:]} == {"Tick"}
     assert [label for kind, label in resident if kind == "Pause"][1:] == [
@@ -239,7 +239,7 @@ def test_a_resident_training_ticks_and_swaps_in_turn():
 
 
 def test_a_made_run_is_what_its_maker_says():
-    swap = references.swaps(REFERENCES[0])
-    assert swap[work.ONE] - swap[work.ONE_TOGETHER] == pytest.approx(
+    change = references.changes(REFERENCES[0])
+    assert change[work.ONE] - change[work.ONE_TOGETHER] == pytest.approx(
         CALL * (1 - 1 / REFERENCES[0].many)
     )

@@ -7,7 +7,7 @@ import pytest
 
 import perfkit
 from perfkit.experiments.scaling import agreement
-from perfkit.experiments.scaling.agreement import asked
+from perfkit.experiments.scaling.agreement import call_or_none
 from perfkit.experiments.scaling.work import LOGICAL, Job
 
 TWO = Job(model="dense", kind=LOGICAL, count=2, batch=8)
@@ -28,12 +28,12 @@ def test_devices_that_do_not_answer_are_told_in_a_sentence(monkeypatch):
     def hang(function, longest_s):
         raise TimeoutError
 
-    monkeypatch.setattr(agreement, "asked", hang)
+    monkeypatch.setattr(agreement, "call_or_none", hang)
     assert "gave no answer within 90 s" in agreement.difference(TWO)
 
 
 def test_what_cannot_run_is_left_to_its_trial(monkeypatch):
-    monkeypatch.setattr(agreement, "asked", lambda function, longest_s: None)
+    monkeypatch.setattr(agreement, "call_or_none", lambda function, longest_s: None)
     assert agreement.difference(TWO) == ""
 
 
@@ -46,20 +46,20 @@ def test_what_cannot_run_is_left_to_its_trial(monkeypatch):
     ],
 )
 def test_a_difference_is_told_with_its_size(monkeypatch, found, words):
-    monkeypatch.setattr(agreement, "asked", lambda function, longest_s: found)
+    monkeypatch.setattr(agreement, "call_or_none", lambda function, longest_s: found)
     told = agreement.difference(TWO)
     assert words in told
     assert bool(told) == bool(words)
 
 
 def test_a_question_is_answered_by_a_process_of_its_own():
-    assert asked(os.getpid, 60) not in (None, os.getpid())
+    assert call_or_none(os.getpid, 60) not in (None, os.getpid())
 
 
 def test_a_process_that_ends_gives_no_answer():
-    assert asked(lambda: os._exit(1), 60) is None
+    assert call_or_none(lambda: os._exit(1), 60) is None
 
 
 def test_a_process_that_hangs_is_ended():
     with pytest.raises(TimeoutError):
-        asked(threading.Event().wait, 0)
+        call_or_none(threading.Event().wait, 0)

@@ -15,7 +15,7 @@ from perfkit.experiments.scaling.numbers import LINK, SHARED
 from perfkit.experiments.scaling.verdict import ONE_GPU
 from perfkit.experiments.scaling.work import GPU, LOGICAL
 from perfkit.machine.gpu import Gpu
-from perfkit.measure.measurement import Arm
+from perfkit.measure.measurement import Variant
 from perfkit.measure.tick import REFUSED, Pause, Tick
 from tests.experiments.scalings import linked, measured, note, steps
 from tests.findings.made import failed
@@ -26,7 +26,7 @@ SMALL = Scaling(on="logical", devices=2, model="dense", batch=8, image_side=32)
 @pytest.fixture
 def no_gpu(monkeypatch):
     monkeypatch.setattr(scaling, "gpus_here", lambda: ((), "No NVIDIA driver here."))
-    monkeypatch.setattr(scaling.probe, "granted", lambda: 8)
+    monkeypatch.setattr(scaling.benchmark, "granted", lambda: 8)
 
 
 @pytest.fixture
@@ -46,16 +46,16 @@ def said(found):
     return " ".join(verdict(found).because)
 
 
-def arms_of(**asked):
-    return experiment("scaling", **asked).variants()
+def variants_of(**asked):
+    return experiment("scaling", **asked).make_variants()
 
 
-# The arms.
+# The variants.
 
 
 def test_without_a_gpu_devices_are_logical_and_every_name_says_so(no_gpu):
-    arms = arms_of()
-    assert [(arm.name, arm.against) for arm in arms.values()] == [
+    variants = variants_of()
+    assert [(one.name, one.against) for one in variants.values()] == [
         ("1 logical device", ""),
         ("1 logical device, strategy", "1 logical device"),
         ("1 logical device, fed", "1 logical device"),
@@ -67,31 +67,31 @@ def test_without_a_gpu_devices_are_logical_and_every_name_says_so(no_gpu):
         ("4 logical devices, fed", "4 logical devices"),
         (LINK, ""),
     ]
-    assert not any(arm.unavailable for arm in arms.values())
+    assert not any(one.unavailable for one in variants.values())
 
 
 @pytest.mark.parametrize(("cores", "most"), [(1, 2), (2, 2), (3, 3), (64, 4)])
 def test_a_few_logical_devices_are_usual(no_gpu, monkeypatch, cores, most):
-    monkeypatch.setattr(scaling.probe, "granted", lambda: cores)
-    assert f"{most} logical devices, fed" in arms_of()
-    assert f"{most + 1} logical devices" not in arms_of()
+    monkeypatch.setattr(scaling.benchmark, "granted", lambda: cores)
+    assert f"{most} logical devices, fed" in variants_of()
+    assert f"{most + 1} logical devices" not in variants_of()
 
 
 def test_with_gpus_all_of_them_are_tried(gpus):
     gpus(6)
-    arms = arms_of()
-    plain = [name for name in arms if name.endswith(("GPU", "GPUs"))]
+    variants = variants_of()
+    plain = [name for name in variants if name.endswith(("GPU", "GPUs"))]
     assert plain == ["1 GPU", "2 GPUs", "4 GPUs", "6 GPUs"]
-    logical = arms_of(on="logical")
+    logical = variants_of(on="logical")
     assert next(iter(logical)) == "1 logical device"
 
 
 def test_one_gpu_says_that_it_is_all_there_is(gpus):
     gpus(1)
-    arms = arms_of()
-    assert list(arms) == ["1 GPU", "1 GPU, strategy", "1 GPU, fed", "2 GPUs"]
-    assert arms["2 GPUs"].unavailable == "one GPU is all there is"
-    four = arms_of(devices=4)
+    variants = variants_of()
+    assert list(variants) == ["1 GPU", "1 GPU, strategy", "1 GPU, fed", "2 GPUs"]
+    assert variants["2 GPUs"].unavailable == "one GPU is all there is"
+    four = variants_of(devices=4)
     assert four["4 GPUs, fed"].unavailable == "one GPU is all there is"
     assert four["1 GPU, fed"].unavailable == ""
     assert four[LINK].unavailable
@@ -99,14 +99,14 @@ def test_one_gpu_says_that_it_is_all_there_is(gpus):
 
 def test_more_gpus_than_there_are_are_not_run(gpus):
     gpus(2)
-    arms = arms_of(devices=4)
-    missing = {name for name, arm in arms.items() if arm.unavailable}
+    variants = variants_of(devices=4)
+    missing = {name for name, one in variants.items() if one.unavailable}
     assert missing == {"4 GPUs", "4 GPUs, own gradients", "4 GPUs, fed"}
-    assert arms["4 GPUs"].unavailable == "2 GPUs are all there is"
+    assert variants["4 GPUs"].unavailable == "2 GPUs are all there is"
 
 
-def test_every_arm_says_what_it_changes_and_travels(no_gpu):
-    assert all(pickle.loads(pickle.dumps(a)).changes for a in arms_of().values())
+def test_every_variant_says_what_it_changes_and_travels(no_gpu):
+    assert all(pickle.loads(pickle.dumps(a)).changes for a in variants_of().values())
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_every_arm_says_what_it_changes_and_travels(no_gpu):
     [({"scaling": "weak"}, [8, 16, 32]), ({"scaling": "strong"}, [8, 8, 8])],
 )
 def test_devices_have_a_batch_each_or_share_one(no_gpu, asked, batches):
-    arms = arms_of(batch=8, **asked)
-    jobs = [arms[name].work.args[0] for name in arms if name.endswith("fed")]
+    variants = variants_of(batch=8, **asked)
+    jobs = [variants[name].work.args[0] for name in variants if name.endswith("fed")]
     assert [job.batch for job in jobs] == batches
 
 
@@ -135,7 +135,7 @@ def test_gpus_that_tensorflow_cannot_use_are_said_before_anything_is_timed(
     gpus, monkeypatch
 ):
     gpus(4)
-    monkeypatch.setattr(scaling, "asked", lambda function, longest_s: 1)
+    monkeypatch.setattr(scaling, "call_or_none", lambda function, longest_s: 1)
     with pytest.raises(RunError, match=r"1 of 4 GPUs here.*on=logical"):
         list(experiment("scaling").prepare())
 
@@ -235,8 +235,8 @@ def test_logical_devices_that_are_faster_are_not_said_to_be_of_no_use():
 
 
 def test_one_gpu_says_what_can_be_learnt():
-    missing = Arm("2 GPUs", list, unavailable=ONE_GPU)
-    found = verdict(measured(steps((1,)), arms=(missing,)))
+    missing = Variant("2 GPUs", list, unavailable=ONE_GPU)
+    found = verdict(measured(steps((1,)), variants=(missing,)))
     assert found.headline.startswith("One GPU is all there is")
     # 10 ms of 10.5.
     assert re.search(r"one GPU with it reaches 0\.9[56]× \(", " ".join(found.because))
@@ -244,16 +244,16 @@ def test_one_gpu_says_what_can_be_learnt():
 
 
 def test_what_failed_and_what_was_refused_is_told():
-    refused = Arm("8 GPUs", list, unavailable="does not learn what one learns")
+    refused = Variant("8 GPUs", list, unavailable="does not learn what one learns")
     crash = failed("4 GPUs, fed", "crashed", "raised ValueError: no")
-    facts = said(measured(steps(), arms=(refused,), extra=(crash,)))
+    facts = said(measured(steps(), variants=(refused,), extra=(crash,)))
     assert '"8 GPUs" does not learn what one learns.' in facts
     assert '"4 GPUs, fed" raised ValueError: no.' in facts
 
 
 def test_where_all_were_refused_another_model_is_advised():
-    refused = Arm("2 GPUs", list, unavailable=f"{LEARNS_OTHERWISE}: after one step")
-    found = verdict(measured(steps((1,)), arms=(refused,)))
+    refused = Variant("2 GPUs", list, unavailable=f"{LEARNS_OTHERWISE}: after one step")
+    found = verdict(measured(steps((1,)), variants=(refused,)))
     assert found.sure == "not known yet"
     assert found.next.endswith("such as `wide-dense`.")
 
@@ -261,12 +261,12 @@ def test_where_all_were_refused_another_model_is_advised():
 # This machine.
 
 
-@pytest.mark.parametrize("name", list(SMALL.variants()))
+@pytest.mark.parametrize("name", list(SMALL.make_variants()))
 def test_every_variant_trains(name):
-    arm = SMALL.variants()[name]
+    variant = SMALL.make_variants()[name]
 
     def look(tf):
-        return [type(item) for item in itertools.islice(arm.work(), 3)]
+        return [type(item) for item in itertools.islice(variant.work(), 3)]
 
     assert perfkit.fresh(look) == [Pause, Tick, Tick]
 

@@ -1,8 +1,8 @@
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.data_pipeline import feeding
-from perfkit.experiments.data_pipeline.ways import WAYS
+from perfkit.experiments.data_pipeline import work
+from perfkit.experiments.data_pipeline.variants import VARIANTS
 from perfkit.experiments.shared import anatomy
 
 
@@ -18,27 +18,27 @@ def names(plan):
 
 
 def test_what_tensorflow_makes_of_naive_code_is_told(task):
-    assert "map" in names(plan_of(WAYS["naive as written"].build(task)))
-    rewritten = names(plan_of(WAYS["naive map"].build(task)))
+    assert "map" in names(plan_of(VARIANTS["naive as written"].build(task)))
+    rewritten = names(plan_of(VARIANTS["naive map"].build(task)))
     assert "map" not in rewritten
     assert "map and batch, fused" in rewritten
 
 
 @pytest.mark.parametrize(
-    ("way", "parallelism", "tuned"),
+    ("method", "parallelism", "tuned"),
     [("naive map", None, True), ("random in map", 1, False)],
 )
 def test_random_numbers_in_a_map_keep_tensorflow_from_making_it_parallel(
-    task, way, parallelism, tuned
+    task, method, parallelism, tuned
 ):
-    fused = plan_of(WAYS[way].build(task))["stages"][-1]
+    fused = plan_of(VARIANTS[method].build(task))["stages"][-1]
     assert fused["name"] == "map and batch, fused"
     assert fused["tuned"] == tuned
     assert parallelism in (None, fused["parallelism"])
 
 
 def test_elements_are_counted_and_shares_add_up(task):
-    plan = plan_of(WAYS["naive as written"].build(task), batches=3)
+    plan = plan_of(VARIANTS["naive as written"].build(task), batches=3)
     elements = dict(
         zip(names(plan), (s["elements"] for s in plan["stages"]), strict=True)
     )
@@ -48,7 +48,7 @@ def test_elements_are_counted_and_shares_add_up(task):
 
 
 def test_stages_come_in_order_with_what_autotune_chose_and_the_busiest(task):
-    plan = plan_of(WAYS["prefetch as written"].build(task))
+    plan = plan_of(VARIANTS["prefetch as written"].build(task))
     chosen = {stage["name"]: stage for stage in plan["stages"]}
     assert list(chosen) == [
         *("list in memory", "repeat", "map, parallel", "batch", "prefetch")
@@ -71,26 +71,26 @@ def test_stages_come_in_order_with_what_autotune_chose_and_the_busiest(task):
 
 
 def test_files_in_turns_and_other_stages_have_names_for_people(run, task):
-    run(feeding.make(task.images, "shards"))
-    plan = plan_of(WAYS["tfrecord shards"].build(task))
+    run(work.make(task.images, "shards"))
+    plan = plan_of(VARIANTS["tfrecord shards"].build(task))
     assert "files in turns, parallel" in names(plan)
-    for way in ("cache", "naive map", "batch first"):
-        for stage in plan_of(WAYS[way].build(task))["stages"]:
+    for method in ("cache", "naive map", "batch first"):
+        for stage in plan_of(VARIANTS[method].build(task))["stages"]:
             assert stage["name"] != stage["kind"], stage
 
 
 @pytest.mark.parametrize(
-    ("way", "missing"),
+    ("method", "missing"),
     [("fixed threads", "AUTOTUNE is off here"), ("python generator", "plain Python")],
 )
-def test_without_autotune_the_absence_is_said(task, way, missing):
-    plan = plan_of(WAYS[way].build(task))
+def test_without_autotune_the_absence_is_said(task, method, missing):
+    plan = plan_of(VARIANTS[method].build(task))
     assert missing in plan["missing"]
     assert anatomy.busiest(plan) is None
 
 
 def test_an_iterator_that_has_given_nothing_yet_has_a_plan(task):
-    assert anatomy.plan(iter(WAYS["prefetch"].build(task))).keys()
+    assert anatomy.plan(iter(VARIANTS["prefetch"].build(task))).keys()
 
 
 def test_a_tensorflow_that_tells_no_plan_has_the_absence_said(monkeypatch):

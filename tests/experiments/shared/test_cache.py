@@ -24,7 +24,7 @@ def fill(folder):
 
 
 def make(run, name="thing", using=fill, size=10):
-    return run(cache.made(name, using, size=size, what="two numbers"))
+    return run(cache.make(name, using, size=size, what="two numbers"))
 
 
 def test_a_folder_is_made_on_first_use_and_kept(run):
@@ -44,7 +44,7 @@ def test_the_folder_lies_where_the_system_keeps_such_things(monkeypatch, tmp_pat
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_an_interrupted_making_is_never_taken_for_a_whole_one(run, own, killed):
-    making = cache.made("thing", fill, size=10, what="two numbers")
+    making = cache.make("thing", fill, size=10, what="two numbers")
     next(making)
     # Killed, the generator neither ends nor cleans up.
     if not killed:
@@ -57,7 +57,7 @@ def test_an_interrupted_making_is_never_taken_for_a_whole_one(run, own, killed):
 
 
 def test_of_two_that_make_the_same_at_once_both_succeed(run, own):
-    slow = cache.made("thing", fill, size=10, what="two numbers")
+    slow = cache.make("thing", fill, size=10, what="two numbers")
     next(slow)
     make(run)
     assert run(slow)[1] == own / "thing"

@@ -101,7 +101,7 @@ def asked(kind):
     """Each experiment as it is set, and with each group of variants it has."""
     yield kind()
     accepts = {p.name: p.accepts for p in parameters(kind)}
-    for name in ("arms", "rungs", "compare", "feeding"):
+    for name in ("variants", "parts", "compare", "feeding"):
         for word in getattr(accepts.get(name), "options", ()):
             yield kind(**{name: word})
 
@@ -116,12 +116,12 @@ def parameters(kind):
 def test_every_variant_has_its_code_and_that_is_python(name):
     for one in asked(experiments()[name]):
         code = one.code
-        for arm in one.variants().values():
+        for variant in one.make_variants().values():
             # What this machine cannot have may have nothing to show.
-            assert code.get(arm.name) or arm.unavailable, arm.name
-        for variant, lines in code.items():
-            compile(lines, variant, "exec")
-            assert len(lines.splitlines()) <= MOST_LINES, f"{variant}:\n{lines}"
+            assert code.get(variant.name) or variant.unavailable, variant.name
+        for called, lines in code.items():
+            compile(lines, called, "exec")
+            assert len(lines.splitlines()) <= MOST_LINES, f"{called}:\n{lines}"
             assert max(map(len, lines.splitlines())) <= MOST_COLUMNS, lines
             assert "Any" not in lines
             assert "perfkit" not in lines

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from perfkit.experiments.shared import decoding, probe
+from perfkit.experiments.shared import benchmark, decoding
 from perfkit.measure.tick import READY
 
 # In a process of its own: TensorFlow's threads in this one must not meet a fork.
@@ -45,7 +45,7 @@ def run(tmp_path, decoder):
 @pytest.mark.skipif(sys.platform != "linux", reason="threads elsewhere")
 def test_every_core_decodes_and_no_process_is_left(tmp_path):
     done = run(tmp_path, "return lambda file: bytes(reversed(file))")
-    assert done.stdout.split() == [str(probe.granted()), "True", "0"], done.stderr
+    assert done.stdout.split() == [str(benchmark.granted()), "True", "0"], done.stderr
 
 
 @pytest.mark.parametrize("decoder", ["return lambda file: 1 / 0", "return 1 / 0"])

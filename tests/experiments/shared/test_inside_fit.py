@@ -7,8 +7,8 @@ import keras
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.execution_mode import ways
-from perfkit.experiments.execution_mode.ways import WAYS
+from perfkit.experiments.execution_mode import variants
+from perfkit.experiments.execution_mode.variants import VARIANTS
 from perfkit.experiments.shared import loops
 from perfkit.experiments.shared.loops import Job, loss_function, optimizer_for
 from perfkit.measure.tick import Note, Tick
@@ -110,11 +110,11 @@ def test_closing_the_ticks_ends_fit_and_its_thread():
 )
 def test_fit_compiles_as_compile_does_unless_its_name_says_otherwise(name, xla):
     network = JOB.network()
-    told = [n for n in WAYS[name].run(JOB.first(8), network) if isinstance(n, Note)]
+    told = [n for n in VARIANTS[name].run(JOB.first(8), network) if isinstance(n, Note)]
     assert network.jit_compile is compiled(jit_compile=xla).jit_compile
     notes = {note.name: note.value for note in told}
     if name == "fit":
-        assert notes[ways.BY_DEFAULT] is network.jit_compile
+        assert notes[variants.BY_DEFAULT] is network.jit_compile
 
 
 @pytest.mark.parametrize("name", ["metrics", "callback", "progress bar", "validation"])
@@ -127,7 +127,7 @@ def test_an_observer_watches_and_the_rest_is_as_without_it(name, capsys, monkeyp
 
     real = keras.Model.fit
     monkeypatch.setattr(keras.Model, "fit", fit)
-    ticks = WAYS[name].run(JOB, JOB.network())
+    ticks = VARIANTS[name].run(JOB, JOB.network())
     found = next(tick for tick in ticks if isinstance(tick, Tick))
     ticks.close()
     assert found.examples == JOB.epoch * JOB.batch
@@ -142,10 +142,10 @@ def test_an_observer_watches_and_the_rest_is_as_without_it(name, capsys, monkeyp
 
 
 def test_histograms_need_tensorboard_and_say_so(monkeypatch):
-    monkeypatch.setattr(ways.importlib.util, "find_spec", lambda name: None)
-    assert "`pip install tensorboard`" in ways.histograms_missing()
-    monkeypatch.setattr(ways.importlib.util, "find_spec", lambda name: "there")
-    assert ways.histograms_missing() == ""
+    monkeypatch.setattr(variants.importlib.util, "find_spec", lambda name: None)
+    assert "`pip install tensorboard`" in variants.histograms_missing()
+    monkeypatch.setattr(variants.importlib.util, "find_spec", lambda name: "there")
+    assert variants.histograms_missing() == ""
 
 
 # CPU time, and both sides in short turns: what else runs here falls on them alike.
@@ -221,7 +221,7 @@ def test_the_traced_loop_costs_what_a_loop_written_here_costs():
             step(*next(batches))
         return (time.process_time() - began) / STEPS
 
-    ticks = WAYS["tf.function"].run(JOB, JOB.network())
+    ticks = VARIANTS["tf.function"].run(JOB, JOB.network())
     worked(ticks, STEPS), own()
     ratio = usual_ratio(lambda: worked(ticks, STEPS), own)
     ticks.close()

@@ -140,7 +140,7 @@ def test_a_processor_is_not_imitated_where_a_gpu_computes():
     [("8.9", (8, 9)), ("12.0", (12, 0)), ("", None), (None, None), ("8", None)],
 )
 def test_a_compute_capability_is_two_numbers(text, numbers):
-    assert precision.parsed(text) == numbers
+    assert precision.parse_capability(text) == numbers
 
 
 def test_the_machine_at_hand_is_read_without_an_error():

@@ -1,8 +1,15 @@
 import pytest
 import tensorflow as tf
 
-from perfkit.experiments.execution_mode.ways import WAYS, prepared
-from perfkit.experiments.shared.loops import ANEW, NOTE, Job, Traces, described, telling
+from perfkit.experiments.execution_mode.variants import VARIANTS, prepared
+from perfkit.experiments.shared.loops import (
+    ANEW,
+    NOTE,
+    Job,
+    Traces,
+    described,
+    with_notes,
+)
 from perfkit.measure.tick import Note, Tick
 
 JOB = Job("tiny-dense", 8)
@@ -12,7 +19,7 @@ def told(name, steps):
     """What a way says of its traces after so many steps."""
     found = {}
     # Ticks end when they are long enough, so notes come when they may; the last counts.
-    for item in WAYS[name].run(JOB.first(steps), JOB.network()):
+    for item in VARIANTS[name].run(JOB.first(steps), JOB.network()):
         if isinstance(item, Note) and item.name == NOTE:
             found = item.value
     return found
@@ -83,7 +90,7 @@ def test_what_is_told_stays_small_however_long_a_trial_lasts():
     traces = Traces()
     for number in range(1000):
         traces.trace(number=number)
-    notes = [n for n in telling([Tick(1)] * 1000, traces) if isinstance(n, Note)]
+    notes = [n for n in with_notes([Tick(1)] * 1000, traces) if isinstance(n, Note)]
     assert len(notes) == 10
     assert notes[-1].value["traces"] == 1000
     assert len(notes[-1].value["because"]) == 4

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from perfkit.experiments.data_pipeline.ways import WAYS
+from perfkit.experiments.data_pipeline.variants import VARIANTS
 from perfkit.experiments.shared import decoding
 
 
@@ -17,10 +17,10 @@ def test_a_step_learns():
 
 
 def test_bytes_become_what_the_pipeline_would_have_made_of_them(task):
-    squares, brighter = next(iter(WAYS["uint8"].build(task)))[0]
+    squares, brighter = next(iter(VARIANTS["uint8"].build(task)))[0]
     assert squares.dtype == tf.uint8
     given = decoding.from_bytes((squares, brighter)).numpy()
-    wanted = next(iter(WAYS["naive map"].build(task)))[0].numpy()
+    wanted = next(iter(VARIANTS["naive map"].build(task)))[0].numpy()
     np.testing.assert_allclose(given, wanted, atol=1e-6)
 
 
@@ -38,6 +38,6 @@ def test_augmentation_as_layers_mirrors_and_brightens_each_image_for_itself():
 
 def test_every_way_has_a_step_that_takes_its_batches(task):
     for name in ("naive map", "uint8", "augment in model", "python generator"):
-        way = WAYS[name]
-        images, labels = next(iter(way.build(task)))
-        assert np.isfinite(way.step(task)(images, labels))
+        method = VARIANTS[name]
+        images, labels = next(iter(method.build(task)))
+        assert np.isfinite(method.step(task)(images, labels))

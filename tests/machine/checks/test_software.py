@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from perfkit.machine.checks import software
-from perfkit.machine.checks.asking import statements
+from perfkit.machine.checks.base import statements
 from perfkit.machine.gpu import Driver
 from perfkit.machine.record import Library
 from tests.machine.checks.computers import (

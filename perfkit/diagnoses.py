@@ -1,0 +1,145 @@
+"""Diagnose a training of one's own: the one verb that notebooks and scripts need."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosis.maker import maker
+from perfkit.diagnosis.session import (
+    LEAST_BUDGET_S,
+    DiagnosisSession,
+    Replay,
+    recording,
+)
+from perfkit.displays import display_here
+from perfkit.errors import MissingPartError
+from perfkit.experiments.replay import replay_from
+from perfkit.findings import store
+from perfkit.runs import check_seed, default_budget, seconds, watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from perfkit.findings.diagnosis import Diagnosis
+
+# Whoever gives no budget gives this one: what the training needs, at most ten minutes.
+AUTO = "auto"
+
+
+def diagnose(
+    make_training: Callable[[], Any] | str | Path,
+    /,
+    *,
+    budget: float | str | None = None,
+    seed: int | None = None,
+    folder: str | Path | None = None,
+    arguments: Sequence[str] = (),
+    fit: int = 0,
+    guess: str = "",
+    replay: str | Path | None = None,
+) -> Diagnosis:
+    """Change one thing at a time in a training of yours, and rank what each brings.
+
+    ``make_training`` returns a compiled Keras model and its data, and if you like a
+    dict of arguments for ``fit``. It is called anew in each trial, in a fresh process;
+    nothing of yours is changed. A kernel interrupt or Ctrl-C is Stop: the diagnosis
+    then holds what was measured by then.
+
+    Args:
+        make_training: The function, ``"FILE.py:make_training"``, or a script as it is,
+            ``"train.py"``: it runs up to its training call, which is taken over, and
+            what it writes is kept apart from your files.
+        budget: Seconds for all of it, or ``"auto"``, as it is unless PERFKIT_BUDGET
+            says otherwise: what the training needs, at most ten minutes.
+        seed: Where random order and random numbers start; None draws one.
+        folder: Where it is saved; None for ``perfkit-findings`` here.
+        arguments: Of the script, as on its own command line.
+        fit: Which call of ``fit`` to take in a script, from 1; 0 for the longest.
+        guess: What you expect, such as ``"3x"``; it is kept and drawn into the chart.
+        replay: A recorded diagnosis of this very code to show in place of a run; see
+            ``perfkit.run``.
+
+    Raises:
+        BadParameterError: What was given is no training, or the budget holds none.
+        MissingPartError: There is no such recording, or no Keras 3 on TensorFlow.
+        RunError: The training cannot be run; the sentence says why, and a note holds
+            the traceback of your own code.
+    """
+    session = open_diagnosis(
+        make_training,
+        budget,
+        seed,
+        folder,
+        arguments=arguments,
+        fit=fit,
+        replay=replay,
+    )
+    found = watch(session, display_here())
+    if session.unsaved:
+        warnings.warn(session.unsaved, stacklevel=2)
+    return _with_guess(found, guess) if guess else found
+
+
+def _with_guess(found: Diagnosis, guess: str) -> Diagnosis:
+    """The same with what its reader expected, in its file too."""
+    guessed = replace(found, guess=guess)
+    if found.path:
+        store.save(guessed, path=found.path)
+    return guessed
+
+
+def open_diagnosis(
+    make_training: Callable[[], Any] | str | Path,
+    budget: float | str | None = None,
+    seed: int | None = None,
+    folder: str | Path | None = None,
+    only: Sequence[str] = (),
+    arguments: Sequence[str] = (),
+    fit: int = 0,
+    replay: str | Path | None = None,
+) -> DiagnosisSession | Replay:
+    """Make a diagnosis, not yet begun, or its replay; refuse what cannot succeed.
+
+    With ``only``, the names of changes, those are applied at once and measured again.
+    """
+    check_seed(seed)
+    home = Path(os.path.expanduser(folder)) if folder is not None else None
+    made = maker(make_training, arguments, fit)
+    if where := replay_from(replay):
+        if only:
+            raise MissingPartError(
+                "A recording cannot be measured again: run without a replay to apply "
+                "changes."
+            )
+        return Replay(recording(made, where), home)
+    return DiagnosisSession(
+        made,
+        budget=in_seconds(budget),
+        seed=seed,
+        folder=home,
+        only=only,
+    )
+
+
+def usual_budget() -> float | None:
+    """Give the seconds of a diagnosis whose budget nobody gave; None for ``"auto"``.
+
+    Who makes every run small still gets one that holds something.
+    """
+    given = default_budget(0.0)
+    return max(LEAST_BUDGET_S, given) if given else None
+
+
+def in_seconds(budget: float | str | None) -> float | None:
+    """Understand the budget of a run of one's own training; None for ``"auto"``.
+
+    Raises:
+        BadParameterError: It is no time.
+    """
+    if budget in (None, AUTO):
+        return usual_budget()
+    return seconds("budget", budget or 0)

@@ -1,0 +1,54 @@
+"""The changes, a file per kind: each says from the facts which of them apply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfkit.diagnosis.change import Change, Untested
+from perfkit.diagnosis.changes import (
+    model,
+    observers,
+    padding,
+    pipeline,
+    resident,
+    settings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perfkit.diagnosis.facts import Facts
+
+# In the order in which they are tried where time is short.
+_KINDS: tuple[Callable[[Facts], Iterator[Change | Untested]], ...] = (
+    resident.resident,
+    settings.left_off,
+    resident.loops,
+    model.execution,
+    observers.observers,
+    observers.epochs,
+    # In the order in which they can be applied one after another.
+    pipeline.untold,
+    model.wide_data,
+    pipeline.per_example,
+    pipeline.late_shuffle,
+    pipeline.serial_map,
+    pipeline.slow_read,
+    pipeline.python_input,
+    pipeline.no_cache,
+    padding.changes,
+    pipeline.no_prefetch,
+    settings.any_order,
+    pipeline.host_to_device,
+    model.batch,
+    model.precisions,
+    model.retracing,
+)
+
+
+def applicable(facts: Facts) -> tuple[tuple[Change, ...], dict[str, str]]:
+    """Say which changes apply, and of each cause that was left out why."""
+    yielded = (one for kind in _KINDS for one in kind(facts))
+    found = list(resident.without_fit(yielded, facts))
+    changes = tuple(one for one in found if isinstance(one, Change))
+    return changes, {one.cause: one.why for one in found if isinstance(one, Untested)}

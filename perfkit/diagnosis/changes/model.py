@@ -1,0 +1,386 @@
+"""How steps are run: many at a time, compiled, in larger batches, in shorter floats."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+from perfkit.diagnosis import tracing
+from perfkit.diagnosis.change import Change, Untested, of_data
+from perfkit.diagnosis.changes.resident import NAME as CEILING
+from perfkit.diagnosis.facts import Facts, unrolled
+from perfkit.diagnosis.own_callbacks import see_every_step
+from perfkit.diagnosis.pipeline.facts import narrowed
+from perfkit.diagnosis.training import BATCH, Training, examples_in, steps_of
+from perfkit.errors import BadParameterError
+from perfkit.experiments.shared import precision
+from perfkit.experiments.shared.precision import (
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    Hardware,
+    Precision,
+    expected,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+_MANY = 16
+# The way back to Python takes a few milliseconds at most.
+_LONG_S = 0.2
+_MOST_NAMES = 3
+
+
+def execution(facts: Facts) -> Iterator[Change | Untested]:
+    """What ``compile`` offers and the training does not use."""
+    if facts.loop:
+        return
+    if facts.unrolled:
+        named = " and ".join(f"`{name}`" for name in facts.unrolled[:_MOST_NAMES])
+        yield Change(
+            name="not unrolled",
+            cause="unrolled",
+            kind="defect",
+            changes=f"{named} loops over the steps of a sequence, instead of one graph "
+            "that holds each of them.",
+            fix=f"Leave unroll=True out of {named}; on a GPU that also lets cuDNN run "
+            "it.",
+            apply=rolled,
+        )
+    if facts.eager:
+        yield Change(
+            name="graph",
+            cause="eager",
+            kind="defect",
+            changes="The step is traced once and run as a graph.",
+            fix="Leave out run_eagerly=True in model.compile(...), and "
+            "tf.config.run_functions_eagerly(True).",
+            apply=as_graph,
+        )
+        yield Untested("xla", "an eager step cannot be compiled")
+        yield Untested("step-overhead", "an eager step runs one at a time")
+        return
+    many, now = min(_MANY, facts.steps or _MANY), facts.steps_per_execution
+    if facts.step_s > _LONG_S:
+        step = units.seconds(facts.step_s)
+        why = f"of a step of {step} the way back to Python is next to nothing"
+        yield Untested("step-overhead", why)
+    elif now < many:
+        seen, seldom = "", ""
+        if facts.callbacks:
+            seen = "; callbacks still see every step"
+            seldom = f"; callbacks are then called once in {many} steps"
+        yield Change(
+            name=f"{many} steps at a time",
+            cause="step-overhead",
+            kind="by gain",
+            changes=f"Back to Python after {many} steps instead of {now}{seen}.",
+            fix=f"model.compile(..., steps_per_execution={many}){seldom}",
+            apply=functools.partial(many_steps, steps=many, epoch=facts.steps),
+            steps=many,
+        )
+    if not facts.xla:
+        yield Change(
+            name="XLA",
+            cause="xla",
+            kind="opportunity",
+            changes="XLA compiles the step.",
+            fix="model.compile(..., jit_compile=True)",
+            apply=compiled,
+        )
+
+
+def rolled(training: Training) -> None:
+    """Let recurrent layers loop; what they compute stays the same."""
+    for layer in unrolled(training.model):
+        layer.unroll = False
+    training.trace_anew()
+
+
+def as_graph(training: Training) -> None:
+    """Run the steps as a graph, whoever asked for eager ones."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(False)
+    training.model.run_eagerly = False
+    training.trace_anew()
+
+
+def many_steps(training: Training, *, steps: int, epoch: int | None = None) -> None:
+    """Make several steps before going back to Python.
+
+    The last execution of an epoch of so many steps may hold fewer.
+    """
+    training.model.steps_per_execution = steps
+    training.trace_anew()
+    see_every_step(training.arguments["callbacks"], epoch)
+
+
+def compiled(training: Training) -> None:
+    """Let XLA compile the step."""
+    training.model.jit_compile = True
+    training.trace_anew()
+
+
+# The others are tried only where the first one brings something.
+_TIMES = (4, 2, 8)
+# A batch of this many is no small one: what more of it spares is the way to each step.
+_USUAL = 16
+
+
+def batch(facts: Facts) -> Iterator[Change | Untested]:
+    """Larger batches, as long as the data fill one."""
+    if facts.loop:
+        return
+    most = facts.steps or max(_TIMES)
+    fitting = [times for times in _TIMES if times <= most]
+    if not fitting:
+        yield Untested("small-batch", "a batch holds all the data already")
+    kept = "; callbacks see as many batches as before" if facts.callbacks else ""
+    for times in fitting:
+        size = f" ({facts.batch * times} examples)" if facts.batch > 1 else ""
+        yield Change(
+            name=f"batch ×{times}",
+            cause="small-batch",
+            kind="opportunity",
+            changes=f"{times} times as many examples in a batch{size}{kept}.",
+            fix=f"A batch {times} times as large{size}. This changes the optimisation: "
+            "tune the learning rate anew, and watch the validation loss.",
+            apply=functools.partial(enlarge, times=times),
+            after="" if times == fitting[0] else f"batch ×{fitting[0]}",
+            batches=times,
+            combines=False,
+            spares="step-overhead" if facts.batch >= _USUAL else "",
+        )
+
+
+def enlarge(training: Training, *, times: float) -> None:
+    """Put so many batches into one; validation and callbacks keep their own.
+
+    Raises:
+        BadParameterError: Its batches can be joined, and not parted.
+    """
+    arguments, data = training.arguments, training.data
+    if times >= 1:
+        see_every_step(arguments["callbacks"], steps_of(training), round(times))
+    if arguments.get("steps_per_epoch"):
+        arguments["steps_per_epoch"] = math.ceil(arguments["steps_per_epoch"] / times)
+    if training.kind == "arrays":
+        size = int(arguments.get("batch_size") or BATCH)
+        arguments.setdefault("validation_batch_size", size)
+        arguments["batch_size"] = round(size * times)
+    elif training.kind == "tf.data":
+        training.data = data.rebatch(round(examples_in(next(iter(data))) * times))
+    elif times != round(times):
+        raise BadParameterError(
+            f"The batches of its {training.kind} can be joined and not parted: give a "
+            "multiple of their size."
+        )
+    elif training.kind == "PyDataset":
+        training.data = _merged_items(data, round(times))
+    else:
+        training.data = lambda: _merged_batches(iter(data()), round(times))
+
+
+def _merged_items(data: Any, times: int) -> Any:
+    import keras
+
+    count = data.num_batches
+
+    class Merged(keras.utils.PyDataset):  # type: ignore[misc]
+        """Items of the user's own, several at a time."""
+
+        @property
+        def num_batches(self) -> int | None:
+            return None if count is None else -(-count // times)
+
+        def __getitem__(self, index: int) -> Any:
+            first = index * times
+            last = first + times if count is None else min(first + times, count)
+            return merged([data[i] for i in range(first, last)])
+
+        def on_epoch_begin(self) -> None:
+            data.on_epoch_begin()
+
+        def on_epoch_end(self) -> None:
+            data.on_epoch_end()
+
+    return Merged(
+        workers=data.workers,
+        use_multiprocessing=data.use_multiprocessing,
+        max_queue_size=data.max_queue_size,
+    )
+
+
+def _merged_batches(batches: Iterator[Any], times: int) -> Iterator[Any]:
+    while held := list(itertools.islice(batches, times)):
+        yield merged(held)
+
+
+def merged(batches: Sequence[Any]) -> Any:
+    """Several batches of the same structure as one."""
+    import numpy as np
+    import tensorflow as tf
+
+    return tf.nest.map_structure(
+        lambda *parts: np.concatenate([np.asarray(part) for part in parts]), *batches
+    )
+
+
+_WORTH_TRYING = ("faster", "open")
+
+
+def precisions(
+    facts: Facts, machine: Hardware | None = None
+) -> Iterator[Change | Untested]:
+    """The policies that may pay on a machine; on this one where none is given."""
+    if facts.loop:
+        return
+    if facts.policy != FLOAT32:
+        yield Untested("precision", f"the model has a policy already: {facts.policy}")
+        return
+    machine = machine or precision.here()
+    expectations = {
+        name: expected(Precision(name, "", policy=name), machine)
+        for name in (BFLOAT16, FLOAT16)
+    }
+    trying = [n for n, found in expectations.items() if found.expect in _WORTH_TRYING]
+    for policy in trying:
+        yield Change(
+            name=policy,
+            cause="precision",
+            kind="opportunity",
+            changes=f"The layers compute in {policy.removeprefix('mixed_')}, and their "
+            "weights stay float32.",
+            fix=f'keras.config.set_dtype_policy("{policy}") before the model is made; '
+            'give its last layer dtype="float32", and watch the loss.',
+            before=functools.partial(choose_policy, policy),
+            combines=False,
+        )
+    if not trying:
+        yield Untested("precision", expectations[BFLOAT16].because)
+
+
+def choose_policy(policy: str) -> None:
+    """Let all layers that are made from now on compute in this policy."""
+    import keras
+
+    keras.config.set_dtype_policy(policy)
+
+
+def wide_data(facts: Facts) -> Iterator[Change]:
+    """Numbers that lie in memory as float64, where the model computes in float32."""
+    # Nobody knows what a loop of one's own computes in.
+    if facts.loop or facts.policy != FLOAT32 or not facts.pipeline.get("float64"):
+        return
+    yield Change(
+        name="float32 data",
+        cause="float64",
+        kind="defect",
+        changes="The data lie in memory as float32, and are cast in no step.",
+        fix='data.astype("float32") before from_tensor_slices: NumPy makes float64 '
+        "unless it is told otherwise",
+        apply=of_data(narrowed),
+        after=CEILING,
+    )
+
+
+# The largest shape among so many batches is that of all.
+_SEEN = 32
+
+
+def retracing(facts: Facts) -> Iterator[Change | Untested]:
+    """What stops tracing anew, where the look has seen it; and XLA's compiling anew."""
+    # One batch, again and again, has one shape: the ceiling without input holds that.
+    after = CEILING if reshaped(facts) else ""
+    if facts.retraced:
+        first, known = next(iter(facts.retraced.items()))
+        named = " and ".join(f"`{name}`" for name in list(facts.retraced)[:2])
+        yield Change(
+            name="fixed signature",
+            cause="retracing",
+            kind="defect",
+            changes=f"{named} keeps its signature: {_what(known)}.",
+            fix=_fix(first, known),
+            before=functools.partial(tracing.fix, facts.retraced),
+            after=after,
+        )
+    if facts.open_shapes and (facts.xla or reshaped(facts)):
+        yield Change(
+            name="one shape",
+            cause="retracing",
+            kind="defect",
+            changes="Every batch is padded, or cut, to the same shape.",
+            fix="Give all batches one shape: padded_batch(..., padded_shapes=...), or "
+            "bucket_by_sequence_length with a few lengths; mask what is padding.",
+            apply=one_shape,
+            after=CEILING,
+        )
+
+
+def reshaped(facts: Facts) -> bool:
+    """Whether the shapes of the batches are what is traced anew."""
+    return any(
+        "shape" in known["changed"].values() for known in facts.retraced.values()
+    )
+
+
+def one_shape(training: Training) -> None:
+    """Pad or cut every batch to the largest shape that the first ones have."""
+    import tensorflow as tf
+
+    batches = list(itertools.islice(training.data, _SEEN))
+    flat = [tf.nest.flatten(batch) for batch in batches]
+    largest: list[tuple[int, ...]] = []
+    for column in zip(*flat, strict=True):
+        # The number of examples stays: a smaller last batch is no padding.
+        rest = (tuple(part.shape)[1:] for part in column)
+        largest.append(tuple(map(max, zip(*rest, strict=True))))
+
+    def shaped(*batch: Any) -> Any:
+        parts = tf.nest.flatten(batch)
+        same = [_to_shape(p, s) for p, s in zip(parts, largest, strict=True)]
+        packed = tf.nest.pack_sequence_as(batch, same)
+        return packed if len(packed) > 1 else packed[0]
+
+    training.data = training.data.map(shaped, num_parallel_calls=1)
+
+
+def _to_shape(part: Any, sizes: tuple[int, ...]) -> Any:
+    import tensorflow as tf
+
+    if not sizes:
+        return part
+    cut = part[(slice(None), *(slice(size) for size in sizes))]
+    missing = [s - n for s, n in zip(sizes, tf.unstack(tf.shape(cut))[1:], strict=True)]
+    padded = tf.pad(cut, [[0, 0], *([0, more] for more in missing)])
+    return tf.ensure_shape(padded, (None, *sizes))
+
+
+def _what(known: Mapping[str, Any]) -> str:
+    ways = {
+        "value": "numbers of Python become tensors",
+        "shape": "shapes that change are left open",
+        "dtype": "each dtype is traced once",
+    }
+    done = [ways[what] for what in dict.fromkeys(known["changed"].values())]
+    return ", ".join([*done, *(["it is made once"] if known["made_anew"] else [])])
+
+
+def _fix(name: str, known: Mapping[str, Any]) -> str:
+    if known["made_anew"]:
+        return f"Call tf.function once for `{name}`, outside of the loop."
+    numbers = [a for a, what in known["changed"].items() if what == "value"]
+    because = f" ({known['because'][0]})" if known["because"] else ""
+    if numbers:
+        given = ", ".join(f"{a}=tf.constant({a})" for a in numbers)
+        return f"Call `{name}` with {given}: each new number is traced{because}."
+    return (
+        f"@tf.function(reduce_retracing=True) on `{name}`, or batches of one "
+        f"shape{because}."
+    )

@@ -1,0 +1,208 @@
+"""Padding that is computed with: less of it in each batch, by length or by bucket."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfkit.diagnosis.change import Change, Untested, of_data
+from perfkit.diagnosis.pipeline.chain import PADS, again, kind, rebuilt
+from perfkit.diagnosis.training import (
+    Training,
+    as_batches,
+    examples_in,
+    first_batch,
+    parted,
+)
+from perfkit.errors import BadParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perfkit.diagnosis.facts import Facts
+
+_CAUSE, _BUCKETS = "padding", "buckets of similar length"
+# So many batches tell where lengths are parted, into so many buckets.
+_SEEN, _PARTS = 8, 4
+_SHUFFLED = 10_000
+_BUCKETS_FIX = (
+    "dataset.bucket_by_sequence_length(...) {}. This changes which examples share a "
+    "batch: watch the validation loss."
+)
+# Fewer or other words in a batch may change what is learnt.
+_less = functools.partial(Change, cause=_CAUSE, kind="by gain", combines=False)
+
+
+def changes(facts: Facts) -> Iterator[Change | Untested]:
+    """Batches that are padded no further than their longest, and such of one length."""
+    pads = any(one["kind"] == PADS for one in facts.stages)
+    if facts.padded:
+        if facts.pipeline.get("cached") or facts.data not in ("tf.data", "arrays"):
+            why = "its padded texts come from where they cannot be cut"
+            yield Untested(_CAUSE, why)
+            return
+        yield _less(
+            name="cut to the longest",
+            changes="Each batch is cut to the longest of its texts.",
+            fix="keras.utils.pad_sequences for each batch instead of for all texts at "
+            "once, or tf.data and padded_batch(...). Without a mask the model then "
+            "sees less padding: watch the validation loss.",
+            apply=functools.partial(cut_to_longest, known=facts.padded),
+        )
+        yield _less(
+            name=_BUCKETS,
+            changes="A batch holds texts of similar length, cut to its longest.",
+            fix=_BUCKETS_FIX.format("of texts that are not padded"),
+            apply=functools.partial(cut_by_length, known=facts.padded),
+        )
+    elif pads:
+        if facts.pipeline.get("padded too far"):
+            yield Change(
+                name="padded to the longest",
+                cause=_CAUSE,
+                kind="defect",
+                changes="Each batch is padded to the longest of its examples, no "
+                "further.",
+                fix="padded_batch(...) without padded_shapes, or with None for the "
+                "length; keras.Input(shape=(None,)) takes any length",
+                apply=of_data(to_longest),
+            )
+        if facts.pipeline["cached"]:
+            why = "a cache in front of buckets is not filled beforehand"
+            yield Untested(_CAUSE, why)
+            return
+        yield _less(
+            name=_BUCKETS,
+            changes="A batch holds examples of similar length, and little padding.",
+            fix=_BUCKETS_FIX.format("instead of padded_batch(...)"),
+            apply=of_data(in_buckets),
+        )
+
+
+def to_longest(dataset: Any) -> Any:
+    """The pipeline with each batch padded to the longest of its examples."""
+    return rebuilt(
+        dataset,
+        lambda place, one, before: (
+            again(one, before, padded_shapes=None) if kind(one) == PADS else None
+        ),
+    )
+
+
+def in_buckets(dataset: Any) -> Any:
+    """The pipeline with batches of examples of similar length."""
+
+    def bucketed(place: int, one: Any, before: Any) -> Any:
+        if kind(one) != PADS:
+            return None
+        length = functools.partial(_length, before.element_spec)
+        return _by_length(
+            before,
+            length,
+            int(one._batch_size),
+            padding_values=one._padding_values,
+            drop_remainder=bool(one._drop_remainder),
+        )
+
+    return rebuilt(dataset, bucketed)
+
+
+def _by_length(data: Any, length: Callable[..., Any], size: int, **more: Any) -> Any:
+    """Batches of so many examples of similar length.
+
+    Raises:
+        BadParameterError: All examples have one length.
+    """
+    boundaries = _boundaries_of(data.map(length), size)
+    return data.bucket_by_sequence_length(
+        length,
+        bucket_boundaries=boundaries,
+        bucket_batch_sizes=[size] * (len(boundaries) + 1),
+        **more,
+    )
+
+
+def _boundaries_of(every: Any, size: int) -> list[int]:
+    """Where the lengths of examples, a dataset, are parted into buckets."""
+    lengths = [int(n) for n in every.take(_SEEN * size)]
+    parted = np.unique(np.quantile(lengths, np.arange(1, _PARTS) / _PARTS))
+    boundaries = sorted({int(edge) + 1 for edge in parted if edge < max(lengths)})
+    if not boundaries:
+        raise BadParameterError("All examples have one length: there is no padding.")
+    return boundaries
+
+
+def _length(spec: Any, *element: Any) -> Any:
+    """The largest of an element's sizes that its kind leaves open."""
+    import tensorflow as tf
+
+    parts = zip(tf.nest.flatten(element), tf.nest.flatten(spec), strict=True)
+    sizes = [
+        tf.shape(part)[axis]
+        for part, known in parts
+        for axis, side in enumerate(known.shape)
+        if side is None
+    ]
+    return tf.reduce_max(tf.stack(sizes)) if sizes else tf.constant(0)
+
+
+def cut_to_longest(training: Training, *, known: dict[str, Any]) -> None:
+    """Cut each batch to the longest of its texts."""
+    batches, _ = _batches(training)
+    training.replace_data(_cut(batches, known))
+
+
+def cut_by_length(training: Training, *, known: dict[str, Any]) -> None:
+    """Put texts of similar length into a batch, and cut it to the longest of them."""
+    import tensorflow as tf
+
+    def length(*text: Any) -> Any:
+        row = tf.nest.flatten(text)[known["part"]]
+        return _length_of_row(row, known["front"])
+
+    batches, size = _batches(training)
+    texts = _by_length(batches.unbatch(), length, size, no_padding=True)
+    training.replace_data(_cut(texts, known))
+
+
+def _batches(training: Training) -> tuple[Any, int]:
+    """The batches of a training that are not validated on, and examples of each."""
+    import tensorflow as tf
+
+    if training.kind == "tf.data":
+        return training.data, examples_in(first_batch(training))
+    size = int(training.arguments["batch_size"])
+    share = float(training.arguments.get("validation_split") or 0)
+    trained, _ = parted(training.data, share)
+    # As ``fit`` gives them.
+    examples = tf.data.Dataset.from_tensor_slices(as_batches(trained))
+    return examples.shuffle(_SHUFFLED).batch(size), size
+
+
+def _cut(dataset: Any, known: dict[str, Any]) -> Any:
+    """The batches, each cut to the longest of its texts."""
+    import tensorflow as tf
+
+    def cut(*batch: Any) -> Any:
+        parts = tf.nest.flatten(batch)
+        rows = parts[known["part"]]
+        length = _length_of_row(rows, known["front"])
+        parts[known["part"]] = rows[:, -length:] if known["front"] else rows[:, :length]
+        return tf.nest.pack_sequence_as(batch, parts)
+
+    return dataset.map(cut, num_parallel_calls=tf.data.AUTOTUNE).prefetch(1)
+
+
+def _length_of_row(row: Any, front: bool) -> Any:
+    """The length of a row without its padding, or the longest of several."""
+    import tensorflow as tf
+
+    words = tf.reduce_any(tf.reshape(row != 0, (-1, tf.shape(row)[-1])), axis=0)
+    places = tf.where(words)[:, 0]
+    width = tf.shape(row, tf.int64)[-1]
+    longest = width - tf.reduce_min(places) if front else tf.reduce_max(places) + 1
+    return tf.cast(
+        tf.cond(tf.size(places) > 0, lambda: longest, lambda: width), tf.int32
+    )

@@ -1,0 +1,457 @@
+"""The stages of a pipeline: parallel, ahead, kept, reordered, and without Python."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+from typing import TYPE_CHECKING, Any
+
+from perfkit import units
+from perfkit.diagnosis.change import Change, Untested, of_data
+from perfkit.diagnosis.changes.model import reshaped
+from perfkit.diagnosis.changes.resident import NAME as CEILING
+from perfkit.diagnosis.pipeline.chain import (
+    again,
+    chain,
+    describe,
+    kind,
+    rebuilt,
+    stacked,
+    stage,
+)
+from perfkit.diagnosis.pipeline.facts import batch_first
+from perfkit.diagnosis.pipeline.memory import (
+    CachePoint,
+    Worth,
+    cache_point,
+    from_memory,
+    kept,
+    kept_after,
+    per_step,
+)
+from perfkit.diagnosis.trial import epochs_for
+from perfkit.errors import BadParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.diagnosis.training import Training
+
+
+# Where no epoch has an end that anybody knows, so many seconds' worth.
+_WORTH_S = 0.5
+_FEWEST, _MOST = 4, 256
+
+
+def worth_of(facts: Facts) -> Worth:
+    """As many steps as an epoch of a trial has."""
+    epochs = epochs_for(facts)
+    known = epochs.trial_steps or epochs.steps
+    if known:
+        return Worth(known, facts.steps)
+    seconds = facts.step_s or _WORTH_S
+    return Worth(min(_MOST, max(_FEWEST, round(_WORTH_S / seconds))))
+
+
+_CAUSES = (
+    *("serial-map", "slow-read", "python-input", "no-cache", "no-prefetch"),
+    *("per-example-map", "late-shuffle", "padding"),
+)
+_SERIAL = ("map", "interleave")
+# A cache may take this share of the memory that is free.
+_ROOM = 0.5
+_defect = functools.partial(Change, kind="defect", after=CEILING)
+
+
+def untold(facts: Facts) -> Iterator[Untested]:
+    """All that hangs on stages, where TensorFlow does not tell of them."""
+    why = facts.pipeline.get("missing")
+    if why:
+        for cause in _CAUSES:
+            yield Untested(cause, why)
+
+
+def serial_map(facts: Facts) -> Iterator[Change | Untested]:
+    """Every map and interleave that does one element at a time, parallel."""
+    serial = [one for one in facts.stages if _is_serial(one)]
+    if not serial:
+        return
+    # TensorFlow does the same by itself where it is sure that nobody can tell.
+    left = [one for one in serial if one["stateful"] or one["kind"] == "interleave"]
+    if facts.pipeline["rewrites"] and not left:
+        yield Untested("serial-map", "TensorFlow makes these maps parallel by itself")
+        return
+    kinds = [one["kind"] for one in serial]
+    each = sorted(set(kinds))
+    counted = " and ".join(f"{kinds.count(kind)} {kind}" for kind in each)
+    calls = "(..., num_parallel_calls=tf.data.AUTOTUNE)"
+    yield _defect(
+        name="parallel maps",
+        cause="serial-map",
+        changes=f"{counted} stage work on several elements at a time.",
+        fix=" and ".join(f".{kind}{calls}" for kind in each),
+        apply=in_parallel,
+    )
+
+
+def no_prefetch(facts: Facts) -> Iterator[Change | Untested]:
+    """Batches made ahead while the model works."""
+    if not facts.stages:
+        return
+    if facts.pipeline["prefetched"]:
+        yield Untested("no-prefetch", "the pipeline ends in a prefetch already")
+    elif facts.pipeline.get("plan", [])[-1:] == ["Prefetch"]:
+        yield Untested("no-prefetch", "TensorFlow puts a prefetch at its end by itself")
+    else:
+        yield _defect(
+            name="prefetch",
+            cause="no-prefetch",
+            changes="The next batches are made while the model works on this one.",
+            fix="dataset.prefetch(tf.data.AUTOTUNE) as the last stage",
+            apply=of_data(made_ahead),
+        )
+
+
+def no_cache(facts: Facts) -> Iterator[Change | Untested]:
+    """What is the same in each epoch, made once."""
+    pipeline, stages = facts.pipeline, facts.stages
+    if not stages:
+        return
+    place, need, room = pipeline["cache"], pipeline["bytes"], pipeline["memory"]
+    if pipeline["cached"]:
+        yield Untested("no-cache", "the pipeline has a cache already")
+        return
+    if place is None or need is None:
+        yield Untested("no-cache", pipeline["why"])
+        return
+    size = units.size(need)
+    if need > _ROOM * room:
+        free = f"and {units.size(room)} of memory are free"
+        yield Untested("no-cache", f"its elements would take about {size}, {free}")
+        return
+    behind = stages[place["after"]]["kind"]
+    moved = " and ".join(stages[one]["kind"] for one in place["moved"])
+    order = f", with the {moved} behind it" if moved else ""
+    yield _defect(
+        name="cache",
+        cause="no-cache",
+        changes=f"What leaves the {behind} is kept in memory{order}; all of it takes "
+        f"about {size}.",
+        fix=f".cache() behind the {behind}{order}",
+        apply=functools.partial(cached, worth=worth_of(facts)),
+    )
+
+
+def host_to_device(facts: Facts) -> Iterator[Change | Untested]:
+    """Batches copied to the GPU ahead."""
+    if not facts.stages:
+        return
+    if not facts.pipeline.get("gpus"):
+        yield Untested("host-to-device", "there is no GPU that batches are copied to")
+        return
+    yield _defect(
+        name="copied ahead",
+        cause="host-to-device",
+        changes="The next batches are copied to the GPU while it works on this one.",
+        fix='dataset.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))',
+        apply=of_data(copied_ahead),
+    )
+
+
+def in_parallel(training: Training) -> None:
+    """Let all maps and interleaves work on as many elements as AUTOTUNE likes."""
+    import tensorflow as tf
+
+    def change(place: int, one: Any, before: Any) -> Any:
+        if not _is_serial(stage(one).as_facts()):
+            return None
+        return again(one, before, num_parallel_calls=tf.data.AUTOTUNE)
+
+    training.data = rebuilt(training.data, change)
+
+
+def made_ahead(dataset: Any) -> Any:
+    """Put a prefetch at the end."""
+    import tensorflow as tf
+
+    return dataset.prefetch(tf.data.AUTOTUNE)
+
+
+def cached(training: Training, *, worth: Worth) -> None:
+    """Keep what is the same in each epoch, as far as ``worth`` goes."""
+    point = cache_point([one.as_facts() for one in describe(chain(training.data))])
+    if isinstance(point, CachePoint):
+        training.data = kept_after(training.data, point.after, worth, point.moved)
+
+
+def copied_ahead(dataset: Any) -> Any:
+    """Let batches be copied to the first GPU ahead; has to come last."""
+    import tensorflow as tf
+
+    return dataset.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))
+
+
+def _is_serial(stage: dict[str, Any]) -> bool:
+    return stage["kind"] in _SERIAL and not stage["parallel"]
+
+
+_LATE = "late-shuffle"
+# Stages that give an element for each that they are given.
+_ONE_TO_ONE = ("map", "prefetch", "options")
+# A trial's epochs are short: of a longer buffer that holds less than all they would
+# see it filled, and never emptied without new work.
+_SMALL_SHARE = 0.1
+
+
+def per_example(facts: Facts) -> Iterator[Change]:
+    """Maps that do the same to a batch at once, called for each batch."""
+    names = facts.pipeline.get("for batches") or []
+    if not names:
+        return
+    named = " and ".join(f"`{n}`" if n else "A function" for n in reversed(names))
+    calls = "".join(f".map({name or '...'})" for name in reversed(names))
+    yield _defect(
+        name="batch before map",
+        cause="per-example-map",
+        changes=f"{named} is called for each batch instead of each example; for the "
+        "first examples the result is the same.",
+        fix=f".batch(...){calls} instead of {calls}.batch(...): the function then "
+        "works on a whole batch",
+        apply=of_data(functools.partial(batch_first, count=len(names))),
+    )
+
+
+def late_shuffle(facts: Facts) -> Iterator[Change | Untested]:
+    """A shuffle in front of the maps whose results it holds."""
+    stages = facts.stages
+    place = _late(stages)
+    if place is None:
+        return
+    before = stages[place - 1]
+    size, count = stages[place]["arguments"]["buffer_size"], before["elements"]
+    if count is None or (_SMALL_SHARE * count < size < count):
+        why = "a short epoch does not show how long its buffer takes to fill and empty"
+        yield Untested(_LATE, why)
+        return
+    if count < 0:
+        yield Untested(_LATE, "data without an end fill the buffer once")
+        return
+    yield _defect(
+        name="shuffle before map",
+        cause=_LATE,
+        changes=f"The shuffle of {min(size, count)} elements is filled with what the "
+        "map is given, so that each epoch begins before all of that is mapped.",
+        fix=f".shuffle({size}) before .map(...), not behind it: the buffer fills at "
+        "once, and holds less",
+        apply=shuffle_first,
+        own_pauses=True,
+    )
+
+
+def _late(stages: Sequence[dict[str, Any]]) -> int | None:
+    """The place of the first shuffle that follows a map; None where none does."""
+    for place in range(1, len(stages)):
+        if stages[place]["kind"] == "shuffle":
+            leading = stages[_first(stages, place) : place]
+            if any(one["kind"] == "map" for one in leading):
+                return place
+    return None
+
+
+def _first(stages: Sequence[dict[str, Any]], place: int) -> int:
+    """The first place of the stages before it that give element for element."""
+    first = place
+    while first > 1 and stages[first - 1]["kind"] in _ONE_TO_ONE:
+        first -= 1
+    return first
+
+
+def shuffle_first(training: Training) -> None:
+    """Put the first shuffle that follows maps in front of them."""
+    objects = chain(training.data)
+    stages = [{"kind": kind(one)} for one in objects]
+    place = _late(stages)
+    if place is not None:
+        objects.insert(_first(stages, place), objects.pop(place))
+        training.data = stacked(objects)
+
+
+_FIXES = {
+    True: "Read more at a time (leave buffer_size to TensorFlow, read several files "
+    "with num_parallel_reads=tf.data.AUTOTUNE), or put .cache() behind the reader "
+    "where the records fit in memory",
+    False: "Put many examples into each file (TFRecord), or copy the files to a disk "
+    "that is quicker; a second epoch reads what fits in memory from there",
+}
+
+
+def slow_read(facts: Facts) -> Iterator[Change | Untested]:
+    """Records kept behind their reader, or files copied into memory."""
+    stages = facts.stages
+    if not facts.pipeline.get("reads"):
+        return
+    place = _reader(stages)
+    if place is None:
+        why = "what reads the files also works on them, in one stage"
+        yield Untested("slow-read", why)
+        return
+    records = stages[place]["records"]
+    what = "The records" if records else "The files"
+    yield _defect(
+        name="read from memory",
+        cause="slow-read",
+        changes=f"{what} come out of memory; all that is done to them stays.",
+        fix=_FIXES[records],
+        apply=functools.partial(read_from_memory, worth=worth_of(facts)),
+        # A cache behind the work keeps the reading away, too.
+        combines=facts.pipeline["cache"] is None,
+    )
+
+
+def _reader(stages: Sequence[dict[str, Any]]) -> int | None:
+    """The place of what can be read from memory; None where there is none."""
+    for place, one in enumerate(stages):
+        if one["records"]:
+            return place
+        if one["reads"]:
+            named = place > 0 and stages[place - 1]["texts"]
+            return place if named and one["kind"] == "map" else None
+    return None
+
+
+def read_from_memory(training: Training, *, worth: Worth) -> None:
+    """Give the same bytes out of memory, as far as ``worth`` goes."""
+    stages = [one.as_facts() for one in describe(chain(training.data))]
+    place = _reader(stages)
+    if place is not None:
+        from_there = kept_after if stages[place]["records"] else from_memory
+        training.data = from_there(training.data, place, worth)
+
+
+_PYTHON = "python-input"
+_INSTEAD = {
+    "PyDataset": "super().__init__(workers={cores}) in the PyDataset, more work per "
+    "call of NumPy, or a tf.data.Dataset of TensorFlow's own operations",
+    "from_generator": "tf.data.Dataset.from_tensor_slices or a reader of files, and "
+    ".map(..., num_parallel_calls=tf.data.AUTOTUNE), instead of from_generator",
+    "generator": "A tf.data.Dataset of TensorFlow's own operations instead of the "
+    "generator, or a PyDataset with workers={cores}",
+    **{
+        way: f"TensorFlow's own operations instead of {way}{{where}}, or .cache() "
+        "behind it where its result is the same in each epoch"
+        for way in ("numpy_function", "py_function")
+    },
+}
+
+
+def python_input(facts: Facts) -> Iterator[Change | Untested]:
+    """The results of Python made beforehand; a PyDataset also with more workers."""
+    ways = facts.pipeline.get("python", [])
+    if not ways or facts.counts:
+        return
+    if reshaped(facts):
+        yield Untested(
+            _PYTHON, "the few results that are kept would end retracing, too"
+        )
+        return
+    if any("debug_mode" in line for line in facts.settings.get("debugging", ())):
+        yield Untested(_PYTHON, "debug mode runs all maps in Python, and is measured")
+        return
+    named = [
+        f"the {one['kind']} of `{one['function']}`"
+        for one in facts.stages
+        if one["python"] and one["function"]
+    ]
+    where = f" in {' and '.join(named)}" if named else ""
+    fixes = [_INSTEAD[way].format(cores=_cores(), where=where) for way in ways]
+    yield _defect(
+        name="without Python",
+        cause=_PYTHON,
+        changes=f"What Python makes ({', '.join(ways)}{where}) was made beforehand and "
+        "is given again from memory; the gain is the share spent in Python.",
+        fix=" and ".join(fixes),
+        apply=functools.partial(made_beforehand, worth=worth_of(facts)),
+    )
+    if facts.data == "PyDataset" and facts.pipeline["workers"] < _cores() > 1:
+        yield _defect(
+            name=f"{_cores()} workers",
+            cause=_PYTHON,
+            changes=f"{_cores()} threads of Python make batches instead of "
+            f"{facts.pipeline['workers']}.",
+            fix=f"super().__init__(workers={_cores()}) in the PyDataset",
+            apply=functools.partial(more_workers, workers=_cores()),
+        )
+
+
+def made_beforehand(training: Training, *, worth: Worth) -> None:
+    """Make what Python makes beforehand, and give it again and again."""
+    if training.kind == "tf.data":
+        training.data = _without_python(training.data, worth)
+    elif training.kind == "PyDataset":
+        training.data = _held(training.data, worth.steps)
+    elif training.kind == "generator":
+        training.data = _repeating(training.data, worth.steps)
+
+
+def more_workers(training: Training, *, workers: int) -> None:
+    """Let a PyDataset make so many batches at a time."""
+    training.data.workers = workers
+
+
+def _without_python(dataset: Any, worth: Worth) -> Any:
+    import tensorflow as tf
+
+    objects = chain(dataset)
+    stages = describe(objects)
+    calling = [at for at, one in enumerate(stages) if one.python]
+    if not calling:
+        return dataset
+    first, last = calling[0], calling[-1]
+    same = per_step(objects[first : last + 1]) == 1
+    if not (same and any(one.works for one in stages[:first])):
+        return kept_after(dataset, last, worth)
+    results = kept(objects[last], worth.steps * per_step(objects[last + 1 :]))
+    # What comes before Python is still made: only Python's own share goes away.
+    both = tf.data.Dataset.zip((objects[first - 1], results))
+    return stacked(objects[last + 1 :], both.map(lambda made, result: result))
+
+
+def _held(data: Any, steps: int) -> Any:
+    import keras
+
+    length: int | None = data.num_batches
+    count = min(steps, length) if length else steps
+    batches = [data[at] for at in range(count)]
+
+    class Held(keras.utils.PyDataset):  # type: ignore[misc]
+        """Batches that were made beforehand."""
+
+        @property
+        def num_batches(self) -> int | None:
+            return length
+
+        def __len__(self) -> int:
+            return length or 0
+
+        def __getitem__(self, index: int) -> Any:
+            return batches[index % count]
+
+    return Held(workers=data.workers, max_queue_size=data.max_queue_size)
+
+
+def _repeating(making: Any, steps: int) -> Any:
+    batches = list(itertools.islice(making(), steps))
+    if not batches:
+        raise BadParameterError("The generator gives no batch that could be kept.")
+
+    def again_and_again() -> Iterator[Any]:
+        # One that ended before has an end that has to come again.
+        return iter(batches) if len(batches) < steps else itertools.cycle(batches)
+
+    return again_and_again
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1

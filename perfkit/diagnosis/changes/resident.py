@@ -1,0 +1,198 @@
+"""The training without its input: one real batch, resident, again and again."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from perfkit.diagnosis.change import Change, Untested
+from perfkit.diagnosis.loop import (
+    BATCHES,
+    ITERATORS,
+    OFTEN,
+    is_own,
+    iterator_class,
+)
+from perfkit.diagnosis.training import Training, first_batch, steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from perfkit.diagnosis.facts import Facts
+
+    _Real = Callable[[Any], Iterator[Any]]
+
+
+NAME = "without input"
+_REAL = "_perfkit_real"
+# Input that is made on the same cores always takes a part of them: no change shows that
+# it is needless.
+_DEFECT = 1.5
+
+
+def resident(facts: Facts) -> Iterator[Change | Untested]:
+    """The ceiling without input, for every kind of data."""
+    drawn = facts.drawn.get(BATCHES, 0.0) >= OFTEN
+    if facts.counts and not drawn:
+        why = "the loop is given numbers, and no iterator gives it batches"
+        yield Untested("input-bound", why)
+        return
+    yield Change(
+        name=NAME,
+        cause="input-bound",
+        kind="by gain",
+        defect_from=_DEFECT,
+        changes="One real batch stays in memory and is trained on again and again.",
+        fix="Make the input faster: its slowest stage stands under what TensorFlow "
+        "runs for its data.",
+        apply=one_batch if facts.counts else keep_one_batch,
+        ceiling=True,
+    )
+
+
+def keep_one_batch(training: Training) -> None:
+    """Put one real batch in the place of all data; epochs stay as long."""
+    import tensorflow as tf
+
+    given = training.arguments.get("steps_per_epoch")
+    steps = -1 if given else steps_of(training) or -1
+    batch = first_batch(training)
+    if training.loop:
+        # The very same objects: a loop may be given anything.
+        training.data = functools.partial(itertools.repeat, batch)
+        return
+    resident = tf.data.Dataset.from_tensors(batch).repeat(steps)
+    training.replace_data(resident.prefetch(1))
+
+
+NEED_FIT = (
+    *("step-overhead", "xla", "precision", "small-batch", "callback", "validation"),
+)
+_WHY = "it needs fit: a loop of your own decides that itself"
+
+
+def loops(facts: Facts) -> Iterator[Change]:
+    """``tf.function`` around what each step calls, and one iterator for all of them."""
+    if functions := tuple(facts.eager_calls):
+        listed = " and ".join(f"`{name.partition(':')[2]}`" for name in functions)
+        yield Change(
+            name="tf.function",
+            cause="eager",
+            kind="defect",
+            changes=f"{listed} is traced once and run as a graph.",
+            fix=f"@tf.function in the line above {listed}. What it does besides "
+            "computing, such as counting in Python, then happens only once.",
+            apply=functools.partial(as_graphs, functions=functions),
+        )
+    if facts.drawn.get(ITERATORS, 0.0) >= OFTEN:
+        yield Change(
+            name="one iterator",
+            cause="epoch-boundary",
+            kind="defect",
+            changes="The data are gone through by one iterator, and none is made in "
+            "each step.",
+            fix="batches = iter(dataset.repeat()) before the loop, and next(batches) "
+            "in it instead of next(iter(dataset)).",
+            apply=one_iterator,
+            after=NAME,
+        )
+
+
+def as_graphs(training: Training, *, functions: Iterable[str]) -> None:
+    """Put ``tf.function`` around what ``LoopCalls.eager`` names, wherever it lies."""
+    import tensorflow as tf
+
+    for one in functions:
+        module, _, path = one.partition(":")
+        *outer, name = path.split(".")
+        holder = functools.reduce(getattr, outer, sys.modules[module])
+        given = getattr(holder, name)
+        # A trial asks for each epoch anew.
+        if not isinstance(given, tf.types.experimental.PolymorphicFunction):
+            setattr(holder, name, tf.function(given))
+
+
+def one_iterator(training: Training) -> None:
+    """Let a dataset that is iterated anew go on where it was left."""
+    _iterate(_going_on)
+
+
+def one_batch(training: Training) -> None:
+    """Give the first batch of a dataset, and of an iterator, again and again."""
+    _iterate(_resident)
+    first = dict[int, Any]()
+
+    def resident(real: _Real, iterator: Any) -> Any:
+        if id(iterator) not in first:
+            # With the iterator, so that no other gets its number.
+            first[id(iterator)] = iterator, real(iterator)
+        return first[id(iterator)][1]
+
+    _replace(iterator_class(), "__next__", resident)
+
+
+def _going_on(data: Any, real: _Real) -> Iterator[Any]:
+    """The batches of a dataset; who asks anew gets those that follow."""
+    return real(data.repeat())
+
+
+def _resident(data: Any, real: _Real) -> Iterator[Any]:
+    """The first batch of a dataset, again and again."""
+    return itertools.cycle([*itertools.islice(real(data), 1)])
+
+
+def _iterate(how: Callable[[Any, _Real], Iterator[Any]]) -> None:
+    """Let every dataset that the user's code goes through be gone through like this.
+
+    One whose length nobody knows is left alone: a loop over it would not end.
+    """
+    import tensorflow as tf
+
+    known: dict[int, tuple[Any, Iterator[Any]]] = {}
+
+    def iterate(real: _Real, data: Any) -> Iterator[Any]:
+        count = int(data.cardinality())
+        if count == tf.data.UNKNOWN_CARDINALITY:
+            return real(data)
+        if id(data) not in known:
+            known[id(data)] = data, how(data, real)
+        # A loop over a dataset, such as that of a validation, has to end.
+        return itertools.islice(known[id(data)][1], count if count >= 0 else None)
+
+    _replace(tf.data.Dataset, "__iter__", iterate)
+
+
+def _replace(holder: Any, name: str, instead: Callable[..., Any]) -> None:
+    """Call something else where the user's code calls a method; once is enough."""
+    real = getattr(holder, name)
+    if hasattr(real, _REAL):
+        return
+
+    @functools.wraps(real)
+    def called(self: Any) -> Any:
+        # Keras needs TensorFlow's own iterators.
+        own = is_own(sys._getframe(1))
+        return instead(real, self) if own else real(self)
+
+    setattr(called, _REAL, real)
+    setattr(holder, name, called)
+
+
+def without_fit(
+    found: Iterable[Change | Untested], facts: Facts
+) -> Iterator[Change | Untested]:
+    """Leave out of a loop what needs ``fit``, and say so."""
+    if not facts.loop:
+        yield from found
+        return
+    # What sets something before the loop runs needs no ``fit``.
+    kept = [
+        one
+        for one in found
+        if one.cause not in NEED_FIT or (isinstance(one, Change) and not one.in_place)
+    ]
+    yield from kept
+    known = {one.cause for one in kept}
+    yield from (Untested(cause, _WHY) for cause in NEED_FIT if cause not in known)

@@ -1,0 +1,185 @@
+"""From ratios to causes: what is claimed of a training, and what is not."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from perfkit.diagnosis.change import Change, Kind, without_input
+from perfkit.diagnosis.rounds import AS_GIVEN, CLAIMED
+from perfkit.experiments.shared.words import rounds
+from perfkit.findings.diagnosis import Cause, Gain, Seconds
+from perfkit.units import is_known
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.measure.measurement import Measurement
+    from perfkit.measure.statistics import Comparison
+
+# The ceiling gives way to what names the reason, if that brings so much of it.
+_EXPLAINS = 0.15
+_PLAIN = 1.15
+# What changes the learning waits for a defect whose gain is so much of its own.
+_SHARES = 0.2
+# A larger batch is a remedy for it, too: so it waits only where it is large already.
+_OVERHEAD = "step-overhead"
+_RETRACING = "retracing"
+# Causes that lie in the input, each with a change that takes it away.
+OF_INPUT = (
+    *("serial-map", "no-prefetch", "no-cache", "python-input", "slow-read"),
+    *("per-example-map", "late-shuffle"),
+)
+# They slow all parts of a training, and so may be why a ceiling brings something.
+_ANYWHERE = (_RETRACING, "eager", "debugging", "threads", "determinism", "float64")
+
+
+def step_of(measured: Measurement, facts: Facts) -> Seconds | None:
+    """Seconds of a step as given, its share of an epoch's end included."""
+    timing = measured.timing(AS_GIVEN)
+    if timing is None or not timing.low > 0:
+        return None
+    ends = (timing.rate, timing.high, timing.low)
+    median_s, low, high = (facts.batch / rate for rate in ends)
+    return Seconds(median_s=median_s, low=low, high=high)
+
+
+def causes(
+    changes: Sequence[Change], measured: Measurement, noted: Sequence[Cause] = ()
+) -> tuple[Cause, ...]:
+    """What changes proved, the largest gain first; ``noted`` is what none proves."""
+    found = _found(changes, measured)
+    ceilings = [(one, c) for one, c in found if one.ceiling]
+    left_out = {one.name for one, c in ceilings if _named(c, found)}
+    # One batch again and again has one shape, which keeps functions from being traced
+    # anew: then it is not the input that this ceiling has found.
+    if any(cause.cause == _RETRACING for cause in noted):
+        left_out |= {one.name for one, _ in ceilings if one.cause == "input-bound"}
+    left_out.update(set_aside(changes, measured))
+    return rank([_cause(s, c, measured) for s, c in found if s.name not in left_out])
+
+
+def set_aside(changes: Sequence[Change], measured: Measurement) -> tuple[str, ...]:
+    """Name what helps, but changes what is learnt: to be judged after the defects.
+
+    What dwarfs the defects is not set aside.
+    """
+    found = _found(changes, measured)
+    plain = [(s, c) for s, c in found if s.combines and not s.ceiling]
+    defects = [(s, c) for s, c in plain if _kind(s, c) == "defect"]
+    return tuple(
+        one.name
+        for one, compared in found
+        if not one.combines
+        and any(
+            _explains(c.ratio, compared, _SHARES)
+            for s, c in defects
+            if s.cause != _OVERHEAD or s.cause == one.spares
+        )
+    )
+
+
+def _found(
+    changes: Sequence[Change], measured: Measurement
+) -> list[tuple[Change, Comparison]]:
+    return [
+        (one, compared)
+        for one in changes
+        if (compared := measured.compare(one.name, AS_GIVEN)) and claimed(compared)
+    ]
+
+
+def rank(causes: Sequence[Cause]) -> tuple[Cause, ...]:
+    """The same causes, the largest gain first; what can be done before what cannot.
+
+    The training without its input is nothing that anybody can have: it comes behind the
+    best change of the input, where there is one that brings something plain.
+    """
+    known = [c.speedup.estimate for c in causes if c.cause in OF_INPUT]
+    best = max(known, default=0.0)
+
+    def place(one: Cause) -> tuple[float, bool]:
+        limit = one.cause == "input-bound" and best >= _PLAIN
+        gain = min(best, one.speedup.estimate) if limit else one.speedup.estimate
+        return -gain, limit
+
+    return tuple(sorted(causes, key=place))
+
+
+def claimed(compared: Comparison) -> bool:
+    """Whether a gain is shown, and worth a change."""
+    return compared.verdict == "faster" and compared.ratio >= CLAIMED
+
+
+def healthy(causes: Sequence[Cause], measured: Measurement) -> bool:
+    """Whether enough was measured to show a defect, and none was."""
+    tried = any(c.is_judged and c.verdict != "slower" for c in measured.comparisons)
+    return tried and not any(cause.kind == "defect" for cause in causes)
+
+
+def gain(compared: Comparison) -> Gain:
+    """The ratio as a speed-up."""
+    return Gain(estimate=compared.ratio, low=compared.low, high=compared.high)
+
+
+def _named(ceiling: Comparison, found: list[tuple[Change, Comparison]]) -> bool:
+    """Whether a change that hangs on the ceiling says why it is there.
+
+    An iterator that is made anew for each epoch is input, too; but the ends of epochs
+    are few and random, so that no more of their gain counts than is shown.
+    """
+    return any(
+        _explains(compared.low if one.own_pauses else compared.ratio, ceiling)
+        for one, compared in found
+        if one.after == ceiling.variant or one.own_pauses or one.cause in _ANYWHERE
+    )
+
+
+def _explains(gain: float, whole: Comparison, share: float = _EXPLAINS) -> bool:
+    """Whether a gain is plain, and so much of the other."""
+    return gain >= _PLAIN and math.log(gain) >= share * math.log(whole.ratio)
+
+
+def _cause(change: Change, compared: Comparison, measured: Measurement) -> Cause:
+    inferred = bool(change.inferred_if) and any(
+        change.inferred_if in trial.notes for trial in measured.of(AS_GIVEN)
+    )
+    return Cause(
+        cause=change.cause,
+        change=change.name,
+        kind=_kind(change, compared),
+        speedup=gain(compared),
+        evidence=f"{change.changes} That runs {_how_fast(compared)}.",
+        fix=change.fix,
+        grade="inferred" if inferred else "measured here",
+    )
+
+
+def _how_fast(compared: Comparison) -> str:
+    if not is_known(compared.low, compared.high):
+        return f"faster, by how much is not known yet ({rounds(compared)})"
+    return (
+        f"at {compared.ratio:.2f}× the rate (95 % interval {compared.low:.2f} to "
+        f"{compared.high:.2f}, {rounds(compared)})"
+    )
+
+
+def _kind(change: Change, compared: Comparison) -> Kind:
+    if change.kind != "by gain":
+        return change.kind
+    return "defect" if compared.ratio >= change.defect_from else "opportunity"
+
+
+def ceiling(changes: Sequence[Change], measured: Measurement) -> Gain | None:
+    """What the training without its input reaches; None where that is not known."""
+    change = without_input(changes)
+    return measured_gain(change.name, measured) if change else None
+
+
+def measured_gain(name: str, measured: Measurement) -> Gain | None:
+    """What a variant brings; None where that is left open, or its interval is wide."""
+    compared = measured.compare(name, AS_GIVEN)
+    if compared is None or not compared.is_judged:
+        return None
+    return gain(compared) if is_known(compared.low, compared.high) else None

@@ -1,0 +1,487 @@
+"""Which changes are measured next, from what has been measured by then.
+
+In the process that looks, groups come first: without input, without whoever watches.
+A change that hangs on a group is tried once that has brought something; what stands in
+the code as a mistake comes before what does not. In fresh processes what was found is
+confirmed, and what needs a training made anew is tried. Near the end the best are
+measured together.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from perfkit import units
+from perfkit.findings.diagnosis import TOGETHER
+from perfkit.measure import budgets
+from perfkit.measure.measurement import CONTROL, Measurement, Variant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from perfkit.diagnosis.change import Change
+    from perfkit.diagnosis.facts import Facts
+    from perfkit.measure.statistics import Comparison
+    from perfkit.measure.tick import Yielded
+    from perfkit.measure.trial import Trial
+
+    _Work = Callable[[], Iterator[Yielded]]
+
+# A turn in the process that looks lasts so long, or so many steps; of long ones fewer,
+# once a turn is so long.
+_TURN_S, _STEPS, _FEWEST_STEPS, _LONG_TURN_S = 0.8, 5, 3, 1.5
+# Its first step, a new iterator and the ends of epochs come on top of it.
+_AROUND = 1.6
+# Turns that tell which group holds a training up, and which change of it does.
+_TURNS = 48
+# Variants of a round in fresh processes: as given, and the two best.
+_CONFIRMED = 3
+# What a trial takes besides its first step until it is steady.
+WARM_UP_S = 1.0
+# Rounds that a loop of the user's own needs, all of them in fresh processes.
+_LOOP_ROUNDS = 5
+# Confirming may take this share of what is left after the first look; where a setting
+# was seen that only a fresh process can leave off, so much that one round fits.
+_MOST_OF_IT, _SEEN_SHARE = 0.4, 0.6
+_SHORTEST_S, LONGEST_S = 90.0, 600.0
+# What was planned, among the facts of a diagnosis.
+PLAN = "planned"
+
+
+class Planned(NamedTuple):
+    """How a budget is spent, in seconds.
+
+    Attributes:
+        budget_s: All of it, the first look included.
+        turns_s: Turns in one process.
+        fresh_s: Rounds in fresh processes; 0.0 where none fits.
+    """
+
+    budget_s: float
+    turns_s: float
+    fresh_s: float
+
+
+def turn_s(step_s: float) -> float:
+    """Seconds of a turn in the process that looks, from when it is ready."""
+    if not step_s > 0:
+        return _TURN_S
+    steps = min(_STEPS, max(_FEWEST_STEPS, int(_LONG_TURN_S / step_s)))
+    return max(_TURN_S, steps * step_s)
+
+
+def trial_s(ready_s: float, step_s: float) -> float:
+    """Seconds of a trial in a fresh process, which is ready after so many seconds."""
+    return ready_s + WARM_UP_S + budgets.chosen_s(step_s)
+
+
+def round_s(facts: Facts) -> float:
+    """Seconds of a round in fresh processes."""
+    return _CONFIRMED * trial_s(facts.ready_s, facts.step_s)
+
+
+def planned(facts: Facts, spent_s: float, budget: float | None) -> Planned:
+    """Plan what is left of a budget once the first look has spent so much of it.
+
+    A budget that is None is what the training needs, at most ten minutes.
+    """
+    turns_s, fresh_s = _TURNS * _AROUND * turn_s(facts.step_s), round_s(facts)
+    if budget is None:
+        needed = spent_s + turns_s + 2 * fresh_s
+        budget = min(LONGEST_S, max(_SHORTEST_S, needed))
+    left = max(0.0, budget - spent_s)
+    kept = min(2 * fresh_s, _MOST_OF_IT * left)
+    if kept < fresh_s:
+        # Half a round claims nothing that the turns do not show.
+        pair_s = 2 * trial_s(facts.ready_s, facts.step_s)
+        kept = pair_s if facts.settings and pair_s <= _SEEN_SHARE * left else 0.0
+    return Planned(budget, left - kept, kept)
+
+
+def without_turns_s(facts: Facts) -> float:
+    """Seconds that a training needs in which nothing takes turns: a loop of its own."""
+    needed = facts.ready_s + _LOOP_ROUNDS * round_s(facts)
+    return min(LONGEST_S, max(_SHORTEST_S, needed))
+
+
+def in_words(facts: Facts, plan: Planned) -> str:
+    """The plan in a sentence or two."""
+    step, first = units.seconds(facts.step_s), 4 * _AROUND * turn_s(facts.step_s)
+    said = (
+        f"A step takes about {step}, and setting up {units.seconds(facts.ready_s)}: "
+        f"which part holds the training up shows after {units.seconds(first)} more"
+    )
+    if not plan.fresh_s:
+        again = units.seconds(plan.budget_s + 2 * round_s(facts))
+        return f"{said}. To confirm it in fresh processes, give --budget {again}."
+    return f"{said}, and what helps is confirmed in fresh processes afterwards."
+
+
+AS_GIVEN = "as given"
+# The least gain that is worth claiming.
+CLAIMED = 1.05
+# A single round may be wrong by this much; what is worse brings nothing. What waited
+# for another change to help gets a second chance more easily.
+_HOPELESS, _LIKELY = 0.97, 0.85
+# Of the budget, after which what was found is measured together.
+_TOGETHER_AFTER = 0.55
+# Making the trials of a round ready may take this share of the budget.
+_SET_UP_SHARE = 0.3
+# The training as given and its control are in every round.
+_ALWAYS = 2
+_NARROW = 0.03
+_ENOUGH_ROUNDS = 3
+# So often is tried what ends without a rate.
+_TRIED = 2
+# Which come first, by the rounds they have been in.
+_ORDER = {1: 0, 0: 1}
+_FEWEST_ROUNDS = 2
+# In one process: turns of a change, how many of them side by side, and from which
+# half-width on more of them tell nothing that matters.
+_FEWEST_TURNS, _MOST_TURNS, _AT_A_TIME, _CLEAR = 2, 12, 4, 0.1
+# One turn of a group that shows so much says that its changes are worth a try.
+_PLAINLY = 1.5
+# They slow a training many times, and hide all else.
+_PLAIN = ("eager", "retracing", "debugging")
+
+
+def _no_work() -> Iterator[Yielded]:
+    """Stand for what runs elsewhere."""
+    return iter(())
+
+
+class Screening:
+    """Chooses whose turn it is in one process.
+
+    Args:
+        changes: All that can be changed there.
+        hinted: Causes that stand in its code.
+    """
+
+    def __init__(self, changes: Sequence[Change], hinted: Collection[str] = ()) -> None:
+        self._changes, self._hinted = changes, hinted
+        self._turns: dict[str, int] = {}
+
+    def __call__(
+        self, measured: Measurement, failed: Collection[str] = ()
+    ) -> list[str]:
+        """Name what has the next turns; nothing where no turn would tell more."""
+        places = {
+            one.name: self._place(one, measured)
+            for one in self._changes
+            if one.name not in failed and self._wanted(one, measured)
+        }
+        # What was begun goes on beside what comes first; the rest waits its turn.
+        first = min((p[0] for p in places.values() if p[0]), default=0)
+        names = sorted(places, key=places.__getitem__)
+        names = [n for n in names if places[n][0] <= first][:_AT_A_TIME]
+        for name in names:
+            self._turns[name] = self._turns.get(name, 0) + 1
+        return names
+
+    def _place(self, change: Change, measured: Measurement) -> tuple[int, bool, float]:
+        turns, ratio = self._turns.get(change.name, 0), _ratio(measured, change.name)
+        if turns >= _FEWEST_TURNS or (turns and change.ceiling and ratio > _PLAINLY):
+            # What is known well enough to go on waits for what is not known at all.
+            place = 4
+        elif turns:
+            place = 0
+        elif change.cause in _PLAIN or change.ceiling:
+            place = 1
+        elif change.kind == "opportunity":
+            place = 5
+        else:
+            place = 2 if change.after else 3
+        if change.after and not turns:
+            # Of two groups that are open the larger one holds more.
+            ratio = _ratio(measured, change.after)
+        return place, change.cause not in self._hinted, -ratio
+
+    def _wanted(self, change: Change, measured: Measurement) -> bool:
+        turns, compared = self._turns.get(change.name, 0), _given(measured, change.name)
+        if not turns:
+            return not change.after or is_open(measured, change.after)
+        if compared is None:
+            return turns < _FEWEST_TURNS
+        if turns < _FEWEST_TURNS:
+            return compared.ratio > _LIKELY
+        if turns >= _MOST_TURNS or compared.high < CLAIMED:
+            return False
+        return compared.ratio > 1 and not (
+            compared.low > CLAIMED and compared.half_width < _CLEAR
+        )
+
+
+def is_open(measured: Measurement, group: str) -> bool:
+    """Whether leaving out a group has brought so much that its changes may help."""
+    compared = _given(measured, group)
+    return compared is not None and compared.ratio > CLAIMED
+
+
+def given(work: _Work = _no_work) -> Variant:
+    """The training as given."""
+    return Variant(AS_GIVEN, work, "The training as it was handed over.")
+
+
+def to_variant(change: Change, work: _Work = _no_work) -> Variant:
+    """The training with one thing changed."""
+    return Variant(
+        change.name,
+        work,
+        change.changes,
+        AS_GIVEN,
+        own_pauses=change.own_pauses,
+        other_pauses=change.ceiling,
+    )
+
+
+def to_variants(changes: Sequence[Change]) -> tuple[Variant, ...]:
+    """The training as given and with each of these, as a process tells of them."""
+    return (given(), *(to_variant(one) for one in changes))
+
+
+class Rounds:
+    """Chooses the variants of a round in fresh processes.
+
+    Args:
+        changes: All that apply.
+        work: Makes the work of the training with some changes applied.
+        budget: Seconds of the rounds.
+        ready_s: Seconds until a trial is ready, about.
+        step_s: Seconds of a step, about.
+        screened: Whether the first round was one process in which what can be changed
+            there took turns.
+
+    Attributes:
+        together: What is applied together; empty until that is measured.
+    """
+
+    def __init__(
+        self,
+        changes: Sequence[Change],
+        work: Callable[[Sequence[Change]], _Work],
+        budget: float,
+        ready_s: float,
+        step_s: float = 0.0,
+        *,
+        screened: bool = False,
+    ) -> None:
+        self._changes, self._work, self._budget = changes, work, budget
+        self._screened = screened
+        self._always = 1 if screened else _ALWAYS
+        until_s = ready_s + WARM_UP_S
+        self._each_s = trial_s(ready_s, step_s)
+        # One round leaves much in doubt: no more are begun than two rounds can hold.
+        twice = budget / _FEWEST_ROUNDS / self._each_s
+        most = int(min(_SET_UP_SHARE * budget / until_s, twice))
+        self._most = max(1, most - self._always)
+        self.together: tuple[Change, ...] = ()
+
+    def __call__(self, measured: Measurement) -> tuple[Variant, ...]:
+        """Name the variants of the next round; none where nothing is left to learn."""
+        if _cannot_run(measured):
+            return ()
+        if not self._changes and not measured.trials:
+            return (self.given,)
+        most = self._fitting(measured)
+        wanted = [one for one in self._changes if self._wanted(one, measured)]
+        wanted.sort(key=lambda change: self._place(change, measured))
+        if self._screened and wanted and wanted[0].kind != "opportunity":
+            # What may take long to compile must not take the time of what is wrong.
+            wanted = [one for one in wanted if one.kind != "opportunity"]
+        together = list(self._together(measured))
+        apart = wanted[: max(0 if self._screened else 1, most - len(together))]
+        variants = [*(self.to_variant(one) for one in apart), *together]
+        if not variants and not self._screened:
+            # One round leaves much in doubt, even that a change brings nothing.
+            once = [s for s in self._changes if _rounds(measured, s.name) == 1]
+            variants = [self.to_variant(one) for one in once[:most]]
+        return (self.given, *variants) if variants and most else ()
+
+    def _place(self, change: Change, measured: Measurement) -> tuple[object, ...]:
+        rounds, ratio = _rounds(measured, change.name), -_ratio(measured, change.name)
+        if self._screened:
+            # What was found is confirmed, the largest first; then comes what needs a
+            # training made anew. An opportunity waits for what is wrong.
+            return (change.kind == "opportunity", change.ceiling, rounds == 0, ratio)
+        # What was seen once may be claimed after one round more; then comes the new.
+        # Of that, what waited for a change that did bring something is the likeliest,
+        # and what shows first whether a whole group of changes is worth a try.
+        group = not change.ceiling or bool(rounds)
+        return (_ORDER.get(rounds, 2), not change.after, group, ratio)
+
+    def _fitting(self, measured: Measurement) -> int:
+        """How many changes the next round may hold."""
+        last = max((trial.round for trial in measured.trials), default=0)
+        if not self._screened:
+            return min(self._most, _fitting(measured, self._budget))
+        left = self._budget - _spent_s(measured.trials)
+        if last > 1:
+            return _fitting(measured, self._budget, self._always, least=0)
+        return max(0, int(left / self._each_s) - self._always)
+
+    @property
+    def given(self) -> Variant:
+        """The training as given."""
+        return given(self._work(()))
+
+    def to_variant(self, change: Change) -> Variant:
+        """The training with one thing changed."""
+        return to_variant(change, self._work((change,)))
+
+    def _wanted(self, change: Change, measured: Measurement) -> bool:
+        if self._screened:
+            return self._left_open(change, measured)
+        # Too much hangs on the ceiling for one unlucky round to decide.
+        if change.ceiling and _rounds(measured, change.name) < _FEWEST_ROUNDS:
+            return True
+        if not _known(measured, change.name):
+            return not change.after or may_help(measured, change.after)
+        hopeless = _LIKELY if change.after else _HOPELESS
+        helps = may_help(measured, change.name, hopeless)
+        return helps and not _clear(measured, change.name)
+
+    def _left_open(self, change: Change, measured: Measurement) -> bool:
+        """Whether fresh processes tell more of it than the turns in one did."""
+        compared = _given(measured, change.name)
+        if not _known(measured, change.name):
+            return not change.after or is_open(measured, change.after)
+        if compared is None or compared.high < CLAIMED or compared.ratio < 1:
+            return False
+        if compared.rounds < _FEWEST_ROUNDS:
+            # Of a group it is enough that one of its changes explains it.
+            inside = [s.name for s in self._changes if s.after == change.name]
+            best = max((_ratio(measured, name) for name in inside), default=1.0)
+            return compared.ratio > CLAIMED and not (change.ceiling and best > CLAIMED)
+        return not _clear(measured, change.name)
+
+    def _together(self, measured: Measurement) -> Iterator[Variant]:
+        if (
+            not self.together
+            and _spent_s(measured.trials) > _TOGETHER_AFTER * self._budget
+        ):
+            found = combined(self._changes, measured)
+            self.together = found if len(found) > 1 else ()
+        if self.together and not _clear(measured, TOGETHER):
+            names = ", ".join(f'"{one.name}"' for one in self.together)
+            yield Variant(
+                TOGETHER,
+                self._work(self.together),
+                f"All at once: {names}.",
+                AS_GIVEN,
+                own_pauses=any(one.own_pauses for one in self.together),
+            )
+
+
+class RoundsTogether(Rounds):
+    """Measures all changes at once against the training as given, and nothing else."""
+
+    def __call__(self, measured: Measurement) -> tuple[Variant, ...]:
+        """The variants of the next round; none once the answer is narrow enough."""
+        if len(self._changes) > 1:
+            self.together = tuple(self._changes)
+            variants = list(self._together(measured))
+        else:
+            unclear = (c for c in self._changes if not _clear(measured, c.name))
+            variants = [*map(self.to_variant, unclear)]
+        return (self.given, *variants) if variants else ()
+
+
+def may_help(measured: Measurement, name: str, hopeless: float = _HOPELESS) -> bool:
+    """Whether a change may yet turn out to bring something worth claiming.
+
+    A single round settles it where its ratio is below ``hopeless``.
+    """
+    compared = _given(measured, name)
+    if compared is None or compared.is_judged:
+        return compared is not None and compared.high > CLAIMED
+    return compared.ratio > hopeless
+
+
+def combined(changes: Sequence[Change], measured: Measurement) -> tuple[Change, ...]:
+    """What is worth applying together: the best of each cause that helps."""
+    best: dict[str, tuple[float, Change]] = {}
+    for change in changes:
+        compared = _given(measured, change.name)
+        if compared is None or change.ceiling or not change.combines:
+            continue
+        # Each callback is a thing of its own; of two ways to read one is taken.
+        key = change.name if change.cause == "callback" else change.cause
+        helps = compared.verdict == "faster"
+        if helps and compared.ratio > best.get(key, (CLAIMED,))[0]:
+            best[key] = compared.ratio, change
+    return tuple(one for _, one in best.values())
+
+
+def unmeasured(changes: Sequence[Change], measured: Measurement) -> tuple[str, ...]:
+    """Name the changes that may help for all that is known: no round holds them.
+
+    What waited for another is known where that was measured and brings nothing. An
+    opportunity that cannot be run is none.
+    """
+    return tuple(
+        one.name
+        for one in changes
+        if not _rounds(measured, one.name)
+        and not (_rounds(measured, one.after) and not may_help(measured, one.after))
+        and not (one.kind == "opportunity" and _fails(measured, one.name, one.after))
+    )
+
+
+def _fails(measured: Measurement, *names: str) -> bool:
+    """Whether one of these was tried and did not come through."""
+    tried = (trial for name in names for trial in measured.of(name))
+    return any(trial.outcome not in ("completed", "stopped") for trial in tried)
+
+
+def _known(measured: Measurement, name: str) -> bool:
+    """Whether a round holds it, or it has been tried often enough without one."""
+    # A trial that was too short for a rate, or whose counterpart was, says nothing.
+    return bool(_rounds(measured, name)) or len(measured.of(name)) >= _TRIED
+
+
+def _fitting(
+    measured: Measurement, budget: float, always: int = _ALWAYS, least: int = 1
+) -> int:
+    """How many changes a round may hold besides what it always does, to end in time."""
+    last = max((trial.round for trial in measured.trials), default=0)
+    trials = [trial for trial in measured.trials if trial.round == last]
+    took = _spent_s(trials) - min((trial.started_s for trial in trials), default=0.0)
+    if took <= 0:
+        return sys.maxsize
+    left = budget - _spent_s(measured.trials)
+    return max(least, int(left / (took / len(trials))) - always)
+
+
+def _spent_s(trials: Iterable[Trial]) -> float:
+    """Seconds from the start until the last of these had ended."""
+    return max((trial.started_s + trial.wall_s for trial in trials), default=0.0)
+
+
+def _given(measured: Measurement, name: str) -> Comparison | None:
+    return measured.compare(name, AS_GIVEN)
+
+
+def _ratio(measured: Measurement, name: str) -> float:
+    compared = _given(measured, name)
+    return compared.ratio if compared else 1.0
+
+
+def _cannot_run(measured: Measurement) -> bool:
+    """Whether the training as given has been tried, and never came through."""
+    tried = [*measured.of(AS_GIVEN), *measured.of(CONTROL)]
+    ran = any(trial.outcome == "completed" for trial in tried)
+    return not ran and _fails(measured, AS_GIVEN, CONTROL)
+
+
+def _rounds(measured: Measurement, name: str) -> int:
+    compared = _given(measured, name)
+    return compared.rounds if compared else 0
+
+
+def _clear(measured: Measurement, name: str) -> bool:
+    compared = _given(measured, name)
+    if compared is None:
+        return False
+    return compared.rounds >= _ENOUGH_ROUNDS and compared.half_width < _NARROW

@@ -1,0 +1,725 @@
+"""The input pipelines that are compared.
+
+Each is a function of plain TensorFlow: what it is made of is handed over by the names
+of its arguments (``Parts``), and its lines are what a reader is shown and advised.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from perfkit.experiments.data_pipeline import work
+from perfkit.experiments.data_pipeline.work import draws, files, graph, one_pass
+from perfkit.experiments.shared import benchmark, decoding
+from perfkit.experiments.shared.code import code_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import tensorflow as tf
+
+    from perfkit.experiments.data_pipeline.work import Task
+
+BASELINE = "naive map"
+SYNTHETIC = "synthetic"
+DECODE_LIMIT = "decode limit"
+OWN = "yours"
+_FILES = "prefetch"
+_AS_WRITTEN = "TensorFlow's own rewrites are switched off in it"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What pipelines are made of, by the names that their functions take.
+
+    Attributes:
+        task: What they have to deliver.
+        form: The TFRecord form that is read; "" for none.
+    """
+
+    task: Task
+    form: str = ""
+
+    @property
+    def batch(self) -> int:
+        """Images in a batch."""
+        return self.task.batch
+
+    @property
+    def side(self) -> int:
+        """Pixels of the square that is cut out."""
+        return self.task.side
+
+    @property
+    def count(self) -> int:
+        """How many images there are."""
+        return len(self.task.images.paths)
+
+    @property
+    def cores(self) -> int:
+        """How many this process may use."""
+        return benchmark.granted()
+
+    @property
+    def files(self) -> tf.data.Dataset:
+        """Path, label and random numbers of each image, without an end."""
+        return files(self.task)
+
+    @property
+    def images(self) -> tf.data.Dataset:
+        """Path and label of each image, once."""
+        return one_pass(self.task)
+
+    @property
+    def draws(self) -> tf.data.Dataset:
+        """The random numbers alone, without an end."""
+        return draws(self.task).repeat()
+
+    @property
+    def rows(self) -> Iterable[tuple[Any, Any, Any]]:
+        """What ``files`` holds, for a loop in Python."""
+        schedule = work.schedule(self.task)
+        return Again(lambda: itertools.cycle(zip(*schedule, strict=True)))
+
+    @property
+    def records(self) -> list[str]:
+        """The TFRecord files."""
+        return work.made_files(self.task.images, self.form)
+
+    @property
+    def parse(self) -> Callable[[tf.Tensor], dict[str, tf.Tensor]]:
+        """Reads one record: image, label, height, width."""
+        return work.parse
+
+    @property
+    def crop(self) -> Callable[..., tf.Tensor]:
+        """Cuts the square out of an image."""
+        return graph(functools.partial(decoding.cut, side=self.side))
+
+    @property
+    def square_of(self) -> Callable[..., tf.Tensor]:
+        """Decodes of a file only the square."""
+        window = graph(functools.partial(decoding.window, side=self.side))
+        return square_of(self.crop, window, self.side)
+
+    @property
+    def mirror(self) -> Callable[..., tf.Tensor]:
+        """Mirrors an image, or not."""
+        return graph(decoding.mirror)
+
+    @property
+    def brightness(self) -> Callable[..., tf.Tensor]:
+        """By how much to brighten."""
+        return graph(decoding.brightness)
+
+    @property
+    def augment(self) -> Callable[..., tf.Tensor]:
+        """Cuts, mirrors, scales and brightens a decoded image."""
+        return graph(functools.partial(decoding.augment, side=self.side))
+
+    @property
+    def augment_array(self) -> Callable[..., Any]:
+        """The same in NumPy, on whole arrays."""
+        return functools.partial(decoding.with_numpy, side=self.side)
+
+    @property
+    def augment_pixels(self) -> Callable[..., Any]:
+        """The same in NumPy, one number after another."""
+        return functools.partial(decoding.by_element, side=self.side)
+
+    @property
+    def decode(self) -> Callable[..., Any]:
+        """Reads and decodes one image."""
+        return graph(decode_of())
+
+    @property
+    def example(self) -> Callable[..., Any]:
+        """Reads, decodes and augments one image."""
+        return graph(example_of(self.augment))
+
+
+@dataclass(frozen=True)
+class Again:
+    """What a generator function yields, anew each time it is asked for."""
+
+    start: Callable[[], Iterator[Any]]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Begin anew."""
+        return self.start()
+
+
+def decode_of() -> Callable[..., Any]:
+    """Make what reads and decodes; PNG as well, whatever the operation's name says."""
+    import tensorflow as tf
+
+    def decode(path: Any, label: Any) -> Any:
+        return tf.io.decode_jpeg(tf.io.read_file(path), channels=3), label
+
+    return decode
+
+
+def example_of(augment: Callable[..., Any]) -> Callable[..., Any]:
+    """Make what reads, decodes and augments."""
+    import tensorflow as tf
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return augment(image, drawn), label
+
+    return example
+
+
+def square_of(
+    crop: Callable[..., Any], window: Callable[..., Any], side: int
+) -> Callable[..., Any]:
+    """Make what reads of a file only the square that is cut out."""
+    import tensorflow as tf
+
+    def square_of(file: Any, drawn: Any) -> Any:
+        if tf.io.is_jpeg(file):
+            place = window(tf.io.extract_jpeg_shape(file), drawn)
+            square = tf.io.decode_and_crop_jpeg(file, place, channels=3)
+        else:
+            square = crop(tf.io.decode_jpeg(file, channels=3), drawn)
+        return tf.ensure_shape(square, [side, side, 3])
+
+    return square_of
+
+
+# Parts that a reader is shown where a pipeline takes them.
+_SHOWN: dict[str, Callable[..., Any]] = {
+    "example": example_of,
+    "decode": decode_of,
+    "square_of": square_of,
+}
+# A reader who is advised something has it already.
+_KNOWN = "example"
+
+
+def built(function: Callable[..., Any], task: Task, form: str = "") -> Any:
+    """Hand a function the parts that it asks for, by the names of its arguments."""
+    parts = Parts(task, form)
+    made = function(**{name: getattr(parts, name) for name in takes(function)})
+    return Again(made) if inspect.isgeneratorfunction(made) else made
+
+
+def takes(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the arguments that a function has to be given."""
+    asked = inspect.signature(function).parameters.values()
+    return tuple(one.name for one in asked if one.default is one.empty)
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a variant feeds images.
+
+    Attributes:
+        name: In charts, files and on the command line.
+        build: Makes the pipeline, which never ends.
+        changes: The one thing it changes, in a sentence.
+        function: The function of parts that is measured and shown.
+        against: The variant that it changes one thing of.
+        do: What choosing it means, as a sentence; "" where it is never advised.
+        in_model: What it leaves to the model: nothing, bytes that are to be scaled and
+            brightened, or mirroring and brightening as layers.
+        form: The TFRecord form it reads; "" for the files themselves.
+        decodes: How much of each image is decoded in every step.
+        keeps: What it keeps in memory: nothing, every decoded image, or every
+            augmented one.
+        excluded: Why it is never advised, however fast it is; "" where it may be.
+        ordered: Whether it gives the images in the order of the list.
+        own_random: Whether it draws its own random numbers, so that its images cannot
+            be compared with the others'.
+        may_keep: Whether it may keep images without saying so.
+    """
+
+    name: str
+    build: Callable[[Task], Iterable[Any]]
+    changes: str
+    function: Callable[..., Any]
+    against: str = BASELINE
+    do: str = ""
+    in_model: Literal["", "bytes", "layers"] = ""
+    form: str = ""
+    decodes: Literal["whole", "square", "nothing"] = "whole"
+    keeps: Literal["", "decoded", "augmented"] = ""
+    excluded: str = ""
+    ordered: bool = True
+    own_random: bool = False
+    may_keep: bool = False
+
+    @functools.cached_property
+    def advice(self) -> str:
+        """The lines that make the pipeline, as a reader types them."""
+        return self._lines(name for name in _SHOWN if name != _KNOWN)
+
+    @functools.cached_property
+    def code(self) -> str:
+        """The same with the function that reads, decodes and augments an image."""
+        return self._lines(_SHOWN)
+
+    def _lines(self, shown: Iterable[str]) -> str:
+        asked = takes(self.function)
+        used = (_SHOWN[name] for name in shown if name in asked)
+        return code_of(*used, self.function, *_IN_MODEL.get(self.in_model, ()))
+
+    def step(self, task: Task) -> Callable[[Any, Any], float]:
+        """Make the training step that it feeds."""
+        model = decoding.small_cnn(task.side, len(task.images.classes))
+        if self.in_model == "layers":
+            return decoding.step_of(decoding.augmenting(model))
+        if self.in_model == "bytes":
+            return decoding.step_of(model, decoding.from_bytes)
+        return decoding.step_of(model)
+
+
+_IN_MODEL: dict[str, tuple[Callable[..., Any], ...]] = {
+    "layers": (decoding.augmenting,),
+    "bytes": (decoding.from_bytes,),
+}
+VARIANTS = dict[str, Method]()
+
+
+def own(function: Callable[..., Any]) -> Method:
+    """Make a variant of a function of one's own."""
+    build = functools.partial(built, function)
+    return Method(OWN, build, "Your own pipeline.", function, may_keep=True)
+
+
+def _method(
+    name: str, against: str = BASELINE, form: str = "", **more: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a variant of a function of parts; see ``Method`` for the rest."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        changes = (inspect.getdoc(function) or "").partition("\n")[0]
+        build = functools.partial(built, function, form=form)
+        VARIANTS[name] = Method(
+            name, build, changes, function, against, form=form, **more
+        )
+        return function
+
+    return add
+
+
+@_method("python generator", do="Feed it with a Python generator.")
+def python_generator(rows: Any, augment_array: Any, batch: Any) -> Any:
+    """A Python generator that decodes and augments one image after another."""
+    import numpy as np
+    import tensorflow as tf
+
+    def batches() -> Iterator[Any]:
+        endless = iter(rows)
+        while True:
+            images, labels = [], []
+            for path, label, drawn in itertools.islice(endless, batch):
+                image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+                images.append(augment_array(image.numpy(), drawn))
+                labels.append(label)
+            yield np.stack(images), np.stack(labels)
+
+    return batches
+
+
+@_method(BASELINE, do="Keep the plain map.")
+def naive(files: Any, example: Any, batch: Any) -> Any:
+    """The obvious code: a map that decodes and augments, then batches."""
+    dataset = files.map(example).batch(batch)
+    return dataset
+
+
+@_method("naive as written", excluded=_AS_WRITTEN)
+def naive_as_written(files: Any, example: Any, batch: Any) -> Any:
+    """The same code with TensorFlow's rewrites off: one image after another."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    dataset = files.map(example).batch(batch)
+    dataset = dataset.with_options(options)
+    return dataset
+
+
+@_method("parallel as written", "naive as written", excluded=_AS_WRITTEN)
+def parallel_as_written(files: Any, example: Any, batch: Any) -> Any:
+    """Several images at a time, with TensorFlow's rewrites off."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).with_options(options)
+    return dataset
+
+
+@_method("prefetch as written", "parallel as written", excluded=_AS_WRITTEN)
+def prefetch_as_written(files: Any, example: Any, batch: Any) -> Any:
+    """Batches made ready while the model works, with TensorFlow's rewrites off."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    dataset = dataset.with_options(options)
+    return dataset
+
+
+@_method(
+    "random in map",
+    do="Draw random numbers with `tf.random` inside the map.",
+    own_random=True,
+)
+def stateful(files: Any, augment: Any, batch: Any) -> Any:
+    """The same with ``tf.random`` in the map, which TensorFlow then leaves serial."""
+    import tensorflow as tf
+
+    def example(path: Any, label: Any, _: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return augment(image, tf.random.uniform([4])), label
+
+    dataset = files.map(example).batch(batch)
+    return dataset
+
+
+@_method("parallel map", do="Decode several images at a time.")
+def parallel(files: Any, example: Any, batch: Any) -> Any:
+    """Ask for several images at a time, as many as AUTOTUNE chooses."""
+    import tensorflow as tf
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch)
+    return dataset
+
+
+@_method(_FILES, "parallel map", do="Decode in parallel, and prefetch batches.")
+def prefetch(files: Any, example: Any, batch: Any) -> Any:
+    """Batches made ready while the model works on the one before."""
+    import tensorflow as tf
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "cache",
+    _FILES,
+    do="Cache the decoded images.",
+    decodes="nothing",
+    keeps="decoded",
+)
+def cached(images: Any, decode: Any, draws: Any, augment: Any, batch: Any) -> Any:
+    """Decoded images kept in memory, and augmented anew each time."""
+    import tensorflow as tf
+
+    def augmented(decoded: Any, drawn: Any) -> Any:
+        return augment(decoded[0], drawn), decoded[1]
+
+    kept = images.map(decode, num_parallel_calls=tf.data.AUTOTUNE).cache().repeat()
+    dataset = tf.data.Dataset.zip(kept, draws)
+    dataset = dataset.map(augmented, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "frozen cache",
+    "cache",
+    decodes="nothing",
+    keeps="augmented",
+    excluded="each image is augmented once, and every epoch sees the same",
+)
+def frozen(files: Any, example: Any, count: Any, batch: Any) -> Any:
+    """A trap: augmented images kept in memory, so that every epoch is the same."""
+    import tensorflow as tf
+
+    dataset = files.take(count)
+    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.cache().repeat()
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "tfrecord jpeg",
+    _FILES,
+    "jpeg",
+    do="Read the JPEG bytes from one TFRecord file.",
+)
+def record_jpeg(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) -> Any:
+    """JPEG bytes read from one TFRecord file instead of a file for each image."""
+    import tensorflow as tf
+
+    def example(record: Any, drawn: Any) -> Any:
+        parsed = parse(record)
+        image = tf.io.decode_jpeg(parsed["image"], channels=3)
+        return augment(image, drawn), parsed["label"]
+
+    dataset = tf.data.TFRecordDataset(records).repeat()
+    dataset = tf.data.Dataset.zip(dataset, draws)
+    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "tfrecord raw",
+    _FILES,
+    "raw",
+    do="Read decoded pixels from one TFRecord file.",
+    decodes="nothing",
+)
+def record_raw(records: Any, draws: Any, parse: Any, augment: Any, batch: Any) -> Any:
+    """Pixels read from one TFRecord file: nothing to decode, more to read."""
+    import tensorflow as tf
+
+    def example(record: Any, drawn: Any) -> Any:
+        parsed = parse(record)
+        pixels = tf.io.decode_raw(parsed["image"], tf.uint8)
+        image = tf.reshape(pixels, [parsed["height"], parsed["width"], 3])
+        return augment(image, drawn), parsed["label"]
+
+    dataset = tf.data.TFRecordDataset(records).repeat()
+    dataset = tf.data.Dataset.zip(dataset, draws)
+    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "tfrecord shards",
+    "tfrecord jpeg",
+    "shards",
+    do="Read several TFRecord files in turns.",
+)
+def record_shards(
+    records: Any, draws: Any, parse: Any, augment: Any, batch: Any
+) -> Any:
+    """JPEG bytes read from several TFRecord files in turns."""
+    import tensorflow as tf
+
+    def example(record: Any, drawn: Any) -> Any:
+        parsed = parse(record)
+        image = tf.io.decode_jpeg(parsed["image"], channels=3)
+        return augment(image, drawn), parsed["label"]
+
+    turns = {"cycle_length": len(records), "num_parallel_calls": tf.data.AUTOTUNE}
+    dataset = tf.data.Dataset.from_tensor_slices(records)
+    dataset = dataset.interleave(tf.data.TFRecordDataset, **turns).repeat()
+    dataset = tf.data.Dataset.zip(dataset, draws)
+    dataset = dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method("batch first", _FILES, do="Batch first, then augment whole batches.")
+def batch_first(files: Any, crop: Any, brightness: Any, batch: Any) -> Any:
+    """Mirror, scale and brighten whole batches instead of single images."""
+    import tensorflow as tf
+
+    def cut(path: Any, label: Any, drawn: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return crop(image, drawn), label, drawn
+
+    def augment(images: Any, labels: Any, drawn: Any) -> Any:
+        wide, mirrored = [-1, 1, 1, 1], tf.reverse(images, [2])
+        images = tf.where(tf.reshape(drawn[:, 2] < 0.5, wide), mirrored, images)
+        brighter = tf.reshape(brightness(drawn), wide)
+        return tf.cast(images, tf.float32) / 255 + brighter, labels
+
+    dataset = files.map(cut, num_parallel_calls=tf.data.AUTOTUNE).batch(batch)
+    dataset = dataset.map(augment, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "augment in model",
+    _FILES,
+    do="Augment in the model, as layers.",
+    in_model="layers",
+)
+def cut_only(files: Any, crop: Any, batch: Any) -> Any:
+    """Mirror and brighten in the model, as layers; the pipeline decodes and cuts."""
+    import tensorflow as tf
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return tf.cast(crop(image, drawn), tf.float32) / 255, label
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "uint8",
+    _FILES,
+    do="Send bytes to the model, and scale them there.",
+    in_model="bytes",
+)
+def as_bytes(files: Any, crop: Any, mirror: Any, brightness: Any, batch: Any) -> Any:
+    """Send bytes to the model, which scales and brightens them: a quarter the size."""
+    import tensorflow as tf
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        square = mirror(crop(image, drawn), drawn)
+        return (square, brightness(drawn)), label
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "crop while decoding",
+    _FILES,
+    do="Decode only the square that is cut out.",
+    decodes="square",
+)
+def cropped(
+    files: Any, square_of: Any, mirror: Any, brightness: Any, batch: Any
+) -> Any:
+    """Decode only the square that is cut out, with ``tf.io.decode_and_crop_jpeg``."""
+    import tensorflow as tf
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        square = mirror(square_of(tf.io.read_file(path), drawn), drawn)
+        return tf.cast(square, tf.float32) / 255 + brightness(drawn), label
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method(
+    "fixed threads",
+    _FILES,
+    do="Ask for as many calls as there are cores, without AUTOTUNE.",
+)
+def fixed(files: Any, example: Any, cores: Any, batch: Any) -> Any:
+    """As many calls at a time as there are cores, instead of AUTOTUNE."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    dataset = files.map(example, num_parallel_calls=cores).batch(batch)
+    dataset = dataset.prefetch(2).with_options(options)
+    return dataset
+
+
+@_method(
+    "out of order",
+    _FILES,
+    do="Let images come in the order in which they are done.",
+    ordered=False,
+)
+def unordered(files: Any, example: Any, batch: Any) -> Any:
+    """Images in the order they are done, with ``deterministic=False``."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.deterministic = False
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    dataset = dataset.with_options(options)
+    return dataset
+
+
+@_method(
+    "everything",
+    _FILES,
+    do="Decode only the square, send bytes, and fix the threads.",
+    in_model="bytes",
+    decodes="square",
+)
+def together(
+    files: Any, square_of: Any, mirror: Any, brightness: Any, cores: Any, batch: Any
+) -> Any:
+    """Three changes: decode only the square, send bytes, as many calls as cores."""
+    import tensorflow as tf
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        square = mirror(square_of(tf.io.read_file(path), drawn), drawn)
+        return (square, brightness(drawn)), label
+
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    dataset = files.map(example, num_parallel_calls=cores).batch(batch)
+    dataset = dataset.prefetch(2).with_options(options)
+    return dataset
+
+
+@_method("numpy", _FILES, do="Augment with NumPy.")
+def with_numpy(
+    files: Any, decode: Any, augment_array: Any, side: Any, batch: Any
+) -> Any:
+    """Augment with NumPy, called from the pipeline by ``tf.numpy_function``."""
+    import tensorflow as tf
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        given = [decode(path, label)[0], drawn]
+        image = tf.numpy_function(augment_array, given, tf.float32, stateful=False)
+        return tf.ensure_shape(image, [side, side, 3]), label
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+@_method("numpy by element", "numpy", do="Augment with NumPy, element by element.")
+def by_element(
+    files: Any, decode: Any, augment_pixels: Any, side: Any, batch: Any
+) -> Any:
+    """Augment with NumPy, one number after another in a Python loop."""
+    import tensorflow as tf
+
+    def example(path: Any, label: Any, drawn: Any) -> Any:
+        given = [decode(path, label)[0], drawn]
+        image = tf.numpy_function(augment_pixels, given, tf.float32, stateful=False)
+        return tf.ensure_shape(image, [side, side, 3]), label
+
+    dataset = files.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.batch(batch).prefetch(tf.data.AUTOTUNE)
+    return dataset
+
+
+_CEILINGS = (SYNTHETIC, DECODE_LIMIT)
+# What is asked together, by the question that it answers. The first takes a minute.
+GROUPS = {
+    "essential": (
+        *(BASELINE, "parallel map", _FILES, "cache", "crop while decoding"),
+        *_CEILINGS,
+    ),
+    "formats": (
+        *(BASELINE, _FILES, "tfrecord jpeg", "tfrecord raw", "tfrecord shards"),
+        *_CEILINGS,
+    ),
+    "augmentation": (
+        *(BASELINE, _FILES, "cache", "frozen cache", "batch first"),
+        *("augment in model", "uint8", "crop while decoding"),
+        *_CEILINGS,
+    ),
+    "python": (
+        *(BASELINE, "python generator", _FILES, "numpy", "numpy by element"),
+        *_CEILINGS,
+    ),
+    "threads": (
+        *(BASELINE, "random in map", "parallel map", _FILES),
+        *("fixed threads", "out of order", "everything"),
+        *_CEILINGS,
+    ),
+    # What TensorFlow does by itself, seen by switching it off.
+    "rewrites": (
+        *(BASELINE, "naive as written", "parallel as written", "prefetch as written"),
+        *_CEILINGS,
+    ),
+    "all": (*VARIANTS, *_CEILINGS),
+}

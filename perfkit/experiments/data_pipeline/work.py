@@ -1,0 +1,455 @@
+"""What feeds the model, and whether all variants give the same images."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import itertools
+import os
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from perfkit import units
+from perfkit.errors import BadFileError
+from perfkit.experiments.shared import anatomy, cache, decoding
+from perfkit.measure.tick import READY, Note, Pause, Tick, every
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    import numpy as np
+    import tensorflow as tf
+    from numpy.typing import NDArray
+
+    from perfkit.experiments.data_pipeline.variants import Method
+    from perfkit.experiments.shared.images import Images
+    from perfkit.measure.tick import Yielded
+
+    Step = Callable[[Any, Any], object]
+
+# Form to the number of files.
+FORMS = {"jpeg": 1, "raw": 1, "shards": 8}
+
+
+def make(images: Images, form: str) -> Generator[Note, None, Path]:
+    """Write a form of the images to the cache, once.
+
+    Yields:
+        How far it is.
+
+    Raises:
+        MissingPartError: There is no room for it, or it may not be written.
+    """
+    return cache.make(
+        _name(images, form),
+        functools.partial(_write, images=images, form=form),
+        size=_size(images, form),
+        what=f"the TFRecord files ({form})",
+    )
+
+
+def made_files(images: Images, form: str) -> list[str]:
+    """The files of a form that ``make`` has made.
+
+    Raises:
+        BadFileError: They are gone, or the images have changed since.
+    """
+    folder = cache.folder() / _name(images, form)
+    found = sorted(str(path) for path in folder.glob("*.tfrecord"))
+    if len(found) != FORMS[form]:
+        raise BadFileError(
+            f"The TFRecord files ({form}) in {cache.folder()} are gone; run again to "
+            "remake them."
+        )
+    return found
+
+
+def parse(record: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Read one record: image, label, and height and width, which only pixels need."""
+    import tensorflow as tf
+
+    number = tf.io.FixedLenFeature([], tf.int64)
+    text = tf.io.FixedLenFeature([], tf.string)
+    features = {"image": text, "label": number, "height": number, "width": number}
+    return dict(tf.io.parse_single_example(record, features))
+
+
+def _name(images: Images, form: str) -> str:
+    return f"records-{form}-{images.key}"
+
+
+def _size(images: Images, form: str) -> int:
+    return images.decoded if form == "raw" else sum(images.sizes)
+
+
+def _write(into: Path, images: Images, form: str) -> Iterator[Note]:
+    import tensorflow as tf
+
+    count = FORMS[form]
+    names = [str(into / f"{i:02d}-of-{count:02d}.tfrecord") for i in range(count)]
+    size = units.size(_size(images, form))
+    what = f"Writing TFRecord files of {form}, once ({size})"
+    writers = [tf.io.TFRecordWriter(name) for name in names]
+    try:
+        for index in range(len(images.paths)):
+            writers[index % count].write(_record(images, index, form))
+            if index % 64 == 0:
+                done = f"{index} of {len(images.paths)}"
+                yield Note("progress", f"{what}: {done}")
+    except tf.errors.ResourceExhaustedError as error:
+        # TensorFlow's word for a full disk; elsewhere it means memory.
+        raise OSError(errno.ENOSPC, error.message) from error
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+def _record(images: Images, index: int, form: str) -> bytes:
+    import tensorflow as tf
+
+    with open(images.paths[index], "rb") as file:
+        image = file.read()
+    if form == "raw":
+        image = tf.io.decode_jpeg(image, channels=3).numpy().tobytes()
+    height, width = images.shapes[index]
+    numbers = {"label": images.labels[index], "height": height, "width": width}
+    feature = {
+        name: tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+        for name, value in numbers.items()
+    }
+    feature["image"] = tf.train.Feature(bytes_list=tf.train.BytesList(value=[image]))
+    example = tf.train.Example(features=tf.train.Features(feature=feature))
+    return bytes(example.SerializeToString())
+
+
+# The random numbers repeat after so many images or more.
+_ROWS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What every pipeline has to deliver.
+
+    Attributes:
+        images: From these images.
+        side: Pixels of the square that is cut out.
+        batch: Images in a batch.
+        seed: Decides the order of the images and their augmentation.
+    """
+
+    images: Images
+    side: int
+    batch: int
+    seed: int = 0
+
+
+def schedule(
+    task: Task,
+) -> tuple[NDArray[np.bytes_], NDArray[np.int64], NDArray[np.float32]]:
+    """Path, label and random numbers of each image, in a new order each time round.
+
+    The first time they come in the order of the list, so that all variants can
+    be compared.
+    """
+    import numpy as np
+
+    drawn, count = _table(task), len(task.images.paths)
+    rng = np.random.default_rng(task.seed)
+    again = [rng.permutation(count) for _ in range(len(drawn) // count - 1)]
+    order = np.concatenate([np.arange(count), *again])
+    paths, labels = _columns(task.images)
+    return paths[order], labels[order], drawn
+
+
+def files(task: Task) -> tf.data.Dataset:
+    """The schedule as a data set that never ends."""
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices(schedule(task)).repeat()
+
+
+def one_pass(task: Task) -> tf.data.Dataset:
+    """Path and label of each image, once."""
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices(_columns(task.images))
+
+
+def draws(task: Task) -> tf.data.Dataset:
+    """The schedule's random numbers alone."""
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices(_table(task))
+
+
+def graph(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Spare a function without Python loops the rewriting that AutoGraph does."""
+    import tensorflow as tf
+
+    wrapped: Callable[..., Any] = tf.autograph.experimental.do_not_convert(function)
+    return wrapped
+
+
+def _table(task: Task) -> NDArray[np.float32]:
+    count = len(task.images.paths)
+    return decoding.draws(count * max(1, -(-_ROWS // count)), task.seed)
+
+
+def _columns(images: Images) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
+    import numpy as np
+
+    paths = np.array([os.fsencode(path) for path in images.paths])
+    return paths, np.array(images.labels, np.int64)
+
+
+# The two halves of what the end of an epoch costs.
+DROPPED = "end of epoch: dropping the iterator"
+RESTARTED = "end of epoch: first batch of the next"
+# One epoch is ended early in a trial, so that its end falls on no tick that counts;
+# late enough for AUTOTUNE to have made its first choices.
+EPOCH_S = 0.3
+
+
+def feed(method: Method, task: Task, *, training: bool) -> Iterator[Yielded]:
+    """Train on the batches of a pipeline, or take them and do nothing with them.
+
+    What a step of a training waits for its batch is the part ``input``.
+    """
+    pipeline = method.build(task)
+    step = method.step(task) if training else lambda images, labels: None
+    yield from _fill_cache(method, task, pipeline)
+    yield READY
+    yield from every(_steps(pipeline, task, step, timed=training))
+
+
+def synthetic(task: Task) -> Iterator[Yielded]:
+    """Train on one batch that is in memory already, over and over: the ceiling."""
+    step = decoding.step_of(decoding.small_cnn(task.side, len(task.images.classes)))
+    yield READY
+    yield from every(one_batch(step, task.batch, task.side))
+
+
+def one_batch(step: Step, batch: int, side: int) -> Iterator[Tick]:
+    """Make one batch, and a step on it over and over."""
+    import tensorflow as tf
+
+    images = tf.random.uniform([batch, side, side, 3])
+    labels = tf.zeros([batch], tf.int64)
+    while True:
+        step(images, labels)
+        yield Tick(batch, {"input": 0.0})
+
+
+def _steps(
+    pipeline: Iterable[Any], task: Task, step: Step, *, timed: bool
+) -> Iterator[Tick | Pause | Note]:
+    def one_step() -> Tick:
+        began = time.perf_counter()
+        images, labels = next(batches)
+        waited = time.perf_counter() - began
+        step(images, labels)
+        return Tick(task.batch, {"input": waited} if timed else {})
+
+    batches = iter(pipeline)
+    first, where = _first_batch(batches)
+    step(*first)
+    yield Tick(task.batch, {"input": 0.0} if timed else {})
+    began = time.perf_counter()
+    while time.perf_counter() - began < EPOCH_S:
+        yield one_step()
+    # A note ends the tick that is open, so that what follows is not in it.
+    yield Note("where", where)
+    yield Note("plan", anatomy.plan(batches))
+    yield Pause("reading the plan")
+    del batches
+    yield Pause(DROPPED)
+    batches = iter(pipeline)
+    one_step()
+    yield Pause(RESTARTED)
+    while True:
+        yield one_step()
+
+
+def _fill_cache(method: Method, task: Task, pipeline: Iterable[Any]) -> Iterator[Note]:
+    """Let a cache fill before the first step, and tell how long that took."""
+    if not method.keeps and not method.may_keep:
+        return
+    available = psutil.virtual_memory().available
+    if method.keeps and task.images.decoded > available:
+        raise MemoryError(
+            f"all images decoded take {units.size(task.images.decoded)}, and "
+            f"{units.size(available)} are free"
+        )
+    began = time.perf_counter()
+    # One more image than there are: only then does the cache know that it is full.
+    batches = iter(pipeline)
+    for _ in range(len(task.images.paths) // task.batch + 1):
+        next(batches)
+    yield Note("filling the cache", round(time.perf_counter() - began, 3))
+
+
+def _first_batch(batches: Iterator[Any]) -> tuple[Any, dict[str, Any]]:
+    """Take a batch; tell where it lies and what making it took of the GPUs' memory."""
+    import tensorflow as tf
+
+    found = tf.config.list_logical_devices("GPU")
+    gpus = [gpu.name.partition("device:")[2] for gpu in found]
+    for gpu in gpus:
+        tf.config.experimental.reset_memory_stats(gpu)
+    memory = tf.config.experimental.get_memory_info
+    before = sum(memory(gpu)["current"] for gpu in gpus)
+    batch = next(batches)
+    images = tf.nest.flatten(batch[0])[0]
+    device = images.device if isinstance(images, tf.Tensor) else "CPU:0"
+    return batch, {
+        "batch": device.rpartition("device:")[2],
+        "gpus": len(gpus),
+        "gpu_bytes": sum(memory(gpu)["peak"] for gpu in gpus) - before,
+    }
+
+
+# Decoding a part of a JPEG leaves the colours of its outermost pixels to guesses, since
+# colours are stored at half the resolution; everything else is equal to rounding.
+_MEAN = 0.5 / 255
+_WORST = 0.25
+# A variant that gives images as they get done may give any of the first ones.
+_AHEAD = 16
+# A pipeline of one's own is tried on so many images, for so many epochs: a cache in the
+# wrong place shows in the second.
+_SEEN, _EPOCHS = 8, 3
+_MESSAGE = 80
+_OTHERS = (
+    "gives other images than the others, or in quite another order: each has to "
+    "be one of the files, augmented with its random numbers"
+)
+_UNEVEN = "gives some images more often than others"
+_FROZEN = (
+    "gives an image augmented as before, so epochs are alike: nothing behind the "
+    "augmentation may be cached"
+)
+
+
+def expected(task: Task, count: int) -> NDArray[np.float32]:
+    """The first ``count`` images as each has to give them, computed in NumPy."""
+    import numpy as np
+
+    paths, _, drawn = schedule(task)
+    first = itertools.islice(zip(paths, drawn, strict=True), count)
+    pairs = ((_pixels(path), numbers) for path, numbers in first)
+    return np.stack([decoding.with_numpy(*pair, task.side) for pair in pairs])
+
+
+def comparable(method: Method) -> bool:
+    """Whether a variant uses the random numbers given, so that it can be compared."""
+    return method.in_model != "layers" and not method.own_random
+
+
+def differences(methods: Iterable[Method], task: Task) -> dict[str, str]:
+    """Say of each whose first batch is not as expected how it differs, by name."""
+    wanted = expected(task, task.batch + _AHEAD)
+    given = {
+        one.name: _difference(one, task, wanted) for one in methods if comparable(one)
+    }
+    return {name: difference for name, difference in given.items() if difference}
+
+
+def why_not(method: Method, task: Task) -> str:
+    """Say why a pipeline of one's own is not timed; "" where it gives what all give."""
+    few = slice(_SEEN)
+    images = replace(
+        task.images, paths=task.images.paths[few], labels=task.images.labels[few]
+    )
+    try:
+        return _mistake(method, replace(task, images=images))
+    # Whatever the author of a function did wrong is theirs to read, not the run's end.
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [""])[0][:_MESSAGE]
+        return f"raised {type(error).__name__}: {first}"
+
+
+def _mistake(method: Method, task: Task) -> str:
+    """What is wrong with some epochs of a pipeline; its order is its own affair."""
+    import numpy as np
+
+    pipeline = method.build(task)
+    if pipeline is None:
+        return "gives back nothing: its function is still to be written"
+    needed = -(-_EPOCHS * len(task.images.paths) // task.batch)
+    batches = list(itertools.islice(iter(pipeline), needed))
+    sizes = {int(np.size(labels)) for _, labels in batches}
+    if sizes and sizes != {task.batch}:
+        told = ", ".join(map(str, sorted(sizes)))
+        return f"gives batches of {told} images instead of {task.batch}"
+    if len(batches) < needed:
+        return "ends, where the others go on without an end: repeat it"
+    images = np.concatenate([np.asarray(images) for images, _ in batches])
+    labels = np.concatenate([np.asarray(labels) for _, labels in batches])
+    shape = (task.side, task.side, 3)
+    if images.shape[1:] != shape:
+        return f"gives images of shape {images.shape[1:]} instead of {shape}"
+    return _mixed_up(list(zip(images, labels, strict=True)), task)
+
+
+def _mixed_up(examples: Sequence[tuple[Any, Any]], task: Task) -> str:
+    """What is wrong with examples: each is one of the images, augmented once so."""
+    import numpy as np
+
+    drawn, files = _table(task), list(map(_pixels, task.images.paths))
+    used, seen = set[int](), [0] * len(files)
+    for place, (image, label) in enumerate(examples):
+        # One drawn a little earlier or later will do: which image it is for, too.
+        near = range(max(0, place - _AHEAD), place + _AHEAD + 1)
+        rows = sorted(near, key=lambda row: abs(row - place))
+        for row, one in itertools.product(rows, range(len(files))):
+            wanted = decoding.with_numpy(files[one], drawn[row], task.side)
+            if not _apart(np.abs(image - wanted)):
+                break
+        else:
+            return _OTHERS
+        if row in used:
+            return _FROZEN
+        if label != task.images.labels[one]:
+            return "gives its images other labels"
+        used.add(row)
+        seen[one] += 1
+    return "" if min(seen) >= _EPOCHS - 1 else _UNEVEN
+
+
+def _pixels(path: str) -> NDArray[np.uint8]:
+    import tensorflow as tf
+
+    pixels: NDArray[np.uint8] = tf.io.decode_jpeg(tf.io.read_file(path), 3).numpy()
+    return pixels
+
+
+def _difference(method: Method, task: Task, wanted: NDArray[np.float32]) -> str:
+    import numpy as np
+
+    batch = next(iter(method.build(task)))[0]
+    images = np.asarray(
+        decoding.from_bytes(batch) if method.in_model == "bytes" else batch
+    )
+    if images.shape[1:] != wanted.shape[1:]:
+        return f"its images have shape {images.shape[1:]} instead of {wanted.shape[1:]}"
+    # What comes in any order is held against the one that is most like it.
+    gaps = [
+        np.abs(image - other)
+        if method.ordered
+        else min((np.abs(image - any_of) for any_of in wanted), key=np.mean)
+        for image, other in zip(images, wanted, strict=False)
+    ]
+    return _apart(gaps)
+
+
+def _apart(gaps: Any) -> str:
+    """Say how far pixels are off; "" for no further than rounding and decoding go."""
+    import numpy as np
+
+    mean, worst = float(np.mean(gaps)), float(np.max(gaps))
+    if mean <= _MEAN and worst <= _WORST:
+        return ""
+    return f"its pixels differ by {mean:.3f} on average and {worst:.3f} at most, of 1"

@@ -1,0 +1,458 @@
+"""What every microbenchmark is, and how it repeats its work until a tick is long."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import re
+import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from perfkit import units
+from perfkit.errors import RunError
+from perfkit.experiments.shared import cache, peaks
+from perfkit.experiments.shared.code import code_of
+from perfkit.machine import disk, limits
+from perfkit.machine.limits import text_of
+from perfkit.measure.tick import READY, TICK_S, Note, Pause, every
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+
+    import tensorflow as tf
+
+    from perfkit.experiments.shared.peaks import Hardware, Peak
+    from perfkit.measure.tick import Yielded
+
+
+def granted() -> int:
+    """Whole cores this process may use, at least 1; affinity and quota considered."""
+    return max(1, round(limits.cores_granted(Path("/"), os.cpu_count() or 1)))
+
+
+# What libraries of linear algebra call the function that sets their threads.
+_SET_THREADS = (
+    "scipy_openblas_set_num_threads64_",
+    "scipy_openblas_set_num_threads",
+    "openblas_set_num_threads64_",
+    "openblas_set_num_threads",
+    "MKL_Set_Num_Threads",
+)
+_MOST_CALLS = 1 << 24
+
+
+def unknown(_: Hardware) -> Peak | None:
+    """There is no limit that could be worked out."""
+    return None
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One piece of work of a known size.
+
+    Attributes:
+        group: The part of the machine that it tries.
+        name: Of the microbenchmark that it is.
+        unit: What is counted.
+        what: What is done, in a line.
+        work: Does it, in a fresh process; its examples are ``unit``.
+        peak: The most that is possible in theory.
+        tensorflow: Whether it needs TensorFlow.
+        one_core: Whether it keeps to one core.
+        shown: The functions whose lines a reader is shown; none for ``work`` itself.
+    """
+
+    group: str
+    name: str
+    unit: str
+    what: str
+    work: Callable[[], Iterator[Yielded]]
+    peak: Callable[[Hardware], Peak | None] = unknown
+    tensorflow: bool = False
+    one_core: bool = False
+    shown: tuple[Callable[..., Any], ...] = ()
+
+    @property
+    def code(self) -> str:
+        """Its lines, as a reader types them."""
+        alone = (bind,) if self.one_core else ()
+        return code_of(*alone, *self.shown or (self.work,))
+
+
+def repeated(
+    call: Callable[[], object],
+    each: int,
+    sync: Callable[[], object] = lambda: None,
+) -> Iterator[Yielded]:
+    """Call without an end; as many calls make a tick as take long enough together.
+
+    Args:
+        call: Does the work; called at least twice before it is ready.
+        each: What one call counts.
+        sync: Waits for the device, once a tick.
+    """
+    count = calls_of_a_tick(call, sync)
+    yield READY
+    while True:
+        for _ in range(count):
+            call()
+        sync()
+        yield count * each
+
+
+def calls_of_a_tick(call: Callable[[], object], sync: Callable[[], object]) -> int:
+    """How many calls take as long as a tick together, found by making some."""
+    call()
+    sync()
+    count = 1
+    while count < _MOST_CALLS:
+        began = time.perf_counter()
+        for _ in range(count):
+            call()
+        sync()
+        spent = time.perf_counter() - began
+        if spent >= TICK_S / 4:
+            return max(1, round(count * TICK_S / spent))
+        count *= 2
+    return count
+
+
+def on_one_core() -> None:
+    """Keep this process to one core, before any library has started its threads."""
+    if can_keep_to_one_core():
+        bind()
+    # It counted the cores when the launcher loaded it; two threads on one core wait
+    # for each other.
+    loaded = text_of(Path("/proc/self/maps"))
+    for path in dict.fromkeys(re.findall(r"/\S*(?:openblas|mkl_rt)\S*", loaded)):
+        with contextlib.suppress(OSError):
+            library = ctypes.CDLL(path)
+            for name in _SET_THREADS:
+                with contextlib.suppress(AttributeError):
+                    getattr(library, name)(ctypes.c_int(1))
+
+
+def bind() -> None:
+    """Keep this process to the last of its cores."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def can_keep_to_one_core() -> bool:
+    """Whether this system lets a process choose its cores."""
+    return hasattr(os, "sched_setaffinity")
+
+
+def without_gpus() -> None:
+    """Let TensorFlow of this process see no GPU."""
+    import tensorflow as tf
+
+    tf.config.set_visible_devices([], "GPU")
+
+
+def side(bits: int = 32) -> int:
+    """Rows of a square matrix that keeps all cores busy for some milliseconds."""
+    wide = granted() > 16
+    return (2048 if wide else 1024) * (2 if wide and bits < 64 else 1)
+
+
+_CHUNK = 1 << 20
+_OWN = 256 * _CHUNK
+_FOLDER, _FILE = "to-read-256", "random.bin"
+# Names that are looked at, in a folder that may hold millions.
+_LOOKED_AT = 20_000
+_SMALLEST = 4096
+_SAMPLE = 4 * _CHUNK
+NAME = "data disk"
+FORGETTING = "making the system forget the files"
+COLD = "from the disk: memory had forgotten it"
+CACHED = "maybe from memory: it does not forget here"
+
+
+def files(folder: str) -> tuple[str, ...]:
+    """The files to read: the largest of a folder, or one that ``made`` wrote."""
+    if not folder:
+        return (str(cache.folder() / _FOLDER / _FILE),)
+    found, size = list[str](), 0
+    for length, path in sorted(_looked_at(Path(folder).expanduser()), reverse=True):
+        if size >= _OWN:
+            break
+        found.append(path)
+        size += length
+    return tuple(found)
+
+
+def make(folder: str) -> Generator[Note, None, tuple[str, ...]]:
+    """Write a file of random bytes where no folder is given; give what to read.
+
+    Raises:
+        MissingPartError: There is no room for it.
+        RunError: The folder holds nothing that is worth reading.
+    """
+    if not folder:
+        yield from cache.make(_FOLDER, _write, size=_OWN, what="a file to read")
+    found = files(folder)
+    if not found:
+        raise RunError(
+            "The folder holds no file of 4 KB or more that can be read; give the one "
+            "that holds your data, or none to read a file that is made for it."
+        )
+    return found
+
+
+def forgets(paths: Sequence[str]) -> bool:
+    """Whether the system can be made to forget these files."""
+    before = disk.fetched()
+    if before is None or not disk.forget(paths[0]):
+        return False
+    with open(paths[0], "rb", buffering=0) as file:
+        taken = file.readinto(bytearray(_SAMPLE))
+    return disk.came_from_disk(taken or 0, before)
+
+
+def read(folder: str) -> Iterator[Yielded]:
+    """Read the files from begin to end, over and over, each time forgotten before."""
+    paths = files(folder)
+    yield READY
+    yield from every(_passes(paths))
+
+
+def benchmark(folder: str) -> Benchmark:
+    """Reading the data; ``what`` is completed once it is known whether it is cold."""
+    work = functools.partial(read, folder)
+    return Benchmark("disk", NAME, "B", "reading", work, shown=(_passes,))
+
+
+def _passes(paths: Sequence[str]) -> Iterator[Any]:
+    buffer = bytearray(_CHUNK)
+    while True:
+        for path in paths:
+            disk.forget(path)
+        yield Pause(FORGETTING)
+        for path in paths:
+            with open(path, "rb", buffering=0) as file:
+                while True:
+                    count = file.readinto(buffer)
+                    if not count:
+                        break
+                    yield count
+
+
+def _looked_at(folder: Path) -> Iterator[tuple[int, str]]:
+    seen = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            seen += 1
+            if seen > _LOOKED_AT:
+                return
+            path = os.path.join(parent, name)
+            if os.path.isfile(path) and os.access(path, os.R_OK):
+                size = os.path.getsize(path)
+                if size >= _SMALLEST:
+                    yield size, path
+
+
+def _write(folder: Path) -> Iterator[Note]:
+    yield Note("progress", f"Writing {units.size(_OWN)} to read from the disk")
+    # Random, so that no file system can make it smaller.
+    with open(folder / _FILE, "wb") as file:
+        for _ in range(_OWN // _CHUNK):
+            file.write(secrets.token_bytes(_CHUNK))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+_LEAST, _FACTOR = 128_000_000, 4
+# Two arrays, of the memory that is free, so that nothing is driven out of it.
+_SHARE = 16
+
+
+def array_bytes(root: Path = Path("/")) -> int:
+    """Bytes of an array that is far larger than the caches, if memory allows it."""
+    folder = root / "sys/devices/system/cpu/cpu0/cache"
+    texts = [text_of(path) for path in folder.glob("index*/size")]
+    caches = (re.fullmatch(r"(\d+)K", text) for text in texts)
+    largest = max((1024 * int(size[1]) for size in caches if size), default=0)
+    wanted = max(_LEAST, _FACTOR * largest)
+    return min(wanted, psutil.virtual_memory().available // _SHARE) // 64 * 64
+
+
+def copy(*, one_core: bool) -> Iterator[Yielded]:
+    """Copy one array onto another; what is read and what is written both count."""
+    import numpy as np
+
+    if one_core:
+        on_one_core()
+    workers = 1 if one_core else granted()
+    # Written once, so that the pages are there before anything is timed.
+    # What is available changes from moment to moment, and both must be as long.
+    size = array_bytes()
+    source, target = (np.full(size, n, np.uint8) for n in (1, 2))
+    halves = (np.array_split(array, workers) for array in (target, source))
+    parts = list(zip(*halves, strict=True))
+    with ThreadPoolExecutor(workers) as pool:
+        call = _copying(*parts[0]) if one_core else copying_parts(pool, parts)
+        yield from repeated(call, 2 * len(source))
+
+
+def _copying(target: Any, source: Any) -> Callable[[], None]:
+    import numpy as np
+
+    def copy() -> None:
+        np.copyto(target, source)
+
+    return copy
+
+
+def copying_parts(pool: Any, parts: Any) -> Callable[[], None]:
+    """Make what copies one array onto another, a part on each core."""
+    import numpy as np
+
+    def copy() -> None:
+        # NumPy lets other threads run while it copies.
+        list(pool.map(lambda part: np.copyto(*part), parts))
+
+    return copy
+
+
+def benchmarks() -> tuple[Benchmark, ...]:
+    """Copying on one core, which rarely fills the memory's lanes, and on all."""
+    what = f"copying {units.size(array_bytes())}; bytes read and written count"
+    return tuple(
+        Benchmark(
+            *("memory", f"memory copy{', 1 core' * one_core}", "B", what),
+            functools.partial(copy, one_core=one_core),
+            one_core=one_core,
+            shown=(_copying if one_core else copying_parts,),
+        )
+        for one_core in (True, False)
+    )
+
+
+BASELINE = "NumPy product, float32"
+NUMPY_ONE = "NumPy product, 1 core"
+TENSORFLOW = "TensorFlow product, float32"
+TENSORFLOW_ONE = "TensorFlow product, 1 core"
+BFLOAT16 = "TensorFlow product, bfloat16"
+
+
+def flop(rows: int) -> int:
+    """Multiplications and additions in the product of two square matrices."""
+    return 2 * rows**3
+
+
+def numpy_product(bits: int, *, one_core: bool = False) -> Iterator[Yielded]:
+    """Multiply two matrices of NumPy, over and over."""
+    if one_core:
+        on_one_core()
+    rows = 1024 if one_core else side(bits)
+    yield from repeated(_of_numpy(rows, f"float{bits}"), flop(rows))
+
+
+def _of_numpy(rows: int, kind: str) -> Callable[[], object]:
+    import numpy as np
+
+    draw = np.random.default_rng(0)
+    one, other = draw.random((2, rows, rows)).astype(kind)
+    result = np.empty_like(one)
+    return lambda: np.matmul(one, other, out=result)
+
+
+def tensorflow_product(kind: str, *, one_core: bool = False) -> Iterator[Yielded]:
+    """Multiply two matrices of TensorFlow on the CPU, over and over."""
+    if one_core:
+        on_one_core()
+    without_gpus()
+    rows = 1024 if one_core else side()
+    yield from repeated(_of_tensorflow(rows, kind), flop(rows))
+
+
+def _of_tensorflow(rows: int, kind: str) -> Callable[[], object]:
+    import tensorflow as tf
+
+    one, other = (tf.cast(tf.random.uniform((rows, rows)), kind) for _ in range(2))
+    return lambda: tf.matmul(one, other)
+
+
+def _numpy(name: str, bits: int, *, one_core: bool = False) -> Benchmark:
+    where = "one core" if one_core else "all cores"
+    return Benchmark(
+        *("arrays", name, "FLOP", f"square matrices in NumPy, float{bits}, {where}"),
+        functools.partial(numpy_product, bits, one_core=one_core),
+        functools.partial(peaks.arithmetic, bits=bits, one_core=one_core),
+        one_core=one_core,
+        shown=(functools.partial(_of_numpy, kind=f"float{bits}"),),
+    )
+
+
+def _tensorflow(name: str, kind: str, *, one_core: bool = False) -> Benchmark:
+    where = "one core" if one_core else "all cores"
+    return Benchmark(
+        *("TensorFlow", name, "FLOP", f"square matrices, {kind}, {where}"),
+        functools.partial(tensorflow_product, kind, one_core=one_core),
+        functools.partial(peaks.of_kind, kind=kind, one_core=one_core),
+        tensorflow=True,
+        one_core=one_core,
+        shown=(functools.partial(_of_tensorflow, kind=kind),),
+    )
+
+
+NUMPY = (
+    _numpy(NUMPY_ONE, 32, one_core=True),
+    _numpy(BASELINE, 32),
+    _numpy("NumPy float64, 1 core", 64, one_core=True),
+    _numpy("NumPy product, float64", 64),
+)
+PRODUCTS = (
+    _tensorflow(TENSORFLOW_ONE, "float32", one_core=True),
+    _tensorflow(TENSORFLOW, "float32"),
+    _tensorflow(BFLOAT16, "bfloat16"),
+    _tensorflow("TensorFlow product, float16", "float16"),
+)
+
+
+# A layer from the middle of a residual network.
+_SIDE, _CHANNELS, _FILTER = 56, 64, 3
+_IMAGES = 8
+
+
+def convolution_flop(images: int) -> int:
+    """Multiplications and additions in a convolution of so many images."""
+    return 2 * images * _SIDE**2 * _CHANNELS**2 * _FILTER**2
+
+
+def layer(kind: str, images: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Make a batch of images and the layer's filters, of TensorFlow's ``kind``."""
+    import tensorflow as tf
+
+    pixels = tf.random.uniform((images, _SIDE, _SIDE, _CHANNELS))
+    taps = tf.random.uniform((_FILTER, _FILTER, _CHANNELS, _CHANNELS))
+    return tf.cast(pixels, kind), tf.cast(taps, kind)
+
+
+def convolution(kind: str, images: int = _IMAGES) -> Iterator[Yielded]:
+    """Convolve a batch on the CPU, forward only, over and over."""
+    import tensorflow as tf
+
+    without_gpus()
+    call = functools.partial(tf.nn.conv2d, *layer(kind, images), 1, "SAME")
+    yield from repeated(call, convolution_flop(images))
+
+
+_LAYER = f"{_IMAGES} images of {_SIDE}×{_SIDE}×{_CHANNELS}, {_FILTER}×{_FILTER} filters"
+CONVOLUTIONS = tuple(
+    Benchmark(
+        *("TensorFlow", f"convolution, {kind}", "FLOP", _LAYER),
+        functools.partial(convolution, kind),
+        functools.partial(peaks.of_kind, kind=kind, one_core=False),
+        tensorflow=True,
+    )
+    for kind in ("float32", "bfloat16", "float16")
+)

@@ -1,0 +1,304 @@
+"""What panels share: one thing at a time, in a thread of its own, and Stop."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import contextvars
+import functools
+import logging
+import os
+import sys
+import threading
+from html import escape
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import ipywidgets as widgets
+
+from perfkit.errors import PerfkitError
+from perfkit.runs import BUDGET_VARIABLE, default_budget, interrupt_is_stop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from perfkit.panel.view import Runs
+
+
+class Worker:
+    """Does tasks in the order in which it is asked to."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: collections.deque[Callable[[], object]] = collections.deque()
+        self._lock = threading.Lock()
+        self._at_work = False
+
+    def ask(self, task: Callable[[], object]) -> None:
+        """Let a task be done after those asked for before; returns at once."""
+        # In a context of its own a thread would not know which request of the page it
+        # answers; some kernels send nothing then.
+        context = contextvars.copy_context()
+        with self._lock:
+            self._tasks.append(functools.partial(context.run, task))
+            if self._at_work:
+                return
+            self._at_work = True
+        threading.Thread(target=self._work, name=self._name, daemon=True).start()
+
+    def _work(self) -> None:
+        while task := self._next():
+            try:
+                task()
+            # One task that fails must not take those after it along.
+            except Exception:
+                logging.getLogger(__name__).exception("A panel's task failed.")
+
+    def _next(self) -> Callable[[], object] | None:
+        with self._lock:
+            self._at_work = bool(self._tasks)
+            return self._tasks.popleft() if self._tasks else None
+
+
+# By cell: the execution that made it, and the panel.
+_made: dict[str, list[tuple[str, Working]]] = {}
+
+
+def take_over(panel: Working, otherwise: str) -> None:
+    """Stop what earlier runs of this cell made, and remember what this one makes.
+
+    Args:
+        panel: What this cell makes.
+        otherwise: What stands for the cell where the front end does not tell it.
+    """
+    cell, execution = running_cell()
+    known = _made.get(cell or otherwise, [])
+    old = [made for by, made in known if by != execution or not execution]
+    for made in old:
+        made.stop()
+    for made in old:
+        made.wait()
+    kept = [(by, made) for by, made in known if made not in old]
+    _made[cell or otherwise] = [*kept, (execution, panel)]
+
+
+def running_cell() -> tuple[str, str]:
+    """The id of the running cell and that of its execution; "" where unknown."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    request: dict[str, Any] = getattr(shell, "get_parent", dict)()
+    cell = request.get("metadata", {}).get("cellId", "")
+    return str(cell), str(request.get("header", {}).get("msg_id", ""))
+
+
+SLICE_S = 0.1
+# Stands below a panel, and is seen where a page was reloaded once the kernel was gone:
+# there JupyterLab says that a model was not found, which tells nobody what to do. An
+# exported page leaves it out: perfkit/export/outputs.py.
+_LOST = """<style>
+.jp-OutputArea-child:not(:has(> .jp-OutputArea-output.jupyter-widgets))
+  + .jp-OutputArea-child:has(.perfkit-lost),
+.jp-OutputArea-child:has(> .jp-OutputArea-output.jupyter-widgets):has(
+  + .jp-OutputArea-child .perfkit-lost) {display: none}
+.perfkit-lost::before {font-weight: 650;
+  content: "The kernel has ended. Run this cell again to use the panel."}
+</style><p class="perfkit-lost"></p>"""
+_Found = TypeVar("_Found")
+
+
+class Shown(Protocol):
+    """The widgets of such a panel."""
+
+    @property
+    def box(self) -> Any:
+        """All of them."""
+
+    def say(self, state: str) -> None:
+        """Tell the reader one sentence."""
+
+    def enable(self, *, running: bool) -> None:
+        """Let pressed and changed be what has a meaning now."""
+
+
+class Working:
+    """A panel that does what it is asked to in a thread, one thing after the other.
+
+    Args:
+        name: Of the panel.
+        view: Its widgets.
+        question: What it answers.
+
+    Attributes:
+        what: What it does, in a sentence about an error.
+    """
+
+    what = "This"
+
+    def __init__(self, name: str, view: Shown, question: str) -> None:
+        self._shown, self._question = view, question
+        self._worker = Worker(f"perfkit-panel-{name}")
+        self._starting = threading.Lock()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._error: Exception | None = None
+        self._told = ""
+        self._display: Any = None
+        take_over(self, name)
+
+    def __repr__(self) -> str:
+        return f"<the panel of: {self._question}>"
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        self._display = display(  # type: ignore[no-untyped-call]
+            self._bundle(), raw=True, display_id=True
+        )
+        display({"text/html": _LOST, "text/plain": ""}, raw=True)  # type: ignore[no-untyped-call]
+        self._shown.enable(running=self.running)
+
+    @property
+    def running(self) -> bool:
+        """Whether it is at work."""
+        return not self._idle.is_set()
+
+    def start(self) -> None:
+        """Do what the panel is there for; nothing happens while it is at work."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End what is running; what takes a moment only is let end."""
+
+    def wait(self) -> None:
+        """Return once it is not at work; an interrupt is Stop."""
+        with interrupt_is_stop() as asked:
+            while not self._idle.wait(SLICE_S):
+                if asked.is_set():
+                    self.stop()
+
+    def _ask(self, task: Callable[[], None]) -> None:
+        """Let a task be done; nothing happens while another is."""
+        with self._starting:
+            if self.running:
+                return
+            self._forget_stop()
+            self._idle.clear()
+        self._worker.ask(lambda: self._do(task))
+
+    def _forget_stop(self) -> None:
+        """Take back a Stop that was meant for what is over."""
+
+    def _soon(self, task: Callable[[], None]) -> None:
+        """Let a task be done that takes a moment, after what is being done."""
+        self._worker.ask(lambda: self._try(task))
+
+    def _got(self, known: Callable[[], _Found | None], otherwise: str) -> _Found:
+        """Give what is known; it starts first if nothing is.
+
+        Raises:
+            PerfkitError: There is nothing to give; the sentence says why.
+        """
+        if known() is None:
+            self.start()
+        self.wait()
+        return self._given(known(), otherwise)
+
+    def _given(self, found: _Found | None, otherwise: str) -> _Found:
+        if found is not None:
+            return found
+        error = self._error or PerfkitError(otherwise)
+        # Its sentence says it all; how the worker got there would bury it.
+        told = isinstance(error, PerfkitError)
+        raise error.with_traceback(None) if told else error
+
+    # What the worker does; only here are widgets changed.
+
+    def _do(self, task: Callable[[], None]) -> None:
+        try:
+            self._error = None
+            self._shown.enable(running=True)
+            self._try(task)
+            self._shown.enable(running=False)
+            if self._display is not None:
+                self._display.update(self._bundle(), raw=True)
+        finally:
+            self._idle.set()
+
+    def _try(self, task: Callable[[], None]) -> None:
+        try:
+            task()
+        # Files come from anywhere: whatever one of them does, the page stays usable.
+        except Exception as error:
+            self._error = error
+            self._tell(self._sentence(error))
+
+    def _tell(self, state: str) -> None:
+        """Tell the reader one sentence, which stands until there is another."""
+        self._told = state
+        self._shown.say(state)
+
+    def _bundle(self) -> dict[str, Any]:
+        widget = self._shown.box._repr_mimebundle_()
+        return {**widget, "text/html": self._static_html(), "text/plain": repr(self)}
+
+    def _static_html(self) -> str:
+        """What stands for the panel where there is no kernel, as HTML."""
+        return (
+            f"<p><b>{escape(self._question)}</b></p><p>Nothing is shown yet. Run this "
+            "notebook in JupyterLab, Jupyter Notebook or VS Code to use the panel.</p>"
+        )
+
+    def _sentence(self, error: Exception) -> str:
+        if isinstance(error, PerfkitError):
+            return str(error)
+        return f"{self.what} broke off: {type(error).__name__}: {error}."
+
+
+def _class_budget() -> Any:
+    """The sentence of a panel whose budget was set for all of a class."""
+    told = f"{default_budget():g} s was set for every panel here ({BUDGET_VARIABLE})"
+    return widgets.HTML(
+        f'<p class="perfkit-cost">A budget of {told}; you can give a run another.</p>'
+    )
+
+
+class Stoppable(Protocol):
+    """What takes long, and ends when it is told to."""
+
+    def stop(self) -> None:
+        """End it; callable from any thread."""
+
+
+class Measuring(Working):
+    """A panel whose work takes long and can be stopped."""
+
+    def __init__(self, name: str, view: Shown, question: str) -> None:
+        self._stopped = threading.Event()
+        self._measured: Stoppable | None = None
+        if os.environ.get(BUDGET_VARIABLE):
+            first, *others = view.box.children
+            view.box.children = (first, _class_budget(), *others)
+        super().__init__(name, view, question)
+
+    def stop(self) -> None:
+        """End the run, as Stop does; what was measured by then counts."""
+        self._stopped.set()
+        if self._measured is not None:
+            self._measured.stop()
+
+    def _forget_stop(self) -> None:
+        self._stopped.clear()
+
+    def _sign(self, runs: Runs) -> None:
+        """Let what is typed as author and note be on the pages of the runs."""
+        for field in (runs.author, runs.note):
+            field.observe(lambda _: self._soon(runs.draw), "value")
+
+    @contextlib.contextmanager
+    def _stoppable(self, work: Stoppable) -> Iterator[None]:
+        """Let Stop end this work, one that was pressed before it began, too."""
+        self._measured = work
+        if self._stopped.is_set():
+            work.stop()
+        try:
+            yield
+        finally:
+            self._measured = None

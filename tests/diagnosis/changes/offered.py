@@ -1,0 +1,45 @@
+"""What is offered for data, and what they are with it."""
+
+from perfkit.diagnosis.change import Change, Untested
+from perfkit.diagnosis.facts import Facts
+from perfkit.diagnosis.pipeline.chain import chain, kind
+from perfkit.diagnosis.pipeline.facts import pipeline_facts
+from perfkit.diagnosis.training import Training
+
+
+def named(offer, **known):
+    """What is offered for a training of which this is known, by name."""
+    return {one.name: one for one in offer(Facts(**known)) if isinstance(one, Change)}
+
+
+def why(offer, **known):
+    """Why one thing is not offered for it."""
+    (one,) = (one for one in offer(Facts(**known)) if isinstance(one, Untested))
+    return one.why
+
+
+def offered(offer, data, **more):
+    """What is offered for data of which more is known, none of it applied."""
+    made = Training(None, data)
+    known = pipeline_facts(made) | {"memory": 10**9} | more
+    facts = Facts(data=made.kind, batch=2, steps=5, step_s=0.1, pipeline=known)
+    return list(offer(facts))
+
+
+def with_it(data, *found):
+    """The data with all that was offered."""
+    made = Training(None, data)
+    for one in found:
+        if isinstance(one, Change):
+            one.apply(made)
+    return made.data
+
+
+def applied(offer, data, **more):
+    """What is offered for data, and the data with it."""
+    found = offered(offer, data, **more)
+    return found, with_it(data, *found)
+
+
+def kinds(dataset):
+    return [kind(one) for one in chain(dataset)]

@@ -1,0 +1,96 @@
+from dataclasses import replace
+
+from perfkit.diagnosis import gains
+from tests.diagnosis.measurements import change, measured
+from tests.findings.made import trial
+
+CEILING = change("without input", "input-bound", ceiling=True)
+MAP = change("parallel map", "serial-map", after="without input")
+LOGGER = change("without logger", "callback")
+BATCH = change("batch", "small-batch", "opportunity", combines=False)
+ENDLESS = change("endless", "epoch-boundary", "by gain", own_pauses=True)
+ALL = (CEILING, MAP, LOGGER, BATCH, ENDLESS)
+
+
+def named(**brought):
+    return [cause.cause for cause in gains.causes(ALL, measured(**brought))]
+
+
+def test_the_largest_gain_comes_first_and_one_below_a_twentieth_is_no_cause():
+    assert named(parallel_map=1.3, without_logger=2.0) == ["callback", "serial-map"]
+    assert named(without_logger=1.03) == []
+    assert named(without_logger=1.09) == ["callback"]
+
+
+def test_the_ceiling_gives_way_to_what_names_the_reason():
+    assert named(without_input=3.0, parallel_map=2.0) == ["serial-map"]
+    assert named(without_input=3.0, parallel_map=1.1) == ["input-bound", "serial-map"]
+    assert named(without_input=3.0, without_logger=2.0) == ["input-bound", "callback"]
+    assert named(without_input=3.0, endless=2.0) == ["epoch-boundary"]
+
+
+def test_the_ends_of_epochs_explain_no_more_than_is_shown_of_them():
+    made = measured(without_input=3.0, endless=2.0)
+    # As fast in two rounds as in none: the mean is plain, its interval is not.
+    uneven = {1: 1.0, 2: 1.0, 3: 6.0}
+    trials = [
+        t
+        if t.variant != "endless"
+        else trial("endless", 1000 * uneven[t.round], t.round)
+        for t in made.trials
+    ]
+    found = gains.causes(ALL, replace(made, trials=tuple(trials)))
+    assert found[0].cause == "input-bound"
+
+
+def test_what_changes_the_learning_waits_for_a_defect():
+    assert named(batch=3.0, without_logger=1.4) == ["callback"]
+    assert named(batch=9.0, without_logger=1.3) == ["small-batch", "callback"]
+    assert named(batch=1.7) == ["small-batch"]
+
+
+def test_what_changes_the_learning_does_not_wait_for_itself():
+    buckets = change("buckets", "padding", "by gain", combines=False)
+    shorter = change("shorter", "padding", "by gain", combines=False)
+    run = measured(buckets=3.5, shorter=2.4)
+    found = gains.causes((buckets, shorter), run)
+    assert [(one.change, one.kind) for one in found] == [
+        ("buckets", "defect"),
+        ("shorter", "defect"),
+    ]
+
+
+def test_only_a_large_batch_waits_for_another_way_to_make_fewer_steps():
+    several = change("16 steps", "step-overhead", "by gain")
+    large = replace(BATCH, spares="step-overhead")
+    watched = change("no watching", "callback", "by gain", defect_from=1.2)
+    brought = measured(batch=3.0, **{"16_steps": 2.5})
+    assert gains.set_aside((BATCH, several), brought) == ()
+    assert gains.set_aside((large, several), brought) == ("batch",)
+    brought = measured(batch=3.0, no_watching=1.4)
+    assert gains.set_aside((BATCH, watched), brought) == ("batch",)
+    # A ceiling alone sets no larger one aside.
+    assert gains.set_aside(ALL, measured(batch=1.7, without_input=1.5)) == ()
+    assert gains.set_aside(ALL, measured(batch=1.7, without_logger=1.5)) == ("batch",)
+
+
+def test_what_is_judged_by_its_gain_is_a_defect_from_its_bound_on():
+    found = {
+        gain: gains.causes(
+            [change("s", "step-overhead", "by gain", defect_from=2.0)], measured(s=gain)
+        )
+        for gain in (1.5, 2.5)
+    }
+    assert [found[gain][0].kind for gain in found] == ["opportunity", "defect"]
+
+
+def test_what_one_round_leaves_open_proves_no_training_healthy_and_is_no_ceiling():
+    assert not gains.healthy((), measured(rounds=1, without_logger=1.06))
+    # That another change is slower says nothing of what slows the training.
+    assert not gains.healthy((), measured(rounds=1, without_logger=0.1))
+    assert gains.healthy((), measured(rounds=2, without_logger=1.0))
+    slow = measured(without_logger=2.0)
+    assert not gains.healthy(gains.causes(ALL, slow), slow)
+    assert gains.ceiling(ALL, measured(rounds=1, without_input=1.06)) is None
+    assert gains.ceiling(ALL, measured(rounds=1, without_input=3.0)).estimate > 2.9
+    assert gains.ceiling(ALL, measured(without_input=3.0)).estimate > 2.9

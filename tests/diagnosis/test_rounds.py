@@ -1,0 +1,129 @@
+from dataclasses import replace
+
+import pytest
+
+from perfkit.diagnosis.rounds import AS_GIVEN, Rounds, unmeasured
+from perfkit.findings.diagnosis import TOGETHER
+from tests.diagnosis.measurements import change, measured
+from tests.findings.made import failed
+
+CEILING = change("without input", "input-bound", ceiling=True)
+MAP = change("parallel map", "serial-map", after="without input")
+LOGGER = change("logger off", "callback")
+GRAPH = change("graph", "eager")
+XLA = change("XLA", "xla", "opportunity")
+ALL = (CEILING, MAP, LOGGER, GRAPH, XLA)
+
+
+def work(changes):
+    return lambda: iter(())
+
+
+def chosen(found, changes=ALL, budget=120.0, ready_s=1.0, step_s=0.0):
+    return [one.name for one in Rounds(changes, work, budget, ready_s, step_s)(found)]
+
+
+def test_the_first_round_holds_all_that_waits_for_nothing():
+    first = chosen(measured(rounds=0))
+    assert first == [AS_GIVEN, "without input", "logger off", "graph", "XLA"]
+    # In a small budget it holds fewer.
+    assert len(chosen(measured(rounds=0), budget=26.0)) == 1 + 1
+
+
+def test_no_more_variants_are_begun_than_long_steps_leave_time_for_twice():
+    changes = (GRAPH, LOGGER, XLA, CEILING)
+    nothing = measured(rounds=0)
+    assert len(chosen(nothing, changes, budget=90.0, step_s=0.01)) == 1 + 4
+    assert chosen(nothing, changes, budget=90.0, step_s=3.0) == [
+        AS_GIVEN,
+        "without input",
+    ]
+
+
+def test_what_waits_comes_once_the_other_has_brought_something():
+    brings = measured(rounds=2, without_input=2.0)
+    nothing = measured(rounds=2, without_input=1.0)
+    assert "parallel map" in chosen(brings)
+    assert "parallel map" not in chosen(nothing)
+
+
+def test_what_one_round_shows_to_be_slow_is_seen_once_more_where_time_is_left():
+    slow, changes = {"logger_off": 0.5, "graph": 0.4}, (LOGGER, GRAPH)
+    once = chosen(measured(rounds=1, **slow), changes)
+    assert once == [AS_GIVEN, "logger off", "graph"]
+    assert chosen(measured(rounds=2, **slow), changes) == []
+    # What looked good once comes before what is new, and rules the slow out.
+    once = chosen(measured(rounds=1, graph=2.0), changes)
+    assert once == [AS_GIVEN, "graph", "logger off"]
+    found = chosen(measured(rounds=1, logger_off=0.8, graph=1.4))
+    assert "graph" in found
+    assert "logger off" not in found
+
+
+def test_what_is_known_well_enough_or_never_ran_is_measured_no_more():
+    found = measured(rounds=3, without_input=1.0, logger_off=1.5, graph=1.0, XLA=1.0)
+    assert chosen(found) == []
+    broken = failed(AS_GIVEN, "crashed", "ended with an error")
+    assert chosen(measured(rounds=0, trials=[broken])) == []
+
+
+def test_late_in_the_budget_the_best_of_each_cause_are_measured_together():
+    gains = {"without_input": 1.0, "graph": 1.0, "XLA": 1.3}
+    found = measured(rounds=3, logger_off=1.5, **gains)
+    late = [replace(t, started_s=t.started_s + 60) for t in found.trials]
+    choosing = Rounds(ALL, work, 120.0, 1.0)
+    variants = [one.name for one in choosing(replace(found, trials=tuple(late)))]
+    assert variants == [AS_GIVEN, TOGETHER]
+    assert [one.name for one in choosing.together] == ["logger off", "XLA"]
+
+
+NOTHING = {"without_input": 1.0, "graph": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("gains", "dead", "names"),
+    [
+        (
+            {"without_input": 2.0, "graph": 1.0},
+            (),
+            ("parallel map", "logger off", "XLA"),
+        ),
+        # What waited for something that brings nothing is known.
+        (NOTHING | {"logger_off": 1.0}, (), ("XLA",)),
+        # An opportunity that cannot run is none; all else that cannot is open.
+        (NOTHING | {"logger_off": 1.0}, ("XLA",), ()),
+        (NOTHING | {"XLA": 1.0}, ("logger off",), ("logger off",)),
+    ],
+)
+def test_what_no_round_holds_is_unmeasured(gains, dead, names):
+    trials = [failed(name, "crashed", "ended with an error") for name in dead]
+    found = measured(rounds=2, trials=trials, **gains)
+    assert unmeasured(ALL, found) == names
+
+
+def test_a_round_holds_no_more_than_what_is_left_of_the_budget():
+    found = measured(rounds=2, graph=1.2, logger_off=1.3, without_input=1.1, XLA=1.4)
+    # Six trials of a round take so long together. There is room for four: the training
+    # as given, its control, and two more.
+    last = found.trials[-1]
+    budget = last.started_s + last.wall_s + 4.1 * last.wall_s / 6
+    holds = chosen(found, budget=budget, ready_s=-0.9)
+    assert holds == [AS_GIVEN, "parallel map", TOGETHER]
+
+
+def test_of_what_was_measured_as_often_the_most_promising_goes_on():
+    found = measured(rounds=1, graph=1.2, logger_off=1.3, without_input=1.0, XLA=1.1)
+    assert chosen(found)[1:4] == ["logger off", "graph", "XLA"]
+
+
+def test_what_has_met_no_rate_of_the_training_as_given_is_tried_again():
+    found = measured(rounds=1, graph=1.2, logger_off=1.3, without_input=1.0, XLA=1.1)
+    short = [
+        replace(t, ticks=t.ticks[:2]) if t.variant == AS_GIVEN else t
+        for t in found.trials
+    ]
+    once = replace(found, trials=tuple(short))
+    assert sorted(chosen(once)) == sorted(chosen(measured(rounds=0)))
+    again = [replace(t, round=2) for t in short]
+    twice = replace(found, trials=(*short, *again))
+    assert chosen(twice) == [AS_GIVEN, "without input"]

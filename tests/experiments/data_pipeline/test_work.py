@@ -1,0 +1,130 @@
+import dataclasses
+import itertools
+import json
+
+import pytest
+
+from perfkit.experiments.data_pipeline import work
+from perfkit.experiments.data_pipeline.variants import VARIANTS
+from perfkit.measure.tick import READY, Note, Pause, Tick
+
+
+class Guilty:
+    """A pipeline of which it is known how often it was opened and dropped."""
+
+    def __init__(self, task):
+        self.task = task
+        self.opened = self.closed = 0
+
+    def __iter__(self):
+        self.opened += 1
+        try:
+            yield from VARIANTS["python generator"].build(self.task)
+        finally:
+            self.closed += 1
+
+
+@pytest.fixture(autouse=True)
+def _short_epochs(monkeypatch):
+    monkeypatch.setattr(work, "EPOCH_S", 0.0)
+
+
+def first(yielded, count):
+    taken = list(itertools.islice(yielded, count))
+    yielded.close()
+    return taken
+
+
+def labels(taken):
+    return [item.label for item in taken if isinstance(item, Pause)]
+
+
+def notes(taken):
+    return {item.name: item.value for item in taken if isinstance(item, Note)}
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_trial_is_ready_works_ends_one_epoch_and_works_on(training, task):
+    taken = first(work.feed(VARIANTS["prefetch"], task, training=training), 12)
+    assert taken[0] is READY
+    assert isinstance(taken[1], Tick)
+    assert labels(taken) == [
+        READY.label,
+        "reading the plan",
+        work.DROPPED,
+        work.RESTARTED,
+    ]
+    assert isinstance(taken[-1], Tick)
+    assert all(
+        item.examples % task.batch == 0 for item in taken if isinstance(item, Tick)
+    )
+
+
+def test_the_end_of_an_epoch_drops_the_iterator_and_opens_another(task):
+    pipelines = []
+
+    def build(task):
+        pipelines.append(Guilty(task))
+        return pipelines[-1]
+
+    method = dataclasses.replace(VARIANTS["python generator"], build=build)
+    seen = []
+    for item in work.feed(method, task, training=False):
+        seen.append((item, pipelines[0].opened, pipelines[0].closed))
+        if item == Pause(work.RESTARTED):
+            break
+    at = {item.label: counts for item, *counts in seen if isinstance(item, Pause)}
+    assert at[READY.label] == [0, 0]
+    assert at["reading the plan"] == [1, 0]
+    assert at[work.DROPPED] == [1, 1]
+    assert at[work.RESTARTED] == [2, 1]
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_only_a_training_step_tells_what_it_waited_for_its_batch(training, task):
+    taken = first(work.feed(VARIANTS["naive map"], task, training=training), 10)
+    parts = [item.parts for item in taken if isinstance(item, Tick)]
+    assert all(bool(part) is training for part in parts)
+    assert all(part.get("input", 1) > 0 for part in parts[1:])
+
+
+def test_a_batch_in_memory_is_never_waited_for(task):
+    taken = first(work.synthetic(task), 4)
+    assert taken[0] is READY
+    assert [item.parts for item in taken[1:]] == [{"input": 0.0}] * 3
+
+
+def test_a_cache_is_full_before_the_first_step(task):
+    decoded = []
+    method = VARIANTS["cache"]
+
+    def build(task):
+        dataset = method.build(task)
+        decoded.append(dataset)
+        return dataset
+
+    taken = first(
+        work.feed(dataclasses.replace(method, build=build), task, training=False), 8
+    )
+    assert isinstance(taken[0], Note)
+    assert taken[0].name == "filling the cache"
+    stages = {stage["name"] for stage in notes(taken)["plan"]["stages"]}
+    assert "map and batch, fused" in stages
+    assert not stages & {"fill the cache"}
+
+
+def test_a_cache_that_does_not_fit_is_refused_with_the_numbers(task, monkeypatch):
+    import psutil
+
+    free = psutil.virtual_memory()._replace(available=6_000_000)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
+    with pytest.raises(MemoryError, match=r"decoded take 6\.75 MB, and 6 MB are free"):
+        next(work.feed(VARIANTS["cache"], task, training=False))
+
+
+@pytest.mark.parametrize("method", ["prefetch", "python generator"])
+def test_notes_are_json_and_say_where_batches_lie(method, task):
+    told = notes(first(work.feed(VARIANTS[method], task, training=False), 10))
+    assert json.loads(json.dumps(told)) == told
+    assert told["where"] == {"batch": "CPU:0", "gpus": 0, "gpu_bytes": 0}
+    assert ("stages" in told["plan"]) is (method == "prefetch")

@@ -1,0 +1,75 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from perfkit.experiments.microbenchmarks import work
+from perfkit.experiments.shared import benchmark
+from perfkit.measure.tick import READY
+
+ONE_CORE = """
+import os
+import numpy as np
+from perfkit.experiments.shared import benchmark
+benchmark.on_one_core()
+np.ones((600, 600)) @ np.ones((600, 600))
+threads = len(os.listdir("/proc/self/task"))
+print(len(os.sched_getaffinity(0)), threads)
+"""
+
+
+# A tick is 25 ms.
+@pytest.mark.parametrize(("seconds", "count"), [(0.001, 25), (3.0, 1)])
+def test_as_many_calls_make_a_tick_as_take_long_enough(monkeypatch, seconds, count):
+    now, calls = [0.0], []
+
+    def call():
+        calls.append(1)
+        now[0] += seconds
+
+    monkeypatch.setattr(benchmark.time, "perf_counter", lambda: now[0])
+    ticks = benchmark.repeated(call, 7, lambda: calls.append("sync"))
+    assert next(ticks) is READY
+    before = len(calls)
+    done = next(ticks)
+    spent = [c for c in calls[before:] if c == 1]
+    assert calls[-1] == "sync"
+    assert done == 7 * len(spent)
+    assert len(spent) == count
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system can")
+def test_a_process_keeps_to_one_core_with_one_thread_for_its_algebra():
+    run = [sys.executable, "-c", ONE_CORE]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    cores, threads = map(int, done.stdout.split())
+    assert cores == 1
+    # NumPy's library may have made its threads at import; it makes none for itself.
+    assert threads <= (os.cpu_count() or 1)
+
+
+def test_flop_are_multiplications_and_additions():
+    assert benchmark.flop(3) == 3 * 3 * (3 + 3)
+    assert benchmark.convolution_flop(2) == 2 * 56 * 56 * 64 * (3 * 3 * 64) * 2
+
+
+def test_an_array_is_far_larger_than_the_caches(tmp_path):
+    for name, size in (("index0", "32K"), ("index3", "98304K"), ("index4", "x")):
+        folder = tmp_path / "sys/devices/system/cpu/cpu0/cache" / name
+        folder.mkdir(parents=True)
+        (folder / "size").write_text(size + "\n")
+    free = benchmark.psutil.virtual_memory().available // 16
+    expected = min(4 * 98304 * 1024, free)
+    assert benchmark.array_bytes(tmp_path) == pytest.approx(expected, rel=0.2)
+
+
+@pytest.mark.skipif(work._code() is None, reason="another kind of processor")
+def test_the_clock_of_a_core_is_that_of_a_processor():
+    found = work.hertz()
+    assert found is None or 2e8 < found < 8e9
+
+
+def test_another_processor_has_no_chain(monkeypatch):
+    monkeypatch.setattr(work.platform, "machine", lambda: "aarch64")
+    assert work.hertz() is None
