@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextvars
+import functools
 import hashlib
 import io
 import textwrap
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ParamSpec
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -30,12 +33,19 @@ if TYPE_CHECKING:
 BLUE, GREEN, RED, GREY = "#0173b2", "#029e73", "#d55e00", "#949494"
 
 WIDTH = 760
-ROW = 32
-TEXT, SMALL = 12.0, 10.5
+ROW = 34
+# No text is smaller than 9 points where there is room, and than 9 pixels on a phone.
+TEXT, SMALL = 13.0, 12.0
+# Of charts that are drawn for much and for little room, and of a row of the latter.
+_WIDE, _NARROW, _NARROW_ROW = 620, 340, 66
+_width = contextvars.ContextVar("width", default=WIDTH)
 # Of an average character of the text, as wide fonts have it.
 _CANVAS_CHARACTER = 0.56
+# Of an average bold character.
+_STAMP_CHARACTER = 0.62
+_HEADING = 14.0
 _BETWEEN = "  ·  "
-_TOP, _CAPTION_LINE = 34, 16
+_TOP, _CAPTION_LINE = 34, 18
 # Matplotlib reads some of its settings from one table for all threads.
 _lock = threading.Lock()
 _SETTINGS: dict[str, Any] = {
@@ -63,8 +73,38 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
+def width() -> int:
+    """Pixels that the picture which is being drawn is wide."""
+    return _width.get()
+
+
+def is_narrow() -> bool:
+    """Whether names and numbers stand above the rows: there is no room beside them."""
+    return width() == _NARROW
+
+
+Asked = ParamSpec("Asked")
+
+
+def fitting(draw: Callable[Asked, Figure]) -> Callable[Asked, Figure]:
+    """Let a chart of rows be drawn for a page and for a phone."""
+
+    @functools.wraps(draw)
+    def both(*given: Asked.args, **named: Asked.kwargs) -> Figure:
+        made = {}
+        for pixels in (_WIDE, _NARROW):
+            before = _width.set(pixels)
+            try:
+                made[pixels] = draw(*given, **named)
+            finally:
+                _width.reset(before)
+        return replace(made[_WIDE], narrow=made[_NARROW].svg)
+
+    return both
+
+
 def drawn(height: float, alt: str, draw: Callable[[Drawing], None]) -> Figure:
-    """Draw a picture of ``WIDTH`` by ``height`` pixels.
+    """Draw a picture of ``width()`` by ``height`` pixels.
 
     Args:
         height: Pixels.
@@ -77,7 +117,7 @@ def drawn(height: float, alt: str, draw: Callable[[Drawing], None]) -> Figure:
     with _lock, mpl.rc_context(settings), warnings.catch_warnings():
         # The reader's browser has glyphs that the font measured with does not have.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
-        drawing = Drawing(figsize=(WIDTH / 72, height / 72), dpi=72)
+        drawing = Drawing(figsize=(width() / 72, height / 72), dpi=72)
         FigureCanvasSVG(drawing)
         draw(drawing)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -90,7 +130,7 @@ def message(title: str, words: str) -> Figure:
 
     def draw(drawing: Drawing) -> None:
         heading(drawing, title)
-        drawing.text(12 / WIDTH, 0.25, words, fontsize=TEXT)
+        drawing.text(12 / width(), 0.25, words, fontsize=TEXT)
 
     return drawn(70, f"{title}. {words}", draw)
 
@@ -114,7 +154,12 @@ def place(
 def heading(drawing: Drawing, text: str) -> None:
     """What the picture is about, at its top."""
     high = 72 * drawing.get_size_inches()[1]
-    drawing.text(12 / WIDTH, 1 - 20 / high, text, fontsize=13, fontweight="bold")
+    _, colon, rest = text.partition(": ")
+    if colon and len(text) * _HEADING * _STAMP_CHARACTER > width() - 24:
+        # Whatever it is about stands above the picture as well.
+        text = f"{rest[:1].upper()}{rest[1:]}"
+    at = 12 / width(), 1 - 20 / high
+    drawing.text(*at, text, fontsize=_HEADING, fontweight="bold")
 
 
 def caption(drawing: Drawing, lines: Sequence[str]) -> None:
@@ -122,7 +167,7 @@ def caption(drawing: Drawing, lines: Sequence[str]) -> None:
     high = 72 * drawing.get_size_inches()[1]
     for number, line in enumerate(reversed(lines)):
         bottom = (8 + number * _CAPTION_LINE) / high
-        drawing.text(12 / WIDTH, bottom, line, fontsize=SMALL)
+        drawing.text(12 / width(), bottom, line, fontsize=SMALL)
 
 
 def origin(finding: Finding) -> str:
@@ -132,7 +177,7 @@ def origin(finding: Finding) -> str:
 
 def caption_lines(parts: Sequence[str]) -> list[str]:
     """Put the parts of a caption into lines that fit, whole where they can be."""
-    longest = int((WIDTH - 24) / (SMALL * _CANVAS_CHARACTER))
+    longest = int((width() - 24) / (SMALL * _CANVAS_CHARACTER))
     lines = [""]
     for part in (piece for text in parts for piece in textwrap.wrap(text, longest)):
         joined = f"{lines[-1]}{_BETWEEN}{part}" if lines[-1] else part
@@ -176,7 +221,7 @@ def note(
 
 def frame(rows: float, lines: Sequence[str], axis: float = 40) -> tuple[float, float]:
     """Height of the axes and of the picture that hold ``rows`` and a caption."""
-    inner = max(1.0, rows) * ROW
+    inner = max(1.0, rows) * (_NARROW_ROW if is_narrow() else ROW)
     return inner, _TOP + inner + axis + len(lines) * _CAPTION_LINE + 8
 
 
@@ -190,8 +235,6 @@ TOP = _TOP
 
 _SVG = "http://www.w3.org/2000/svg"
 _LINE, _PAD = 18, 8
-# Of an average bold character, as wide fonts have it.
-_STAMP_CHARACTER = 0.62
 
 
 def stamped(figure: Figure, words: str) -> Figure:
@@ -201,26 +244,31 @@ def stamped(figure: Figure, words: str) -> Figure:
         figure: The picture; it stays as it is below the band.
         words: What the band says, in lines as long as the picture is wide.
     """
-    root = ElementTree.fromstring(figure.svg)
-    left, top, width, height = map(float, root.get("viewBox", "").split())
-    longest = int((width - 4 * _PAD) / (SMALL * _STAMP_CHARACTER))
+    narrow = figure.narrow and _with_band(figure.narrow, words, figure.alt)
+    svg = _with_band(figure.svg, words, figure.alt)
+    return Figure(svg, f"{words} {figure.alt}", narrow)
+
+
+def _with_band(svg: str, words: str, alt: str) -> str:
+    root = ElementTree.fromstring(svg)
+    left, top, wide, height = map(float, root.get("viewBox", "").split())
+    longest = int((wide - 4 * _PAD) / (SMALL * _STAMP_CHARACTER))
     lines = textwrap.wrap(words, longest)
     high = len(lines) * _LINE + 2 * _PAD
-    root.set("viewBox", f"{left:g} {top - high:g} {width:g} {height + high:g}")
+    root.set("viewBox", f"{left:g} {top - high:g} {wide:g} {height + high:g}")
     root.set("height", f"{float(root.get('height', height)) + high:g}")
-    alt = f"{words} {figure.alt}"
-    root.set("aria-label", alt)
+    root.set("aria-label", f"{words} {alt}")
     # What comes first in a drawing lies below the rest; nothing else is up here.
-    root.append(_band(lines, top - high, width, high))
+    root.append(_band(lines, top - high, wide, high))
     ElementTree.register_namespace("", _SVG)
-    return Figure(ElementTree.tostring(root, encoding="unicode"), alt)
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _band(
-    lines: list[str], top: float, width: float, high: float
+    lines: list[str], top: float, wide: float, high: float
 ) -> ElementTree.Element:
     band = ElementTree.Element(f"{{{_SVG}}}g")
-    place = {"x": "1", "y": f"{top + 1:g}", "width": f"{width - 2:g}"}
+    place = {"x": "1", "y": f"{top + 1:g}", "width": f"{wide - 2:g}"}
     look = "fill:none;stroke:currentColor;stroke-width:1.5"
     frame = place | {"height": f"{high - _PAD + 2:g}", "style": look}
     ElementTree.SubElement(band, f"{{{_SVG}}}rect", frame)

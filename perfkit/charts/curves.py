@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import TYPE_CHECKING
 
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 # Pixels that a character of a tick's number takes.
-_DIGIT = 6.0
+_DIGIT = 6.8
 
 
 def _scales_apart(
@@ -36,12 +38,22 @@ def _scales_apart(
     return sorted(kept)
 
 
+def _is_even(ticks: list[float]) -> bool:
+    """Whether they stand at equal steps, and so should those that are left of them."""
+    steps = [after - before for before, after in itertools.pairwise(ticks)]
+    return all(math.isclose(step, steps[0], rel_tol=1e-6) for step in steps)
+
+
 def put(axes: Axes, ticks: list[float], write: Callable[[float], str]) -> None:
     """Let these ticks stand on the horizontal axis, the first of any that would meet.
 
     The limits and the scale of the axis must be set.
     """
-    axes.xaxis.set_major_locator(FixedLocator(_scales_apart(axes, ticks, write)))
+    shown = _scales_apart(axes, ticks, write)
+    if len(shown) < len(ticks) and _is_even(ticks):
+        some = (ticks[::step] for step in range(2, len(ticks)))
+        shown = next((t for t in some if t == _scales_apart(axes, t, write)), shown)
+    axes.xaxis.set_major_locator(FixedLocator(shown))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
 

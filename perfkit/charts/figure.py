@@ -124,6 +124,18 @@ _SCROLLED = (
 _IN_DOCUMENT = (
     '<span class="scroll" role="group" tabindex="0" aria-label="Figure">{}</span>'
 )
+# One of two is seen, by the room there is: no text is too small, and nothing scrolls.
+_FITTED = (
+    '<div class="perfkit-fits" style="container-type:inline-size"><style>'
+    "@container (max-width:519px){{.perfkit-fits>.perfkit-wide{{display:none}}"
+    ".perfkit-fits>.perfkit-narrow{{display:block!important}}}}</style>"
+    '<div class="perfkit-wide">{}</div>'
+    '<div class="perfkit-narrow" style="display:none">{}</div></div>'
+)
+_FITTED_IN_DOCUMENT = (
+    '<span class="perfkit-fits"><span class="perfkit-wide">{}</span>'
+    '<span class="perfkit-narrow">{}</span></span>'
+)
 _IDS = re.compile(r'\bid="|url\(#|\bhref="#')
 _ITS_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
@@ -136,19 +148,26 @@ class Figure:
         svg: The picture. Within a page it takes over the page's colours; as a picture
             of its own it brings a light or a dark background along.
         alt: What it shows, in words.
+        narrow: The same picture for a phone; "" where ``svg`` is scrolled there.
     """
 
     svg: str
     alt: str
+    narrow: str = ""
 
     def in_page(self) -> str:
         """The picture for a page that may hold it twice.
 
         A browser takes the first element of an id. If that lies in a part of the page
         that is folded away, what refers to it, such as a hatched area, is not drawn. So
-        each call gives ids of its own. Where there is little room it can be scrolled.
+        each call gives ids of its own. Where there is little room the narrow one is
+        seen; without one, the picture can be scrolled.
         """
-        return _SCROLLED.format(self._with_ids(f"i{secrets.token_hex(4)}"))
+        mine = f"i{secrets.token_hex(4)}"
+        wide = _with_ids(self.svg, mine)
+        if not self.narrow:
+            return _SCROLLED.format(wide)
+        return _FITTED.format(wide, _with_ids(self.narrow, f"{mine}n"))
 
     def in_document(self, number: int) -> Markup:
         """The picture for a document of ours, whose style it takes.
@@ -159,11 +178,12 @@ class Figure:
         Args:
             number: Of the picture in the document, which its ids begin with.
         """
-        svg = _ITS_STYLE.sub("", self._with_ids(f"f{number}-"))
-        return Markup(_IN_DOCUMENT.format(svg))
-
-    def _with_ids(self, mine: str) -> str:
-        return _IDS.sub(lambda found: found[0] + mine, self.svg)
+        wide, narrow = (
+            _ITS_STYLE.sub("", _with_ids(svg, f"{prefix}{number}-"))
+            for svg, prefix in ((self.svg, "f"), (self.narrow, "n"))
+        )
+        shown = _FITTED_IN_DOCUMENT if narrow else _IN_DOCUMENT
+        return Markup(shown.format(wide, narrow))
 
     def save(self, path: str | Path) -> Path:
         """Write the picture as an SVG file."""
@@ -182,6 +202,10 @@ class Figure:
             "image/svg+xml": self.svg,
             "text/plain": self.alt,
         }
+
+
+def _with_ids(svg: str, mine: str) -> str:
+    return _IDS.sub(lambda found: found[0] + mine, svg)
 
 
 Drawn = TypeVar("Drawn")

@@ -8,7 +8,7 @@ from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE
 
 from perfkit import units
 from perfkit.charts import canvas, curves, rows, scale
-from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL, WIDTH
+from perfkit.charts.canvas import BLUE, GREEN, GREY, RED, SMALL
 from perfkit.charts.figure import INK
 from perfkit.charts.layout import layout, taken
 from perfkit.findings import load
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 # Of the strip below: how high it is, how far from the axis, how fine.
-_MACHINE, _GAP, _POINTS = 22, 10, 60
+_MACHINE, _GAP, _BELOW, _POINTS = 22, 10, 17, 60
 # How a dot looks: what stands out is told by its shape as well.
 _DOTS = {
     "fastest": ("D", GREEN),
@@ -38,6 +38,7 @@ _DOTS = {
 }
 
 
+@canvas.fitting
 def rates(finding: Finding) -> Figure:
     """Draw the rate of every variant on one axis, each with its 95 % interval."""
     stood = standings(finding)
@@ -50,7 +51,7 @@ def rates(finding: Finding) -> Figure:
     inner, height = canvas.frame(len(stood), lines)
     below = 0.0
     if load.known(finding, "cpu_trial"):
-        below = _MACHINE + _GAP + 16 * bool(others)
+        below = _MACHINE + _GAP + _BELOW * (bool(others) + canvas.is_narrow())
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(row.name) for row in laid.rows]
@@ -64,7 +65,7 @@ def rates(finding: Finding) -> Figure:
             rows.beside(axes, place, words, more, bold=row.mark == "fastest")
         if below:
             left = rows.left(names)
-            wide = WIDTH - left - rows.room(said)
+            wide = canvas.width() - left - rows.room(said)
             top = canvas.TOP + inner + 40 + _GAP / 2
             under = canvas.place(drawing, left, top, wide, _MACHINE)
             _draw_machine(under, finding, others)
@@ -144,8 +145,13 @@ def _draw_machine(axes: Axes, finding: Finding, others: str) -> None:
     axes.fill_between(x, low, high, color=RED, alpha=0.9, lw=0)
     axes.set_xlim(0, x[-1])
     axes.set_ylim(0, cores)
-    axes.set_yticks([cores / 2], [rows.MACHINE])
     axes.xaxis.set_visible(False)
+    if canvas.is_narrow():
+        axes.set_yticks([])
+        canvas.note(axes, f"{rows.MACHINE}: {cores:g} cores", (0, 0), (0, -10))
+        canvas.note(axes, others, (0, 0), (0, -10 - _BELOW))
+        return
+    axes.set_yticks([cores / 2], [rows.MACHINE])
     axes.tick_params(axis="y", pad=12, labelsize=SMALL)
     canvas.note(axes, f"{cores:g} cores", (1, 0.5), (12, 0))
     canvas.note(axes, others, (0, 0), (0, -10))
@@ -192,6 +198,7 @@ _MARKS = {
 }
 
 
+@canvas.fitting
 def ratios(finding: Finding) -> Figure:
     """Draw each variant's ratio to its baseline, 1 being neither faster nor slower."""
     compared = [s.comparison for s in standings(finding) if s.comparison]
@@ -204,7 +211,7 @@ def ratios(finding: Finding) -> Figure:
     def draw(drawing: Drawing) -> None:
         names = [rows.name(comparison.variant) for comparison in compared]
         several = len({comparison.baseline for comparison in compared}) > 1
-        axes = rows.axes(drawing, names, inner, right=232 if several else 190)
+        axes = rows.axes(drawing, names, inner, right=255 if several else 205)
         _ratios_set_scale(axes, finding, compared)
         if finding.noise_floor:
             noise = sorted((1 / finding.noise_floor, finding.noise_floor))

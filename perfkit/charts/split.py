@@ -44,7 +44,7 @@ def waits(finding: Finding) -> Figure:
 
     def draw(drawing: Drawing) -> None:
         names = [rows.name(one) for one in shares]
-        axes = rows.axes(drawing, names, inner, right=180)
+        axes = rows.axes(drawing, names, inner, right=205)
         for row, found in enumerate(shares.values()):
             _waits_draw_row(axes, row, found, parts)
         _name_parts(axes, parts)
@@ -122,6 +122,7 @@ def has_split(found: Diagnosis) -> bool:
     return found.step is not None and bool(found.split)
 
 
+@canvas.fitting
 def split(found: Diagnosis) -> Figure:
     """Draw the parts of a step as steps of a stair; hatched is what is but bounded."""
     title = f"{plain(found.training, 60)}: where the time of a step goes"
@@ -187,8 +188,8 @@ _LOOKS = {
 _WATERFALL_WORDS = {
     "defect": "a defect",
     "opportunity": "an opportunity",
-    "together": "measured together",
-    "ceiling": "no input: the ceiling",
+    "together": "together",
+    "ceiling": "the ceiling",
 }
 _NOTHING = Gain(estimate=1.0, low=1.0, high=1.0)
 
@@ -208,6 +209,7 @@ class _Bar:
     gain: Gain = _NOTHING
 
 
+@canvas.fitting
 def waterfall(found: Diagnosis) -> Figure:
     """Draw the step as given, what each claimed change takes off it, and the limits."""
     title = f"{plain(found.training, 60)}: what each change takes off a step"
@@ -242,17 +244,11 @@ def waterfall(found: Diagnosis) -> Figure:
 def _bars(found: Diagnosis) -> Iterator[_Bar]:
     yield _Bar("as given")
     for cause in found.causes[:_MOST]:
-        yield _Bar(_named(cause.cause, cause.change), cause.kind, cause.speedup)
+        yield _Bar(cause.change or cause.cause, cause.kind, cause.speedup)
     if found.together:
         yield _Bar("the best together", "together", found.together.speedup)
     if found.ceiling:
         yield _Bar("without input", "ceiling", found.ceiling)
-
-
-def _named(cause: str, change: str) -> str:
-    if not change:
-        return cause
-    return f"{cause}: {change}" if len(cause) + len(change) <= 30 else change
 
 
 def _set_scale(axes: Axes, bars: list[_Bar], step: float, step_high: float) -> None:

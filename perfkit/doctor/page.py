@@ -8,6 +8,7 @@ from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import TO_TYPE, Fold, Report, Table
 from perfkit.machine.checks import base
+from perfkit.machine.checks.base import first_way
 from perfkit.machine.checks.cores import limiting
 from perfkit.machine.checks.started import meaning
 from perfkit.machine.record import Start
@@ -201,19 +202,25 @@ def _joined(*said: str) -> str:
 
 
 _WEIGHTS = ("fatal", "matters", "unexplained")
+# A longer way to mend something stands below alone.
+_LONGEST_WAY = 80
 
 
 def report(of: Examination) -> Report:
     """What a person reads of an examination; what is wrong with it comes first."""
-    said = [*(f"{check.title}." for check in of.wrong[:1]), of.answer()]
+    said = [*map(_first, of.wrong[:1]), of.answer()]
     if not of.wrong:
         said.append("Nothing was found here that costs speed.")
+    elif of.wrong[0].status == "warn":
+        said.insert(1, "How much that costs was not measured.")
     rows, rest = log_of(of.machine)
     log = tuple(f"{weight}: {line}" for weight, line in rows)
     start = of.machine.start
     return Report(
         verdict=Verdict(
-            headline=said[0], much=said[1], warnings=tuple(map(_check, of.wrong))
+            headline=said[0],
+            much=" ".join(said[1:]),
+            warnings=tuple(map(_check, of.wrong)),
         ),
         table=Table("This machine", ("part", "what it is"), parts(of.machine)),
         besides=(
@@ -237,6 +244,12 @@ def _parts(report: Report) -> Iterator[Fold]:
     tables = (report.table,) if report.table else ()
     yield Fold("How fast each part is", (report.verdict.headline,), tables)
     yield from report.folds
+
+
+def _first(check: Check) -> str:
+    """What is wrong, and what to do about it where a clause holds that."""
+    way = f": {first_way(check.remedy)}" if check.remedy else ""
+    return f"{check.title}{way if len(way) <= _LONGEST_WAY else ''}."
 
 
 def _check(check: Check) -> str:

@@ -88,7 +88,7 @@ def page_of(
     below = Markup().join(_paragraphs(machine=line) for line in report.foot) + by
     html = in_html(shown, figure=first, style="", answer=f"h{level}", below=below)
     return Page(
-        title=plain(report.verdict.headline, _TITLE),
+        title=plain(report.verdict.headline.replace("`", ""), _TITLE),
         report=Markup(html),
         appendix=Markup("".join(rest)),
         about=plain(" ".join(report.foot), _TITLE),

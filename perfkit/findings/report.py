@@ -264,7 +264,7 @@ STYLE = """
 .perfkit-report .perfkit-foot, .perfkit-report summary {opacity: .75; font-size: .92em}
 .perfkit-report .perfkit-answer {font-size: 1.35em; font-weight: 650; line-height: 1.25}
 .perfkit-report .perfkit-sure {border: 1px solid; border-radius: 99px;
-  padding: 0 .55em; font-size: .85em; white-space: nowrap}
+  padding: 0 .55em; font-size: .9em; white-space: nowrap}
 .perfkit-report .perfkit-warn {border-left: 4px solid #c80; padding-left: .7em}
 .perfkit-report .perfkit-stamp {border: 1px solid; padding: 2px 8px; font-weight: 600}
 .perfkit-report pre {background: #80808018 !important; border-radius: 8px;

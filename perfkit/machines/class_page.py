@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import TYPE_CHECKING
 
 from perfkit import units
@@ -12,6 +13,7 @@ from perfkit.charts.figure import INK
 from perfkit.export.page import laid_out, page_of
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
+from perfkit.findings.text import plain
 from perfkit.machines.class_claims import table
 from perfkit.machines.classroom import can_run, held_back, listed, unable
 from perfkit.machines.comparison_charts import ratio_scale, row_chart, within
@@ -26,13 +28,14 @@ if TYPE_CHECKING:
     from perfkit.machines.room import Answer
 
 
-_TITLE = "Every machine, relative to the median one"
+_TITLE = "Every machine against the median one"
 _HEIGHT = 0.75
 _NONE = "No passport lies there: `perfkit passport -o NAME.json` makes a machine's."
 # Dots that the eye cannot tell apart are one: so many fit between 1 and e.
 _APART = 80
 
 
+@canvas.fitting
 def picture(room: Classroom) -> Figure:
     """Draw each machine's rates over the median machine's, a row per microbenchmark."""
     shown = room.measures
@@ -94,14 +97,15 @@ def report(room: Classroom) -> Report:
     """What a person reads of it."""
     filled = [one for one in _tables(room) if one.rows]
     checked = _checked(room) if room.answers else ()
-    verdict = _verdict(room)
-    if checked and not room.passports:
-        verdict = Verdict(headline=checked[0], much=" ".join(checked[1:]))
+    slow, stands = _standing(room)
+    # Who cannot work comes before who is slow, and that before what all may change.
+    said = [*_cannot_work(room, checked), *[stands] * slow, *_change(room), stands]
+    first = said[0].headline, said[0].much
     return Report(
-        verdict=verdict,
+        verdict=said[0],
         table=filled[0] if filled else None,
         charted=bool(room.passports),
-        besides=checked if room.passports else (),
+        besides=tuple(one for one in checked if one not in first),
         folds=tuple(Fold(table.title, tables=(table,)) for table in filled[1:]),
     )
 
@@ -129,26 +133,85 @@ def _answer(room: Classroom, answer: Answer) -> tuple[str, str, str]:
     return answer.name, "sent a passport", "see its passport"
 
 
-def _verdict(room: Classroom) -> Verdict:
-    """Where the reader's machine stands, else how far the machines lie apart."""
+def _cannot_work(room: Classroom, checked: tuple[str, ...]) -> Iterator[Verdict]:
+    """Whom to help first; with a machine of the reader's own only that one counts."""
+    held = dict[str, list[str]]()
+    for place, one in enumerate(room.passports):
+        for said in held_back(one.checks):
+            held.setdefault(said, []).append(room.name(place))
+    mine = None if room.you is None else room.name(room.you)
+    for what, names in (room.unable | held).items():
+        if mine is None or mine in names:
+            see = f"your machine, {mine}," if mine else listed(names)
+            it = "" if what in held else f"{listed(names)} "
+            much = f"{it}{what.rstrip('.')}."
+            yield Verdict(headline=f"See to {see} first.", much=much, sure="sure")
+    if checked and not room.passports:
+        silent = listed([one.name for one in room.unanswered])
+        yield Verdict(headline=f"Ask {silent} for a code." if silent else checked[0])
+
+
+def _standing(room: Classroom) -> tuple[bool, Verdict]:
+    """Whether a machine is slow, and how far it is from the median one.
+
+    It is the reader's own, else the slowest.
+    """
     rows = [room.row(place) for place in range(len(room.passports))]
-    known = sorted((row["speed"], row["machine"]) for row in rows if row["speed"])
+    known = sorted((row["speed"], at) for at, row in enumerate(rows) if row["speed"])
     count = f"{len(rows):,} machine{'' if len(rows) == 1 else 's'}"
     if len(known) < 2:
-        return Verdict(headline=f"A class of {count}", next="" if rows else _NONE)
-    (slow, slowest), (fast, fastest) = known[0], known[-1]
-    much = f"{fastest} is the fastest of {count}, {slowest} the slowest."
-    if room.you is None or not (speed := rows[room.you]["speed"]):
-        times = units.times(fast / slow)
-        return Verdict(headline=f"The machines lie {times} times apart.", much=much)
-    you = rows[room.you]
-    times = f"runs {units.times(speed)} times as fast"
+        return False, Verdict(
+            headline=f"A class of {count}", next="" if rows else _NONE
+        )
+    (_, last), (_, first) = known[0], known[-1]
+    mine = room.you if room.you in {at for _, at in known} else None
+    at = last if mine is None else mine
+    speed, (low, high) = rows[at]["speed"], room.speed_ends(at)
+    is_slow, name = high < 1, rows[at]["machine"]
+    called = name if mine is None else f"your machine, {name},"
+    headline = f"Leave {called} as it is."
+    if is_slow:
+        headline = f"Look at {called} first."
+    elif mine is None:
+        headline = "Leave the machines as they are: none is shown to be slower."
+    does = f"runs {units.times(speed)} times as fast"
     if speed < 1:
-        times = f"takes {units.times(1 / speed)} times as long"
-    return Verdict(
-        headline=f"Your machine, {you['machine']}, {times} as the median machine.",
-        much=f"Its slowest part is {you['slowest']}. {much}",
+        does = f"takes {units.times(1 / speed)} times as long"
+        low, high = 1 / high, 1 / low if low else math.inf
+    sure = units.is_known(low, high)
+    order = f"{room.name(first)} is the fastest, {room.name(last)} the slowest."
+    return is_slow, Verdict(
+        headline=headline,
+        much=f"{name} {does} as the median of {count}.",
+        sure="sure" if sure else "not known yet",
+        interval=f"{units.times(low)} to {units.times(high)}" if sure else "",
+        next=f"{_compared(room, at, known)} {order}" if is_slow else order,
     )
+
+
+def _compared(room: Classroom, at: int, known: Sequence[tuple[float, int]]) -> str:
+    """What a machine is slowest at, and what to type to know why."""
+    # One of the middle: what the fastest has cannot always be had.
+    _, other = min((abs(math.log(s)), place) for s, place in known if place != at)
+    paths = [room.passports[place].path for place in (other, at)]
+    files = " ".join(shlex.quote(plain(path.name)) for path in paths if path)
+    told = f" `perfkit compare {files}` says what to do about it." * all(paths)
+    return f"Its slowest part is {room.row(at)['slowest']}.{told}"
+
+
+def _change(room: Classroom) -> Iterator[Verdict]:
+    """What most machines that tried it found to be faster."""
+    if not room.claims:
+        return
+    by_count = max(room.claims.items(), key=lambda held: held[1]["faster"])
+    (_, one, other), said = by_count
+    faster, asked = said["faster"], said.total()
+    if 2 * faster > asked:
+        yield Verdict(
+            headline=f'Take "{one}" in place of "{other}".',
+            much=f"It is faster on {faster} of {asked} machines that tried it.",
+            sure="likely" if said["slower"] else "sure",
+        )
 
 
 def _tables(room: Classroom) -> Iterator[Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import statistics
 from dataclasses import dataclass, field, replace
@@ -113,12 +114,14 @@ class Measure:
         group: The part of the machine that it tries.
         unit: What is counted per second.
         rates: By the place of a machine in its class; those without it are left out.
+        ends: The 95 % intervals of the rates; those that are not known are left out.
     """
 
     name: str
     group: str
     unit: str
     rates: dict[int, float] = field(default_factory=dict)
+    ends: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     @functools.cached_property
     def median(self) -> float:
@@ -129,6 +132,17 @@ class Measure:
         """A machine's rate over the median; None where it has none."""
         rate = None if place is None else self.rates.get(place)
         return None if rate is None else rate / self.median
+
+    def ratio_ends(self, place: int) -> tuple[float, float] | None:
+        """From where to where a machine's ratio may lie; None where it is not known.
+
+        The median rate lies between the medians of all lower and of all upper ends.
+        """
+        if place not in self.ends:
+            return None
+        known = [self.ends.get(at, (rate, rate)) for at, rate in self.rates.items()]
+        low, high = (statistics.median(some) for some in zip(*known, strict=True))
+        return self.ends[place][0] / high, self.ends[place][1] / low
 
     @property
     def ratios(self) -> list[float]:
@@ -147,14 +161,32 @@ class Measure:
         return tenths[-1] / tenths[0]
 
 
-def _rates(passport: Passport) -> Iterator[tuple[str, str, str, float]]:
-    for training in passport.trainings:
-        if training.rate:
-            yield "reference trainings", title(training), "examples", training.rate
-    for one in passport.microbenchmarks:
+@dataclass(frozen=True)
+class _Rate:
+    group: str
+    name: str
+    unit: str
+    rate: float
+    low: float | None
+    high: float | None
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        return (self.low, self.high) if self.low and self.high else None
+
+
+def _rates(passport: Passport) -> Iterator[_Rate]:
+    for one in passport.trainings:
         if one.rate:
-            group = plain(one.group, _NAME)
-            yield group, plain(one.name, _NAME), plain(one.unit, 20), one.rate
+            # The longest step is the lowest rate.
+            low, high = (end and one.batch / end for end in (one.high, one.low))
+            yield _Rate(
+                "reference trainings", title(one), "examples", one.rate, low, high
+            )
+    for part in passport.microbenchmarks:
+        if part.rate:
+            told = plain(part.group, _NAME), plain(part.name, _NAME)
+            yield _Rate(*told, plain(part.unit, 20), part.rate, part.low, part.high)
 
 
 COLUMNS = (
@@ -186,10 +218,13 @@ class Classroom(Shown):
         """The reference trainings and microbenchmarks, over all machines."""
         found = dict[tuple[str, str], Measure]()
         for place, passport in enumerate(self.passports):
-            for group, name, unit, rate in _rates(passport):
+            for read in _rates(passport):
                 # Files come from anywhere: what counts something else is another.
-                one = found.setdefault((name, unit), Measure(name, group, unit))
-                one.rates[place] = rate
+                key = (read.name, read.unit)
+                one = found.setdefault(key, Measure(read.name, read.group, read.unit))
+                one.rates[place] = read.rate
+                if read.ends:
+                    one.ends[place] = read.ends
         wanted = sorted(found, key=lambda key: -len(found[key].rates))[:_MEASURES_MOST]
         return tuple(one for key, one in found.items() if key in wanted)
 
@@ -244,6 +279,17 @@ class Classroom(Shown):
             "problem": "",
         }
 
+    def speed_ends(self, place: int) -> tuple[float, float]:
+        """From where to where a machine's speed may lie, as a ratio to the median one.
+
+        It is the median of its ratios, and a median lies within the medians of the
+        ends. What is not known is (0, infinity).
+        """
+        measured = [one for one in self.measures if place in one.rates]
+        ends = [one.ratio_ends(place) or (0.0, math.inf) for one in measured]
+        low, high = (statistics.median(some) for some in zip(*ends, strict=True))
+        return low, high
+
     def name(self, place: int) -> str:
         """What a machine is called: its label, or its file."""
         passport = self.passports[place]
@@ -265,13 +311,18 @@ class Classroom(Shown):
         return tuple(one for one in self.answers if one.name.casefold() not in known)
 
     @property
-    def cannot(self) -> tuple[str, ...]:
-        """Which machines cannot run which notebooks and why, in sentences."""
+    def unable(self) -> dict[str, list[str]]:
+        """What some machines cannot run and why, the end of a sentence, with names."""
         alike = dict[str, list[str]]()
         for name, machine in self.machines:
             if unable(machine):
                 alike.setdefault(can_run(machine).rstrip("."), []).append(name)
-        return tuple(f"{listed(names)} {what}." for what, names in alike.items())
+        return alike
+
+    @property
+    def cannot(self) -> tuple[str, ...]:
+        """Which machines cannot run which notebooks and why, in sentences."""
+        return tuple(f"{listed(names)} {what}." for what, names in self.unable.items())
 
     @property
     def report(self) -> Report:

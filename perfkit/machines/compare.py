@@ -481,11 +481,13 @@ def _advising_of(work: Explained, a: Held, b: Held) -> Iterator[Advice]:
     for check in checks(slow.machine):
         wrong = check.status in ("fail", "warn") and check.remedy
         bears = _BEARS.get(check.id, ())
-        seconds = sum(abs(c.change or 0.0) for c in work.causes if c.name in bears)
+        causes = [cause for cause in work.causes if cause.name in bears]
+        seconds = sum(abs(cause.change or 0.0) for cause in causes)
         if wrong and seconds and (check.id, check.title) not in there:
             yield Advice(
                 title=check.title,
                 remedy=check.remedy,
                 seconds=seconds,
                 of=work.name,
+                parts=tuple(cause.name for cause in causes),
             )

@@ -149,12 +149,14 @@ class Advice:
         remedy: What to type or to change.
         seconds: Of a step, that it could explain at most.
         of: The job of that step.
+        parts: The parts of that step that it bears on.
     """
 
     title: str
     remedy: str
     seconds: float
     of: str
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

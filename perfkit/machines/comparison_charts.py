@@ -48,6 +48,7 @@ class _Bar:
     said: tuple[str, str]
 
 
+@canvas.fitting
 def from_a_to_b(found: Explanation) -> Figure:
     """Draw the job with the largest difference; the first where none is shown."""
     work = found.main
@@ -107,7 +108,8 @@ def row_chart(
         axis: Height of the axis below.
         bold: Rows whose words stand out.
     """
-    inner, whole = canvas.frame(height * len(said), lines, axis=axis)
+    high = len(said) * (1.0 if canvas.is_narrow() else height)
+    inner, whole = canvas.frame(high, lines, axis=axis)
 
     def put(drawing: Drawing) -> None:
         names = [rows.name(name) for name, _ in said]
@@ -204,6 +206,7 @@ _MARKS = {
 }
 
 
+@canvas.fitting
 def microbenchmarks(found: Explanation) -> Figure:
     """Draw each ratio with its interval; 1 is neither faster nor slower."""
     shown = {r.name: r.speed for r in found.microbenchmarks if r.speed is not None}

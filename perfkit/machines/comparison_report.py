@@ -1,7 +1,7 @@
 """What a comparison of two machines says: its sentences, its tables and its page."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perfkit import units
@@ -10,6 +10,7 @@ from perfkit.findings.reading import encode
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.tables import frame
+from perfkit.machine.checks.base import first_way
 from perfkit.machines import ratios
 from perfkit.machines.comparison import (
     LOAD,
@@ -48,6 +49,8 @@ _NEXT = {
 _SMALL = 0.1
 # A share beyond which there is no rest to speak of.
 _ALL = 0.985
+# What surely reaches this may be all of it.
+_NEARLY_ALL = 0.9
 _ALIKE, _NOISY = "no difference shown", "too noisy to say"
 
 
@@ -240,10 +243,22 @@ def much(works: tuple[Explained, ...]) -> str:
     most = largest(works)
     if most is None:
         return ""
-    other = largest(w for w in works if w.slower != most.slower)
-    against = f" {_claim(other)}" if other else ""
     steps = units.instead(seconds(most.b), seconds(most.a))
-    return f"{steps} a {most.unit}; {_cause(most)}.{against}"
+    return f"{steps} a {most.unit}; {_cause(most)}.{_other_way(works, most)}"
+
+
+def _why(works: tuple[Explained, ...], most: Explained | None) -> str:
+    """What stands behind the part that is most of the difference."""
+    if most is None or not most.causes:
+        return ""
+    first = most.causes[0]
+    how_much = "Mostly" if (first.share or 0.0) > 0.5 else "Above all"
+    return f"{how_much} {_with_why(first)}.{_other_way(works, most)}"
+
+
+def _other_way(works: tuple[Explained, ...], most: Explained) -> str:
+    other = largest(work for work in works if work.slower != most.slower)
+    return f" {_claim(other)}" if other else ""
 
 
 def _cause(work: Explained) -> str:
@@ -269,23 +284,15 @@ def report(found: Explanation) -> Report:
         f"{one.remedy}"
         for one in found.advice
     )
-    speed = found.main.speed if found.main else None
-    on = f"On {found.main.slower}: " if found.main and found.main.slower else ""
-    # The first way to do it; the rest is folded.
-    ways = [one.remedy.partition(";")[0] for one in found.advice[:1]]
-    first = [f"{on}{way[:1].lower() if on else way[:1]}{way[1:]}." for way in ways]
-    answer = Verdict(
-        headline=found.headline,
-        much=much(found.works),
-        sure="sure" if speed else "",
-        interval=_times(speed)[2] if speed else "",
-        next="".join(first or found.next[:1]),
-    )
+    to_do = _to_do(found)
     sides = (("A", found.a), ("B", found.b))
     return Report(
-        verdict=answer,
+        verdict=_answer(found, to_do),
         question="Two machines: why does the same training run differently?",
         table=filled[0] if filled else None,
+        # What to do is read first, and the chart has the numbers of its job.
+        charted=bool(to_do),
+        besides=(_why(found.works, found.main),) if to_do else (),
         folds=(
             Fold("How sure is this?", found.because),
             Fold("What to do on the slower machine", advice),
@@ -300,6 +307,49 @@ def report(found: Explanation) -> Report:
             ),
         ),
     )
+
+
+def _answer(found: Explanation, to_do: str) -> Verdict:
+    """What to do, how far the machines are apart, and how sure that is."""
+    speed = found.main.speed if found.main else None
+    return Verdict(
+        headline=to_do or found.headline,
+        much=found.headline if to_do else much(found.works),
+        sure="sure" if speed else "",
+        interval=_times(speed)[2] if speed else "",
+        next="" if to_do else "".join(found.next[:1]),
+    )
+
+
+def _to_do(found: Explanation) -> str:
+    """What to do first, and how much that can explain; "" where nothing is shown."""
+    for one in found.advice[:1]:
+        work = next(work for work in found.works if work.name == one.of)
+        causes = [cause for cause in work.causes if cause.name in one.parts]
+        told = _part_of(causes, work, found.main)
+        # The rest of the ways is folded.
+        return f"On {work.slower}, {first_way(one.remedy)}; that can explain {told}."
+    if found.main is None or not found.main.causes:
+        return ""
+    main, first = found.main, found.main.causes[0]
+    part, told = _PARTS_SAID[first.name], _part_of([first], main, main)
+    _, command, _ = _NEXT.get(first.name, "``").split("`")
+    do = f"run `{command}`; {part}" if command else f"look at {part}; it"
+    return f"On {main.slower}, {do} is {told}."
+
+
+def _part_of(causes: Sequence[Change], work: Explained, main: Explained | None) -> str:
+    """How much of the difference some parts of a step are, and how sure that is."""
+    of = "of the difference" + f" in {work.name}" * (work != main)
+    shares = ((c.share or 0.0, c.share_low or 0.0, c.share_high or 0.0) for c in causes)
+    # The ends of a sum lie within the sums of the ends.
+    middle, low, high = (min(sum(values), 1.0) for values in zip(*shares, strict=True))
+    if not units.is_known(low, high):
+        return f"part {of}, how much is not known yet"
+    if low > _NEARLY_ALL:
+        return f"all {of} (sure: at least {units.percent(low)})"
+    ends = f"{100 * low:.0f} to {100 * high:.0f} %"
+    return f"{units.percent(middle)} {of} (sure: {ends})"
 
 
 def _jobs(found: Explanation) -> Table:

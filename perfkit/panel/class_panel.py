@@ -34,8 +34,8 @@ class ClassView:
         you: Which machine is the reader's own.
         show: Reads the folder.
         status: What the panel does.
-        told: Who cannot run which notebook, as HTML.
         found: The picture and the tables, as HTML.
+        told: Who cannot run which notebook, as HTML.
         page: A link to its page.
         box: All of it.
     """
@@ -55,7 +55,7 @@ class ClassView:
         self.told, self.found, self.page = (widgets.HTML() for _ in range(3))
         row = widgets.Box((self.show,))
         row.add_class("perfkit-buttons")
-        said = (self.status.widget, self.told, self.found, self.page)
+        said = (self.status.widget, self.found, self.told, self.page)
         for told in (self.told, self.found):
             told.add_class("perfkit-found")
         self.box = widgets.VBox((self.folder, self.you, row, *said))
@@ -185,7 +185,7 @@ class ClassPanel(Working):
     def _static_html(self) -> str:
         if self.room is None:
             return super()._static_html()
-        return f"{who_cannot(self.room)}{self.room._repr_html_()}"
+        return f"{self.room._repr_html_()}{who_cannot(self.room)}"
 
 
 def who_cannot(room: Classroom) -> str:

@@ -186,7 +186,7 @@ class DiagnosisPanel(Measuring):
     # What the worker does; only here are widgets changed.
 
     def _run(self, changes: tuple[str, ...] = ()) -> None:
-        self.view.say("Running.")
+        self.view.say(view.RUNNING)
         if not changes:
             self.diagnosis = None
             self.view.clear()

@@ -12,7 +12,7 @@ from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
 from perfkit.fleet import run, show
 from perfkit.panel.controls import Controls, budget_control
-from perfkit.panel.view import Status, answer_at_once, button
+from perfkit.panel.view import Status, answer_at_once, button, run_or_stop
 from perfkit.panel.worker import Measuring
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ class FleetView:
 
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
-        for widget in (*self.controls.values(), self.run):
+        for widget in self.controls.values():
             widget.disabled = running
-        self.stop.disabled = not running
+        run_or_stop(self.run, self.stop, self.box, running=running)
         answer_at_once((*self.controls.values(), self.run, self.stop))
 
     def draw(self, rows: Sequence[Member]) -> None:

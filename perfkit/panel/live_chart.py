@@ -54,7 +54,10 @@ _ROWS, CAPACITY = 480, 600
 # More rows a second say no more to the eye.
 _SHORTEST_S = 0.2
 _NOTHING = math.nan
-_FIRST = "The first round is under way: hollow dots are what its steps say so far."
+_FIRST = (
+    "The first round is under way; the first answer comes as it ends. Hollow dots are "
+    "what its steps say so far."
+)
 
 
 class Points:

@@ -18,7 +18,7 @@ from perfkit.panel.controls import Controls
 from perfkit.panel.diagnosis_panel import DiagnosisPanel
 from perfkit.panel.fleet_panel import FleetPanel
 from perfkit.panel.passport_panel import PassportPanel
-from perfkit.panel.view import NOTHING, View, watch
+from perfkit.panel.view import NOTHING, RUNNING, View, watch
 from perfkit.panel.worker import SLICE_S, Measuring
 from perfkit.race.entrants import Asked, entrants
 from perfkit.race.question import Race
@@ -240,7 +240,7 @@ class Panel(Measuring):
     def _run(self) -> None:
         self.finding = None
         self.view.clear()
-        self.view.say("Running.")
+        self.view.say(RUNNING)
         session = self._open()
         try:
             with self._stoppable(session):

@@ -15,7 +15,14 @@ from perfkit.findings.text import with_code
 from perfkit.machines.recording import ready
 from perfkit.measure.launcher import launcher
 from perfkit.panel.controls import budget_control
-from perfkit.panel.view import Status, answer_at_once, button, download
+from perfkit.panel.view import (
+    RUNNING,
+    Status,
+    answer_at_once,
+    button,
+    download,
+    run_or_stop,
+)
 from perfkit.panel.worker import Measuring
 from perfkit.passports import passport as machines_passport
 from perfkit.passports import words as passport_words
@@ -81,9 +88,9 @@ class PassportView:
 
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
-        for widget in (*self._set, self.run):
+        for widget in self._set:
             widget.disabled = running
-        self.stop.disabled = not running
+        run_or_stop(self.run, self.stop, self.box, running=running)
         self.save.disabled = running or not self.can_save
         answer_at_once((*self._set, self.run, self.stop, self.save))
 
@@ -229,7 +236,7 @@ class PassportPanel(Measuring):
         making = ready(None, budget=float(self.view.budget.value), label=label)
         self._made, self._saved, self.view.can_save = None, None, False
         self.view.show(None)
-        self.view.say("Running.")
+        self.view.say(RUNNING)
         try:
             with self._stoppable(making):
                 self.view.status.begin(making.budget, lambda: making.spent)

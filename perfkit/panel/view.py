@@ -246,6 +246,7 @@ class Status(Display):
         }
 
 
+RUNNING = "Running: wait, or press Stop and keep what was measured by then."
 NOTHING = "Stopped before any trial ended: there is nothing to keep."
 
 
@@ -355,7 +356,7 @@ class Answering:
 
     def enable(self, *, running: bool) -> None:
         """Let pressed be what has a meaning now."""
-        self.run.disabled, self.stop.disabled = running, not running
+        run_or_stop(self.run, self.stop, self.box, running=running)
         self.run.description = "Run again" if self.card.value else "Run"
 
     def clear(self) -> None:
@@ -410,6 +411,18 @@ def _unfold(toggle: Any, folded: Any) -> None:
     """Show or hide what belongs to a toggle."""
     toggle.icon = "caret-down" if toggle.value else "caret-right"
     folded.layout.display = "" if toggle.value else "none"
+
+
+def run_or_stop(run: Any, stop: Any, box: Any, *, running: bool) -> None:
+    """Let one of the two be pressed and stand out; the panel looks as it is.
+
+    Run keeps its place, so that a second click on it does not hit Stop.
+    """
+    run.disabled, stop.disabled = running, not running
+    run.button_style = "" if running else "primary"
+    stop.button_style = "primary" if running else ""
+    stop.layout.display = "" if running else "none"
+    (box.add_class if running else box.remove_class)("perfkit-at-work")
 
 
 def answer_at_once(pressed: Iterable[Any]) -> None:

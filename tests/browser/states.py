@@ -22,9 +22,12 @@ from perfkit.errors import RunError
 from perfkit.experiments.replay import BROUGHT, Replay
 from perfkit.export.page import laid_out, of_finding, page_of
 from perfkit.findings import store
+from perfkit.findings.record import Edit
 from perfkit.findings.standing import measurement
+from perfkit.machine.checks import checks
+from perfkit.machine.record import Busy, Load
 from perfkit.machines.compare import compare
-from perfkit.measure.plan import Progress, Ticked
+from perfkit.measure.plan import Finished, Progress, Ticked, TrialEnded
 from perfkit.panel import panel as panel_panel
 from perfkit.passports import passport as passports
 from tests.browser.conftest import FLAGS, REPOSITORY
@@ -40,6 +43,49 @@ OPEN = "data-pipeline-variants-prefetch-batch-first-numpy-numpy-by-element"
 WIDTHS, SCHEMES = (400, 800, 1280), ("light", "dark")
 BUDGET_S, TIMES_AS_FAST = 90, 10
 # Seconds of the recorded run that a panel has been told of; None before Run.
+# Of each machine of a class: times the usual speed, processor, cores.
+CLASS = {
+    "ada": (0.5, "Intel Core i5-8250U", 4),
+    "bob": (1.0, "AMD Ryzen 5 5600", 6),
+    "eve": (1.1, "Intel Core i5-12400", 6),
+    "kim": (4.0, "AMD Ryzen 9 7950X", 16),
+}
+# The same desktop, once as it should be and once with what slows it.
+_SAID = tuple(one for one in looked.FULL.start.said if one.weight == "harmless")
+WELL = replace(
+    looked.FULL,
+    processor=replace(
+        looked.FULL.processor, governor="performance", frequency_driver="acpi-cpufreq"
+    ),
+    load=Load(seconds=0.3, others=0.2, swap=0, memory_free=50 * 10**9),
+    start=replace(looked.FULL.start, said=_SAID),
+)
+ILL = replace(
+    WELL,
+    processor=replace(WELL.processor, governor="powersave"),
+    load=replace(WELL.load, others=5.2, top=(Busy(program="renderer", cores=5.0),)),
+)
+# Three causes, with the lines where they stand.
+_LINES = (
+    (
+        *(SLOW_MAP, 27, "dataset = dataset.map(parse)"),
+        "dataset = dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE)",
+    ),
+    (
+        LOGGER,
+        41,
+        "callbacks = [keras.callbacks.CSVLogger(log)]",
+        "callbacks = []",
+    ),
+    (
+        *(cause("xla", "XLA", 1.1, "opportunity"), 38, 'model.compile("adam", "mse")'),
+        'model.compile("adam", "mse", jit_compile=True)',
+    ),
+)
+CAUSES = tuple(
+    replace(one, edits=(Edit(file="train.py", line=line, old=old, new=new),))
+    for one, line, old, new in _LINES
+)
 PANELS = {"before": None, "running 5 s": 5, "running 30 s": 30, "after": 1e9}
 
 
@@ -48,13 +94,15 @@ class Held:
 
     def __init__(self, experiment, recorded, until):
         self.experiment, self.machine = experiment, recorded.machine
-        self.finding, self.unsaved, self.budget = recorded, "", BUDGET_S
+        self.finding, self.unsaved, self.budget = None, "", BUDGET_S
+        self._recorded = recorded
         self._until, self._stopped = until, threading.Event()
         self._told = Replay(experiment, recorded, folder=tempfile.mkdtemp())
 
     def events(self):
         began = time.monotonic()
         for event in self._told.events():
+            self._learn(event)
             yield event
             if isinstance(event, Ticked):
                 at = event.ticks[-1][0]
@@ -66,6 +114,22 @@ class Held:
             return
         while not self._stopped.wait(0.3):
             yield Progress(self._until, BUDGET_S)
+
+    def _learn(self, event):
+        """What a run knows once a round has ended, and all of it at its end."""
+        match event:
+            case TrialEnded(_, known):
+                self.finding = replace(
+                    self._recorded,
+                    trials=known.trials,
+                    timings=known.timings,
+                    comparisons=known.comparisons,
+                    noise_floor=known.noise_floor,
+                    verdict=self.experiment.verdict(known),
+                    unfinished=True,
+                )
+            case Finished():
+                self.finding = self._recorded
 
     def stop(self):
         self._stopped.set()
@@ -94,9 +158,10 @@ def panel(state):
 def reports(folder):
     """The page of each state that is no panel's, by name."""
     whole, asked = recorded(), perfkit.experiment("data-pipeline")
-    crashes = [made.failed(name, "crashed", "no such file") for name in ("a", "b")]
-    failed = made.finding({}, rounds=0, extra=crashes)
-    causes = (SLOW_MAP, LOGGER, cause("xla", "XLA", 1.1, kind="opportunity"))
+    missing = "FileNotFoundError: photographs/0001.jpg"
+    names = ("naive map", "prefetch", "cache")
+    crashes = [made.failed(name, "crashed", missing) for name in names]
+    failed = made.finding({}, rounds=0, extra=crashes, machine=whole.machine)
     same = dict.fromkeys(RATES, 1000.0)
     findings = {
         "sure": whole,
@@ -104,23 +169,37 @@ def reports(folder):
         "stopped": replace(whole, stopped=True),
         "failed": replace(failed, verdict=asked.verdict(measurement(failed))),
         "healthy diagnosis": told(diagnosis(causes=(), rates=same, together=None)),
-        "three causes": told(diagnosis(causes=causes)),
+        "three causes": told(diagnosis(causes=CAUSES, rates=RATES | {"XLA": 1100.0})),
     }
     for name, found in findings.items():
         yield name, laid_out([of_finding(found)])
-    two = compare(pairs.passport(), pairs.one_core())
-    yield "two machines", two.export(folder / "two.html").read_text()
-    for name, speed in {"ada": 0.5, "bob": 1.0, "eve": 1.1, "kim": 4.0}.items():
-        passports.save(passport(name, speed), folder / f"{name}.json")
-    room = perfkit.classroom(folder, you=folder / "ada.json")
-    yield "class", room.export(folder / "class.html").read_text()
-    for name, checks in {"well": (), "ill": (looked.SLOW, looked.HIDDEN)}.items():
-        found = looked.examination(*checks, looked.WELL)
-        yield f"doctor {name}", laid_out([page_of(found.report, ())])
+    yield from of_machines(folder)
 
 
 def told(found):
     return replace(found, verdict=verdict.verdict_of(found))
+
+
+def of_machines(folder):
+    """The page of two machines, of a class, of a machine that is well and of one ill.
+
+    Args:
+        folder: Where the files of a class may lie; it has no others.
+    """
+    slow = replace(pairs.one_core(), label="laptop, in a container")
+    two = compare(pairs.passport(label="laptop"), slow)
+    yield "two machines", two.export(folder / "two.html").read_text()
+    for name, (speed, cpu, cores) in CLASS.items():
+        machine = replace(
+            pairs.MACHINE, cpu=cpu, cores=cores, cores_granted=float(cores)
+        )
+        one = passport(name, speed, machine=machine, checks=checks(machine))
+        passports.save(one, folder / f"{name}.json")
+    room = perfkit.classroom(folder)
+    yield "class", room.export(folder / "class.html").read_text()
+    for name, machine in {"well": WELL, "ill": ILL}.items():
+        found = looked.examination(*checks(machine), machine=machine)
+        yield f"doctor {name}", laid_out([page_of(found.report, ())])
 
 
 def draw_reports(browser, folder):

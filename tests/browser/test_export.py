@@ -8,11 +8,13 @@ import pytest
 from perfkit import gallery
 from perfkit.experiments.replay import BROUGHT
 from perfkit.export import export
+from tests.browser import states
 from tests.browser.conftest import REPOSITORY, picture, watch
 from tests.export import hostile
 from tests.export.books import PNG, book, code, error, printed, result, widget, write
 from tests.findings.made import failed, finding
 
+MACHINES = ("class", "two machines", "doctor ill")
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 FOUND = finding(
     guess="3x", extra=(failed("parallel", "crashed", "it ran into a wall", 4),)
@@ -64,7 +66,17 @@ def pages(tmp_path_factory):
         "findings": export([FOUND, other], folder / "findings.html"),
         "notebook": export(notebook),
         "never run": export(first, folder / "first.html", code="shown"),
+        **{name: _of_machines(name, folder) for name in MACHINES},
     }
+
+
+def _of_machines(name, folder):
+    """The page of a class, of two machines, or of a machine that is ill."""
+    place = folder / name
+    place.mkdir()
+    html = dict(states.of_machines(place))[name]
+    (folder / f"{name}.html").write_text(html, encoding="utf-8")
+    return folder / f"{name}.html"
 
 
 @pytest.fixture
@@ -91,7 +103,7 @@ def visit(browser):
     assert problems == []
 
 
-KINDS = ["finding", "findings", "notebook", "never run"]
+KINDS = ["finding", "findings", "notebook", "never run", *MACHINES]
 
 
 @pytest.mark.parametrize("kind", KINDS)

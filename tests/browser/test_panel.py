@@ -185,7 +185,9 @@ def test_a_run_from_ready_to_verdict(show, screenshot):
     assert re.search(r"short: [\d,?]+ examples/s", said)
     charts = page.locator(".perfkit-panel svg.perfkit-chart")
     charts.first.wait_for()
-    assert charts.count() == 3
+    # Each once; two of them are drawn for a phone as well.
+    assert charts.count() == 5
+    assert page.locator(".perfkit-panel .perfkit-narrow svg").count() == 2
     assert page.locator(".perfkit-doing").is_hidden()
     assert serious(page) == []
     page.set_viewport_size({"width": 1280, "height": 1500})
@@ -240,7 +242,7 @@ def test_a_reload_brings_the_chart_back(show):
     wait_for_rows(page, 12)
     reload(page)
     wait_for_rows(page, 12)
-    assert state(page, "Running") == "Running."
+    assert state(page, "Running").startswith("Running: wait")
     wait_for_rows(page, rows(page) + 8)
     # While a cell waits JupyterLab connects no new page, and an interrupt ends that.
     run_cell(page, 1)
@@ -325,10 +327,73 @@ def test_run_guess_and_the_chart_are_seen_together_on_small_screens(show):
         if width == 800:
             button(page, "Run").click()
             wait_for_rows(page, 3)
+            # What runs says so, and Stop is the one button that stands out.
+            assert state(page, "Running").startswith("Running: ")
+            primary = page.locator(".perfkit-panel .mod-primary")
+            assert primary.all_inner_texts() == ["Stop"]
+            assert page.locator(".perfkit-panel progress").is_visible()
         parts = (button(page, "Run"), page.get_by_label("your guess"))
         for part in (*parts, page.locator(".perfkit-drawn")):
             box = part.bounding_box()
             assert 90 < box["y"] < height - 80
+    button(page, "Stop").click()
+    state(page, "Stopped")
+
+
+def test_at_twice_the_size_everything_can_be_reached_and_nothing_is_cut(show):
+    """What 800 by 600 pixels show at 200 % is a page of half as many each way."""
+    page = show(SHOWN.format(budget=600, more=', guess="1.2x"'))
+    page.keyboard.press("Control+b")
+    page.set_viewport_size({"width": 400, "height": 300})
+    page.locator("button.perfkit-settings").click()
+    assert (cut(page), overflowing(page)) == ([], [])
+    page.locator("button.perfkit-settings").click()
+    button(page, "Run").click()
+    # What is out of sight is not drawn.
+    page.locator(".perfkit-now").scroll_into_view_if_needed()
+    wait_for_rows(page, 3)
+    button(page, "Stop").scroll_into_view_if_needed()
+    box = button(page, "Stop").bounding_box()
+    assert 0 <= box["x"] <= box["x"] + box["width"] <= 400
+    assert 0 <= box["y"] <= box["y"] + box["height"] <= 300
+    assert (cut(page), overflowing(page)) == ([], [])
+    button(page, "Stop").click()
+    state(page, "Stopped")
+    page.locator(".perfkit-panel .perfkit-answer").wait_for()
+    assert (cut(page), overflowing(page)) == ([], [])
+
+
+def cut(page):
+    """What is wider than its place without a way to see the rest, or to scroll."""
+    return page.evaluate("""() => {
+        const panel = document.querySelector('.perfkit-panel');
+        const outer = [];
+        const last = panel.closest('.jp-NotebookPanel');
+        for (let box = panel; box !== last; box = box.parentElement) outer.push(box);
+        const seen = (part) => part.checkVisibility() && part.clientWidth > 1;
+        return [...outer, ...panel.querySelectorAll('*')]
+            .filter((part) => seen(part) && !part.closest('.perfkit-scroll, pre, svg'))
+            .filter((part) => part.scrollWidth > part.clientWidth + 1)
+            .filter((part) => getComputedStyle(part).overflowX !== 'visible')
+            .map((part) => part.outerHTML.slice(0, 120));
+    }""")
+
+
+def test_nothing_moves_by_itself_for_those_who_ask_for_that(show):
+    page = show(SHOWN.format(budget=600, more=""))
+    page.emulate_media(reduced_motion="reduce")
+    button(page, "Run").click()
+    wait_for_rows(page, 8)
+    moving = page.locator(".perfkit-panel").evaluate("""(panel) => {
+        const moves = ({ transitionDuration, animationName }) =>
+            !/^0s(, 0s)*$/.test(transitionDuration) || animationName !== 'none';
+        return [...panel.querySelectorAll('*')]
+            .filter((part) => moves(getComputedStyle(part)))
+            .map((part) => part.outerHTML.slice(0, 100));
+    }""")
+    assert moving == []
+    playing = "panel => panel.getAnimations({subtree: true}).length"
+    assert page.locator(".perfkit-panel").evaluate(playing) == 0
     button(page, "Stop").click()
     state(page, "Stopped")
 

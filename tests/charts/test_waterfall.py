@@ -16,8 +16,8 @@ def test_every_change_is_drawn_from_the_step_as_given():
     others = cause("contention", "", 1.2)
     said = check(chart(diagnosis(causes=(SLOW_MAP, XLA, others)))).alt
     # 32 ms / 2.5 and 32 ms / 1.4.
-    assert "serial-map: parallel map 12.8 ms, 2.50× (2.38 to 2.62), a defect" in said
-    assert "xla: XLA 22.9 ms, 1.40× (1.33 to 1.47), an opportunity" in said
+    assert "; parallel map 12.8 ms, 2.50× (2.38 to 2.62), a defect" in said
+    assert "; XLA 22.9 ms, 1.40× (1.33 to 1.47), an opportunity" in said
     assert "; contention 26.7 ms, 1.20× (1.14 to 1.26), a defect" in said
     assert said.index("as given 32 ms") < said.index("parallel map")
     assert said.index("the best together") < said.index("without input")

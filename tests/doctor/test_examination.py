@@ -29,7 +29,7 @@ def test_the_summary_counts_what_is_well_and_names_what_is_unknown():
 def test_the_json_has_these_names_and_no_others():
     document = json.loads(looked.examination(looked.SLOW, looked.WELL).to_json())
     assert list(document) == ["schema", "machine", "checks"]
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     assert document["machine"] == json.loads(json.dumps(asdict(looked.FULL)))
     names = ("id", "status", "title", "evidence", "why", "remedy")
     assert document["checks"] == [

@@ -48,6 +48,17 @@ def test_the_answer_comes_first_then_the_parts_and_what_costs_most():
     assert "All cores" not in repr(found)
 
 
+def test_the_first_sentence_says_what_to_do():
+    said = repr(looked.examination(looked.SLOW)).splitlines()[0]
+    command = "sudo cpupower frequency-set -g performance"
+    assert said == f"The cores save power: run `{command}`."
+    assert "How much that costs was not measured." in repr(
+        looked.examination(looked.SLOW)
+    )
+    long = replace(looked.SLOW, remedy="sudo " + "x" * 90)
+    assert repr(looked.examination(long)).startswith("The cores save power.\n")
+
+
 def test_a_machine_with_nothing_wrong_is_told_so():
     text = repr(looked.examination(looked.WELL, machine=looked.BARE))
     assert text.startswith("TensorFlow trains on the processor: no NVIDIA GPU is seen")
@@ -81,7 +92,7 @@ def test_whatever_a_machine_says_is_shown_and_never_obeyed():
     for terminal in (True, False):
         text = written(found, terminal=terminal)
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
-        assert text.count("[bold]b[/bold] :smile:") == 9
+        assert " ".join(text.split()).count("[bold]b[/bold] :smile:") == 10
     assert "img" not in Page(found._repr_html_()).tags
 
 

@@ -115,7 +115,7 @@ _DOCUMENTS = {
     "no schema": _without("schema"),
     "a schema in words": _changed(schema="1"),
     "a schema that is none": _changed(schema=None),
-    "a newer schema": _changed(schema=3),
+    "a newer schema": _changed(schema=4),
     "a schema far ahead": _changed(schema=10**18),
     "a schema of 0": _changed(schema=0),
     "a schema below 0": _changed(schema=-1),

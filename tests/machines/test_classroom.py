@@ -153,7 +153,38 @@ def test_the_page_is_whole_and_holds_every_machine(folder):
     assert page.all("svg")
     for name in SPEEDS:
         assert name in page.text
-    assert "Your machine, ada, takes 2.0 times as long" in page.text
+    assert "Look at your machine, ada, first." in page.text
+    assert "ada takes 2.0 times as long as the median of 4 machines. sure" in page.text
+    assert "perfkit compare bob.json ada.json" in page.text
+
+
+def test_a_machine_that_is_not_slow_is_left_as_it_is(folder):
+    quick = perfkit.classroom(folder, folder / "kim.json").report.verdict
+    assert quick.headline == "Leave your machine, kim, as it is."
+    assert quick.much == "kim runs 4.0 times as fast as the median of 4 machines."
+    # Each end is 3 % off, and so is the median's: 4 x 0.97 / 1.03 and 4 x 1.03 / 0.97.
+    assert (quick.sure, quick.interval) == ("sure", "3.8 to 4.2")
+
+
+def test_without_intervals_nobody_is_called_slow(tmp_path):
+    for name, speed in SPEEDS.items():
+        one = passport(name, speed, trainings=())
+        parts = [replace(part, low=None, high=None) for part in one.microbenchmarks]
+        save(replace(one, microbenchmarks=tuple(parts)), tmp_path / f"{name}.json")
+    said = perfkit.classroom(tmp_path).report.verdict
+    assert said.headline.startswith("Leave the machines as they are")
+    assert (said.sure, said.interval) == ("not known yet", "")
+
+
+def test_who_cannot_work_comes_before_who_is_slow(folder):
+    check = Check(id="x", status="fail", title="No GPU is seen", evidence="")
+    fails = (replace(check, remedy="Do this."),)
+    save(passport("zoe", checks=fails), folder / "zoe.json")
+    said = perfkit.classroom(folder).report.verdict
+    assert said.headline == "See to zoe first."
+    assert said.much == "No GPU is seen: Do this."
+    mine = perfkit.classroom(folder, folder / "ada.json").report.verdict
+    assert mine.headline == "Look at your machine, ada, first."
 
 
 def test_of_each_claim_it_is_said_how_many_machines_say_what(folder):
@@ -172,6 +203,14 @@ def test_of_each_claim_it_is_said_how_many_machines_say_what(folder):
     ((_, *held), said), *others = room.claims.items()
     assert (held, others) == (["cache", "naive"], [])
     assert said == {"faster": 1, "slower": 1}
+    assert room.report.verdict.headline == "Look at ada first."
+    one = perfkit.classroom(folder, folder / "bob.json")
+    assert one.report.verdict.headline == "Leave your machine, bob, as it is."
+    store.save(found["ada"], folder / "kim")
+    one = perfkit.classroom(folder, folder / "bob.json").report.verdict
+    assert one.headline == 'Take "cache" in place of "naive".'
+    assert one.much == "It is faster on 2 of 3 machines that tried it."
+    assert one.sure == "likely"
     assert "What the machines answered" in Page(_page(room)).text
 
 
@@ -204,8 +243,11 @@ def test_the_command_makes_the_page(folder, capsys, monkeypatch):
     page = folder / "class.html"
     assert cli.main(["class", str(folder), "-o", str(page)]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("The machines lie 8.0 times apart.\n")
-    assert "kim is the fastest of 4 machines, ada the slowest." in said
+    first, second, *_ = said.splitlines()
+    assert first == "Look at ada first."
+    much = "ada takes 2.0 times as long as the median of 4 machines. Sure: 1.9 to 2.1."
+    assert second == much
+    assert "kim is the fastest, ada the slowest." in said
     row = next(line for line in said.splitlines() if line.startswith("graph call"))
     assert [part in row for part in ("4,000 calls/s", "0.50×", "4.00×")] == [True] * 3
     assert "Written:" in said

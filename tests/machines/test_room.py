@@ -104,7 +104,8 @@ def room(tmp_path):
 def test_a_class_shows_who_cannot_and_who_has_not_answered(room):
     found = perfkit.classroom(room)
     told = repr(found)
-    assert told.startswith("3 of 6 machines can run every notebook.")
+    assert told.startswith("See to Bob first.")
+    assert "3 of 6 machines can run every notebook." in told
     only = "can run only 01_gpu_verification: TensorFlow is not installed"
     assert f"Bob {only}." in told
     assert "Not answered: Eve-Marie de la-Tour." in told
@@ -122,7 +123,7 @@ def test_who_sent_a_passport_has_answered(room):
     found = perfkit.classroom(room)
     told = repr(found)
     # The machines are compared first then; a passport knows more than a code.
-    assert told.startswith("The machines lie ")
+    assert told.startswith("Leave the machines as they are")
     assert "5 of 6 machines can run every notebook." in told
     assert "Not answered" not in told
 

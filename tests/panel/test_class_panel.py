@@ -72,7 +72,7 @@ def test_your_own_passport_from_elsewhere_joins_the_class(folder):
     assert "zoe (you are here)" in panel.view.found.value
 
 
-def test_who_cannot_run_which_notebook_stands_above_the_picture(panel, folder):
+def test_who_cannot_run_which_notebook_is_said_with_the_reason(panel, folder):
     for name in ("old", "older"):
         save(passport(name, machine=WITHOUT), folder / f"{name}.json")
     panel.result()

@@ -49,7 +49,9 @@ def test_what_is_shown_is_what_compare_says(panel):
     assert found.headline == said.headline
     assert "1.7 times as long on B as on A" in found.headline
     assert found.headline in panel.view.found.value
-    assert panel.view.found.value.count("<svg") == len(said.charts) == 3
+    assert len(said.charts) == 3
+    # Two of them are drawn for a phone as well.
+    assert panel.view.found.value.count("<svg") == 5
 
 
 def test_a_machine_alone_is_held_against_a_recorded_one(here):
@@ -85,7 +87,7 @@ def test_without_a_passport_it_says_how_to_make_one():
     panel.start()
     found = panel.result()
     assert found.verdict == "slower"
-    assert "cores granted: 1 on B, 2 on A" in found.report.verdict.much
+    assert "cores granted: 1 on B, 2 on A" in repr(found)
 
 
 def test_another_pair_waits_for_compare(here, panel):

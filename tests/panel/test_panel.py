@@ -109,7 +109,8 @@ def test_what_was_found_is_shown(panel):
     finding = panel.result()
     assert state(panel) == f"Finished. {finding.verdict.headline}"
     assert finding.verdict.headline in panel.view.card.value
-    assert panel.view.card.value.count("<svg") == 4
+    # Two of the four are drawn for a phone as well.
+    assert panel.view.card.value.count("<svg") == 6
     # What is seen in the report is not said a second time.
     assert "perfkit-answered" in panel.view.box._dom_classes
     assert panel.view.chart.total > 0
@@ -150,12 +151,21 @@ def test_controls_and_run_are_locked_while_it_runs_and_stop_is_not(house, panel)
             run=view.run.disabled,
             stop=view.stop.disabled,
             size=panel.controls.by_name["size"].disabled,
+            primary=[one.button_style for one in (view.run, view.stop)],
+            said=view.chart.state.partition(":")[0],
+            looks="perfkit-at-work" in view.box._dom_classes,
         )
         yield from runs.events()
 
     house.more = {"told": look}
     panel.result()
-    assert locked == {"run": True, "stop": False, "size": True}
+    assert (locked["run"], locked["stop"], locked["size"]) == (True, False, True)
+    # What runs looks like it, and the one button that stands out is Stop.
+    assert (locked["primary"], locked["said"]) == (["", "primary"], "Running")
+    assert locked["looks"]
+    assert "perfkit-at-work" not in panel.view.box._dom_classes
+    assert panel.view.run.button_style == "primary"
+    assert panel.view.stop.layout.display == "none"
     assert not panel.view.run.disabled
     assert panel.view.run.description == "Run again"
     assert panel.view.stop.disabled
@@ -460,7 +470,8 @@ def test_a_panel_shows_a_recording_in_place_of_a_run(tmp_path, monkeypatch):
     finding = panel.result()
     assert state(panel) == f"{finding.stamp} {finding.verdict.headline}"
     assert finding.stamp in panel.view.card.value
-    assert panel.view.card.value.count(">Recorded on 2025-03-14") == 5
+    # The report, and its four charts, of which two are drawn for a phone as well.
+    assert panel.view.card.value.count(">Recorded on 2025-03-14") == 7
     # The whole run stands in the live chart, though it was never drawn on the way.
     assert panel.view.chart.total > 20
     assert finding.stamp in panel.view.chart.words

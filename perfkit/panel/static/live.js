@@ -1,11 +1,13 @@
 /* The widget: what a run does, its chart filling in, and its points over time. */
 
 const FRAME = `
-  <p class="perfkit-state" role="status"></p>
-  <p class="perfkit-doing" hidden>
-    <progress max="1" aria-label="Share of the run that is done"></progress>
-    <span class="perfkit-left"></span><span class="perfkit-said"></span>
-  </p>
+  <div class="perfkit-now">
+    <p class="perfkit-state" role="status"></p>
+    <p class="perfkit-doing" hidden>
+      <progress max="1" aria-label="Share of the run that is done"></progress>
+      <b class="perfkit-left"></b><span class="perfkit-said"></span>
+    </p>
+  </div>
   <div class="perfkit-drawn" hidden>
     <p class="perfkit-lead"><span></span> <span class="perfkit-sure"></span></p>
     <div class="perfkit-picture" role="group">

@@ -36,7 +36,7 @@ def test_the_cores_granted_are_held_against_those_present(granted, said):
          "taskset"]),
         # An older record does not say what grants few cores.
         (TWO, [" | This process may use 2 of 24 cores (AMD Ryzen 9 7900). | ",
-         "longer. | ", " | Allow it all cores; for a quota: systemctl",
+         "longer. | ", " | Give the process all cores; for a quota: systemctl",
          "for an affinity: taskset"]),
     ],
 )  # fmt: skip
