@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from perfkit.panel.panel import panel
     from perfkit.passports.passport import recorded
     from perfkit.profiling.profile import profile
+    from perfkit.race.learning import time_to_loss
     from perfkit.race.race import race
     from perfkit.runs import run
 
@@ -82,6 +83,7 @@ __all__ = [
     "recorded",
     "run",
     "steps",
+    "time_to_loss",
     "variant",
 ]
 
@@ -120,6 +122,7 @@ _HOME = {
     "recorded": "passports.passport",
     "run": "runs",
     "steps": "diagnosis.steps",
+    "time_to_loss": "race.learning",
     "variant": "experiments.base",
 }
 

@@ -81,11 +81,13 @@ def diagnose(
     found = watch(session, display_here())
     if session.unsaved:
         warnings.warn(session.unsaved, stacklevel=2)
-    return _with_guess(found, guess) if guess else found
+    return with_guess(found, guess)
 
 
-def _with_guess(found: Diagnosis, guess: str) -> Diagnosis:
-    """The same with what its reader expected, in its file too."""
+def with_guess(found: Diagnosis, guess: str) -> Diagnosis:
+    """The same with what its reader expected, if anything, in its file too."""
+    if not guess:
+        return found
     guessed = replace(found, guess=guess)
     if found.path:
         store.save(guessed, path=found.path)

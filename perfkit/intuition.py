@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import os
 import statistics
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from perfkit import units
 from perfkit.errors import BadFileError, PerfkitError
 from perfkit.experiments import experiment
-from perfkit.findings import store
+from perfkit.findings import reading, store
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Report, Shown, Table
@@ -21,6 +24,7 @@ from perfkit.findings.standing import (
     guess,
     has_microbenchmarks,
     measurement,
+    ratio_in,
     standings,
 )
 from perfkit.findings.tables import frame
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     # What was measured in words, whether the guess held, and by what factor it missed.
     Answer = tuple[str, bool | None, float | None]
 
+# Beside the findings: what was guessed where a run leaves none.
+_KEPT = "guesses.jsonl"
 _COLUMNS = ("recorded", "question", "guess", "measured", "held", "factor")
 _TITLE = "Your guesses, the oldest first"
 _NONE = 'No run here has a guess yet: put one into "your guess" before you press Run.'
@@ -58,6 +64,8 @@ class Guessed:
         factor: The guessed ratio over the measured one; None for a name.
     """
 
+    schema: Literal[1] = 1
+    kind: Literal["guess"] = "guess"
     recorded: str
     question: str
     guess: str
@@ -85,7 +93,7 @@ class Guesses(Shown):
             (
                 plain(one.question, 40),
                 plain(one.guess, 40),
-                one.measured,
+                plain(one.measured, 120),
                 said[one.held],
             )
             for one in self.all
@@ -128,7 +136,66 @@ def guesses(folder: str | Path | None = None) -> Guesses:
     """
     home = Path(os.path.expanduser(folder or store.FOLDER))
     found = [judged for path in home.glob("*.json") for judged in _judged(path)]
+    found += _kept(home / _KEPT)
     return Guesses(tuple(sorted(found, key=lambda one: one.recorded)))
+
+
+def keep(
+    question: str,
+    guess: str,
+    measured: object,
+    ratio: Comparison | None = None,
+    folder: str | Path | None = None,
+) -> None:
+    """Keep a guess about something that leaves no finding, where ``guesses`` reads it.
+
+    Without a guess nothing is kept. Where it cannot be written, a warning says so: what
+    was measured is not lost for that.
+
+    Args:
+        question: What it is about.
+        guess: As the reader wrote it; "" for none.
+        measured: What came of it: a sentence, or anything that can be written as one.
+        ratio: What a guessed ratio is held against; None for nothing.
+        folder: Of findings; None for ``perfkit-findings`` in the current directory.
+    """
+    words = plain(guess, 80)
+    if not words:
+        return
+    held, factor = None, None
+    expected = ratio_in(words)
+    if ratio and expected and units.is_known(ratio.low, ratio.high):
+        held, factor = _holds(ratio, expected), expected / ratio.ratio
+    one = Guessed(
+        recorded=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        question=question,
+        guess=words,
+        measured=plain(str(measured), 200),
+        held=held,
+        factor=factor,
+    )
+    path = Path(os.path.expanduser(folder or store.FOLDER)) / _KEPT
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(reading.encode(one) + b"\n")
+    except OSError as error:
+        warnings.warn(
+            f"The guess could not be kept in {path.parent} ({error.strerror}); choose "
+            "another folder.",
+            stacklevel=3,
+        )
+
+
+def _kept(path: Path) -> Iterator[Guessed]:
+    """The guesses that ``keep`` wrote; what is none of them is left out."""
+    try:
+        lines = store.whole_file(path).splitlines()
+    except BadFileError:
+        return
+    for line in lines:
+        with contextlib.suppress(BadFileError):
+            yield reading.parse_as(Guessed, line, _KEPT)
 
 
 def _judged(path: Path) -> Iterator[Guessed]:
@@ -165,10 +232,13 @@ def _of_ratio(found: Recorded, finding: Finding, expected: float) -> Answer:
     measured = f"{plain(compared.variant, 40)}: {compared.interval}"
     if not units.is_known(compared.low, compared.high):
         return measured, None, None
-    held: bool | None = compared.low <= expected <= compared.high
-    if held and compared.verdict == "too noisy to say":
-        held = None
-    return measured, held, expected / compared.ratio
+    return measured, _holds(compared, expected), expected / compared.ratio
+
+
+def _holds(compared: Comparison, expected: float) -> bool | None:
+    """Whether a ratio may be what was guessed; None where that is too noisy to say."""
+    held = compared.low <= expected <= compared.high
+    return None if held and compared.verdict == "too noisy to say" else held
 
 
 def _about(found: Recorded, finding: Finding) -> list[Standing]:

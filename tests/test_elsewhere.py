@@ -19,6 +19,30 @@ def test_what_the_function_prints_is_printed_here(capsys):
     assert capsys.readouterr().out == "seen 3\n"
 
 
+def test_a_guess_is_shown_below_and_kept_with_what_came_of_it(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+
+    def doubled(_):
+        return {"twice": 4}
+
+    assert perfkit.fresh(doubled, guess="8 it is") == {"twice": 4}
+    assert capsys.readouterr().out == "Your guess: 8 it is\n"
+    with pytest.raises(RunError):
+        perfkit.fresh(lambda _: 1 / 0, guess="infinite")
+    one, other = perfkit.guesses().all
+    assert (one.question, one.guess, one.held) == ("doubled", "8 it is", None)
+    assert one.measured == "{'twice': 4}"
+    assert other.measured.startswith("The function raised ZeroDivisionError")
+
+
+def test_without_a_guess_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    perfkit.fresh(lambda _: None)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_tensorflow_logs_is_left_out(capfd):
     shown = perfkit.fresh(lambda tf: tf.config.list_logical_devices()[0].device_type)
     assert shown == "CPU"

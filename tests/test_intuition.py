@@ -3,8 +3,10 @@
 import pytest
 
 import perfkit
+from perfkit import intuition
 from perfkit.findings import store
 from perfkit.measure.measurement import CONTROL
+from perfkit.measure.statistics import Comparison
 from tests.diagnosis.diagnosed import diagnosis
 from tests.findings import parts
 from tests.findings.made import failed, finding
@@ -106,3 +108,57 @@ def test_the_sentence_says_how_many_held_and_where_the_others_missed(tmp_path):
     assert "factor of 2." in found.report.verdict.much
     assert list(found.table()["held"]).count(True) == 2
     assert CONTROL not in repr(found)
+
+
+def ratio(low, value, high, verdict="faster"):
+    return Comparison(
+        variant="b",
+        baseline="a",
+        ratio=value,
+        low=low,
+        high=high,
+        verdict=verdict,
+        rounds=4,
+    )
+
+
+@pytest.mark.parametrize(
+    ("guess", "of", "held"),
+    [
+        ("2x", ratio(1.8, 2.0, 2.2), True),
+        ("3x", ratio(1.8, 2.0, 2.2), False),
+        ("b", ratio(1.8, 2.0, 2.2), None),
+        ("1x", ratio(0.9, 1.2, 1.6, "too noisy to say"), None),
+        ("2x", ratio(0.5, 2.0, 9.0), None),
+        ("2x", None, None),
+    ],
+)
+def test_a_guess_that_belongs_to_no_finding_is_kept_beside_them(
+    guess, of, held, tmp_path
+):
+    store.save(finding(RATES, guess="prefetched"), tmp_path)
+    intuition.keep("a question", guess, "b: 2.00\N{MULTIPLICATION SIGN}", of, tmp_path)
+    first, kept = perfkit.guesses(tmp_path).all
+    assert first.held is True
+    assert (kept.question, kept.guess, kept.held) == ("a question", guess, held)
+    assert (kept.factor is None) is (held is None and guess != "1x")
+    assert len(perfkit.findings(tmp_path)) == 1
+
+
+def test_no_guess_leaves_nothing(tmp_path):
+    intuition.keep("a question", " \n", "much", folder=tmp_path / "none")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lines_that_are_no_guesses_are_left_out(tmp_path):
+    intuition.keep("a question", "2x", "much", folder=tmp_path)
+    with (tmp_path / "guesses.jsonl").open("ab") as file:
+        file.write(b'{"kind": "guess"}\nnot JSON\n\xff\n\n[[[[')
+    assert len(perfkit.guesses(tmp_path).all) == 1
+    assert "a question" in repr(perfkit.guesses(tmp_path))
+
+
+def test_a_guess_that_cannot_be_kept_is_a_warning(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.warns(UserWarning, match="The guess could not be kept"):
+        intuition.keep("a question", "2x", "much", folder=tmp_path / "file")

@@ -173,9 +173,14 @@ def guess(finding: Finding) -> Guess:
     names = {one.casefold(): one for one in variants}
     if words.casefold() in names:
         return Guess(words, variant=names[words.casefold()])
+    return Guess(words, ratio=ratio_in(words))
+
+
+def ratio_in(words: str) -> float | None:
+    """The ratio that a guess names, such as ``"about 3x"``; None if none."""
     found = _RATIO.fullmatch(words)
     ratio = float(found[1].replace(",", ".")) if found else 0.0
-    return Guess(words, ratio=ratio or None)
+    return ratio or None
 
 
 @functools.lru_cache(maxsize=4)

@@ -114,7 +114,8 @@ def _checked(room: Classroom) -> tuple[str, ...]:
     """How many machines can run the notebooks, which cannot, and who is to be asked."""
     well = sum(not unable(machine) for _, machine in room.machines)
     silent = [one.name for one in room.unanswered if not one.problem]
-    mistyped = [one.name for one in room.unanswered if one.problem]
+    wrong = [one for one in room.unanswered if one.problem]
+    mistyped = [f"{one.name} (line {one.line})" for one in wrong]
     count = len(room.machines) + len(room.unanswered)
     return (
         f"{well} of {count} machine{'s' * (count > 1)} can run every notebook.",

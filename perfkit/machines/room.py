@@ -2,11 +2,13 @@
 
 A code holds what matters of a machine, and a check: one that was mistyped is refused.
 Whoever teaches keeps a list of the class, ``codes.txt``, a name per line and the code
-behind it: ``Ada 41S0-0C2R-M8ZV``. A line without one has not answered.
+behind it: ``Ada 41S0-0C2R-M8ZV``. A line without one has not answered. Codes come by
+mail and by hand: small letters, blanks for dashes, quotes and a remark do no harm.
 """
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import re
 import shutil
@@ -176,11 +178,13 @@ class Answer:
 
     Attributes:
         name: Who it is about.
+        line: Which one it is, from 1.
         laptop: What their code says; None where there is none, or none to be read.
         problem: Why it cannot be read, in a sentence; "" otherwise.
     """
 
     name: str
+    line: int = 0
     laptop: Laptop | None = None
     problem: str = ""
 
@@ -197,25 +201,62 @@ def answers(folder: Path) -> tuple[Answer, ...]:
     try:
         if path.stat().st_size > _LONGEST_LIST:
             raise BadFileError(f"{LIST} is too long for a list of a class; shorten it.")
-        lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+        lines = _text(path.read_bytes()).splitlines()
     except OSError as error:
         raise BadFileError(f"{LIST} cannot be read ({error.strerror}).") from error
     found = dict[str, Answer]()
     for number, line in enumerate(lines, 1):
         if line.strip():
-            answer = _answer(line.strip(), number)
+            answer = _answer(line, number)
             found[answer.name.casefold()] = answer
     return tuple(found.values())
 
 
+def _text(data: bytes) -> str:
+    """Decode a list that any editor wrote; one on Windows may write two bytes each."""
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = data.decode("utf-16" if wide else "utf-8", errors="replace")
+    # Where files were put together, the mark of a beginning is in the middle.
+    return text.replace("\ufeff", "")
+
+
 def _answer(line: str, number: int) -> Answer:
-    """Part a line into a name and a code; a name may have several words."""
-    *before, last = re.split(r"[\s,;:]+", line)
-    name = plain(" ".join(before), 60) or f"line {number}"
-    try:
-        return Answer(name=name, laptop=read_code(last))
-    except BadParameterError as error:
-        # Whoever has not answered may bear a name with dashes.
-        if last.count("-") == _GROUPS - 1 and re.search(r"\d", last):
-            return Answer(name=name, problem=str(error))
-        return Answer(name=plain(line, 60))
+    """Part a line into a code and a name, which may have several words."""
+    name, problem = _name(line), ""
+    for start, end in _like_codes(line):
+        code, rest = line[start:end], (line[:start], line[end:])
+        without = " ".join(filter(None, map(_name, rest))) or f"line {number}"
+        try:
+            return Answer(name=without, line=number, laptop=read_code(code))
+        except BadParameterError as error:
+            if not problem and _is_meant(code):
+                name, problem = without, f"{LIST}, line {number}: {error}"
+    return Answer(name=name or f"line {number}", line=number, problem=problem)
+
+
+def _is_meant(code: str) -> bool:
+    """Whether it can be no name: whoever has not answered may have one as long."""
+    digits = len(re.findall(r"\d", code))
+    return digits > 2 or (digits > 0 and code.count("-") == _GROUPS - 1)
+
+
+def _like_codes(line: str) -> list[tuple[int, int]]:
+    """Where words are as long as a code, give or take one; the likeliest first."""
+    words, found = list(re.finditer(r"[^\W_]+", line)), []
+    for first, word in enumerate(words):
+        letters = ""
+        for last in words[first:]:
+            letters += last[0]
+            off = len(letters) - _GROUPS * _IN_GROUP
+            if off > 1:
+                break
+            if off >= -1:
+                digits = len(re.findall(r"\d", letters))
+                found.append((abs(off), -digits, word.start(), last.end()))
+    return [(start, end) for _, _, start, end in sorted(found)]
+
+
+def _name(text: str) -> str:
+    """A name without what parts it from a code."""
+    name = text.lstrip(" \t,;:|\"')]>-").rstrip(" \t,;:|\"'([<-")
+    return plain(name, 60) if re.search(r"\w", name) else ""

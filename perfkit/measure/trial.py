@@ -9,6 +9,8 @@ from typing import Any, Literal
 ONE_PROCESS = "one process"
 # The note of the losses of a trial: after so many examples, their mean since the last.
 LOSSES = "losses"
+# The note of how many examples a trial had seen when its data began anew.
+NEW_EXAMPLES = "new examples"
 # The note of the seconds from a trial's start until its first step was done.
 FIRST_STEP_S = "first_step_s"
 Outcome = Literal["completed", "out-of-memory", "crashed", "timed-out", "stopped"]

@@ -8,6 +8,7 @@ import ipywidgets as widgets
 
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.panel import documents
+from perfkit.panel.controls import guess_control
 from perfkit.panel.documents import Upload
 from perfkit.panel.view import Status, answer_at_once, button, download, file_stem
 from perfkit.panel.worker import Working
@@ -30,6 +31,7 @@ class CompareView:
         pickers: The list of machines for ``"A"`` and that for ``"B"``.
         uploads: The button beside each that takes a file from elsewhere.
         compare: Holds the two against each other.
+        guess: What the reader expects.
         refresh: Looks again which files there are.
         status: What the panel does.
         found: The comparison, as HTML.
@@ -37,17 +39,20 @@ class CompareView:
         box: All of it.
     """
 
-    def __init__(self, heard: Callable[[str, str, float, bytes | None], None]) -> None:
+    def __init__(
+        self, heard: Callable[[str, str, float, bytes | None], None], guess: str
+    ) -> None:
         self.pickers = {side: _picker(side) for side in _SIDES}
         self.uploads = {side: _upload(side, heard) for side in _SIDES}
         self.compare = button("Compare", "Hold A and B against each other", "primary")
         self.refresh = button("Refresh", "Look again which files lie here")
+        self.guess = guess_control(guess, "such as B, 2x, most of it compute")
         self.status = Status()
         self.found, self.page = widgets.HTML(), widgets.HTML()
         rows = [_row((self.pickers[side], self.uploads[side])) for side in _SIDES]
         self._buttons = (self.compare, self.refresh)
         said = (self.status.widget, self.found, self.page)
-        parts = (*rows, _row(self._buttons), *said)
+        parts = (*rows, _row((*self._buttons, self.guess)), *said)
         self.found.add_class("perfkit-found")
         self.box = widgets.VBox(parts)
         self.box.add_class("perfkit-panel")
@@ -67,7 +72,8 @@ class CompareView:
 
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
-        pressed = (*self.pickers.values(), *self.uploads.values(), *self._buttons)
+        chosen = (*self.pickers.values(), *self.uploads.values(), self.guess)
+        pressed = (*chosen, *self._buttons)
         for widget in pressed:
             widget.disabled = running
         answer_at_once(pressed)
@@ -115,6 +121,7 @@ class ComparePanel(Working):
             machine that perfkit brings along; None for the newest passport here.
         b: The same for machine B; None for the first recorded machine.
         folder: Where findings are looked for; None for ``perfkit-findings`` here.
+        guess: The guess that is set at first.
 
     Attributes:
         view: The widgets.
@@ -131,8 +138,9 @@ class ComparePanel(Working):
         a: Document | str | Path | None = None,
         b: Document | str | Path | None = None,
         folder: str | Path | None = None,
+        guess: str = "",
     ) -> None:
-        self.view = CompareView(self._heard)
+        self.view = CompareView(self._heard, guess)
         self.found: Explanation | None = None
         self._folder = folder
         self._added: dict[str, Source] = {}
@@ -227,7 +235,8 @@ class ComparePanel(Working):
         self.view.say("Comparing.")
         a, b = (self._sources[str(label)] for label in picked)
         self._forget()
-        found = compare(a, b)
+        guess = self.view.guess.value.strip()
+        found = compare(a, b, guess=guess, folder=self._folder)
         self.view.found.value = found._repr_html_()
         self.found, self._compared = found, picked
         self.view.say(_DONE)

@@ -162,6 +162,19 @@ def auto_budget_control(budget: float | None) -> Any:
     )
 
 
+def guess_control(guess: str, placeholder: str) -> Any:
+    """The widget of what a reader expects, in words of their own."""
+    field = widgets.Text(
+        value=guess,
+        placeholder=placeholder,
+        continuous_update=False,
+        **_labelled("your guess", "It is in the report and in perfkit.guesses()"),
+    )
+    # It stands beside buttons, where there is no column of labels.
+    field.style.description_width = "initial"
+    return field
+
+
 def control(parameter: Parameter, value: Any) -> Any:
     """Make the widget of one parameter; help is shown on hover, the unit in the label.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as widgets
 
 from perfkit import units
-from perfkit.diagnoses import open_diagnosis
+from perfkit.diagnoses import open_diagnosis, with_guess
 from perfkit.diagnosis.maker import maker
 from perfkit.diagnosis.rounds import LONGEST_S
 from perfkit.errors import PerfkitError, RunError
@@ -19,7 +19,7 @@ from perfkit.findings.report import Report, in_html
 from perfkit.findings.text import plain, plain_lines
 from perfkit.machine.collect import machine
 from perfkit.panel import view
-from perfkit.panel.controls import auto_budget_control
+from perfkit.panel.controls import auto_budget_control, guess_control
 from perfkit.panel.view import NOTHING, Answering, answer_at_once, button, no_run
 from perfkit.panel.worker import Measuring
 
@@ -44,19 +44,21 @@ class DiagnosisView(Answering):
 
     Attributes:
         budget: The seconds of a run; None for as many as it needs.
+        guess: What the reader expects.
         choices: A box to mark per cause that can be applied, by the change's name.
         apply: Measures what is marked against the training as given.
         applied: What that brought, as HTML.
     """
 
-    def __init__(self, budget: float | None) -> None:
+    def __init__(self, budget: float | None, guess: str = "") -> None:
         super().__init__("Diagnose the training")
+        self.guess = guess_control(guess, "such as 2x")
         self.budget, self.applied = auto_budget_control(budget), widgets.HTML()
         self.choices: dict[str, Any] = {}
         self.apply = button("Apply and measure again", _APPLY)
         self.apply.layout.width = "15em"
         self._marks = widgets.VBox()
-        row = widgets.Box((self.run, self.stop, self.budget))
+        row = widgets.Box((self.run, self.stop, self.guess, self.budget))
         row.add_class("perfkit-buttons")
         parts = (widgets.HTML(_ASKED), row, self.chart, self.card)
         below = (self._marks, self.applied, self.runs.widget)
@@ -71,13 +73,12 @@ class DiagnosisView(Answering):
     def enable(self, *, running: bool) -> None:
         """Let pressed and changed be what has a meaning now."""
         super().enable(running=running)
-        self.budget.disabled = running
+        self.budget.disabled = self.guess.disabled = running
         self.apply.disabled = running or not self.choices
         for box in self.choices.values():
             box.disabled = running
-        answer_at_once(
-            (self.run, self.stop, self.apply, self.budget, *self.choices.values())
-        )
+        buttons = (self.run, self.stop, self.apply)
+        answer_at_once((*buttons, self.guess, self.budget, *self.choices.values()))
 
     def clear(self) -> None:
         """Take away what an earlier diagnosis found."""
@@ -145,10 +146,11 @@ class DiagnosisPanel(Measuring):
         training: Any,
         *,
         budget: float | None,
+        guess: str = "",
         seed: int | None = None,
         folder: str | Path | None = None,
     ) -> None:
-        self.view = DiagnosisView(budget)
+        self.view = DiagnosisView(budget, guess)
         self.diagnosis: Diagnosis | None = None
         self.applied: Diagnosis | None = None
         # What is no training is refused before anything is shown.
@@ -211,7 +213,7 @@ class DiagnosisPanel(Measuring):
         self.view.say(" ".join(filter(None, said)))
         if not session.unsaved:
             self.view.rest()
-        found = session.finding
+        found = (self.applied if changes else self.diagnosis) or session.finding
         self._soon(lambda: self.view.runs.add(found, changes))
 
     def _keep(self, found: Diagnosis | None, *, applied: bool) -> None:
@@ -220,9 +222,10 @@ class DiagnosisPanel(Measuring):
             if found:
                 self.view.show_applied(found)
         else:
-            self.diagnosis = found
-            if found:
-                self.view.show(found)
+            guess = self.view.guess.value.strip()
+            self.diagnosis = found and with_guess(found, guess)
+            if self.diagnosis:
+                self.view.show(self.diagnosis)
 
     def _static_html(self) -> str:
         return self.diagnosis._repr_html_() if self.diagnosis else _STATIC

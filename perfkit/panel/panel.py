@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # Each with what it takes, as the verb of the same name does.
 _PANELS: dict[str, tuple[Callable[..., MachinesPanel], tuple[str, ...]]] = {
     "passport": (PassportPanel, ("out", "budget", "label", "with_names")),
-    "compare": (ComparePanel, ("a", "b", "folder")),
+    "compare": (ComparePanel, ("a", "b", "folder", "guess")),
     "class": (ClassPanel, ("folder", "you")),
 }
 NAMES = tuple(_PANELS)
@@ -138,12 +138,14 @@ def panel(
                 folder=folder,
                 replay=replay,
             )
-        if guess or replay:
+        if replay:
             raise BadParameterError(
-                "A diagnosis takes budget, seed and folder, and no more."
+                "A diagnosis takes budget, guess, seed and folder, and no more."
             )
         seconds = usual_budget() if budget is None else budget
-        return DiagnosisPanel(what, budget=seconds, seed=seed, folder=folder)
+        return DiagnosisPanel(
+            what, budget=seconds, guess=guess, seed=seed, folder=folder
+        )
     if isinstance(what, str):
         chosen = experiment(what, **parameters)
     elif parameters:

@@ -18,7 +18,7 @@ from perfkit.diagnosis.trial import trial
 from perfkit.errors import BadParameterError
 from perfkit.measure.host import Place
 from perfkit.measure.tick import Note
-from perfkit.measure.trial import FIRST_STEP_S, LOSSES
+from perfkit.measure.trial import FIRST_STEP_S, LOSSES, NEW_EXAMPLES
 from perfkit.race.commits import Moved
 
 if TYPE_CHECKING:
@@ -194,6 +194,8 @@ class Learning:
         return callback
 
     def _begin_epoch(self) -> None:
+        if self._step and not self._before:
+            self._news[NEW_EXAMPLES] = self._step * self._batch
         self._before += self._step
         self._step = self._told = 0
         self._sum = 0.0

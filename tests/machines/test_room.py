@@ -10,7 +10,7 @@ import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.machine.record import Proof, Start
-from perfkit.machines.room import Laptop, laptop, read_code
+from perfkit.machines.room import Laptop, answers, laptop, read_code
 from perfkit.passports.passport import save
 from tests.doctor.looked import CARD, RIGHT
 from tests.export.pages import problems
@@ -109,12 +109,57 @@ def test_a_class_shows_who_cannot_and_who_has_not_answered(room):
     only = "can run only 01_gpu_verification: TensorFlow is not installed"
     assert f"Bob {only}." in told
     assert "Not answered: Eve-Marie de la-Tour." in told
-    assert "Mistyped, ask again: Kim." in told
+    assert "Mistyped, ask again: Kim (line 4)." in told
     assert [name for name, _ in found.machines] == ["Ada Bell", "Bob", "zoe", "line 8"]
     assert "8 cores, 16 GB of memory, 120 GB of disk free" in found._repr_html_()
     page = found.export(room / "class.html").read_text(encoding="utf-8")
     assert problems(page) == []
     assert "has not answered" in page
+
+
+def typed(code):
+    """A code as people send it."""
+    bare = code.replace("-", "")
+    return (
+        f"Ada Bell {code.replace('-', ' ')}",
+        f"Ada Bell {bare.lower()}",
+        f"Ada Bell {' '.join(bare)}",
+        f"Ada Bell: {code.replace('-', chr(0x2013))}.",
+        f'"Ada Bell";"{code}";',
+        f"'Ada Bell {code}",
+        f"  {code.lower()}\xa0 Ada Bell",
+        f"{chr(0xFEFF)}Ada Bell\t{code}  ",
+    )
+
+
+@pytest.mark.parametrize("line", typed(LAPTOP.code), ids=ascii)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_code_is_read_however_it_was_typed(line, encoding, tmp_path):
+    text = f"Eve\r\n{line}\r\n"
+    (tmp_path / "codes.txt").write_bytes(text.encode(encoding))
+    eve, ada = answers(tmp_path)
+    assert (eve.name, eve.laptop, eve.problem) == ("Eve", None, "")
+    assert (ada.name, ada.laptop, ada.line) == ("Ada Bell", LAPTOP, 2)
+
+
+@pytest.mark.parametrize("line", typed(LAPTOP.code[:-1] + "7"), ids=ascii)
+def test_a_code_that_cannot_be_read_is_named_with_its_line(line, tmp_path):
+    (tmp_path / "codes.txt").write_text(f"\n{line} (Mac)\n", encoding="utf-8")
+    (ada,) = answers(tmp_path)
+    assert ada.laptop is None
+    assert ada.name.startswith("Ada Bell")
+    assert ada.name.endswith("(Mac)")
+    assert ada.problem.startswith("codes.txt, line 2: ")
+    assert ada.problem.endswith(" is mistyped; ask for it again.")
+
+
+@pytest.mark.parametrize(
+    "line", ["Eve-Marie de la-Tour", "Team 7", "Ana Lucia Borg", "PC 12, back row"]
+)
+def test_a_name_alone_has_not_answered(line, tmp_path):
+    (tmp_path / "codes.txt").write_text(line)
+    (answer,) = answers(tmp_path)
+    assert (answer.name, answer.laptop, answer.problem) == (line, None, "")
 
 
 def test_who_sent_a_passport_has_answered(room):

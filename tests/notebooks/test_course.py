@@ -145,6 +145,26 @@ def test_code_in_answers_can_be_called_as_it_stands(path):
                 assert accepts(call.args[0].value, values), code
 
 
+@every_notebook
+def test_each_guess_goes_into_what_it_is_about(path):
+    open_ = ""
+    for cell in cells(path):
+        if cell.cell_type != "code":
+            continue
+        nodes = list(ast.walk(ast.parse(cell.source)))
+        if any(isinstance(n, ast.Name) and n.id == "guess" for n in assigned(nodes)):
+            assert not open_, open_
+            open_ = cell.source
+        given = (n for n in nodes if isinstance(n, ast.keyword) and n.arg == "guess")
+        if any(ast.unparse(one.value) == "guess" for one in given):
+            open_ = ""
+    assert not open_, open_
+
+
+def assigned(nodes):
+    return [to for node in nodes if isinstance(node, ast.Assign) for to in node.targets]
+
+
 def anchors(path):
     """What a link may point at in a page, as readers of Markdown name headings."""
     heads = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)

@@ -201,5 +201,24 @@ def test_without_a_kernel_it_shows_what_was_found(panel):
 
 
 def test_what_it_does_not_take_is_refused():
-    with pytest.raises(BadParameterError, match="takes a, b, folder, and not guess"):
-        perfkit.panel("compare", guess="3x")
+    refused = "takes a, b, folder, guess, and not seed"
+    with pytest.raises(BadParameterError, match=refused):
+        perfkit.panel("compare", seed=3)
+
+
+def test_a_guess_is_in_the_report_and_kept_and_none_writes_nothing(here, panel):
+    panel.result()
+    assert list(here.iterdir()) == []
+    panel.view.guess.value = " B, 2x "
+    panel.start()
+    panel.wait()
+    settle(panel)
+    assert "Your guess: B, 2x" in panel.view.found.value
+    (kept,) = perfkit.guesses().all
+    assert (kept.guess, kept.held) == ("B, 2x", None)
+    assert kept.measured == panel.found.headline
+
+
+def test_a_guess_may_be_given():
+    given = perfkit.panel("compare", guess="2x")
+    assert given.view.guess.value == "2x"

@@ -159,4 +159,12 @@ def test_what_is_no_training_is_refused_at_once(house):
     with pytest.raises(BadParameterError, match="takes a function"):
         perfkit.panel(3)
     with pytest.raises(BadParameterError, match="and no more"):
-        perfkit.panel(make_training, guess="3x")
+        perfkit.panel(make_training, replay="1")
+
+
+def test_a_guess_is_in_the_diagnosis_and_in_its_report(house):
+    panel = perfkit.panel(make_training, guess="3x")
+    found = panel.result()
+    settle(panel)
+    assert found.guess == panel.view.guess.value == "3x"
+    assert "Your guess: 3x" in panel.view.card.value

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from perfkit.errors import BadParameterError
-from perfkit.measure.trial import FIRST_STEP_S, LOSSES
+from perfkit.measure.trial import FIRST_STEP_S, LOSSES, NEW_EXAMPLES
 from perfkit.race.side import COMPILED, MADE_S, Learning, Side
 from tests.race.built import facts, sides
 
@@ -86,6 +86,17 @@ def test_steps_are_counted_on_from_epoch_to_epoch():
         for step in (1, 2):
             learning.reach(step, {"loss": 7.0})
     assert told(learning)[LOSSES] == [(n, pytest.approx(7.0)) for n in range(1, 6)]
+
+
+def test_how_many_examples_were_new_is_told_once():
+    learning = learning_of(batch=32)
+    for _ in range(3):
+        learning._begin_epoch()
+        for step in (1, 2):
+            learning.reach(step, {"loss": 7.0})
+    assert told(learning)[NEW_EXAMPLES] == 64
+    learning._begin_epoch()
+    assert NEW_EXAMPLES not in told(learning)
 
 
 def test_losses_are_told_by_the_examples_that_were_seen():

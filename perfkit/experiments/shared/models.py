@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     import keras
     import numpy as np
+    import tensorflow as tf
     from numpy.typing import NDArray
 
     Batch = tuple[NDArray[np.float32], NDArray[np.int32]]
@@ -162,6 +163,26 @@ def learnable(model: Model, count: int, seed: int) -> Batch:
     wrong = random.random(count) < _WRONG
     labels[wrong] = random.integers(model.classes, size=int(wrong.sum()))
     return seen, labels
+
+
+def endless(model: Model, batch: int) -> tf.data.Dataset:
+    """Such examples in batches without an end: none comes twice.
+
+    So the loss of training is that of examples that the model has not seen.
+    """
+    import tensorflow as tf
+
+    patterns = tf.constant(_patterns(model), tf.float32)
+
+    def draw(_: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        right, wrong = (
+            tf.random.uniform([batch], maxval=model.classes, dtype=tf.int32)
+            for _ in range(2)
+        )
+        seen = tf.gather(patterns, right) + tf.random.normal([batch, *model.shape])
+        return seen, tf.where(tf.random.uniform([batch]) < _WRONG, wrong, right)
+
+    return tf.data.Dataset.counter().map(draw).prefetch(1)
 
 
 def _patterns(model: Model) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perfkit.experiments.shared.models import MODELS, learnable
+from perfkit.experiments.shared.models import MODELS, endless, learnable
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -28,3 +28,17 @@ def test_the_nearest_mean_of_another_seed_tells_most_classes_but_not_all():
     right = (apart.argmin(axis=1) == answers).mean()
     # One label in five is drawn anew, and a tenth of those by chance the right one.
     assert right == pytest.approx(0.82, abs=0.06)
+
+
+def test_examples_without_an_end_are_of_the_same_task_and_none_comes_twice():
+    model = MODELS["dense"]
+    seen, labels = learnable(model, 2000, 1)
+    means = np.array([seen[labels == k].mean(axis=0) for k in range(model.classes)])
+    data = endless(model, 250)
+    assert data.cardinality() == -1
+    (one, answers), (other, _) = data.take(2).as_numpy_iterator()
+    assert one.shape == (250, *model.shape)
+    assert not np.isclose(one, other).all(axis=1).any()
+    apart = ((one[:, None] - means) ** 2).sum(axis=2)
+    right = (apart.argmin(axis=1) == answers).mean()
+    assert right == pytest.approx(0.82, abs=0.1)

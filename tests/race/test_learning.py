@@ -1,0 +1,194 @@
+"""The time to a loss, of races whose losses are known."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import perfkit
+from perfkit.errors import BadParameterError
+from perfkit.measure.trial import LOSSES, NEW_EXAMPLES
+from perfkit.race.learning import examples_to
+from tests.findings.made import finding as any_finding
+from tests.findings.made import of_run
+from tests.race.built import NEW, OLD, measured, race, sides
+
+GOAL = 1.0
+
+
+def falling(needed, until=100_000.0, start=1.0):
+    """Means of a loss that falls as 1/root of the examples, at 1 after ``needed``."""
+    ends = [32.0 * 1.3**n for n in range(60)]
+    ends = [end for end in ends if end < until]
+    # The mean of that curve between two places, by its integral.
+    roots = [2 * math.sqrt(needed * end) for end in [0.0, *ends]]
+    means = (np.diff(roots) / np.diff([0.0, *ends])).tolist()
+    return [(ends[0], start * means[0]), *zip(ends[1:], means[1:], strict=True)]
+
+
+def raced(needed, rates=None, rounds=5, notes=None, **more):
+    """A race; of each side the examples that its trials need, by round."""
+    names = tuple(needed)
+    run = measured(rates or dict.fromkeys(names, 1000.0), rounds)
+    told = {}
+    for name, each in needed.items():
+        for number, one in enumerate(each, 1):
+            curve = falling(one, start=1 + number / 100, **more)
+            told[name, number] = {LOSSES: curve} | (notes or {})
+    trials = [
+        replace(one, notes=told.get((one.variant, one.round), {})) for one in run.trials
+    ]
+    run = replace(run, trials=tuple(trials))
+    made = of_run(run, experiment="race")
+    return replace(made, parameters=race(sides(*names)).parameters)
+
+
+def wavering(middle, by=0.1):
+    return [middle * (1 + by * sign) for sign in (-1, 0, 1, -0.5, 0.5)]
+
+
+@pytest.mark.parametrize("needed", [100.0, 777.0, 12_345.0])
+def test_the_place_of_a_loss_is_read_off_between_means(needed):
+    assert examples_to(GOAL, falling(needed)) == pytest.approx(needed, rel=0.1)
+
+
+def test_a_loss_that_comes_back_was_not_reached_before():
+    points = [(10, 2.0), (20, 0.9), (30, 1.5), (40, 0.9), (50, 0.8)]
+    assert 25 < examples_to(GOAL, points) < 35
+    assert examples_to(GOAL, points[:3]) is None
+    assert examples_to(GOAL, []) is None
+    assert examples_to(GOAL, [(10, 0.5), (20, 0.4)]) == 10
+    assert examples_to(GOAL, [(10, 0.5), (20, math.nan)]) is None
+    assert examples_to(GOAL, [(10, math.nan), (20, 0.5)]) == 15
+
+
+def test_fewer_examples_and_faster_steps_are_held_together():
+    asked = {OLD: wavering(3000.0), NEW: wavering(1000.0, by=0.05)}
+    found = perfkit.time_to_loss(raced(asked, {OLD: 1000.0, NEW: 500.0}), GOAL)
+    best = found.best
+    assert best.verdict == "faster"
+    assert best.ratio == pytest.approx(3 / 2, rel=0.05)
+    assert best.low < 1.5 < best.high
+    verdict = found.report.verdict
+    assert verdict.headline == "new.py reaches a loss of 1 1.5 times as fast as old.py."
+    assert verdict.winner == NEW
+    assert verdict.sure == "sure"
+    old, new = found.sides
+    assert old.seconds == pytest.approx(3.0, rel=0.1)
+    assert new.seconds == pytest.approx(2.0, rel=0.1)
+
+
+def test_what_needs_more_takes_longer_however_fast_its_steps():
+    asked = {OLD: wavering(1000.0), NEW: wavering(9000.0)}
+    found = perfkit.time_to_loss(raced(asked, {OLD: 1000.0, NEW: 3000.0}), GOAL)
+    assert found.report.verdict.headline == (
+        "new.py takes 3.0 times as long as old.py to a loss of 1."
+    )
+    assert found.report.verdict.winner == ""
+
+
+def test_seeds_that_differ_more_than_the_sides_leave_it_open():
+    asked = {OLD: [500, 3000, 900, 4000, 700], NEW: [3000, 500, 4000, 700, 900]}
+    verdict = perfkit.time_to_loss(raced(asked), GOAL).report.verdict
+    assert verdict.sure == "not known yet"
+    assert "not known yet" in verdict.headline
+    assert (verdict.interval, verdict.winner, verdict.much) == ("", "", "")
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_fewer_than_three_seeds_claim_nothing(rounds):
+    asked = {OLD: wavering(3000.0)[:rounds], NEW: wavering(300.0)[:rounds]}
+    found = perfkit.time_to_loss(raced(asked, rounds=rounds), GOAL)
+    assert found.best is None
+    assert found.report.verdict.sure == "not known yet"
+
+
+def test_trials_of_one_seed_are_one():
+    made = raced({OLD: [3000.0] * 5, NEW: [300.0] * 5})
+    alike = [
+        replace(one, notes={LOSSES: one.notes[LOSSES][1:]} if one.notes else {})
+        for one in made.trials
+    ]
+    found = perfkit.time_to_loss(replace(made, trials=tuple(alike)), GOAL)
+    assert found.best is None
+
+
+def test_a_side_that_did_not_always_get_there_is_not_compared():
+    asked = {OLD: wavering(300.0), NEW: [300.0, 300.0, 1e9, 300.0, 300.0]}
+    found = perfkit.time_to_loss(raced(asked), GOAL)
+    assert found.best is None
+    assert "reached in 4 of 5 trials" in repr(found)
+
+
+def test_examples_that_were_seen_before_are_warned_of():
+    asked = {OLD: wavering(300.0), NEW: wavering(3000.0)}
+    found = perfkit.time_to_loss(raced(asked, notes={NEW_EXAMPLES: 1000}), GOAL)
+    assert [one.again for one in found.sides] == [False, True]
+    (warning,) = found.report.verdict.warnings
+    assert warning.startswith("new.py saw examples again")
+
+
+def test_the_best_of_several_is_named():
+    names = {OLD: 3000.0, NEW: 1000.0, "third.py": 500.0}
+    asked = {name: wavering(needed, by=0.02) for name, needed in names.items()}
+    found = perfkit.time_to_loss(raced(asked), GOAL)
+    assert found.report.verdict.winner == "third.py"
+    assert len(found.report.table.rows) == 3
+
+
+def test_the_others_may_be_held_against_another_than_the_first():
+    names = {OLD: 3000.0, NEW: 1000.0, "third.py": 500.0}
+    asked = {name: wavering(needed, by=0.02) for name, needed in names.items()}
+    found = perfkit.time_to_loss(raced(asked), GOAL, against=NEW)
+    assert [one.side for one in found.sides] == [NEW, OLD, "third.py"]
+    assert found.best.baseline == NEW
+    assert found.best.ratio == pytest.approx(2, rel=0.1)
+    with pytest.raises(BadParameterError, match="no side of this race"):
+        perfkit.time_to_loss(raced(asked), GOAL, against="fourth.py")
+
+
+def test_a_guess_is_held_against_the_ratio_of_times(tmp_path):
+    asked = {OLD: wavering(3000.0), NEW: wavering(1000.0)}
+    for guess in ("3x", "9x"):
+        found = perfkit.time_to_loss(raced(asked), GOAL, guess=guess, folder=tmp_path)
+        assert f"Your guess: {guess}" in repr(found)
+    kept = perfkit.guesses(tmp_path).all
+    assert [one.held for one in kept] == [True, False]
+
+
+def test_it_says_where_it_was_measured_and_whether_it_was_run_here():
+    made = raced({OLD: wavering(3000.0), NEW: wavering(1000.0)})
+    found = perfkit.time_to_loss(made, GOAL)
+    assert any("Measured on" in line for line in found.report.foot)
+    assert found.report.stamp == ""
+    shown = perfkit.time_to_loss(replace(made, replayed=True), GOAL)
+    assert "not run here" in repr(shown)
+
+
+@pytest.mark.parametrize("notes", [None, "x", [[1]], [["a", "b"]], {"a": 1}, [[-1, 2]]])
+def test_a_file_may_say_anything_of_its_losses(notes):
+    made = raced({OLD: wavering(300.0), NEW: wavering(3000.0)})
+    spoiled = [replace(one, notes={LOSSES: notes}) for one in made.trials]
+    found = perfkit.time_to_loss(replace(made, trials=tuple(spoiled)), GOAL)
+    assert found.best is None
+    assert repr(found)
+
+
+def test_what_is_no_race_and_no_loss_is_refused():
+    with pytest.raises(BadParameterError, match=r"takes what perfkit\.race found"):
+        perfkit.time_to_loss(any_finding(), GOAL)
+    with pytest.raises(BadParameterError, match=r"give a number, such as 0\.5"):
+        perfkit.time_to_loss(raced({OLD: [1.0], NEW: [1.0]}, rounds=1), math.nan)
+
+
+def test_two_copies_are_seldom_told_apart():
+    draw = np.random.default_rng(7)
+    claims = 0
+    for _ in range(100):
+        asked = {
+            name: list(1000 * np.exp(draw.normal(0, 0.2, 5))) for name in (OLD, NEW)
+        }
+        best = perfkit.time_to_loss(raced(asked), GOAL).best
+        claims += best is not None and not best.is_noise
+    assert claims <= 12
