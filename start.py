@@ -104,6 +104,8 @@ REMEDIES = {
     "free some space",
     r"Read-only file|Permission denied|os error (13|30)\b": "a file cannot be written; "
     "make this folder and uv's cache writable",
+    r"Resource temporarily|Cannot allocate memory|Too many open files": "the system "
+    "has no process, memory or open file left for this; close other programs",
     r"network (connectivity )?(is|was) disabled": "the bundle does not hold what "
     "locks/ names; work in the folder `perfkit` of the bundle, or make the bundle anew",
     r"hash mismatch|DO NOT MATCH THE HASHES": "a download is not the file that locks/ "

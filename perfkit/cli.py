@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfkit import options, units
-from perfkit.errors import BadFileError, BadParameterError, PerfkitError, RunError
+from perfkit.errors import (
+    BadFileError,
+    BadParameterError,
+    PerfkitError,
+    RunError,
+    remedy,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -49,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except OSError as error:
         _give_up_stdout()
-        print(f"perfkit: the system refused: {error}.", file=sys.stderr)
+        said = ": ".join(filter(None, (str(error), remedy(error, ""))))
+        print(f"perfkit: the system refused: {said}.", file=sys.stderr)
         return FAILED
     return code
 

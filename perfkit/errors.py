@@ -12,7 +12,18 @@ recorded in the finding.
 
 from __future__ import annotations
 
+import errno
 import importlib.util
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FILES = "close other programs, or allow more open files with `ulimit -n 4096`"
+_PROCESSES = "close other programs: there is no room for another process"
+_REMEDIES = {
+    errno.EMFILE: _FILES,
+    errno.ENFILE: _FILES,
+    errno.EAGAIN: _PROCESSES,
+    errno.ENOMEM: _PROCESSES,
+}
 
 
 class PerfkitError(Exception):
@@ -40,6 +51,13 @@ class BadFileError(PerfkitError):
 
 class RunError(PerfkitError):
     """A run that could not give a finding at all."""
+
+
+def remedy(error: OSError, otherwise: str = "choose another folder") -> str:
+    """What to do about what the system refused; ``otherwise`` where nobody knows."""
+    if error.errno in _FULL:
+        return " or ".join(filter(None, ("free some space", otherwise)))
+    return _REMEDIES.get(error.errno or 0, otherwise)
 
 
 def need(module: str, what: str, extra: str) -> None:

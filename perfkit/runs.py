@@ -165,11 +165,16 @@ def watch(session: Watched[Found], display: Display) -> Found:
         display,
         closing(session.events()) as events,
     ):
-        for event in events:
-            if asked.is_set():
-                session.stop()
-            board.hear(event)
-            display.show(board)
+        try:
+            for event in events:
+                if asked.is_set():
+                    session.stop()
+                board.hear(event)
+                display.show(board)
+        except RunError as error:
+            if kept := getattr(session.finding, "path", None):
+                error.add_note(f"What was measured by then is in {kept}.")
+            raise
         display.show(board, at_once=True)
     if session.finding is not None:
         return session.finding

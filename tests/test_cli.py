@@ -303,6 +303,11 @@ def test_an_interrupt_before_anything_was_measured_says_so(tmp_path):
 
 
 @pytest.mark.measures
+@pytest.mark.fault(
+    "findings",
+    "read-only",
+    sees="The verdict is shown; one sentence says that no file could be saved.",
+)
 def test_a_disk_that_cannot_be_written_to_costs_the_file_but_not_the_verdict(tmp_path):
     (tmp_path / "kept").touch()
     run = start("run napping --budget 3 --out kept", tmp_path)
@@ -338,6 +343,11 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     assert run.stderr.read() == ""
 
 
+@pytest.mark.fault(
+    "doctor",
+    "locale",
+    sees="The report, with question marks for what the terminal cannot show.",
+)
 def test_an_output_of_ascii_alone_shows_the_rest_as_question_marks(tmp_path):
     code = (
         "import sys; from tests.doctor import looked; from perfkit import cli;"
@@ -372,6 +382,7 @@ def test_an_output_that_takes_nothing_is_said_in_one_line(tmp_path, where, said)
     assert said in run.stderr
 
 
+@pytest.mark.fault("doctor", "read-only", sees="The report; nothing is written.")
 def test_the_doctor_works_in_a_folder_that_was_deleted(tmp_path):
     (tmp_path / "gone").mkdir()
     run = subprocess.run(

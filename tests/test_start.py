@@ -1,6 +1,7 @@
 """Set-up in a copy of the checkout, with a uv that does what the test says."""
 
 import ast
+import fcntl
 import json
 import os
 import shutil
@@ -60,8 +61,7 @@ class Checkout:
             (self.machine / tool).symlink_to(shutil.which(tool))
         self.has("chromium", "cc")
 
-    def start(self, *arguments, **variables):
-        """Run start.py as a user does; what it says goes to stdout and stderr."""
+    def _asking(self, arguments, variables):
         mine = {
             "PATH": str(self.machine),
             "HOME": str(self.machine),
@@ -69,12 +69,17 @@ class Checkout:
             "USER_OF_TEST": "1000",
             "PYTHON_OF_TEST": str(BASE_PYTHON),
         }
-        return subprocess.run(
-            [sys.executable, self.root / "start.py", *arguments],
-            env=mine | variables,
-            capture_output=True,
-            text=True,
-        )
+        return [sys.executable, self.root / "start.py", *arguments], mine | variables
+
+    def start(self, *arguments, **variables):
+        """Run start.py as a user does; what it says goes to stdout and stderr."""
+        command, env = self._asking(arguments, variables)
+        return subprocess.run(command, env=env, capture_output=True, text=True)
+
+    def begin(self, *arguments):
+        """The same, not waited for."""
+        command, env = self._asking(arguments, {})
+        return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
 
     def asked(self):
         """What uv was asked since the last time, but for its version."""
@@ -207,6 +212,7 @@ def test_between_the_slim_build_and_another_the_environment_is_made_anew(checkou
 
 SAID = {
     "error: failed to write `x`: No space left on device (os error 28)": "disk is full",
+    "error: Resource temporarily unavailable (os error 11)": "close other programs",
     "error: Read-only file system (os error 30)": "writable",
     "error: Failed to download\n  cause: Hash mismatch for `six`": "is not the file",
     "  cause: dns error: Temporary failure in name resolution": "HTTPS_PROXY",
@@ -217,6 +223,14 @@ SAID = {
 
 
 @pytest.mark.parametrize("said", SAID)
+@pytest.mark.fault(
+    "start.py",
+    "full disk",
+    sees="The disk is full; free some space, then run it again.",
+)
+@pytest.mark.fault(
+    "start.py", "fork failure", sees="Close other programs, then run it again."
+)
 def test_a_failing_download_is_one_sentence_and_the_next_run_goes_on(checkout, said):
     checkout.fails("install", said)
     assert_one_sentence(checkout.start("setup"), SAID[said])
@@ -225,6 +239,9 @@ def test_a_failing_download_is_one_sentence_and_the_next_run_goes_on(checkout, s
     assert (checkout.root / ".setup" / "log.txt").read_text().count(said) == 1
 
 
+@pytest.mark.fault(
+    "start.py", "SIGKILL", sees="The next start makes the environment anew."
+)
 def test_an_installation_that_was_broken_off_is_made_again(checkout):
     checkout.fails("install", "error: killed")
     checkout.start("setup")
@@ -233,6 +250,36 @@ def test_an_installation_that_was_broken_off_is_made_again(checkout):
     checkout.works_again()
     checkout.start("setup")
     assert not half.exists()
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "tr_TR.UTF-8", "HOME": "/dev/null"}],
+    ids=["ASCII alone", "Turkish, without a home"],
+)
+@pytest.mark.fault(
+    "start.py", "path, locale, home", sees="It is set up, as in any other folder."
+)
+def test_it_is_set_up_wherever_it_lies_whatever_a_terminal_shows(tmp_path, variables):
+    (tmp_path / "mein ärger 数据").mkdir()
+    checkout = Checkout(tmp_path / "mein ärger 数据")
+    done = checkout.start("setup", "--cpu", **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert checkout.asked()[-1].endswith(str(checkout.root))
+    checkout.fails("install", f"error: {checkout.root}: Read-only file system")
+    assert_one_sentence(checkout.start("setup", "--gpu", **variables), "writable")
+
+
+@pytest.mark.fault("start.py", "two at once", sees="That it waits for the other one.")
+def test_a_second_start_waits_for_the_first(checkout):
+    (checkout.root / ".setup").mkdir()
+    with (checkout.root / ".setup" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = checkout.begin("setup", "--cpu")
+        assert "Waiting for another set-up in this folder." in second.stdout.readline()
+    assert second.wait() == 0
+    second.stdout.close()
+    assert [line.split()[0] for line in checkout.asked()] == ["venv", "pip", "pip"]
 
 
 def test_an_environment_without_a_working_python_is_made_again(checkout):
@@ -265,6 +312,9 @@ def test_an_interrupt_is_one_sentence(checkout):
     assert result.returncode == 130
 
 
+@pytest.mark.fault(
+    "start.py", "read-only", sees="Which file cannot be written, then run it again."
+)
 def test_a_folder_that_cannot_be_written_is_one_sentence(checkout):
     (checkout.root / ".setup").touch()  # as good as read-only, for root too
     assert_one_sentence(checkout.start("setup"), ".setup")
@@ -348,6 +398,11 @@ def test_native_windows_is_sent_to_wsl(monkeypatch, capsys):
     assert "wsl --install" in capsys.readouterr().err
 
 
+@pytest.mark.fault(
+    "start.py",
+    "full disk",
+    sees="How much room is missing, before anything is downloaded.",
+)
 def test_a_disk_without_room_is_refused_before_the_download(monkeypatch, tmp_path):
     monkeypatch.setattr(start, "VENV", tmp_path / "venv")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1e9))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 import perfkit
-from perfkit.errors import BadFileError, BadParameterError
+from perfkit.errors import BadFileError, BadParameterError, remedy
 from perfkit.findings import reports
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.report import STYLE, Fold, folds_in_html, in_html
@@ -200,7 +200,9 @@ def save(
         write_whole(path, text.encode())
     except OSError as error:
         reason = error.strerror or error
-        raise BadFileError(f"Cannot write {plain(str(path))} ({reason}).") from error
+        raise BadFileError(
+            f"Cannot write {plain(str(path))} ({reason}): {remedy(error)}."
+        ) from error
     return path
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import datetime
-import errno
 import os
 import re
 import secrets
@@ -11,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.errors import BadFileError, PerfkitError
+from perfkit.errors import BadFileError, PerfkitError, remedy
 from perfkit.findings import reading
 from perfkit.findings.diagnosis import Diagnosis
 from perfkit.findings.reading import (
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 FOLDER = "perfkit-findings"
 Recorded = Finding | Diagnosis
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def save(
@@ -186,8 +184,8 @@ def write_as(path: Path, data: bytes, kind: str) -> None:
         write_whole(path, data)
     except OSError as error:
         raise PerfkitError(
-            f"The {kind} could not be saved as {path} ({error.strerror or error}); "
-            "free some space or give another file."
+            f"The {kind} could not be saved as {path} ({error.strerror or error}): "
+            f"{remedy(error, 'give another file')}."
         ) from error
 
 
@@ -208,12 +206,9 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def _not_saved(folder: Path, error: OSError) -> str:
-    remedy = "choose another folder"
-    if error.errno in _FULL:
-        remedy = "free some space or choose another folder"
     return (
         f"The finding could not be saved in {folder} ({error.strerror or error}). "
-        f"It is still in memory: {remedy}, then save it again."
+        f"It is still in memory: {remedy(error)}, then save it again."
     )
 
 

@@ -63,7 +63,7 @@ class Alone:
             yield _waiting(held)
             time.sleep(_SLICE_S)
         if not stopped.is_set():
-            end = time.time() + self._budget + _START_S if self._budget else 0
+            end = time.monotonic() + self._budget + _START_S if self._budget else 0
             # A full disk costs others the name, and nobody the run.
             with contextlib.suppress(OSError):
                 os.ftruncate(held, 0)
@@ -80,7 +80,7 @@ def _waiting(file: int) -> str:
     """Whom the holder of the file makes wait, as ``"Waiting for X, about 40 s"``."""
     said = os.pread(file, 4 * _LONGEST, 0).decode(errors="replace")
     what, _, end = said.partition("\n")
-    left = float(end[:12]) - time.time() if end.isdecimal() else 0.0
+    left = float(end[:12]) - time.monotonic() if end.isdecimal() else 0.0
     about = f", about {units.seconds(10 * math.ceil(left / 10))}" if left > 0 else ""
     who = what if what and what.isprintable() else "another run"
     return f"Waiting for {who}{about}"

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
-from perfkit.errors import BadParameterError, MissingPartError, RunError
+from perfkit.errors import BadParameterError, MissingPartError, RunError, remedy
 from perfkit.machine import software
 from perfkit.measure.launcher import Started, launcher
 
@@ -162,15 +162,29 @@ class Host:
         self.log = ""
         self.loaded_s: float | None = None
         self._place = place
-        self._lent = _lend(environment.lacks) if place.python else ""
         self._number = 0
         self._inbox: dict[int, deque[Message]] = defaultdict(deque)
-        self._connection, theirs = Pipe()
         self._began = time.perf_counter()
-        number = theirs.fileno()
-        self._process = subprocess.Popen(
+        self._lent = ""
+        try:
+            if place.python:
+                self._lent = _lend(environment.lacks)
+            self._connection, theirs = Pipe()
+            self._process = self._started(theirs.fileno())
+        except OSError as error:
+            shutil.rmtree(self._lent, ignore_errors=True)
+            raise RunError(
+                f"Trials could not be started with {place.python or 'another process'} "
+                f"({error.strerror or error}): {remedy(error)}, then race again."
+            ) from error
+        theirs.close()
+        if place.cores and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(self._process.pid, place.cores)
+
+    def _started(self, number: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
             [
-                place.python or sys.executable,
+                self._place.python or sys.executable,
                 # Without the folder that it is started in.
                 *("-P", "-m", "perfkit.measure.server", str(number)),
                 *([self._lent] if self._lent else []),
@@ -183,9 +197,6 @@ class Host:
             # An interrupt means the run, and what it started is ended by it.
             start_new_session=True,
         )
-        theirs.close()
-        if place.cores and hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(self._process.pid, place.cores)
 
     def _variables(self) -> dict[str, str]:
         given = self._place.environment
@@ -219,7 +230,7 @@ class Host:
         """Start a trial of ``work``, which makes the variant's generator.
 
         Raises:
-            RunError: The launcher there is gone.
+            RunError: The launcher there is gone, or can start none.
         """
         self._number += 1
         number, payload = self._number, cloudpickle.dumps(work)
@@ -232,7 +243,10 @@ class Host:
                 self.receive(_START_S)
         except (EOFError, OSError):
             raise RunError(self._last_words()) from None
-        _, pid, started_ns = self._inbox[number].popleft()
+        kind, *told = self._inbox[number].popleft()
+        if kind != "started":
+            raise RunError(told[1])
+        pid, started_ns = told
         return Hosted(self, number, pid, started_ns, limits.silence)
 
     def receive(self, timeout: float) -> None:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 import psutil
 
-from perfkit.errors import RunError
+from perfkit.errors import RunError, remedy
 from perfkit.measure import preload, worker
 
 if TYPE_CHECKING:
@@ -36,6 +36,16 @@ if TYPE_CHECKING:
     from perfkit.measure.trial import Limits, Outcome
 
 _FOLDER = "perfkit-launcher-"
+# Who was not listened to for so long, though somebody wanted to listen: the one who
+# listens stood still, stopped from outside or with the whole machine.
+_STOOD_STILL_S = 2.0
+_STOPPED_S = 1.0
+_LOST = (
+    "The process that starts trials has ended, as it does where the system has no "
+    "memory or process left: close other programs, then run again."
+)
+# How a server that is gone, or whose files are, fails to start a trial.
+_GONE = (EOFError, ConnectionError, FileNotFoundError)
 # What a trial printed last is enough to explain its end.
 _TAIL = 8192
 # What C++, TensorFlow's allocators and the C library say when they are given no memory.
@@ -48,6 +58,8 @@ _READ_EARLY = (
     *("TF_", "XLA_", "KERAS_", "CUDA_", "OMP_", "KMP_", "MKL_", "OPENBLAS_"),
     "LD_LIBRARY_PATH",
 )
+# The exit code that Python gives a process whose end nobody told.
+_UNKNOWN = 255
 Message = tuple[Any, ...]
 
 
@@ -68,6 +80,8 @@ class Started:
         outcome: How it ended; None while it runs.
         message: One sentence on an outcome other than ``completed``.
         tail: The last of what it printed.
+        stood: When it, or who listens to it, was stopped from outside: the end of each
+            time by its begin, in nanoseconds of ``time.perf_counter_ns``.
     """
 
     def __init__(self, pid: int, started_ns: int, silence: float) -> None:
@@ -75,7 +89,8 @@ class Started:
         self.outcome: Outcome | None = None
         self.message = ""
         self.tail = ""
-        self._heard = self._frozen = time.perf_counter()
+        self.stood: dict[int, int] = {}
+        self._heard = self._listened = self._frozen = time.perf_counter()
 
     def poll(self, timeout: float) -> list[Message]:
         """Wait up to ``timeout`` seconds for what the trial tells, and return it.
@@ -85,13 +100,22 @@ class Started:
         if self.outcome is not None:
             return []
         messages = self._hear(timeout)
-        silent = time.perf_counter() - self._heard > self.silence
-        if self.outcome is None and silent:
-            self.kill(
-                "timed-out",
-                f"gave no sign of life for {self.silence:.0f} s and was ended",
-            )
+        before, self._listened = self._listened, time.perf_counter()
+        if self._listened - before > timeout + _STOOD_STILL_S:
+            # Who stood still could hear nothing, and that is not silence.
+            self._heard = min(self._listened, self._heard + self._listened - before)
+            self._note_stood(before)
+        silent = self._listened - self._heard
+        stopped = silent > _STOPPED_S and self.outcome is None and _is_stopped(self.pid)
+        if stopped:
+            self._note_stood(self._heard)
+        if self.outcome is None and silent > self.silence:
+            why = "was stopped from outside" if stopped else "gave no sign of life"
+            self.kill("timed-out", f"{why} for {self.silence:.0f} s and was ended")
         return messages
+
+    def _note_stood(self, since: float) -> None:
+        self.stood[round(since * 1e9)] = round(self._listened * 1e9)
 
     def kill(self, outcome: Outcome, message: str) -> None:
         """End the trial and all it started, now; it ends with this outcome."""
@@ -109,7 +133,8 @@ class Started:
     def resume(self) -> None:
         """Let it go on from where it stood."""
         # While it stands still it cannot be heard, and that is not silence.
-        self._heard += time.perf_counter() - self._frozen
+        self._listened = time.perf_counter()
+        self._heard += self._listened - self._frozen
         _signal_group(self.pid, signal.SIGCONT)
 
 
@@ -205,11 +230,10 @@ class Running(Started):
         self._process.join(5)
         shutil.rmtree(self._folder, ignore_errors=True)
         code = self._process.exitcode
-        self.outcome, self.message = (
-            self._killed
-            or self._ended
-            or _crash(code, self.tail, self._limits, _oom_kills() > self._oom_kills)
-        )
+        crash = _crash(code, self.tail, self._limits, _oom_kills() > self._oom_kills)
+        if code == _UNKNOWN and _server_is_gone():
+            crash = "crashed", "lost the process that started it"
+        self.outcome, self.message = self._killed or self._ended or crash
         self._messages.close()
         self._output.close()
 
@@ -242,13 +266,15 @@ class Launcher:
         return read_early(os.environ | self._variables)
 
     def _give_up(self) -> None:
-        from multiprocessing import forkserver
-
         # Python restarts a server only once it has ended, and has no name for that.
-        server: Any = forkserver._forkserver
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(server._forkserver_pid, signal.SIGKILL)
-        server._stop()
+        server = _server()
+        if server._forkserver_pid is not None:
+            # It may be gone, with its files, or have been waited for by somebody else.
+            with contextlib.suppress(OSError):
+                os.kill(server._forkserver_pid, signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                server._stop()
+            server._forkserver_pid = None
         if self._warming:
             self._warming.join()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -259,10 +285,17 @@ class Launcher:
     def warm(self) -> None:
         """Begin to load TensorFlow in the background; returns at once."""
         if self._warming is None and not self._ready.is_set():
-            self._warming = threading.Thread(
+            warming = threading.Thread(
                 target=self._warm, daemon=True, name="perfkit-launcher"
             )
-            self._warming.start()
+            try:
+                warming.start()
+            except RuntimeError as error:
+                raise RunError(
+                    f"TensorFlow cannot be loaded in the background ({error}): close "
+                    "other programs, then run again."
+                ) from error
+            self._warming = warming
 
     def wait(self, timeout: float) -> bool:
         """Wait up to ``timeout`` seconds; True once trials start at once.
@@ -270,6 +303,8 @@ class Launcher:
         Raises:
             RunError: The launcher ended before it was ready.
         """
+        if self._lost:
+            self._give_up()
         self.warm()
         ready = self._ready.wait(timeout)
         if self._failure:
@@ -285,22 +320,47 @@ class Launcher:
         return self.start_pickled(cloudpickle.dumps(work), seed, limits)
 
     def start_pickled(self, payload: bytes, seed: int, limits: Limits) -> Running:
-        """Start a trial of work that was pickled by ``cloudpickle``."""
-        # Within the server's folder, so that it goes even where we cannot remove it.
-        folder = tempfile.mkdtemp(prefix="trial-", dir=self._folder or None)
-        return Running(self._context, payload, seed, limits, folder)
+        """Start a trial of work that was pickled by ``cloudpickle``.
+
+        Raises:
+            RunError: The system refuses, or what starts trials is gone; the next run
+                starts that anew.
+        """
+        try:
+            if self._lost:
+                raise EOFError
+            # In the server's folder, so that it goes even where we cannot remove it.
+            folder = tempfile.mkdtemp(prefix="trial-", dir=self._folder or None)
+            return Running(self._context, payload, seed, limits, folder)
+        except _GONE as error:
+            self._give_up()
+            raise RunError(_LOST) from error
+        except OSError as error:
+            raise RunError(
+                f"No trial could be started ({error.strerror or error}): "
+                f"{remedy(error, 'set TMPDIR to another folder')}, then run again."
+            ) from error
+
+    @property
+    def _lost(self) -> bool:
+        """Whether what starts trials has ended since it was ready."""
+        was_ready = self._ready.is_set() and not self._failure
+        return self._loaded is not None and was_ready and _server_is_gone()
 
     def _warm(self) -> None:
         why: str | None
+        todo = "try `python -c 'import tensorflow'` here"
         try:
             why = None if self._starts() else self._last_words()
         except Exception as error:
             # Whatever went wrong, nobody may wait for this thread for ever.
             why = f" ({type(error).__name__}: {error})"
+            if isinstance(error, OSError):
+                todo = remedy(error, "set TMPDIR to another folder with a short path")
         if why is not None:
             self._failure = (
-                f"The process that loads TensorFlow ended before it was ready{why}. "
-                "Try `python -c 'import tensorflow'` here."
+                f"The process that loads TensorFlow ended before it was ready{why}: "
+                f"{todo}."
             )
         self._ready.set()
 
@@ -398,10 +458,37 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
 
 def _end_marked(pid: int) -> None:
     """End what a trial started in a group of its own, which outlives the trial's."""
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(worker.MARK) == str(pid):
-                process.kill()
+    # Where the system lists no processes, or has no open file left, none is found.
+    with contextlib.suppress(psutil.Error, OSError):
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.environ().get(worker.MARK) == str(pid):
+                    process.kill()
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether a process stands still by a signal; False where nobody can tell."""
+    with contextlib.suppress(psutil.Error, OSError):
+        return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    return False
+
+
+def _server() -> Any:
+    """What Python keeps of the fork server of this process."""
+    from multiprocessing import forkserver
+
+    return forkserver._forkserver
+
+
+def _server_is_gone() -> bool:
+    """Whether the fork server was started and has ended; it is not waited for."""
+    if (pid := _server()._forkserver_pid) is None:
+        return False
+    look = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    try:
+        return os.waitid(os.P_PID, pid, look) is not None
+    except ChildProcessError:
+        return True
 
 
 def _oom_kills() -> int:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 _ASLEEP = "S"
+# A tick that is shorter holds no time in which somebody stood still.
+_SHORT_NS = 1_000_000_000
 
 
 class Asleep:
@@ -203,6 +205,9 @@ class LiveTrial:
             self._notes[message[1]] = message[2]
             return
         for time_ns, examples, parts, label, *every in message[1]:
+            if self._has_stood_still(time_ns):
+                # Neither a rate nor a pause can be read from that time.
+                examples, label, every = 0, "", []
             broken = any(self._last_ns < at <= time_ns for at in self._resumed_ns[-2:])
             if broken or label or not examples:
                 # What spans another's turn is neither work nor a pause of its own.
@@ -218,6 +223,13 @@ class LiveTrial:
                 self._parts.append(parts)
             self._ticks.append((time_ns, examples))
             self._last_ns = time_ns
+
+    def _has_stood_still(self, until_ns: int) -> bool:
+        """Whether it was stopped from outside in the tick that ends then."""
+        return until_ns - self._last_ns > _SHORT_NS and any(
+            begin < until_ns and self._last_ns < end
+            for begin, end in self.running.stood.items()
+        )
 
     def _paused_for(self, label: str, spent: float) -> None:
         self._pauses.setdefault(label, []).append(spent)

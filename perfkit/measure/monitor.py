@@ -59,7 +59,6 @@ class Monitor:
         self._trial: _Tree | None = None
         self._trees: dict[int, _Tree] = {}
         self._trial_cpu: dict[int, float] = {}
-        self._self = psutil.Process()
         self._rates = _Rates()
         self._gpus = GpuReader()
         self._taken = 0
@@ -79,7 +78,9 @@ class Monitor:
         """
         if not self._thread.is_alive():
             self._zero_ns = zero_ns
-            self._thread.start()
+            # Where the system has no room for a thread, a run goes on without samples.
+            with contextlib.suppress(RuntimeError):
+                self._thread.start()
 
     def stop(self) -> None:
         """Take no more samples."""
@@ -148,7 +149,7 @@ class Monitor:
         busy = sum(times) - sum(getattr(times, name, 0.0) for name in not_busy)
         counters = {
             "busy": busy,
-            "cpu_perfkit": sum(self._self.cpu_times()[:2]),
+            "cpu_perfkit": sum(psutil.Process().cpu_times()[:2]),
             "cpu_trial": self._count_trials(),
         }
         # Whoever else wants the cores may hold this thread up between the counters.
@@ -186,7 +187,9 @@ class _Tree:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self._processes = [psutil.Process(pid)] if psutil.pid_exists(pid) else []
+        self._processes: list[psutil.Process] = []
+        with contextlib.suppress(*_READINGS):
+            self._processes.append(psutil.Process(pid))
 
     def look_for_children(self) -> None:
         with contextlib.suppress(*_READINGS):
@@ -209,6 +212,8 @@ class _Tree:
         return float(sum(self._of_each(_memory)))
 
     def _of_each(self, read: Callable[[psutil.Process], Any]) -> Iterator[Any]:
+        if not self._processes:
+            raise psutil.NoSuchProcess(self.pid)
         for index, process in enumerate(self._processes):
             try:
                 yield read(process)

@@ -61,6 +61,7 @@ class _Part:
 
     pid: int
     started_ns: int
+    stood: dict[int, int]
     outcome: Outcome | None = "completed"
     message: str = ""
 
@@ -74,6 +75,7 @@ class OneProcess:
         zero_ns: The run's start, on the clock that stamps the ticks.
         clock: That clock.
         seed: What its random numbers started from.
+        stood: When it stood still, as ``Started.stood`` has it.
     """
 
     def __init__(
@@ -84,8 +86,9 @@ class OneProcess:
         zero_ns: int,
         clock: Callable[[], int],
         seed: int = 0,
+        stood: dict[int, int] | None = None,
     ) -> None:
-        self._made = (pid, started_ns)
+        self._made = (pid, started_ns, {} if stood is None else stood)
         self._zero_ns, self._clock, self._seed = zero_ns, clock, seed
         self._lives: dict[str, LiveTrial] = {}
         self._parts: dict[str, _Part] = {}

@@ -193,6 +193,7 @@ class Run:
             zero_ns=self._zero_ns,
             clock=self.clock,
             seed=self.plan.seed,
+            stood=running.stood,
         )
         known = {one.name: one for one in opening.variants}
         self.watcher.watch(running.pid)
@@ -508,12 +509,13 @@ class Run:
         """Whether all trials of a round fit into memory side by side."""
         try:
             sizes = [psutil.Process(live.running.pid).memory_info() for live in lives]
-        except psutil.Error:
+            present = psutil.virtual_memory().available
+        except (psutil.Error, OSError):
             return True
         own = max(size.rss - getattr(size, "shared", 0) for size in sizes)
         missing = count - len(lives)
         # A container may hold less than the machine has left.
-        free = memory_free(Path("/"), psutil.virtual_memory().available)
+        free = memory_free(Path("/"), present)
         return missing * own < _MEMORY_SHARE * free
 
 

@@ -63,7 +63,11 @@ def _do(asking: Connection, running: dict[int, Running], what: tuple[Any, ...]) 
         payload, seed, limits = rest
         # Whoever asked knows when a trial stands still, and so what is silence.
         limits = replace(limits, silence=_FOR_EVER)
-        one = running[number] = launcher().start_pickled(payload, seed, limits)
+        try:
+            one = running[number] = launcher().start_pickled(payload, seed, limits)
+        except RunError as error:
+            asking.send(("ended", number, "crashed", str(error), ""))
+            return
         asking.send(("started", number, one.pid, one.started_ns))
     elif number in running:
         running[number].kill(*rest)

@@ -236,6 +236,11 @@ def test_an_interrupt_is_stop_while_a_cell_waits_for_the_result(show, lab):
     assert not trials(lab)
 
 
+@pytest.mark.fault(
+    "panel",
+    "browser closed",
+    sees="The run goes on, and the chart is back once the page is.",
+)
 def test_a_reload_brings_the_chart_back(show):
     page = show(SHOWN.format(budget=60, more=""), "finding = panel.result()")
     button(page, "Run").click()
@@ -254,6 +259,7 @@ def test_a_reload_brings_the_chart_back(show):
     page.locator(".perfkit-panel .perfkit-answer").wait_for()
 
 
+@pytest.mark.fault("lab", "kernel killed", sees="A new result; nothing old runs on.")
 def test_restart_and_run_all_ends_the_old_run_and_gives_a_new_result(show, lab):
     page = show(
         SHOWN.format(budget=4, more=""),
@@ -274,6 +280,9 @@ def test_restart_and_run_all_ends_the_old_run_and_gives_a_new_result(show, lab):
     assert not trials(lab)
 
 
+@pytest.mark.fault(
+    "panel", "two at once", sees="The second waits, and says for whom and how long."
+)
 def test_two_panels_in_one_notebook_measure_one_after_the_other(show):
     page = show(
         # The first one has to be at work still when the second is asked.
@@ -408,6 +417,11 @@ def test_what_came_of_a_run_can_be_downloaded(show):
         assert download.value.suggested_filename.endswith(ends)
 
 
+@pytest.mark.fault(
+    "panel",
+    "kernel killed",
+    sees="The kernel has ended: run this cell again to use the panel.",
+)
 def test_once_the_kernel_is_gone_one_sentence_says_what_to_do(show):
     page = show(SHOWN.format(budget=4, more=""))
     said = "part => getComputedStyle(part, '::before').content"

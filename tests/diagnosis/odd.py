@@ -65,6 +65,10 @@ def reads_where_nothing_is():
     ctypes.string_at(0)
 
 
+def finds_no_room():
+    raise OSError(28, "No space left on device")
+
+
 def asks_for_too_much_memory():
     raise MemoryError("not enough of it")
 

@@ -74,12 +74,17 @@ REFUSED = [
     ("Invalid input shape", lambda: odd.fits(odd.batches().unbatch())),
     ("argument 'epoch'", lambda: odd.fits(odd.batches(), epoch=3)),
     ("Error: the disk went away", lambda: odd.hooked(on_train_batch_begin=odd.fail)),
+    ("OSError: [Errno 28] No space left on device", odd.finds_no_room),
     ("MemoryError: not enough of it", odd.asks_for_too_much_memory),
     ("MemoryError.", odd.allocates_without_an_end),
 ]
 
 
 @pytest.mark.parametrize(("said", "maker"), REFUSED, ids=words)
+@pytest.mark.fault(
+    "script", "memory limit", sees="What it raised, MemoryError, with its own lines."
+)
+@pytest.mark.fault("script", "full disk", sees="What it raised, with its own lines.")
 def test_what_cannot_be_trained_is_refused_in_a_sentence(said, maker):
     notes, _ = looked(maker)
     assert said in notes[PROBLEM]
@@ -105,6 +110,14 @@ ENDED = {
 
 
 @pytest.mark.parametrize(("said", "maker"), ENDED.items(), ids=words)
+@pytest.mark.fault(
+    "script",
+    "SIGKILL",
+    sees="By which signal it ended, and that the system does that for memory.",
+)
+@pytest.mark.fault(
+    "script", "SIGSEGV", sees="By which signal it ended, with its last words."
+)
 def test_a_training_that_ends_its_process_is_told_by_how_it_did(said, maker):
     notes, running = looked(maker)
     assert look.FACTS not in notes
@@ -219,7 +232,10 @@ FILES = {
 }
 
 
+@pytest.mark.fault("script", "path", sees="Its diagnosis, as in any other folder.")
 def test_a_file_is_run_like_an_import_beside_its_neighbours(tmp_path):
+    tmp_path /= "mein ärger 数据"
+    tmp_path.mkdir()
     (tmp_path / "neighbour.py").write_text(Path(odd.__file__).read_text())
     (tmp_path / "training.py").write_text(SOUND)
     notes, _ = looked(InFile(str(tmp_path / "training.py"), "make_training"))

@@ -315,6 +315,11 @@ def test_who_lets_a_script_write_says_so_beforehand(script, monkeypatch):
 
 
 @pytest.mark.skipif(not LAYERS, reason="this system has no layers for users")
+@pytest.mark.fault(
+    "script",
+    "read-only",
+    sees="What it raises where a folder is closed to it, with its own lines.",
+)
 def test_a_folder_with_another_disk_in_it_is_closed_and_what_is_beside_covered(
     tmp_path,
 ):

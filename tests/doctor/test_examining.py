@@ -165,6 +165,9 @@ def test_microbenchmarks_that_cannot_be_measured_cost_nothing_else(stage):
     assert found.microbenchmarks is None
 
 
+@pytest.mark.fault(
+    "doctor", "full disk", sees="What was measured is shown, and that it was not kept."
+)
 def test_microbenchmarks_that_could_not_be_saved_are_said(stage):
     stage.unsaved = "It is full. It is still in memory: save it again."
     found = look(probe=True)

@@ -71,6 +71,11 @@ def test_the_file_is_there_and_whole_after_every_trial(tmp_path):
     assert known >= 3
 
 
+@pytest.mark.fault(
+    "findings",
+    "SIGKILL",
+    sees="The finding is there as of the last round, and says that it was broken off.",
+)
 def test_a_run_that_is_broken_off_is_not_taken_for_a_whole_one(tmp_path):
     events = Session(Loops(), budget=6, folder=tmp_path).events()
     while not isinstance(next(events), TrialEnded):
@@ -157,6 +162,12 @@ def test_what_cannot_be_saved_is_still_found(tmp_path):
     assert session.finding.path is None
 
 
+@pytest.mark.fault(
+    "launcher",
+    "two at once",
+    sees="The second run waits, and says for whom and how long.",
+)
+@pytest.mark.fault("findings", "two at once", sees="Each run has a file of its own.")
 def test_two_runs_at_once_measure_one_after_the_other(tmp_path):
     sessions = [Session(Loops(), budget=2, folder=tmp_path) for _ in range(2)]
     told = []

@@ -1,5 +1,7 @@
+import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -168,20 +170,47 @@ def test_a_page_is_not_put_where_it_does_not_belong(place, said, notebook):
     assert notebook.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("number", "todo"),
+    [
+        (errno.ENOSPC, r"\(No space left on device\): free some space or choose anoth"),
+        (errno.EMFILE, r"\(Too many open files\): close other programs, or allow more"),
+    ],
+)
+@pytest.mark.fault(
+    "export", "full disk, open files", sees="What to do; the old page stays."
+)
 def test_a_page_that_cannot_be_written_leaves_the_old_one_and_no_rest(
-    notebook, tmp_path, monkeypatch
+    notebook, tmp_path, monkeypatch, number, todo
 ):
     target = tmp_path / "page.html"
     target.write_text("the old page")
 
     def full(*_):
-        raise OSError(28, "No space left on device")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(BadFileError, match="No space left on device"):
+    with pytest.raises(BadFileError, match=todo):
         export(notebook, target)
     assert target.read_text() == "the old page"
     assert {path.name for path in tmp_path.iterdir()} == {"page.html", "why.ipynb"}
+
+
+_IS_KILLED = """
+import os, signal, sys
+from perfkit.export import export
+os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+export(sys.argv[1], sys.argv[2])
+"""
+
+
+@pytest.mark.fault("export", "SIGKILL", sees="The old page stays.")
+def test_a_page_whose_making_is_killed_leaves_the_old_one(saved, tmp_path):
+    target = tmp_path / "page.html"
+    target.write_text("the old page")
+    command = [sys.executable, "-c", _IS_KILLED, str(saved), str(target)]
+    assert subprocess.run(command).returncode == -signal.SIGKILL
+    assert target.read_text() == "the old page"
 
 
 def test_a_page_takes_the_place_of_an_older_one(notebook):

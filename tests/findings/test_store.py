@@ -1,3 +1,4 @@
+import errno
 import math
 import os
 import re
@@ -56,6 +57,11 @@ def test_its_name_says_what_and_when():
     assert store.save(finding(experiment="../..", recorded="?")).parent == path.parent
 
 
+@pytest.mark.fault(
+    "findings",
+    "clock jump",
+    sees="Each finding has a file of its own, whatever the time of day.",
+)
 def test_two_runs_of_the_same_second_do_not_collide():
     assert len({store.save(finding()) for _ in range(20)}) == 20
 
@@ -108,6 +114,11 @@ def test_a_note_that_contains_itself_is_refused():
         store.save(finding(notes=ring))
 
 
+@pytest.mark.fault(
+    "findings",
+    "full disk",
+    sees="The finding stays in memory: free some space, then save it again.",
+)
 def test_a_limit_on_file_size_is_met_half_way_through_a_write():
     path = store.save(finding(rounds=1))
     before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -123,12 +134,38 @@ def test_a_limit_on_file_size_is_met_half_way_through_a_write():
     assert os.listdir(path.parent) == [path.name]
 
 
+@pytest.mark.fault(
+    "findings", "read-only", sees="The finding stays in memory: choose another folder."
+)
 def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path):
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(PerfkitError, match="choose another folder"):
         store.save(finding(), tmp_path / "taken")
 
 
+FILES = "open files with `ulimit -n 4096`, then save it again"
+
+
+@pytest.mark.parametrize(
+    ("number", "todo"),
+    [(errno.ENOSPC, "free some"), (errno.EMFILE, FILES), (errno.EROFS, "choose anoth")],
+)
+@pytest.mark.fault("findings", "open files, full disk", sees="What to do to save it.")
+def test_what_the_system_refuses_is_said_with_what_to_do(monkeypatch, number, todo):
+    def refuse(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    kept = finding()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", refuse)
+        with pytest.raises(PerfkitError, match=todo):
+            store.save(kept)
+    assert store.load(store.save(kept)).timings == kept.timings
+
+
+@pytest.mark.fault(
+    "findings", "SIGKILL", sees="The file is whole, as it was or as it was to be."
+)
 def test_a_writer_that_is_killed_leaves_a_whole_file():
     lines = """
 import sys

@@ -105,6 +105,9 @@ def test_stop_keeps_what_all_measured_by_then_and_leaves_a_given_client_alone(
         assert client.status == "running"
 
 
+@pytest.mark.fault(
+    "fleet", "kernel killed", sees="Nothing: the workers end what they measure."
+)
 def test_where_the_asking_process_is_killed_the_workers_end_what_they_measure(
     cluster, tmp_path
 ):
@@ -125,6 +128,16 @@ def test_where_the_asking_process_is_killed_the_workers_end_what_they_measure(
     assert left(cluster.folder, seconds=LONG_S / 2) == []
 
 
+@pytest.mark.fault(
+    "fleet",
+    "SIGKILL",
+    sees="The member has left, and its line says so; the others' findings come home.",
+)
+@pytest.mark.fault(
+    "fleet",
+    "SIGSTOP",
+    sees="The member is cut off, and its line says so; the others' findings come home.",
+)
 def test_one_is_killed_and_one_is_cut_off_and_the_others_findings_come_home(
     cluster, tmp_path, monkeypatch
 ):
@@ -158,6 +171,9 @@ def test_one_is_killed_and_one_is_cut_off_and_the_others_findings_come_home(
     os.kill(cluster.pids["127.0.0.3-b"], signal.SIGCONT)
 
 
+@pytest.mark.fault(
+    "fleet", "SIGKILL", sees="Each member's line says that the scheduler was lost."
+)
 def test_without_a_scheduler_all_is_over_and_said(cluster, tmp_path):
     opened = run.open_run(LONG, cluster.address, folder=tmp_path)
     for members_now in opened.events():

@@ -72,6 +72,11 @@ def test_a_passport_is_kept_and_another_tensorflow_is_said(tmp_path):
     assert "TensorFlow" not in outcome(data, tmp_path, PASSPORT).said
 
 
+@pytest.mark.fault(
+    "fleet",
+    "full disk",
+    sees="The member's line says that its finding could not be saved here.",
+)
 def test_a_disk_that_is_full_here_is_told(tmp_path):
     (tmp_path / "no-folder").touch()
     found = outcome(sent(), tmp_path / "no-folder")

@@ -55,6 +55,7 @@ def test_one_that_hangs_can_be_stopped_and_is_when_its_time_is_up(
     assert left(tmp_path) == []
 
 
+@pytest.mark.fault("fleet", "SIGKILL", sees="By which signal its run has ended.")
 def test_one_that_dies_is_told_with_the_signal(tmp_path):
     found = done(parameters={"fault": "dies"})
     assert found["how"] == "failed"

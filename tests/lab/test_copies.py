@@ -172,6 +172,9 @@ def test_a_copy_that_was_deleted_comes_back_and_a_newer_one_beside_it_does_not(
     assert notebooks(clone) == [NAME, "01_next.ipynb"]
 
 
+@pytest.mark.fault(
+    "lab", "SIGKILL", sees="The next start makes the copies that are missing."
+)
 def test_a_start_that_was_killed_is_gone_on_with(clone, monkeypatch):
     written = []
 
@@ -211,6 +214,7 @@ def test_a_copy_that_is_no_notebook_any_more_stays(upstream, clone):
     assert (clone / FOLDER / NAME).read_bytes() == b"\xffnotes"
 
 
+@pytest.mark.fault("lab", "two at once", sees="Each notebook has one copy.")
 def test_two_starts_at_once_make_each_copy_once(clone):
     code = "import sys; from pathlib import Path; from perfkit.lab.copies import *; "
     code += "refresh(Path(sys.argv[1]), Path(sys.argv[2]))"
@@ -227,6 +231,11 @@ def test_two_starts_at_once_make_each_copy_once(clone):
     }
 
 
+@pytest.mark.fault(
+    "lab",
+    "read-only",
+    sees="Make the folder one that you can write to, or copy it to one.",
+)
 def test_where_nothing_can_be_written_the_sentence_names_the_remedy(clone):
     (clone / FOLDER).touch()
     with pytest.raises(BadFileError) as caught:

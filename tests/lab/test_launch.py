@@ -58,6 +58,7 @@ def test_without_its_folder_the_root_is_shown(tmp_path):
     assert first_url(tmp_path, "missing.ipynb") == "/lab"
 
 
+@pytest.mark.fault("lab", "path", sees="The notebook is open.")
 def test_a_name_with_a_space_becomes_an_address(tmp_path):
     (tmp_path / "my notes.ipynb").touch()
     assert first_url(tmp_path, "my notes.ipynb") == "/lab/tree/my%20notes.ipynb"
@@ -129,6 +130,9 @@ def test_a_folder_that_is_missing_is_refused(tmp_path):
         open_lab(tmp_path / "missing", state=tmp_path / "state")
 
 
+@pytest.mark.fault(
+    "lab", "home", sees="Set XDG_STATE_HOME to a folder that you can write to."
+)
 def test_a_state_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "state").touch()
     with pytest.raises(BadFileError, match="XDG_STATE_HOME"):

@@ -138,6 +138,9 @@ def test_a_recorded_virtual_machine_is_what_its_owner_knows_it_to_be(tmp_path):
     assert 0 < found.load.memory_free <= found.memory
 
 
+@pytest.mark.fault(
+    "doctor", "no /proc", sees="What can be known otherwise; the rest is not known."
+)
 def test_a_system_without_proc_is_still_described(tmp_path):
     found = described(
         tmp_path, {}, kind="Darwin", system="macOS 15.1", cpu="arm", packages={}

@@ -31,6 +31,7 @@ def test_wsl_gives_what_it_gives_and_no_zeros(ask, scripted):
     }
 
 
+@pytest.mark.fault("monitor", "GPU lost", sees="The readings of the other card go on.")
 def test_a_card_that_falls_off_the_bus_leaves_the_other(ask, scripted):
     lines = """
 from perfkit.machine.nvml import GpuReader

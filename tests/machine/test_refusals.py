@@ -293,6 +293,9 @@ def test_a_driver_that_does_not_start_or_count_has_no_cards_and_a_reason(each, c
 
 
 @pytest.mark.parametrize("code", CODES)
+@pytest.mark.fault(
+    "doctor", "GPU lost", sees="The card is told of, with the driver's reason."
+)
 def test_cards_that_the_driver_gives_no_access_to_are_told_of_all_the_same(each, code):
     (driver, *_), without = each(code)
     _, cards, why, *samples = without["nvmlDeviceGetHandleByIndex_v2"]

@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 import sys
@@ -25,6 +26,8 @@ if fault == "part":
     raise ImportError("cannot import name 'ops'", name="tensorflow")
 if fault == "crash":
     os.kill(os.getpid(), 4)
+if fault == "killed":
+    os.kill(os.getpid(), 9)
 if fault == "odd":
     os.kill(os.getpid(), 40)
 if fault == "exit":
@@ -190,11 +193,17 @@ def test_one_computation_that_fails_leaves_the_others(scripted):
         ("part", "Failed while importing TensorFlow: ImportError: cannot import name"),
         ("odd", "TensorFlow's process was ended by signal 40 while importing"),
         ("crash", "TensorFlow's process was ended by SIGILL (this processor lacks"),
+        ("killed", "TensorFlow's process was ended by SIGKILL"),
         ("exit", "TensorFlow's process ended with exit code 7 while importing "
          "TensorFlow; its last words: out of ideas"),
         ("devices", "Failed while preparing its devices: RuntimeError: CUDA runtime"),
     ],
 )  # fmt: skip
+@pytest.mark.fault(
+    "doctor",
+    "SIGKILL, SIGSEGV",
+    sees="By which signal TensorFlow's process ended, and while doing what.",
+)
 def test_whatever_goes_wrong_is_said_and_what_was_told_is_kept(
     scripted, fault, problem
 ):
@@ -234,6 +243,17 @@ def test_one_that_cannot_be_started_is_said():
     assert start.problem == "No process could be started (No such file or directory)."
 
 
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.EMFILE])
+@pytest.mark.fault("doctor", "fork failure, open files", sees="Why none was started.")
+def test_a_process_that_the_system_refuses_is_said(monkeypatch, number):
+    def refuse(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    said = f"No process could be started ({os.strerror(number)})."
+    assert started().problem == said
+
+
 def test_what_is_no_message_of_ours_is_no_answer():
     noise = 'print(\'42\\n[1]\\n{"seconds": 2.0}\\n{"devices": ["CPU\')'
     start = started(command=[sys.executable, "-c", noise])
@@ -241,6 +261,9 @@ def test_what_is_no_message_of_ours_is_no_answer():
     assert start.problem.startswith("TensorFlow's process ended with exit code 0")
 
 
+@pytest.mark.fault(
+    "doctor", "kernel killed", sees="Nothing: the process that starts TensorFlow ends."
+)
 def test_the_process_ends_when_nobody_waits_for_it_any_more(tmp_path):
     (tmp_path / "tensorflow.py").write_text(
         "import threading; print('here', flush=True); threading.Event().wait()"

@@ -1,3 +1,5 @@
+import errno
+import os
 import statistics
 from dataclasses import replace
 
@@ -77,6 +79,11 @@ def test_you_are_marked_whether_your_passport_is_in_the_folder_or_not(folder):
     assert "you" not in perfkit.classroom(folder).chart.alt
 
 
+@pytest.mark.fault(
+    "class",
+    "two at once",
+    sees="A passport that is half copied is a row that says so; the others load.",
+)
 def test_what_is_no_passport_is_a_row_and_the_others_still_load(folder):
     odd = places(folder, KINDS["finding"].sound())
     for number, case in enumerate(broken(b"")):
@@ -258,6 +265,28 @@ def test_the_command_makes_the_page(folder, capsys, monkeypatch):
 def test_a_page_never_takes_the_place_of_a_passport(folder):
     with pytest.raises(BadParameterError, match="is no name for a page"):
         perfkit.classroom(folder).export(folder / "ada.json.x")
+
+
+@pytest.mark.fault("class", "full disk", sees="Why the page cannot be written.")
+def test_a_page_that_finds_no_room_is_a_sentence(folder, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(BadFileError, match=r"device\): free some space or"):
+        perfkit.classroom(folder).export(folder / "class.html")
+    assert not list(folder.glob("*class.html*"))
+
+
+@pytest.mark.fault("class", "path", sees="The class, as in any other folder.")
+def test_a_class_lies_in_any_folder(folder, capsys):
+    odd = folder / "mein ärger 数据"
+    odd.mkdir()
+    for path in folder.glob("*.json"):
+        path.rename(odd / path.name)
+    assert cli.main(["class", str(odd), "-o", str(odd / "die klasse.html")]) == 0
+    assert "kim is the fastest of 4 machines" in capsys.readouterr().out
+    assert problems((odd / "die klasse.html").read_text(encoding="utf-8")) == []
 
 
 def _page(room):

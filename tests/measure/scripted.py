@@ -95,7 +95,7 @@ class ScriptedTrial:
         self.started_ns = clock()
         self.pid = id(self)
         self.outcome, self.message = None, ""
-        self.tail = ""
+        self.tail, self.stood = "", {}
 
     def freeze(self):
         assert not self._frozen

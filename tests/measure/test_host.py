@@ -3,6 +3,7 @@
 They load no TensorFlow, which nothing here needs.
 """
 
+import errno
 import json
 import os
 import signal
@@ -154,6 +155,11 @@ def test_kill_ends_the_trial_with_what_it_started(host):
     assert gone(running.pid, *(child.pid for child in children))
 
 
+@pytest.mark.fault(
+    "race",
+    "SIGKILL",
+    sees="Its trials lost the process that started them; what to try next.",
+)
 def test_a_server_that_is_killed_ends_its_trials_in_a_sentence(host):
     server = host()
     running, other = (start(server, workloads.count) for _ in "ab")
@@ -171,6 +177,20 @@ def test_a_server_that_is_killed_ends_its_trials_in_a_sentence(host):
     # To end what is gone asks nothing more of anyone.
     running.kill("stopped", "was stopped")
     assert running.outcome == "crashed"
+
+
+@pytest.mark.fault("race", "SIGSTOP", sees="Nothing: the trial's news come later.")
+def test_a_server_that_stood_still_tells_what_it_did_not(host):
+    server = host()
+    running = start(server, workloads.count)
+    until_ticks(running)
+    stopped = psutil.Process(server._process.pid)
+    stopped.suspend()
+    while stopped.status() != psutil.STATUS_STOPPED:
+        pass
+    running.poll(0.1)
+    stopped.resume()
+    until_ticks(running)
 
 
 def test_closing_ends_all_that_was_started(host):
@@ -208,6 +228,7 @@ _PARENT = """
     [(True, False), (True, True), (False, False)],
     ids=["at work", "frozen", "warming"],
 )
+@pytest.mark.fault("race", "kernel killed", sees="Nothing: hosts and trials end.")
 def test_nothing_outlives_a_parent_that_is_killed(wait, frozen):
     code = textwrap.dedent(_PARENT.format(wait=wait, frozen=frozen))
     mine = {"PERFKIT_TEST_HOST": str(os.getpid()), PATH[0]: PATH[1]}
@@ -367,6 +388,32 @@ def test_a_server_that_cannot_start_says_why_and_what_to_try(tmp_path):
         f"`{name} -c 'import tensorflow'` with the same variables."
     )
     broken.close()
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.EMFILE])
+@pytest.mark.fault(
+    "race", "fork failure, open files", sees="What the system refused, and what to do."
+)
+def test_a_host_that_the_system_refuses_is_a_sentence(monkeypatch, tmp_path, number):
+    def refuse(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    with pytest.raises(RunError) as caught:
+        Host(Place(python=sys.executable), Environment("3.11.7", {}, ("psutil",)))
+    said = f"with {sys.executable} ({os.strerror(number)}): close other programs"
+    assert said in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.fault("race", "fork failure", sees="Why no trial starts, and what to do.")
+def test_a_host_that_can_start_no_trial_says_why(tmp_path, host):
+    path = f"{WITHOUT.parent / 'no_fork'}{os.pathsep}{ROOT}"
+    server = host(("NO_FORK", str(tmp_path / "no")), ("PYTHONPATH", path))
+    (tmp_path / "no").touch()
+    with pytest.raises(RunError, match="The process that starts trials has ended, as"):
+        start(server, workloads.count)
 
 
 def test_places_have_a_host_each_and_a_trial_starts_where_its_work_belongs():

@@ -1,19 +1,27 @@
 """Real trials in real processes, each forked from one with TensorFlow loaded."""
 
+import errno
+import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from perfkit.errors import RunError
+from perfkit.measure import launcher as measure_launcher
 from perfkit.measure import worker
-from perfkit.measure.launcher import Launcher, launcher
+from perfkit.measure.launcher import Launcher, Started, launcher
+from perfkit.measure.live import LiveTrial
 from perfkit.measure.trial import Limits
 from tests.measure import workloads
 
@@ -75,10 +83,19 @@ def test_a_trial_has_tensorflow_without_importing_it(start):
         (workloads.segfault, "crashed", "SIGSEGV"),
         (workloads.killed, "crashed", "SIGKILL"),
         (workloads.raises, "crashed", "raised ValueError: the images are upside down"),
+        (
+            workloads.fills_disk,
+            "crashed",
+            "raised OSError: [Errno 28] No space left",
+        ),
         (workloads.prints_much, "completed", ""),
         (workloads.nothing, "completed", ""),
     ],
 )
+@pytest.mark.fault(
+    "trial", "SIGKILL, SIGSEGV", sees="By which signal it ended; the run goes on."
+)
+@pytest.mark.fault("trial", "full disk", sees="What it raised; the run goes on.")
 def test_however_a_trial_ends_it_is_an_outcome(start, work, outcome, words):
     running = start(work)
     to_the_end(running)
@@ -87,6 +104,9 @@ def test_however_a_trial_ends_it_is_an_outcome(start, work, outcome, words):
     assert "\n" not in running.message
 
 
+@pytest.mark.fault(
+    "trial", "memory limit", sees="The trial is an outcome of its own, out of memory."
+)
 def test_a_trial_past_its_memory_limit_is_out_of_memory(start):
     running = start(workloads.fills_memory, memory=300_000_000)
     to_the_end(running)
@@ -99,6 +119,115 @@ def test_a_trial_without_a_sign_of_life_is_timed_out(start, work):
     to_the_end(running)
     assert running.outcome == "timed-out"
     assert not psutil.pid_exists(running.pid)
+
+
+@pytest.mark.fault("trial", "SIGSTOP", sees="Nothing: it goes on, or has timed out.")
+def test_a_real_trial_that_was_stopped_shows_no_rate_of_that_time(start):
+    running = start(workloads.count, silence=60)
+    clock = time.perf_counter_ns
+    live = LiveTrial("count", 1, running, zero_ns=clock(), clock=clock, seed=0)
+    while len(live.costs) < 3:
+        live.listen(0.1)
+    os.kill(running.pid, signal.SIGSTOP)
+    while not running.stood:
+        live.listen(0.1)
+    os.kill(running.pid, signal.SIGCONT)
+    known = len(live.costs)
+    while len(live.costs) < known + 3:
+        live.listen(0.1)
+    live.end()
+    trial = live.record()
+    stood = next(iter(running.stood.items()))
+    begin, end = ((at - running.started_ns) / 1e9 for at in stood)
+    over = [
+        examples
+        for (before, _), (at, examples) in itertools.pairwise(trial.ticks)
+        if before < end and begin < at and at - before > 1
+    ]
+    assert over
+    assert not any(over)
+
+
+class Suspended(Started):
+    """A trial whose news come when the test says, on a clock that the test moves."""
+
+    def __init__(self, clock, silence=10.0):
+        super().__init__(os.getpid(), 0, silence)
+        self.clock, self.told = clock, []
+
+    def _hear(self, timeout):
+        told, self.told = self.told, []
+        if told:
+            self._heard = self.clock.perf_counter()
+        return [("ticks", [(round(at * 1e9), 10, {}, "") for at in told])]
+
+    def kill(self, outcome, message):
+        self.outcome, self.message = outcome, message
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The launcher's clock, at ``now`` seconds."""
+    clock = SimpleNamespace(now=0.0)
+    clock.perf_counter = lambda: clock.now
+    monkeypatch.setattr(measure_launcher, "time", clock)
+    return clock
+
+
+HOUR = 3600.0
+# When it is listened to after an hour, and which ticks are heard then. Before it there
+# was one every tenth of a second for three seconds.
+AFTER = {
+    "all stood still": [(HOUR, [HOUR - 0.01])],
+    "its tick ended first": [(HOUR, []), (HOUR + 0.01, [HOUR - 0.02])],
+    "its tick ended last": [(HOUR, []), (HOUR + 0.2, [HOUR + 0.1])],
+    "it went on until nobody listened": [(HOUR, [3.0, 3.1, 3.2, HOUR])],
+}
+
+
+@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
+@pytest.mark.fault("launcher", "SIGSTOP", sees="Nothing: that time is in no rate.")
+def test_time_in_which_nobody_listened_is_in_no_rate(clock, after):
+    trial = Suspended(clock)
+    live = LiveTrial(
+        "v", 1, trial, zero_ns=0, clock=lambda: round(clock.now * 1e9), seed=0
+    )
+    every_tenth = [number / 10 for number in range(30)]
+    later = [(HOUR + 1 + at, [HOUR + 1 + at]) for at in every_tenth]
+    for at, ticks in [*((at, [at]) for at in every_tenth), *after, *later]:
+        clock.now, trial.told = at, list(ticks)
+        live.listen(0.025)
+    live.end()
+    spent = [
+        (end - begin) / examples
+        for (begin, _), (end, examples) in itertools.pairwise(live.record().ticks)
+        if examples
+    ]
+    # An example took a hundredth, or a tenth in the second until the ticks went on.
+    assert max(spent) < 0.12
+    assert len(spent) >= 57
+
+
+def test_who_stood_still_hears_the_silence_of_nobody(clock):
+    trial = Suspended(clock)
+    trial.poll(0.1)
+    clock.now += HOUR
+    trial.poll(0.1)
+    assert trial.outcome is None
+    for _ in range(101):
+        clock.now += 0.1
+        trial.poll(0.1)
+    assert trial.outcome == "timed-out"
+    assert trial.message == "gave no sign of life for 10 s and was ended"
+
+
+def test_a_trial_that_stays_stopped_is_given_up_and_that_is_said(clock, monkeypatch):
+    monkeypatch.setattr(measure_launcher, "_is_stopped", lambda pid: True)
+    trial = Suspended(clock)
+    while trial.outcome is None:
+        clock.now += 0.1
+        trial.poll(0.1)
+    assert trial.message == "was stopped from outside for 10 s and was ended"
 
 
 def test_standing_still_is_not_silence(start):
@@ -197,6 +326,14 @@ _PARENT = """
         "warming",
     ],
 )
+@pytest.mark.fault(
+    "launcher",
+    "kernel killed",
+    sees="Nothing: it ends with the program that it belongs to.",
+)
+@pytest.mark.fault(
+    "trial", "kernel killed", sees="Nothing: the trial ends, with what it started."
+)
 def test_nothing_outlives_a_parent_that_is_killed(work, wait, frozen):
     # No __main__ guard: a script without one must work as well.
     code = textwrap.dedent(_PARENT.format(work=work, wait=wait, frozen=frozen))
@@ -248,6 +385,166 @@ def test_a_launcher_that_cannot_start_says_so():
     assert "python -c 'import tensorflow'" in done.stdout
 
 
+# What the system refuses, at the boundary to it.
+
+
+def refusing(number):
+    def refuse(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    return refuse
+
+
+REFUSED = {
+    errno.ENOSPC: "free some space or set TMPDIR to another folder",
+    errno.EROFS: "set TMPDIR to another folder",
+    errno.EMFILE: "allow more open files with `ulimit -n 4096`",
+    errno.EAGAIN: "close other programs",
+}
+
+
+@pytest.mark.parametrize(("number", "todo"), REFUSED.items(), ids=errno.errorcode.get)
+@pytest.mark.fault(
+    "launcher",
+    "full disk, read-only, open files, fork failure",
+    sees="What the system refused, what to do about it, and to run again.",
+)
+def test_what_the_system_refuses_a_launcher_is_a_sentence(
+    monkeypatch, tmp_path, number, todo
+):
+    refused = Launcher()
+    monkeypatch.setattr(refused, "_folder", str(tmp_path))
+    monkeypatch.setattr(measure_launcher, "Running", refusing(number))
+    monkeypatch.setattr(refused, "_start_server", refusing(number))
+    with pytest.raises(RunError) as caught:
+        refused.start_pickled(b"", 0, Limits())
+    said = str(caught.value)
+    assert said.startswith(f"No trial could be started ({os.strerror(number)}): ")
+    assert todo in said
+    assert said.endswith(", then run again.")
+    with pytest.raises(RunError) as caught:
+        refused.wait(60)
+    assert todo in str(caught.value)
+
+
+def test_a_launcher_that_gets_no_thread_says_so(monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RunError, match=r"\(can't start new thread\): close other"):
+        Launcher().warm()
+
+
+_LOSES = """
+    import os, signal, sys
+    from multiprocessing import forkserver
+    from pathlib import Path
+    import psutil
+    from perfkit.errors import RunError
+    from perfkit.measure.launcher import Launcher, launcher
+    from perfkit.measure.trial import Limits
+    from tests.measure import workloads
+
+    def started():
+        while not launcher().wait(1):
+            pass
+        running = launcher().start(workloads.count, 1, Limits())
+        while not running.poll(0.1):
+            pass
+        return running
+
+    running, no_fork = started(), Path(os.environ["NO_FORK"])
+    if sys.argv[1] == "killed":
+        os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
+        while running.outcome is None:
+            running.poll(0.1)
+        print(running.outcome, running.message)
+    else:
+        no_fork.touch()
+    try:
+        launcher().start(workloads.count, 1, Limits())
+    except RunError as error:
+        print(error)
+    no_fork.unlink(missing_ok=True)
+    print(started().outcome)
+"""
+
+
+@pytest.mark.parametrize("end", ["killed", "no fork"])
+@pytest.mark.fault(
+    "launcher",
+    "SIGKILL, fork failure",
+    sees="That it has ended, and to close other programs; the next run starts it anew.",
+)
+def test_a_launcher_that_is_lost_says_so_and_the_next_run_has_another(end, tmp_path):
+    no_fork = str(WITHOUT.parent / "no_fork")
+    mine = {"PYTHONPATH": no_fork, "NO_FORK": str(tmp_path / "no-fork")}
+    mine |= {"TMPDIR": str(tmp_path), "PERFKIT_TEST_FAMILY": str(os.getpid())}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(_LOSES), end],
+        env=os.environ | mine,
+        capture_output=True,
+        text=True,
+    )
+    *first, said, again = done.stdout.splitlines()
+    assert (said, again) == (measure_launcher._LOST, "None"), done.stderr
+    lost = "crashed lost the process that started it"
+    assert first == ([lost] if end == "killed" else [])
+    _, alive = psutil.wait_procs(_family(0), timeout=10)
+    assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+    assert list(tmp_path.glob("perfkit-launcher-*")) == []
+
+
+@pytest.mark.fault(
+    "launcher", "memory limit", sees="That TensorFlow could not be loaded, and why."
+)
+def test_memory_that_is_too_short_for_tensorflow_is_said(tmp_path):
+    (tmp_path / "keras.py").write_text("raise MemoryError('too little')")
+    code = textwrap.dedent("""
+        from perfkit.errors import RunError
+        from perfkit.measure.launcher import Launcher, launcher
+        try:
+            while not launcher().wait(1):
+                pass
+        except RunError as error:
+            print(error)
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert "ended before it was ready (MemoryError: too little)" in done.stdout
+
+
+@pytest.fixture
+def odd_folder():
+    """A short one: a socket of the launcher has to have its place below it."""
+    folder = Path(tempfile.mkdtemp(prefix="ä 数"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.fault("launcher", "path", sees="Trials start, as in any other folder.")
+def test_a_launcher_works_in_a_folder_with_an_odd_name(odd_folder):
+    leave_files("over", odd_folder)
+    assert list(odd_folder.glob("perfkit-launcher-*")) == []
+
+
+@pytest.mark.fault("launcher", "path", sees="Set TMPDIR to a folder with a short path.")
+def test_a_folder_with_a_path_too_long_for_a_socket_is_said(monkeypatch, tmp_path):
+    refused = Launcher()
+
+    def refuse():
+        raise OSError("AF_UNIX path too long")
+
+    monkeypatch.setattr(refused, "_start_server", refuse)
+    with pytest.raises(RunError, match="set TMPDIR to another folder with a short pat"):
+        refused.wait(60)
+
+
 def test_a_trial_that_is_killed_leaves_no_files(start):
     running, notes = start(workloads.leaves_files), {}
     while "tidying" not in notes:
@@ -296,6 +593,11 @@ def test_whatever_keeps_it_from_starting_nobody_waits_for_ever(monkeypatch):
         broken.wait(60)
 
 
+@pytest.mark.fault(
+    "launcher",
+    "kernel killed",
+    sees="Nothing: the next launcher removes the files that were left.",
+)
 def test_what_was_killed_with_its_launcher_is_removed_by_the_next(tmp_path):
     leave_files("killed with all", tmp_path)
     assert len(list(tmp_path.glob("perfkit-launcher-*"))) == 1

@@ -15,7 +15,7 @@ class Telling:
     message = ""
 
     def __init__(self):
-        self.told = []
+        self.told, self.stood = [], {}
 
     def poll(self, timeout):
         told, self.told = self.told, []

@@ -81,6 +81,16 @@ def test_times_count_from_the_start_of_the_run(monitor):
 
 
 @pytest.mark.parametrize("broken", ["cpu_times", "disk_io_counters", "virtual_memory"])
+@pytest.mark.fault(
+    "monitor",
+    "no /proc",
+    sees="A reading that fails is absent, and takes no other with it.",
+)
+@pytest.mark.fault(
+    "monitor",
+    "open files",
+    sees="A reading that fails is absent, and takes no other with it.",
+)
 def test_a_reading_that_fails_is_absent_and_takes_no_other_with_it(
     monitor, burner, monkeypatch, broken
 ):
@@ -102,6 +112,11 @@ def test_a_reading_that_fails_is_absent_and_takes_no_other_with_it(
             assert readings & seen.keys(), name
 
 
+@pytest.mark.fault(
+    "monitor",
+    "SIGKILL",
+    sees="The readings of the machine go on; those of the trial are absent.",
+)
 def test_a_trial_that_is_gone_leaves_the_machines_readings(monitor, burner):
     monitor.watch(burner.pid)
     monitor.start(0)
@@ -113,6 +128,29 @@ def test_a_trial_that_is_gone_leaves_the_machines_readings(monitor, burner):
     seen = set().union(*samples(monitor, 8)[2:])
     assert {"cpu_other", "memory_used"} <= seen
     assert "disk_read_trial" not in seen
+
+
+@pytest.mark.fault("monitor", "no /proc", sees="The run goes on without its readings.")
+def test_where_no_process_is_told_of_a_run_has_no_samples_of_it(
+    monitor, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "none"), raising=False)
+    monitor.watch(1)
+    monitor.start(0)
+    seen = samples(monitor, 3)[-1]
+    assert "t" in seen
+    assert not {"cpu_trial", "cpu_other", "memory_trial"} & seen.keys()
+
+
+@pytest.mark.fault("monitor", "fork failure", sees="The run goes on without samples.")
+def test_without_a_thread_there_are_no_samples(monitor, monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monitor.start(0)
+    monitor.stop()
+    assert monitor.take() == []
 
 
 def test_stop_may_be_called_twice_and_ends_the_thread(monitor):

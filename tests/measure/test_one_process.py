@@ -97,6 +97,7 @@ class Shared:
 
     def __init__(self, told, outcome="completed"):
         self.told, self.ends, self.killed = list(told), outcome, False
+        self.stood = {}
 
     def poll(self, timeout):
         if self.told:

@@ -1,5 +1,7 @@
 """The engine on a scripted machine with a clock of its own."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -253,6 +255,25 @@ def test_ties_are_told_from_the_fastest():
     found = measured(scripts, budget=30)
     names = {t.variant for t in found.fastest()}
     assert names == {"a", "b"}
+
+
+@pytest.mark.fault("findings", "slow disk", sees="Nothing: it is in no rate.")
+def test_who_takes_long_to_keep_what_was_measured_changes_no_rate():
+    run, starter = play({"base": Script(), "slow": Script(0.06)}, budget=600)
+    for event in run.events():
+        if isinstance(event, TrialEnded):
+            starter._clock.forward(20.0)
+    assert run.measurement.timing("base").rate == pytest.approx(10 / 0.03, rel=0.01)
+    assert run.measurement.timing("slow").rate == pytest.approx(10 / 0.06, rel=0.01)
+
+
+@pytest.mark.fault("trial", "clock jump", sees="Nothing: no rate asks the time of day.")
+def test_a_run_never_asks_the_time_of_day(monkeypatch):
+    def asked():
+        raise AssertionError("the time of day may jump")
+
+    monkeypatch.setattr(time, "time", asked)
+    assert measured({"base": Script(), "slow": Script(0.06)}).comparisons
 
 
 def test_steps_longer_than_any_warm_up_are_still_timed():

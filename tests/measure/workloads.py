@@ -1,6 +1,7 @@
 """What trials in the tests do: work, crash, hang, fill the memory, print."""
 
 import ctypes
+import errno
 import os
 import re
 import signal
@@ -75,6 +76,11 @@ def killed():
 def raises():
     yield READY
     raise ValueError("the images are upside down\nand more")
+
+
+def fills_disk():
+    yield READY
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def hangs():

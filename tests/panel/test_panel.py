@@ -228,6 +228,22 @@ def test_an_error_is_one_sentence_in_the_panel(house, panel, error, said):
     assert panel.view.chart.doing == {}
 
 
+@pytest.mark.fault("panel", "full disk", sees="The verdict, and that it was not saved.")
+def test_a_finding_that_could_not_be_saved_is_shown_and_that_is_said(
+    house, panel, monkeypatch
+):
+    def open_full(*asked):
+        session = house.open(*asked)
+        session.unsaved = "The finding could not be saved: free some space."
+        return session
+
+    monkeypatch.setattr(panel_panel, "open_session", open_full)
+    panel.view.run.click()
+    headline = panel.result().verdict.headline
+    assert state(panel).endswith("could not be saved: free some space.")
+    assert headline in panel.view.card.value
+
+
 def test_after_an_error_it_runs_again(house, panel):
     house.more = {"fails": RunError("Not this time.")}
     with pytest.raises(RunError):

@@ -151,6 +151,9 @@ def test_a_race_that_timed_nothing_fails_and_leaves_a_check_open(opened, capsys)
     assert cli.main(["race", "a.py", "b.py", "--worse", "5%"]) == cli.LEFT_OPEN
 
 
+@pytest.mark.fault(
+    "race", "full disk", sees="The verdict, and that the finding could not be saved."
+)
 def test_a_full_disk_costs_the_file_and_not_the_verdict(opened, capsys):
     opened(unsaved="The finding could not be saved: no space.")
     assert cli.main(["race", "a.py", "b.py"]) == 1

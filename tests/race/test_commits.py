@@ -193,6 +193,7 @@ def test_a_file_that_the_commit_lacks_is_refused_by_name(repository, take):
         commit.path_of(Path("/elsewhere/train.py"))
 
 
+@pytest.mark.fault("race", "path", sees="The race, as in any other folder.")
 def test_a_folder_with_a_strange_name_is_one_like_any_other(tmp_path, take, temporary):
     top = tmp_path / "mein ärger\nhere"
     top.mkdir()
@@ -265,6 +266,14 @@ time.sleep(3600)
 """
 
 
+@pytest.mark.fault(
+    "race",
+    "SIGKILL",
+    sees="Nothing: the next race removes the files of a commit that were left.",
+)
+@pytest.mark.fault(
+    "race", "two at once", sees="Of a race that goes on nothing is removed."
+)
 def test_a_killed_race_leaves_the_user_alone_and_the_next_one_tidies(
     repository, take, temporary
 ):

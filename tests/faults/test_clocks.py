@@ -1,0 +1,47 @@
+"""The time of day may jump: it is a date, or how old a file is, and never a rate."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import perfkit
+from perfkit.findings import store
+from tests.findings import made
+
+HOUSE = Path(perfkit.__file__).parent
+OF_DAY = {"time.time", "time.time_ns", "datetime.now", "datetime.today", "date.today"}
+# Who asks it, and what for.
+DATES = {
+    "diagnosis/session.py": "when a diagnosis was recorded",
+    "experiments/session.py": "when a finding was recorded",
+    "experiments/shared/cache.py": "whether what a killed run left is a day old",
+    "findings/store.py": "the name of a file whose finding has no date",
+    "fleet/members.py": "the name of a passport's file",
+    "machines/recording.py": "when a passport was recorded",
+    "profiling/profile.py": "when a profile was recorded",
+}
+
+
+def asks(path):
+    """Whether a module asks the time of day."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    names = {".".join(ast.unparse(call).split(".")[-2:]) for call in calls}
+    return not names.isdisjoint(OF_DAY)
+
+
+@pytest.mark.fault(
+    "trial", "clock jump", sees="Nothing: rates have a clock of their own."
+)
+def test_the_time_of_day_is_asked_for_dates_alone():
+    found = {str(path.relative_to(HOUSE)) for path in HOUSE.rglob("*.py") if asks(path)}
+    assert found == set(DATES)
+
+
+@pytest.mark.fault("findings", "clock jump", sees="Its file has the date that it had.")
+def test_a_finding_keeps_its_file_when_the_clock_is_set_back(tmp_path):
+    path = store.save(made.finding(rounds=1), tmp_path)
+    earlier = made.finding(rounds=2, recorded="1970-01-01T00:00:00+00:00")
+    assert store.save(earlier, path=path) == path
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]

@@ -1,0 +1,25 @@
+"""The page of faults is what the marks of the tests say."""
+
+import re
+
+from tests.faults import matrix
+
+FOUND = list(matrix.cells())
+
+
+def test_the_page_is_what_the_marks_say():
+    written = matrix.PAGE.read_text(encoding="utf-8")
+    assert written == matrix.page(FOUND), "run `python -m tests.faults.matrix`"
+
+
+def test_every_mark_names_a_cell_that_has_a_meaning():
+    known = {(part, fault) for part in matrix.PARTS for fault in matrix.FAULTS}
+    assert {(cell.part, cell.fault) for cell in FOUND} <= known
+    assert [c for c in FOUND if c.fault not in matrix.can_befall(c.part)] == []
+    every = {fault for part in matrix.PARTS for fault in matrix.can_befall(part)}
+    assert every == set(matrix.FAULTS)
+
+
+def test_what_is_seen_is_a_sentence():
+    odd = [cell.sees for cell in FOUND if not re.fullmatch(r"[A-Z`(].+\.", cell.sees)]
+    assert odd == []

@@ -1,0 +1,159 @@
+"""Whole runs and commands, each in a process of its own, while a fault lasts."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import made
+import psutil
+import pytest
+
+from perfkit.findings import store
+from tests.test_cli import ROOT, WITHOUT_TENSORFLOW, start
+
+ODD = "mein ärger 数据"
+# Python would take UTF-8 where a terminal has no letters, unless told otherwise.
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+# A file is in the way of all that would be made there, for root too.
+NO_HOME = {"HOME": "/dev/null"} | dict.fromkeys(
+    ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), ""
+)
+# For the sitecustomize of each process.
+NO_PROC = "import psutil\npsutil.PROCFS_PATH = '/none'\n"
+TERMINALS = {
+    "ASCII alone, odd folder": ASCII,
+    "Turkish, without a home": NO_HOME | {"LC_ALL": "tr_TR.UTF-8"},
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made_odd = tmp_path / ODD
+    made_odd.mkdir()
+    return made_odd
+
+
+@pytest.mark.measures
+@pytest.mark.parametrize("variables", TERMINALS.values(), ids=TERMINALS)
+@pytest.mark.fault(
+    "findings", "home, locale, path", sees="The verdict, and where the finding is."
+)
+def test_a_run_ends_with_its_verdict_wherever_it_is_asked_for(folder, variables):
+    run = start("run napping --budget 2", folder, **variables)
+    assert run.communicate()[1] == ""
+    # On a machine that is too busy nothing can be timed within the budget.
+    assert run.returncode in (0, 1)
+    (kept,) = (folder / "perfkit-findings").glob("*.json")
+    assert store.load(kept).trials
+
+
+@pytest.mark.parametrize("variables", TERMINALS.values(), ids=TERMINALS)
+@pytest.mark.fault("export", "locale, path", sees="Where the page is.")
+def test_a_page_is_made_wherever_it_is_asked_for(folder, variables):
+    store.save(made.finding(), path=folder / "größe.json")
+    for line in ("export größe.json", "show größe.json --chart größe.svg"):
+        run = start(line, folder, **variables)
+        out, err = run.communicate()
+        assert run.returncode == 0, err
+        # Matplotlib says itself where it keeps its fonts without a home.
+        assert "Traceback" not in err
+        assert out
+    assert (folder / "größe.html").exists()
+    assert (folder / "größe.svg").exists()
+
+
+@pytest.mark.fault("doctor", "home, locale", sees="The report, as anywhere else.")
+def test_the_doctor_looks_without_a_home(folder):
+    run = start("doctor", folder, **(NO_HOME | ASCII))
+    out, err = run.communicate()
+    assert err == ""
+    assert "Traceback" not in out
+    assert out
+
+
+@pytest.mark.measures
+@pytest.mark.fault(
+    "launcher", "no /proc", sees="The verdict; what processes use is not known."
+)
+@pytest.mark.fault(
+    "trial", "no /proc", sees="Nothing: its rate is measured all the same."
+)
+def test_a_run_needs_nothing_that_the_system_tells_of_processes(tmp_path):
+    without = ROOT / "tests" / "guilty" / "without_tensorflow" / "sitecustomize.py"
+    (tmp_path / "sitecustomize.py").write_text(without.read_text() + NO_PROC)
+    path = f"{tmp_path}{os.pathsep}{ROOT}"
+    run = start("run napping --budget 2", tmp_path, PYTHONPATH=path)
+    assert run.communicate()[1] == ""
+    (kept,) = (tmp_path / "perfkit-findings").glob("*.json")
+    assert store.load(kept).trials
+
+
+# Once a round was saved it has no file left, or nothing that starts trials.
+_RUNS_OUT = """
+    import os, resource, sys
+    from multiprocessing import forkserver
+    from pathlib import Path
+    import psutil
+    from perfkit.displays import Display
+    from perfkit.errors import RunError
+    from perfkit.experiments.session import Session
+    from perfkit.measure.plan import TrialEnded
+    from perfkit.running import watch
+    from tests.experiments.toy import Loops
+
+    class Failing(Display):
+        failed = False
+
+        def show(self, board, *, at_once=False):
+            if session.finding is None or self.failed:
+                return
+            self.failed = True
+            if sys.argv[1] == "files":
+                free = os.dup(0)
+                os.close(free)
+                resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+            else:
+                psutil.Process(forkserver._forkserver._forkserver_pid).kill()
+
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    session = Session(Loops(), budget=60, folder=Path(sys.argv[2]))
+    try:
+        watch(session, Failing())
+    except RunError as error:
+        print(error, *error.__notes__, sep="\\n")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+"""
+SAID = {
+    "files": "No trial could be started (Too many open files): close other programs",
+    "server": "The process that starts trials has ended",
+}
+
+
+@pytest.mark.measures
+@pytest.mark.parametrize("fault", SAID)
+@pytest.mark.fault(
+    "launcher",
+    "open files, SIGKILL",
+    sees="What to do, and where the finding is with all that was measured by then.",
+)
+def test_what_was_measured_is_kept_when_no_trial_starts_any_more(fault, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(_RUNS_OUT), fault, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW, "TMPDIR": str(tmp_path)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    (kept,) = tmp_path.glob("*.json")
+    said, where = done.stdout.splitlines()
+    assert said.startswith(SAID[fault]), done.stderr
+    assert where == f"What was measured by then is in {kept}."
+    assert "Traceback" not in done.stderr
+    found = store.load(kept)
+    assert found.unfinished
+    assert len(found.trials) >= 3
+    left = [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(p.info)]
+    _, alive = psutil.wait_procs(left, timeout=10)
+    assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+    assert list(tmp_path.glob("perfkit-launcher-*")) == []

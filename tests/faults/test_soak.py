@@ -1,0 +1,21 @@
+"""Runs in one process leave it as it was: few of them here, many by the command."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.test_cli import ROOT, WITHOUT_TENSORFLOW
+
+
+@pytest.mark.measures
+def test_run_after_run_nothing_is_left_open_alive_or_lying_about():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / "soak.py"), "4"],
+        env=os.environ | {"PYTHONPATH": WITHOUT_TENSORFLOW},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "grown by" in done.stdout
