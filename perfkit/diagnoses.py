@@ -51,8 +51,8 @@ def diagnose(
 
     Args:
         make_training: The function, ``"FILE.py:make_training"``, or a script as it is,
-            ``"train.py"``: it runs up to its training call, which is taken over, and
-            what it writes is kept apart from your files.
+            ``"train.py"``: it runs up to its training call, which is taken over,
+            what it writes is kept apart from your files, and it reaches no network.
         budget: Seconds for all of it, or ``"auto"``, as it is unless PERFKIT_BUDGET
             says otherwise: what the training needs, at most ten minutes.
         seed: Where random order and random numbers start; None draws one.

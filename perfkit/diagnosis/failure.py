@@ -8,8 +8,10 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from perfkit.diagnosis import layers
 from perfkit.errors import BadParameterError, RunError
 from perfkit.measure.tick import Note
+from perfkit.measure.trial import PROBLEM, TRACEBACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -17,12 +19,13 @@ if TYPE_CHECKING:
     from perfkit.measure.trial import Outcome
 
 Told = TypeVar("Told")
-PROBLEM, TRACEBACK = "problem", "traceback"
 # What runs the user's code: it says nothing of what is wrong there.
 _RUNNERS = (
     str(Path(__file__).parents[1]),
     str(Path(concurrent.futures.__file__).parent),
 )
+# How libraries say that nobody answers.
+_REACHED_NOBODY = re.compile(r"resol|unreachable|connect|URL", re.IGNORECASE)
 _MOST_FRAMES = 30
 _LONGEST = 4000
 # What TensorFlow says of where in a graph it was, before and behind what is wrong.
@@ -42,7 +45,17 @@ def as_notes(work: Iterable[Told]) -> Iterator[Told | Note]:
         yield Note(PROBLEM, str(error))
     except Exception as error:
         yield Note(TRACEBACK, note_of(error))
-        yield Note(PROBLEM, f"The training raised {in_short(error)}")
+        yield Note(PROBLEM, f"The training raised {in_short(error)}{_remedy(error)}")
+
+
+def _remedy(error: BaseException) -> str:
+    """What to do where a training is kept from a network that it wants; "" if not."""
+    if not (layers.is_offline() and _REACHED_NOBODY.search(str(error))):
+        return ""
+    return (
+        " (no network is reached from here: run the script once by itself, so that it "
+        f"has what it fetches, or set {layers.ONLINE}=1 to let it fetch and send)"
+    )
 
 
 def run_error(

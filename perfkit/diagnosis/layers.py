@@ -1,17 +1,21 @@
-"""A process that reads the user's files and writes to copies of its own.
+"""A process that reads the user's files, writes to copies of its own and sends nothing.
 
 Where Linux lets a process have its own view of the file system, folders are covered by
 a layer that belongs to that process: it sees what lies below, and what it writes lands
 in the layer and goes with it. Nothing in the script has to be changed for that, and
-libraries in other languages are held as well.
+libraries in other languages are held as well. Its network is one of its own, too, in
+which it reaches itself and what it starts.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import re
+import socket
+import struct
 import sys
 import tempfile
 from pathlib import Path
@@ -20,12 +24,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+# Set by whoever lets a script reach the network.
+ONLINE = "PERFKIT_ONLINE"
 # From <linux/sched.h> and <sys/mount.h>.
-_NEW_USERS, _NEW_MOUNTS = 0x10000000, 0x00020000
+_NEW_USERS, _NEW_MOUNTS, _NEW_NETWORK = 0x10000000, 0x00020000, 0x40000000
 _READ_ONLY, _NO_SETUID, _NO_DEVICES = 1, 2, 4
 _AGAIN, _BIND, _ALL_BELOW = 32, 4096, 16384
 # Of <sys/statvfs.h>: set-user-ID, devices, programs, times of access.
 _STAYS = 2 | 4 | 8 | 1024 | 2048
+# From <linux/sockios.h> and <net/if.h>; Python has no names for them.
+_SET_FLAGS, _UP = 0x8914, 1
 # What the system keeps there is no user's, or is what programs speak to each other by.
 _OF_THE_SYSTEM = frozenset(
     {
@@ -33,9 +41,13 @@ _OF_THE_SYSTEM = frozenset(
         *("bin", "boot", "etc", "lib", "lib32", "lib64", "libx32", "sbin", "usr"),
     }
 )
+# But for these in them: where all may write, and disks that were plugged in.
+_OF_USERS = (Path("/var/tmp"), Path("/run/media"))
 
 
-def contain(folders: Iterable[Path], keep: Iterable[str] = ()) -> None:
+def contain(
+    folders: Iterable[Path], keep: Iterable[str] = (), *, online: bool = False
+) -> None:
     """Cover these folders, and all others that users may write to.
 
     It holds for this process and all that it starts. To be called before the process
@@ -44,6 +56,7 @@ def contain(folders: Iterable[Path], keep: Iterable[str] = ()) -> None:
     Args:
         folders: To be covered in any case.
         keep: Folders to leave as they are: somebody else reads what is written there.
+        online: Whether it may reach the network.
 
     Raises:
         OSError: This system does not allow it.
@@ -52,10 +65,11 @@ def contain(folders: Iterable[Path], keep: Iterable[str] = ()) -> None:
     needed, disks = covered(folders), _disks()
     # What is temporary lies in a folder that goes with the trial.
     kept = [Path(os.path.realpath(one)) for one in (tempfile.gettempdir(), *keep)]
-    _own_view()
-    for folder in covered([*needed, *_places_of_users(), *disks]):
-        if folder in needed or not _of_the_system(folder):
-            _shield(folder, needed, kept, disks)
+    _own_view(0 if online else _NEW_NETWORK)
+    places = {Path(os.path.realpath(p)) for p in (*_places_of_users(), *disks)}
+    theirs = (place for place in places if not _of_the_system(place))
+    for folder in covered([*needed, *theirs]):
+        _shield(folder, needed, kept, disks)
     # A process stays in the folder that it was in, below the layer.
     os.chdir(where)
 
@@ -72,12 +86,14 @@ def covered(folders: Iterable[Path]) -> list[Path]:
 def _places_of_users() -> Iterator[Path]:
     """Folders that users may write to."""
     yield Path.home()
+    yield from _OF_USERS
     yield from (place for place in Path("/").iterdir() if not place.is_symlink())
 
 
 def _of_the_system(place: Path) -> bool:
     """Whether it is no place of users, or one that this user cannot enter."""
-    if place == Path("/") or place.parts[1] in _OF_THE_SYSTEM:
+    known = any(one in (place, *place.parents) for one in _OF_USERS)
+    if place == Path("/") or (place.parts[1] in _OF_THE_SYSTEM and not known):
         return place != Path.home()
     return not place.is_dir() or not os.access(place, os.X_OK)
 
@@ -104,12 +120,24 @@ def _shield(
                 _shield(child, needed, kept, disks)
 
 
-def _own_view() -> None:
+def is_offline() -> bool:
+    """Whether no way leads from this process to another machine."""
+    try:
+        return len(Path("/proc/self/net/route").read_text().splitlines()) < 2
+    except OSError:
+        return False
+
+
+def _own_view(more: int = 0) -> None:
     user, group = os.getuid(), os.getgid()
-    _call("unshare", _NEW_USERS | _NEW_MOUNTS)
+    _call("unshare", _NEW_USERS | _NEW_MOUNTS | more)
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    if more & _NEW_NETWORK:
+        # Processes of one training speak to each other over it.
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_one:
+            fcntl.ioctl(any_one, _SET_FLAGS, struct.pack("16sH22x", b"lo", _UP))
 
 
 def _cover(folder: Path, kept: list[Path]) -> None:

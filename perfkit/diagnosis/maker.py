@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis import source
 from perfkit.diagnosis.script import Script, script
+from perfkit.diagnosis.source import UNREADABLE
 from perfkit.errors import BadParameterError
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _in_file(given: str, arguments: tuple[str, ...], fit: int) -> InFile | Scrip
 
 def _has(file: Path, name: str) -> bool:
     """Whether a file makes a name of its own, as far as can be read."""
-    with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+    with contextlib.suppress(*UNREADABLE):
         for node in source.parse(str(file)).body:
             given = {getattr(to, "id", "") for to in getattr(node, "targets", ())}
             if name in given | {getattr(node, "name", "")}:
@@ -132,11 +133,6 @@ def _has(file: Path, name: str) -> bool:
     return False
 
 
-# What reading and parsing code that cannot be read ends in.
-UNREADABLE = (
-    *(OSError, TypeError, SyntaxError, ValueError),
-    *(RecursionError, MemoryError),
-)
 # Whose import reads variables of the environment.
 _LIBRARIES = ("tensorflow", "keras", "tf_keras")
 # Beyond this, some 2,000 lines, a file is no training that somebody wrote.

@@ -27,6 +27,7 @@ from perfkit.diagnosis import layers, source
 from perfkit.diagnosis.source import FITS, called, fit_calls, parse
 from perfkit.diagnosis.training import KERAS_2, epochs_between
 from perfkit.errors import BadParameterError
+from perfkit.findings.text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -211,6 +212,7 @@ class Script:
         fit: Which of its calls of ``fit`` to take, from 1; 0 for the longest.
         apart: Whether what it writes is kept apart from the user's files.
         folder: In which it runs, wherever the process was started that runs it.
+        online: Whether it may reach the network, where it is kept apart.
     """
 
     path: str
@@ -218,9 +220,10 @@ class Script:
     fit: int = 0
     apart: bool = True
     folder: str = "."
+    online: bool = False
 
     def contain(self, keep: Iterable[str] = ()) -> None:
-        """Go to its folder, and keep this process from writing there: ``layers``.
+        """Go to its folder; keep this process from writing there and from the network.
 
         Args:
             keep: Folders that may be written to all the same.
@@ -232,12 +235,14 @@ class Script:
         if not self.apart:
             return
         try:
-            layers.contain([Path.cwd(), Path(self.path).parent], keep)
+            folders = [Path.cwd(), Path(self.path).parent]
+            layers.contain(folders, keep, online=self.online)
         except OSError as error:
             raise BadParameterError(
-                f"What {Path(self.path).name} writes cannot be kept apart from your "
-                f"files here ({error.strerror or error}). Diagnose a copy of its "
-                f"folder, and set {UNCONTAINED}=1 to let it write there."
+                f"What {Path(self.path).name} writes and sends cannot be kept apart "
+                f"from your files and the network here ({error.strerror or error}). "
+                f"Diagnose a copy of its folder, and set {UNCONTAINED}=1 to let it "
+                "write there, and send."
             ) from None
 
     def __call__(self) -> Any:
@@ -323,9 +328,11 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
         )
     try:
         names = set(source.spoken_in(path, set()))
-    except (SyntaxError, ValueError, RecursionError) as error:
+        tree = parse(str(path))
+        marked = MarkSteps(parse(str(path))).count
+    except source.UNREADABLE as error:
         raise BadParameterError(
-            f"{path.name} cannot be read as Python: {error}."
+            f"{path.name} cannot be read as Python: {plain(str(error))}."
         ) from None
     if "tf_keras" in names and importlib.util.find_spec("tf_keras"):
         raise BadParameterError(f"{path.name} trains with {KERAS_2}")
@@ -335,12 +342,12 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
             f"{path.name} trains nothing with TensorFlow: neither it nor a file beside "
             "it calls fit, train_on_batch or GradientTape. Nothing of it was run."
         )
-    tree = parse(str(path))
     # Asked here: trials have the environment and the folder of their launcher.
     apart = not os.environ.get(UNCONTAINED)
-    found = Script(str(path), arguments, fit, apart, os.getcwd())
+    online = bool(os.environ.get(layers.ONLINE))
+    found = Script(str(path), arguments, fit, apart, os.getcwd(), online)
     found.line_of_fit(tree)
-    if not fits and not MarkSteps(tree).count:
+    if not fits and not marked:
         raise BadParameterError(
             f"The loop that trains is not found in {path.name}: mark its steps, "
             "`for batch in perfkit.steps(data):`, or diagnose the file that it lies "

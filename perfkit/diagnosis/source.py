@@ -198,6 +198,13 @@ def _hidden(target: ast.AST, node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 # Of a script or a notebook.
 
+# What reading and parsing code that cannot be read ends in.
+UNREADABLE = (
+    *(OSError, TypeError, SyntaxError, ValueError),
+    *(RecursionError, MemoryError),
+)
+# A notebook holds its pictures; no code takes a tenth of it.
+_LARGEST_BYTES = 64 * 10**6
 # Whose call trains a model.
 FITS = frozenset({"fit", "fit_generator"})
 # What only the training of a network is given.
@@ -219,9 +226,12 @@ def text_of(path: str) -> str:
     """Read a script, or the code of a notebook as Python.
 
     Raises:
+        OSError: The file cannot be read, or is larger than any script.
         SyntaxError: The file has no encoding that it says, or that Python reads.
         ValueError: It is no notebook.
     """
+    if Path(path).stat().st_size > _LARGEST_BYTES:
+        raise OSError("it is too large to be one")
     with tokenize.open(path) as file:
         text = file.read()
     return text if not path.endswith(".ipynb") else "\n".join(_code_cells(text))
@@ -310,15 +320,22 @@ def spoken_in(path: Path, seen: set[Path]) -> Iterator[str]:
 
 
 def _code_cells(text: str) -> list[str]:
+    """The code of a notebook's cells as Python, none of their lines moved.
+
+    Raises:
+        ValueError: It is no notebook.
+    """
     # Imported here: only notebooks need it.
     from IPython.core.inputtransformer2 import TransformerManager
 
     manager: Any = TransformerManager()  # type: ignore[no-untyped-call]
     found = []
-    for cell in json.loads(text).get("cells", []):
-        if cell.get("cell_type") != "code":
-            continue
-        code = "".join(cell["source"])
+    try:
+        cells = json.loads(text).get("cells", [])
+        every = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    except (AttributeError, LookupError, TypeError):
+        raise ValueError("it is no notebook") from None
+    for code in every:
         first, end, rest = code.partition("\n")
         alone = f"pass{end}{rest}" if first.strip() in _TIMED else code
         lines = manager.transform_cell(alone).rstrip("\n")

@@ -190,11 +190,14 @@ def write_as(path: Path, data: bytes, kind: str) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write beside the file, make sure that it is on the disk, then take its place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write beside the file, make sure that it is on the disk, then take its place.
+
+    Others may read it where the user's own settings say so, and never write to it.
+    """
+    path.parent.mkdir(0o755, parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
     try:
-        with beside.open("wb") as file:
+        with open(beside, "xb", opener=_for_its_owner) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -203,6 +206,10 @@ def write_whole(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
+
+
+def _for_its_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o644)
 
 
 def _not_saved(folder: Path, error: OSError) -> str:

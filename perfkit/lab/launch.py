@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from perfkit.errors import BadFileError, need
 from perfkit.lab import copies
+from perfkit.measure.alone import private_folder
 from perfkit.runs import BUDGET_VARIABLE, seconds
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def _make(folders: Mapping[str, Path]) -> None:
     """Make the folders, and on the first start the layout of the first screen."""
     try:
         for folder in folders.values():
-            folder.mkdir(parents=True, exist_ok=True)
+            private_folder(folder)
         workspace = folders["JUPYTERLAB_WORKSPACES_DIR"] / _WORKSPACE
         if not workspace.exists():
             shutil.copyfile(_SETTINGS / "workspace.json", workspace)

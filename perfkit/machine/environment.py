@@ -1,6 +1,7 @@
 """Which environment variables matter for speed, without telling whose machine it is."""
 
 import getpass
+import os
 import platform
 import re
 from collections.abc import Iterable, Mapping
@@ -34,7 +35,22 @@ _PATH = re.compile(r"(?:~|\.{0,2}|\b[A-Za-z]:)[/\\](?:[^\s,:;=\"']| (?![-/\\]))*
 _HARDWARE_ID = re.compile(
     r"\b([0-9a-fA-F]{4})[0-9a-fA-F]{4}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 )
-_LONGEST = 160
+# A path in a sentence: in quotes, from a root, or to a file with an ending. Operations
+# and devices of TensorFlow are none, nor is "images/s".
+_DEVICE = r"(?!/(?:job|replica|task|device|CPU|GPU):)"
+_PART = r"[^\s,:;=\"'`()\[\]{}<>|]"
+_NAMED_PATH = re.compile(
+    rf"(?<!\w)(?P<quote>[\"']){_DEVICE}[^\"'\n]*[/\\][^\"'\n]*(?P=quote)"
+    rf"|(?<![\w.)\]}}])(?:~\w*|\.{{1,2}}|[A-Za-z]:)?{_DEVICE}[/\\](?=[\w.]){_PART}*"
+    rf"(?: {_PART}*[/\\]{_PART}*)*"
+    r"|(?<![\w/\\.-])[\w.-]+(?:[/\\][\w.-]+)*[/\\][\w.-]+\.[A-Za-z]\w{0,4}(?!\w)"
+)
+# As above; names of operations are long and hold a number or two.
+_TOKEN = re.compile(
+    r"(?<![\w-])(?:sk-|hf_|gh[pousr]_|xox\w-)[\w-]{8,}"
+    r"|(?<!\w)(?=(?:[A-Za-z]*\d){4})(?=\d*[A-Za-z])[A-Za-z0-9]{20,}(?!\w)"
+)
+_LONGEST, _LONGEST_SENTENCE = 160, 400
 _NAMING = ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "JUPYTERHUB_USER", "HOSTNAME")
 _HOMES = ("HOME", "USERPROFILE")
 
@@ -94,6 +110,26 @@ def cleaned(text: str, names: Iterable[str], longest: int = _LONGEST) -> str:
         text = _hiding(name).sub("<name>", text) if name else text
     text = "".join(c if c.isprintable() else " " for c in text)
     return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def nameless(sentence: str, longest: int = _LONGEST_SENTENCE) -> str:
+    """What somebody's code said, as a file may hold it: without who and where they are.
+
+    Paths, addresses, secrets, the names of user and host are left out; the name of a
+    file alone stays, and so do TensorFlow's names of operations and devices.
+    """
+    text = _NAMED_PATH.sub(_without_path, _ADDRESS.sub("<address>", sentence))
+    text = _TOKEN.sub("<secret>", _HARDWARE_ID.sub(r"\1...", text))
+    for name in filter(None, (*own_names(), *named_in(os.environ))):
+        whole = rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])"
+        text = re.sub(whole, "<name>", text, flags=re.IGNORECASE)
+    text = _HOST.sub("<address>", text)
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def _without_path(found: re.Match[str]) -> str:
+    quote = found["quote"] or ""
+    return f"{quote}<path>{quote}"
 
 
 def _matters(name: str) -> bool:

@@ -36,6 +36,26 @@ def lock_file() -> Path:
     return Path(tempfile.gettempdir()) / f"perfkit-measuring-{os.getuid()}.lock"
 
 
+def is_ours(path: Path) -> bool:
+    """Whether it belongs to this user; where all may write, others may lay traps."""
+    with contextlib.suppress(OSError):
+        return path.stat(follow_symlinks=False).st_uid == os.getuid()
+    return False
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder, and what is missing above it, for this user alone.
+
+    What is there already stays as it is.
+
+    Raises:
+        OSError: It cannot be made, or is no folder.
+    """
+    missing = [one for one in path.parents if not one.exists()]
+    for one in (*reversed(missing), path):
+        one.mkdir(0o700, exist_ok=True)
+
+
 class Alone:
     """The right to measure; ``wait`` takes it, ``let_go`` gives it back.
 
@@ -57,6 +77,10 @@ class Alone:
             held = os.open(lock_file(), _FLAGS, 0o600)
         except OSError:
             # Where nothing can be written nobody can wait for anybody.
+            return
+        if os.fstat(held).st_uid != os.getuid():
+            # Whoever laid it there could keep this user waiting for ever.
+            os.close(held)
             return
         self._held = held
         while not stopped.is_set() and not _locked(held):

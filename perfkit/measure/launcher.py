@@ -28,6 +28,7 @@ import psutil
 
 from perfkit.errors import RunError, remedy
 from perfkit.measure import preload, worker
+from perfkit.measure.alone import is_ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -422,7 +423,7 @@ def _remove_what_was_left() -> None:
     """Remove the folders of servers that were killed with all that they belong to."""
     import fcntl
 
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+    for folder in filter(is_ours, Path(tempfile.gettempdir()).glob(f"{_FOLDER}*")):
         with contextlib.suppress(OSError), (folder / preload.LOG).open() as log:
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)

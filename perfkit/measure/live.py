@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfkit.machine.environment import nameless
 from perfkit.measure.steady import awakening
-from perfkit.measure.trial import Trial
+from perfkit.measure.trial import PROBLEM, TRACEBACK, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _ASLEEP = "S"
 # A tick that is shorter holds no time in which somebody stood still.
 _SHORT_NS = 1_000_000_000
+_TOLD_ONCE = (PROBLEM, TRACEBACK)
 
 
 class Asleep:
@@ -257,7 +259,7 @@ class LiveTrial:
             variant=self.variant,
             round=self.round,
             outcome=outcome,
-            message=message,
+            message=nameless(message),
             started_s=(started - self._zero_ns) / 1e9,
             wall_s=(self._clock() - started) / 1e9,
             setup_s=(self._ticks[0][0] - started) / 1e9 if self._ticks else None,
@@ -272,7 +274,7 @@ class LiveTrial:
                 for name in sorted(names)
             },
             recurring=self._recurring,
-            notes=self._notes,
+            notes={n: v for n, v in self._notes.items() if n not in _TOLD_ONCE},
             seed=self._seed,
         )
 

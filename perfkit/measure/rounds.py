@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from perfkit.errors import RunError
+from perfkit.machine.environment import nameless
 from perfkit.machine.limits import memory_free
 from perfkit.measure import budgets
 from perfkit.measure import plan as measure_plan
@@ -160,7 +161,8 @@ class Run:
         self._notes = {
             k: v for k, v in live.notes.items() if k not in ("progress", REFUSED)
         }
-        self._refuse(dict(live.notes.get(REFUSED, {})))
+        refused = dict(live.notes.get(REFUSED, {}))
+        self._refuse({name: nameless(why) for name, why in refused.items()})
         if live.running.outcome == "stopped":
             return
         if live.running.outcome != "completed":

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfkit.measure.alone import private_folder
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -126,7 +128,8 @@ def remember(run: Sequence[Seen]) -> None:
     path, runs = _path(), [*_read(), list(run)[:_MOST_SEEN]][-_RUNS:]
     beside = path.with_suffix(".part")
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
+        beside.touch(0o600)
         beside.write_text(json.dumps(runs), encoding="utf-8")
         beside.replace(path)
 

@@ -13,6 +13,9 @@ LOSSES = "losses"
 NEW_EXAMPLES = "new examples"
 # The note of the seconds from a trial's start until its first step was done.
 FIRST_STEP_S = "first_step_s"
+# The notes of a training that raised: they tell paths, so who runs it sees them, and no
+# file holds them.
+PROBLEM, TRACEBACK = "problem", "traceback"
 Outcome = Literal["completed", "out-of-memory", "crashed", "timed-out", "stopped"]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfkit.errors import BadFileError, MissingPartError
 from perfkit.findings.profile import Held, Kernel, Op, Profile, ProfiledStep, Stage
+from perfkit.machine.environment import nameless
 from perfkit.measure.processes import Ended, in_process
 from perfkit.measure.tick import Note
 from perfkit.profiling.course import traces
@@ -70,7 +71,7 @@ def read(
         found |= ended.notes
         left = [tool for tool in left if tool not in found]
         if left:
-            why = ended.message.rstrip(".") or "gave nothing"
+            why = nameless(ended.message).rstrip(".") or "gave nothing"
             failed[left.pop(0)] = f"xprof could not read this part of the trace: {why}."
     return found, failed
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfkit.errors import BadParameterError
+from perfkit.measure.alone import is_ours
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -213,7 +214,7 @@ def _git(folder: Path, *arguments: str, **variables: str) -> str:
 
 def _remove_what_was_left() -> None:
     """Remove the folders of races that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    for folder in filter(is_ours, Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")):
         with suppress(OSError):
             lock = os.open(folder / _LOCK, os.O_RDWR)
             try:

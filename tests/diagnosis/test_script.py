@@ -298,7 +298,7 @@ def test_a_fit_that_may_be_another_hides_no_loop(text, sure):
 
 
 def test_where_files_cannot_be_kept_apart_nothing_is_run(monkeypatch):
-    def refused(*folders):
+    def refused(*folders, online):
         raise OSError(1, "Operation not permitted")
 
     monkeypatch.setattr(layers, "contain", refused)

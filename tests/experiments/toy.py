@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from perfkit.experiments.base import Experiment, variant
 from perfkit.experiments.parameters import Folder, Range
 from perfkit.findings.record import Verdict
-from perfkit.measure.tick import READY, Note, every
+from perfkit.measure.tick import READY, REFUSED, Note, every
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +87,28 @@ class InAFolder(Loops):
     name: ClassVar[str] = "in-a-folder"
 
     where: Annotated[str, Folder(help="Anywhere")] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaky(InAFolder):
+    """What does a run say of files that are not there?"""
+
+    name: ClassVar[str] = "leaky"
+
+    @variant
+    def broken(self):
+        """Look for one once it is ready."""
+        yield READY
+        raise FileNotFoundError(errno.ENOENT, "There is none", f"{self.where}/a b.csv")
+
+    @variant
+    def refused(self):
+        """Never begin."""
+        yield READY
+
+    def prepare(self):
+        """Refuse one of them."""
+        yield Note(REFUSED, {"refused": f"It raised OSError: '{self.where}/x'"})
 
 
 def _adding(size):

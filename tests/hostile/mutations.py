@@ -40,7 +40,7 @@ def mutated(sound, seed):
     if draw.random() < 0.8:
         data = _in_structure(data, draw)
     if data is sound or draw.random() < 0.2:
-        data = _in_bytes(data, draw)
+        data = bitten(data, draw)
     return data
 
 
@@ -119,7 +119,8 @@ def _like(value, draw):
     return value
 
 
-def _in_bytes(data, draw):
+def bitten(data, draw):
+    """Bytes that were changed in a few places, by a ``random.Random``."""
     changed = bytearray(data)
     for _ in range(draw.choice((1, 1, 2, 4, 16))):
         at, length = draw.randrange(len(changed) + 1), draw.choice((1, 1, 2, 50, 2000))

@@ -1,6 +1,7 @@
 import pytest
 
-from perfkit.machine.environment import that_matter
+from perfkit.machine import environment
+from perfkit.machine.environment import nameless, that_matter
 
 
 def cleaned(value, *names):
@@ -98,3 +99,50 @@ def test_a_name_of_two_letters_is_hidden_as_a_whole_word_only():
 def test_long_values_and_control_characters_are_cut():
     assert len(cleaned("x" * 5000)) < 200
     assert cleaned("a\x1b[31mb\nc") == "a [31mb c"
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (
+            "No such file: '/home/ada/my data/x.csv' (line 3)",
+            "No such file: '<path>' (line 3)",
+        ),
+        (
+            "cannot read /home/ada/x because it is held",
+            "cannot read <path> because it is held",
+        ),
+        ("in /home/my data/x, ~/y and ../z", "in <path>, <path> and <path>"),
+        ("patients/ada/7.png is broken", "<path> is broken"),
+        (r"C:\Users\Ada\x.txt", "<path>"),
+        (
+            "it asked https://ada:pw@example.org/x and 10.2.3.4:88",
+            "it asked <address> and <address>",
+        ),
+        ("sk-abcdefgh12345678 is wrong", "<secret> is wrong"),
+        ("train.csv has 3 rows", "train.csv has 3 rows"),
+        ("877 images/s, 3/4 of it", "877 images/s, 3/4 of it"),
+        (
+            "node gradient_tape/conv/Conv2DBackpropFilter",
+            "node gradient_tape/conv/Conv2DBackpropFilter",
+        ),
+        (
+            "on /job:localhost/replica:0/task:0/device:GPU:0 by",
+            "on /job:localhost/replica:0/task:0/device:GPU:0 by",
+        ),
+        (
+            "Ada-Byron fed an adapter on engine.",
+            "<name>-Byron fed an adapter on <name>.",
+        ),
+        ("", ""),
+    ],
+)
+def test_a_sentence_keeps_its_reason_and_loses_who_and_where(said, kept, monkeypatch):
+    monkeypatch.setattr(environment, "own_names", lambda: ("ada", "", "engine"))
+    monkeypatch.setattr(environment, "named_in", lambda _: ("",))
+    assert nameless(said) == kept
+
+
+@pytest.mark.parametrize("bit", ["a/", "/", "'/a ", "a.", "(/", "/a ", "-.", "1a"])
+def test_a_long_sentence_of_anything_is_read_and_cut(bit):
+    assert len(nameless(bit * 2000)) <= 400

@@ -5,12 +5,14 @@ import itertools
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
 import textwrap
 import threading
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -69,6 +71,16 @@ def test_a_trial_tells_ticks_notes_and_pauses_in_order(start):
     assert times == sorted(times)
     assert times[0] > running.started_ns
     assert (running.outcome, running.message) == ("completed", "")
+
+
+def test_nobody_else_can_ask_the_launcher_for_a_process(start):
+    to_the_end(start(workloads.nothing))
+    socket = Path(os.fsdecode(forkserver._forkserver._forkserver_address))
+    # One without a file could be reached by every user.
+    assert socket.is_socket()
+    assert stat.S_IMODE(socket.stat().st_mode) == 0o600
+    for folder in (socket.parent, Path(launcher()._folder)):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_a_trial_has_tensorflow_without_importing_it(start):

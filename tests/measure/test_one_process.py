@@ -7,6 +7,7 @@ from perfkit.measure.one_process import OneProcess, Opening, failed, turn
 from perfkit.measure.plan import Ticked, TrialEnded
 from perfkit.measure.steady import steady
 from perfkit.measure.tick import READY
+from perfkit.measure.trial import PROBLEM, TRACEBACK
 from tests.measure.scripted import Script, play
 
 MS = 1_000_000
@@ -48,6 +49,18 @@ def test_each_variant_has_its_own_ticks():
     assert steady(trials["b"]).rate == pytest.approx(400)
     assert {trial.round for trial in trials.values()} == {1}
     assert {trial.outcome for trial in trials.values()} == {"completed"}
+
+
+def test_what_a_training_raises_is_in_no_trial():
+    found = told({"a": 100}, (1, 2))
+    found.heard.take(("note", TRACEBACK, {"frames": [["/home/ada/x.py", 1, "f"]]}))
+    found.heard.take(("note", PROBLEM, "It raised at /home/ada."))
+    found.heard.take(("note", "plan", 1))
+    found.heard.take(("note", "failed", ["a", "raised OSError: '/home/ada/x'"]))
+    (trial,) = found.heard.trials()
+    assert not {TRACEBACK, PROBLEM} & trial.notes.keys()
+    assert trial.notes["plan"] == 1
+    assert trial.message == "raised OSError: '<path>'"
 
 
 def test_turns_of_one_number_are_held_side_by_side():

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from perfkit.diagnosis.edits.places import Places, Unsure
 from perfkit.diagnosis.edits.table import row, shown
 from perfkit.diagnosis.hints import line_of
-from perfkit.diagnosis.maker import UNREADABLE, Source, source_of
+from perfkit.diagnosis.maker import Source, source_of
+from perfkit.diagnosis.source import UNREADABLE
 from perfkit.findings.record import Edit
 
 if TYPE_CHECKING:

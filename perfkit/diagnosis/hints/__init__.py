@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnosis.hints import options, pipelines, steps
 from perfkit.diagnosis.hints.code import Code, Hinted
-from perfkit.diagnosis.maker import UNREADABLE, source_of
+from perfkit.diagnosis.maker import source_of
+from perfkit.diagnosis.source import UNREADABLE
 from perfkit.findings.diagnosis import Hint
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from perfkit import units
 from perfkit.errors import MissingPartError
+from perfkit.measure.alone import private_folder
 from perfkit.measure.tick import Note
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def writing(what: str, size: int) -> Iterator[None]:
 
 def _made_parent(path: Path) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
     except FileNotFoundError as error:
         # So says a place that takes no folders at all, such as /proc.
         raise OSError(errno.EROFS, str(error)) from error

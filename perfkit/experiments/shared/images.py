@@ -256,7 +256,9 @@ class Images:
             "skipped": len(left_out),
             "skipped_because": {why: len(n) for why, n in self.skipped.items()},
             "skipped_names": [
-                os.fsencode(name).decode(errors="replace") for name in left_out[:_NAMED]
+                # Without their folders, which may be called after people.
+                os.fsencode(os.path.basename(name)).decode(errors="replace")
+                for name in left_out[:_NAMED]
             ],
         }
 

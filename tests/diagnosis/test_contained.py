@@ -1,0 +1,259 @@
+"""Whatever a script tries with files or the network, what is the user's stays as it is.
+
+One script makes all attempts, each on a file of its own, on its way to its training and
+in it. It is looked at as every trial is.
+"""
+
+import functools
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from perfkit.diagnosis import look
+from perfkit.diagnosis.failure import PROBLEM
+from perfkit.diagnosis.maker import maker
+from perfkit.measure.processes import in_process
+from tests.diagnosis.test_script import LAYERS
+
+pytestmark = pytest.mark.skipif(
+    not LAYERS, reason="this system has no layers for users"
+)
+MINE = "mine"
+# Code that changes the file ``at``, which lies in no folder of the script.
+CHANGES = {
+    "open": "open(at, 'w').write('x')",
+    "append": "open(at, 'a').write('x')",
+    "in place": "open(at, 'r+').write('x')",
+    "by number": "os.write(os.open(at, os.O_WRONLY | os.O_TRUNC), b'x')",
+    "truncate": "os.truncate(at, 0)",
+    "remove": "os.remove(at)",
+    "rename": "os.rename(at, at + '.old')",
+    "replace": "open(at + '.new', 'w').close(); os.replace(at + '.new', at)",
+    "rmtree": "shutil.rmtree(os.path.dirname(at))",
+    "mode": "os.chmod(at, 0)",
+    "through a link": "os.symlink(at, 'link'); open('link', 'w').write('x')",
+    "through proc": "open('/proc/self/root' + at, 'w').write('x')",
+    "memory map": "np.memmap(at, mode='r+', shape=1)[:] = 7",
+    "NumPy": "np.save(open(at, 'wb'), x)",
+    "tf.io.gfile": "tf.io.gfile.GFile(at, 'w').write('x')",
+    "tf.io.gfile remove": "tf.io.gfile.remove(at)",
+    "tf.io.write_file": "tf.io.write_file(at, 'x')",
+    "tf.train.Checkpoint": "tf.train.Checkpoint(m=model).write(at); os.remove(at)",
+    "a log": "logging.FileHandler(at, mode='w')",
+    "SQLite": "sqlite3.connect(at + '.db').execute('create table a (b)')",
+    "a shell": "subprocess.run(['sh', '-c', 'echo x > \"$0\"', at], check=True)",
+    "left behind": (
+        "subprocess.Popen(['sh', '-c', 'echo x > \"$0\"', at], "
+        "start_new_session=True, env={}).wait()"
+    ),
+    "a thread": "run(threading.Thread(target=lambda: open(at, 'w').write('x')))",
+    "a process": "run(multiprocessing.Process(target=spoil, args=(at,)))",
+}
+# The same, once it trains.
+CALLBACKS = {
+    "ModelCheckpoint": "ModelCheckpoint(at + '.keras', save_freq=1)",
+    "ModelCheckpoint in the folder": "ModelCheckpoint('best.keras', save_freq=1)",
+    "CSVLogger": "CSVLogger(at)",
+    "BackupAndRestore": "BackupAndRestore(os.path.dirname(at), save_freq=1)",
+    "own, by step": "Own(at, 'on_train_batch_end')",
+    "own, by epoch": "Own(at, 'on_epoch_end')",
+    "own, as it begins": "Own(at, 'on_train_begin')",
+    "own, as it ends": "Own(at, 'on_train_end')",
+}
+# What would reach somebody, at ``port`` of this machine.
+SENDS = {
+    "TCP": "socket.create_connection(('127.0.0.1', port), 5).send(b'x')",
+    "HTTP": "urllib.request.urlopen(f'http://127.0.0.1:{port}/', b'x', 5)",
+    "UDP": (
+        "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', port)); "
+        "raise OSError('nobody says whether it came')"
+    ),
+    "an abstract socket": "socket.socket(socket.AF_UNIX).connect(f'\\0perfkit-{port}')",
+}
+SCRIPT = """
+import atexit, logging, multiprocessing, os, shutil, socket, sqlite3, subprocess, sys
+import threading, urllib.request
+import keras, numpy as np, tensorflow as tf
+from keras.callbacks import *
+
+places, port, changes, callbacks, sends = eval(sys.argv[1])
+x, y = np.ones((64, 4), "float32"), np.ones((64, 1), "float32")
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.build((None, 4))
+
+def spoil(at, *_, **__):
+    open(at, "w").write("x")
+
+def run(what):
+    what.start()
+    what.join()
+
+class Own(Callback):
+    def __init__(self, at, hook):
+        super().__init__()
+        self.at = at
+        setattr(self, hook, self.does)
+
+    def does(self, *_, **__):
+        if open(self.at).read() != "x":
+            spoil(self.at)
+            print("did", self.at, flush=True)
+
+def attempt(name, code):
+    at = places[name]
+    try:
+        exec(code, globals() | locals())
+        print("did", name, flush=True)
+    except Exception as error:
+        print("could not", name, repr(error), flush=True)
+
+for name, code in {**changes, **sends}.items():
+    attempt(name, code)
+own = socket.create_server(("127.0.0.1", 0))
+socket.create_connection(own.getsockname(), 5).close()
+print("did reach itself", flush=True)
+atexit.register(spoil, places["atexit"])
+given = [
+    eval(code, globals() | {"at": places[name]}) for name, code in callbacks.items()
+]
+model.fit(x, y, batch_size=16, epochs=50, verbose=0, callbacks=given)
+spoil(places["behind it"])
+"""
+NAMES = [*CHANGES, *CALLBACKS, "atexit", "behind it", "in /var/tmp"]
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory):
+    """The places of the files, what the script said, and what reached somebody."""
+    root = tmp_path_factory.mktemp("contained")
+    shared = Path(tempfile.mkdtemp(dir="/var/tmp", prefix="perfkit-test-"))
+    project = root / "project"
+    project.mkdir()
+    (project / "best.keras").write_text(MINE)
+    (project / "train.py").write_text(SCRIPT)
+    places = {name: root / "files" / str(n) / "file" for n, name in enumerate(NAMES)}
+    places["in /var/tmp"] = shared / "file"
+    for place in places.values():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(MINE)
+    before = os.getcwd()
+    os.chdir(project)
+    try:
+        with listening() as (port, heard):
+            given = {name: str(place) for name, place in places.items()}
+            given |= dict.fromkeys(SENDS, "")
+            changes = CHANGES | {"in /var/tmp": CHANGES["open"]}
+            told = repr((given, port, changes, CALLBACKS, SENDS))
+            made = maker(project / "train.py", [told])
+            ended = in_process(functools.partial(look.look, made), 120)
+        yield root, places, ended, heard
+    finally:
+        os.chdir(before)
+        shutil.rmtree(shared)
+
+
+class listening:
+    """Hears whatever is sent to this machine, by TCP, UDP or an abstract socket."""
+
+    def __enter__(self):
+        self._heard = []
+        tcp = socket.create_server(("127.0.0.1", 0))
+        port = tcp.getsockname()[1]
+        udp = socket.socket(type=socket.SOCK_DGRAM)
+        udp.bind(("127.0.0.1", port))
+        local = socket.socket(socket.AF_UNIX)
+        local.bind(f"\0perfkit-{port}")
+        local.listen()
+        self._open = (tcp, udp, local)
+        for one, hear in ((tcp, tcp.accept), (local, local.accept), (udp, self._read)):
+            target = functools.partial(self._hear, one, hear)
+            threading.Thread(target=target, daemon=True).start()
+        return port, self._heard
+
+    def _read(self):
+        return self._open[1].recvfrom(9)
+
+    def _hear(self, one, hear):
+        while True:
+            try:
+                self._heard.append((one.type, hear()))
+            except OSError:
+                return
+
+    def __exit__(self, *_):
+        for one in self._open:
+            one.close()
+
+
+def test_the_script_is_understood_and_its_attempts_are_made(tried):
+    _, places, ended, _ = tried
+    assert PROBLEM not in ended.notes
+    assert look.FACTS in ended.notes
+    changed = [name for name in CHANGES if f"did {name}\n" not in ended.tail]
+    assert changed == [], ended.tail
+    by_hand = ("own, by step", "own, by epoch", "own, as it begins")
+    assert [n for n in by_hand if f"did {places[n]}\n" not in ended.tail] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_of_the_users_is_as_it_was(tried, name):
+    _, places, _, _ = tried
+    place = places[name]
+    assert os.listdir(place.parent) == ["file"]
+    assert place.read_text() == MINE
+    assert place.stat().st_mode & 0o600 == 0o600
+
+
+def test_the_folder_of_the_script_is_as_it_was(tried):
+    project = tried[0] / "project"
+    assert sorted(os.listdir(project)) == ["best.keras", "train.py"]
+    assert (project / "best.keras").read_text() == MINE
+
+
+@pytest.mark.parametrize("name", SENDS)
+def test_nobody_hears_of_it(tried, name):
+    _, _, ended, heard = tried
+    assert f"could not {name} " in ended.tail
+    assert heard == []
+    assert "did reach itself" in ended.tail
+
+
+def test_who_lets_a_script_reach_the_network_says_so_beforehand(tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text("import keras\nkeras.Model().fit(1, 2)")
+    assert not maker(tmp_path / "train.py").online
+    monkeypatch.setenv("PERFKIT_ONLINE", "1")
+    assert maker(tmp_path / "train.py").online
+
+
+@pytest.mark.parametrize("online", [False, True])
+def test_a_network_of_its_own_has_nobody_in_it(online, tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from perfkit.diagnosis import layers; "
+        "before = layers.is_offline(); "
+        f"layers.contain([Path(sys.argv[1])], online={online}); "
+        "print(before, layers.is_offline())"
+    )
+    run = [sys.executable, "-c", code, str(tmp_path)]
+    said = subprocess.run(run, capture_output=True, text=True)
+    before, after = said.stdout.split()
+    assert after == (before if online else "True"), said.stderr
+
+
+def test_a_script_that_wants_the_network_is_told_what_to_do(tmp_path):
+    wants = (
+        "import urllib.request, keras\n"
+        "urllib.request.urlopen('http://example.org/data.csv')\nkeras.Model().fit(1, 2)"
+    )
+    (tmp_path / "train.py").write_text(wants)
+    notes = in_process(
+        functools.partial(look.look, maker(tmp_path / "train.py")), 60
+    ).notes
+    assert "run the script once by itself" in notes[PROBLEM]

@@ -1,0 +1,286 @@
+"""Everything that reads what somebody else wrote, each by one function of bytes.
+
+What they are given is a sound file, a spoiled one or no such file at all: each reads it
+or raises an error of perfkit's own, whose message is one line. ``benchmarks/fuzz.py``
+looks for bytes that do anything else.
+"""
+
+import contextlib
+import dataclasses
+import io
+import itertools
+import os
+import sys
+import types
+from functools import cache
+from pathlib import Path
+from unittest import mock
+
+from nbformat import v4
+from PIL import Image
+
+from perfkit import documents
+from perfkit.diagnosis import hints
+from perfkit.diagnosis.maker import assigned, digest, maker
+from perfkit.errors import PerfkitError
+from perfkit.experiments.shared import cache as images
+from perfkit.export import export
+from perfkit.findings.store import to_json
+from perfkit.fleet.members import Member
+from perfkit.fleet.process import Task
+from perfkit.lab import copies, launch
+from perfkit.machine import cards
+from perfkit.machine.starting import log
+from perfkit.machines import room
+from perfkit.measure import spread
+from perfkit.profiling import traces
+from tests.export import books
+from tests.findings import made
+from tests.hostile.kinds import KINDS
+from tests.machine import trees
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+class Unprintable(Exception):
+    """An error of perfkit's own whose message a terminal would obey."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Reader:
+    """One reader.
+
+    Attributes:
+        read: Takes bytes, and a folder that is its own.
+        sound: Gives what it reads without a complaint, some of each kind.
+    """
+
+    read: object
+    sound: object
+
+    def __call__(self, data, folder):
+        """Read bytes; give what perfkit says of them, "" where it takes them.
+
+        Raises:
+            Exception: Anything but an error of perfkit's own.
+        """
+        try:
+            # What is said of a file to its reader is no part of this.
+            with contextlib.redirect_stdout(io.StringIO()):
+                self.read(data, folder)
+        except PerfkitError as error:
+            if not str(error).isprintable():
+                raise Unprintable(repr(str(error))) from error
+            return str(error)
+        return ""
+
+
+def _file(data, folder, name):
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def _document(data, folder):
+    found = documents.parsed(data, "x.json")
+    repr(found)
+    found._repr_html_()
+
+
+def _sent(data, folder):
+    task = Task(budget=1.0, experiment="data-pipeline")
+    member = Member(key="a", host="b", name="c", task=task)
+    member.receive(data, task, folder / "sent", 0.0)
+
+
+def _image(data, folder):
+    images.read_header(_file(data, folder, "x.jpg"), 16)
+
+
+def _code(name):
+    def read(data, folder):
+        made_of = maker(_file(data, folder, name))
+        hints.hints(made_of)
+        hints.causes(made_of)
+        digest(made_of)
+        assigned(made_of)
+
+    return read
+
+
+def _notebook(data, folder):
+    export(_file(data, folder, "x.ipynb"), folder / "x.html")
+
+
+def _computer(data, folder):
+    """What /proc and /sys say: the first byte tells in which file this stands."""
+    names = sorted(_COMPUTER)
+    at = names[data[0] % len(names)] if data else names[0]
+    files = {name: text for name, text in _COMPUTER.items() if name != at}
+    root = folder / "root"
+    (root / at).parent.mkdir(parents=True, exist_ok=True)
+    (root / at).write_bytes(data[1:])
+    seen = trees.described(root, files)
+    to_json(dataclasses.replace(made.finding(), machine=seen))
+
+
+_COMPUTER = trees.computer(2) | trees.scaling(2) | trees.quota_v2(1, 2)
+_COMPUTER |= trees.battery() | trees.nvidia_card() | trees.container()
+
+
+class _Answer(tuple):
+    """What a call gives that has several parts, by place or by name."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[0]
+
+
+# Calls with such an answer; all others give a number.
+_IN_PARTS = (
+    *("MemoryInfo", "UtilizationRates", "Attributes", "Violation", "Constraints"),
+    *("MigMode", "EccMode", "DriverModel", "Rows", "Affinity", "Capability", "Gpm"),
+)
+
+
+class _Driver(types.ModuleType):
+    """NVIDIA's library, whose answers are made of bytes."""
+
+    class NVMLError(Exception):
+        """A refusal."""
+
+        value = 3
+
+    def __init__(self, data):
+        super().__init__("pynvml")
+        cut = data.split(b"\n")
+        self._texts = itertools.cycle(one.decode(errors="replace") for one in cut)
+        self._numbers = itertools.cycle(int.from_bytes(one[:8], "big") for one in cut)
+
+    def __getattr__(self, name):
+        if not name.startswith("nvml"):
+            raise AttributeError(name)
+        return lambda *_: self._answer(name)
+
+    def _answer(self, name):
+        number = next(self._numbers)
+        if number % 7 == 5:
+            raise self.NVMLError(next(self._texts))
+        if name.endswith(("GetName", "GetDriverVersion", "GetNVMLVersion")):
+            return next(self._texts)
+        if name.endswith("PciInfo"):
+            return types.SimpleNamespace(busId=next(self._texts))
+        if name.endswith(("GetCount", "MigDeviceCount")):
+            return number % 3
+        if "Processes" in name or "ProcessUtilization" in name:
+            known = {"pid": number % 2**32, "usedGpuMemory": number}
+            known |= {"timeStamp": number, "smUtil": number % 2**32}
+            return [types.SimpleNamespace(**known)]
+        if any(word in name for word in _IN_PARTS):
+            many = 2 if "Capability" in name else 4
+            return _Answer(next(self._numbers) for _ in range(many))
+        return number
+
+
+def _nvml(data, folder):
+    with mock.patch.dict(sys.modules, {"pynvml": _Driver(data)}):
+        driver, gpus, why = cards.gpus()
+    seen = dataclasses.replace(made.MACHINE, gpus=gpus, driver=driver, no_gpu=why)
+    found = to_json(dataclasses.replace(made.finding(), machine=seen))
+    documents.parsed(found.encode(), "x.json")._repr_html_()
+
+
+def _log(data, folder):
+    log.said(data.decode(errors="replace"), ("ada",))
+
+
+def _answers(data, folder):
+    _file(data, folder, room.LIST)
+    room.answers(folder)
+
+
+def _small_files(data, folder):
+    """What perfkit wrote itself, where anybody may have changed it since."""
+    kept = _file(data, folder, "spread.json")
+    with mock.patch.object(spread, "_path", return_value=kept):
+        spread.of_this_machine()
+    _file(data, folder, copies._MADE_FROM)
+    copies._known(folder)
+    copies._version(data)
+    with mock.patch.dict(os.environ):
+        os.environ.pop(launch.BUDGET_VARIABLE, None)
+        launch._class_budget(_file(data, folder, launch.BUDGET_FILE))
+
+
+def _tables(data, folder):
+    for read in (traces.steps, traces.stages, traces.ops, traces.kernels):
+        with contextlib.suppress(PerfkitError):
+            read(data.decode(errors="replace"))
+    traces.memory(data.decode(errors="replace"))
+
+
+@cache
+def _sound_images():
+    found = []
+    for form in ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"):
+        out = io.BytesIO()
+        Image.new("RGB", (20, 20)).save(out, form)
+        found.append(out.getvalue())
+    return found
+
+
+@cache
+def _sound_code():
+    scripts = sorted((_ROOT / "tests" / "guilty" / "scripts").glob("*.py"))
+    return [path.read_bytes() for path in scripts]
+
+
+@cache
+def _sound_notebooks():
+    cells = [
+        books.code("model.fit(x, y, epochs=3)", books.printed("done"), count=1),
+        v4.new_markdown_cell("# Why?\n\n$\\frac{1}{2}$ ![a](b.png)"),
+        books.code("import keras", books.result(html="<p>a</p>", text="a")),
+    ]
+    return [v4.writes(books.book("# T", *cells)).encode()]
+
+
+def _documents():
+    return [kind.sound() for kind in KINDS.values()]
+
+
+READERS = {
+    "document": Reader(_document, _documents),
+    "fleet": Reader(
+        _sent, lambda: [b'{"how": "completed", "why": "", "document": "{}"}']
+    ),
+    "image": Reader(_image, _sound_images),
+    "script": Reader(_code("train.py"), _sound_code),
+    "script in a notebook": Reader(_code("train.ipynb"), _sound_notebooks),
+    "notebook": Reader(_notebook, _sound_notebooks),
+    "computer": Reader(
+        _computer,
+        lambda: [
+            bytes([n]) + _COMPUTER[name].encode()
+            for n, name in enumerate(sorted(_COMPUTER))
+        ],
+    ),
+    "driver": Reader(
+        _nvml, lambda: [b"NVIDIA A100\n\x00\x00\x00\x00\x00\x00\x00\x08\n535.1"]
+    ),
+    "log": Reader(
+        _log,
+        lambda: [
+            path.read_bytes()
+            for path in (_ROOT / "tests/machine/starting").glob("*.log")
+        ],
+    ),
+    "class": Reader(_answers, lambda: [b"Ada K4M2-8FQZ-1A2B\nBob\n"]),
+    "small files": Reader(
+        _small_files, lambda: [b"[[[1.0, 3]]]", b'{"a.ipynb": "x"}', b"40"]
+    ),
+    "profiler": Reader(
+        _tables, lambda: [b'[{"cols": [{"id": "stepnum"}], "rows": [{"c": []}]}]']
+    ),
+}

@@ -1,0 +1,42 @@
+"""Any bytes are read, or refused in one line: no reader raises anything else."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.hostile.mutations import bitten
+from tests.hostile.readers import READERS
+
+# Each of them writes and reads files.
+_EXAMPLES = 40
+
+
+@st.composite
+def spoiled(draw, sound):
+    """A sound file that was changed here and there, or bytes of no kind."""
+    if draw(st.booleans()):
+        return draw(st.binary(max_size=200))
+    return bitten(draw(st.sampled_from(sound)), draw(st.randoms(use_true_random=False)))
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_sound_is_read(name, tmp_path):
+    for number, data in enumerate(READERS[name].sound()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        READERS[name](data, folder)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_any_bytes_are_read_or_refused_in_one_line(name, tmp_path_factory):
+    @settings(
+        max_examples=_EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(spoiled(READERS[name].sound()))
+    def read(data):
+        READERS[name](data, tmp_path_factory.mktemp("read"))
+
+    read()

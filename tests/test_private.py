@@ -1,0 +1,145 @@
+"""What perfkit keeps is its user's own, whatever the user's umask lets others do."""
+
+import importlib
+import os
+import stat
+import threading
+
+import pytest
+
+from perfkit.experiments.shared import cache
+from perfkit.export import export
+from perfkit.findings import store
+from perfkit.lab import launch
+from perfkit.measure import alone, spread
+from perfkit.measure import launcher as launchers
+from perfkit.measure.tick import Note
+from perfkit.passports import passport as passports
+from perfkit.race import commits
+from tests.findings.made import finding
+from tests.machines.passports import passport
+
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+OTHERS_AT_ALL = stat.S_IRWXG | stat.S_IRWXO
+
+
+@pytest.fixture
+def everywhere(tmp_path, monkeypatch):
+    """A user without any care: all that is made may be read and written by all."""
+    # Matplotlib's own list of fonts is made before, and elsewhere.
+    importlib.import_module("matplotlib.font_manager")
+    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", cache.VARIABLE):
+        monkeypatch.setenv(name, str(tmp_path / "homes" / name))
+    monkeypatch.setattr(alone, "lock_file", lambda: tmp_path / "measuring.lock")
+    before = os.umask(0)
+    yield tmp_path
+    os.umask(before)
+
+
+def modes(folder):
+    """The mode of everything below a folder, by its name."""
+    return {
+        str(path.relative_to(folder)): stat.S_IMODE(path.lstat().st_mode)
+        for path in folder.rglob("*")
+        if not path.is_symlink()
+    }
+
+
+def keep_a_finding(folder):
+    store.save(finding(), folder / "perfkit-findings")
+
+
+def write_a_page(folder):
+    export(finding(), folder / "page.html")
+
+
+def write_a_passport(folder):
+    passports.save(passport(), folder / "lab-7.json")
+
+
+@pytest.mark.parametrize("make", [keep_a_finding, write_a_page, write_a_passport])
+def test_nobody_else_writes_to_what_may_be_shared(make, everywhere):
+    make(everywhere)
+    made = modes(everywhere)
+    assert made
+    assert not [name for name, mode in made.items() if mode & OTHERS_WRITE]
+
+
+def hold_the_lock(folder):
+    held = alone.Alone()
+    assert list(held.wait(threading.Event())) == []
+    held.let_go()
+
+
+def remember_the_spread(folder):
+    spread.remember([(1.0, 3)])
+
+
+def make_images(folder):
+    def fill(into):
+        (into / "one").mkdir(0o700)
+        yield Note("progress", "all")
+
+    assert list(cache.made("images", fill, size=1, what="images"))
+    cache.write("lists/one.json", "[]", what="a list")
+
+
+def start_the_lab(folder):
+    launch._make(launch._folders(folder, folder / "homes" / "state" / "lab"))
+    # The layout of the first screen is no secret.
+    (made,) = folder.rglob("*.jupyterlab-workspace")
+    made.unlink()
+
+
+@pytest.mark.parametrize(
+    "make", [hold_the_lock, remember_the_spread, make_images, start_the_lab]
+)
+def test_what_is_no_document_is_closed_to_others(make, everywhere):
+    make(everywhere)
+    made = modes(everywhere)
+    assert made
+    assert not [name for name, mode in made.items() if mode & OTHERS_AT_ALL]
+
+
+def test_a_folder_that_is_there_stays_as_it_is(everywhere):
+    everywhere.chmod(0o755)
+    alone.private_folder(everywhere)
+    assert stat.S_IMODE(everywhere.stat().st_mode) == 0o755
+    (everywhere / "file").touch()
+    with pytest.raises(OSError, match="exists"):
+        alone.private_folder(everywhere / "file")
+
+
+@pytest.fixture
+def another(monkeypatch):
+    """All files there are belong to somebody else."""
+    mine = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: mine + 1)
+
+
+def test_a_lock_that_somebody_else_laid_there_keeps_nobody_waiting(everywhere, request):
+    held = alone.Alone()
+    list(held.wait(threading.Event()))
+    request.getfixturevalue("another")
+    assert list(alone.Alone().wait(threading.Event())) == []
+    held.let_go()
+
+
+@pytest.mark.parametrize(
+    ("module", "prefix", "inside"),
+    [
+        (launchers, launchers._FOLDER, launchers.preload.LOG),
+        (commits, commits._PREFIX, commits._LOCK),
+    ],
+)
+def test_what_another_user_left_is_not_looked_into(
+    module, prefix, inside, everywhere, monkeypatch, request
+):
+    left = everywhere / f"{prefix}x"
+    left.mkdir()
+    # Whoever opens it waits for somebody to write.
+    os.mkfifo(left / inside)
+    monkeypatch.setattr(module.tempfile, "tempdir", str(everywhere))
+    request.getfixturevalue("another")
+    module._remove_what_was_left()
+    assert left.is_dir()

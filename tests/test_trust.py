@@ -1,0 +1,106 @@
+"""Nothing that comes from outside is run: which calls could, and why each of them may.
+
+A call is looked for by its name in the code. What is listed here reads a text of the
+user's own, or what a process of perfkit's own has sent over a pipe that nobody else
+can reach.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from perfkit.diagnosis.source import dotted
+
+ROOT = Path(__file__).resolve().parents[1]
+THREATS = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
+# What runs or makes objects of what it is given, by the last words of its name.
+RUNS = {
+    *("eval", "exec", "compile", "__import__", "exec_module"),
+    *("runpy.run_path", "runpy.run_module", "os.system", "os.popen", "os.execve"),
+    *("loads", "load", "Unpickler", "recv", "read_pickle", "open_memmap"),
+    *("load_model", "model_from_json", "load_weights"),
+    *("fromstring", "iterparse", "XML", "parseString"),
+}
+# Whose load and loads read data and nothing else; perfkit's own by the names that they
+# are imported by.
+DATA = {"json", "tomllib", "", "load", "store", "machines_passport"}
+OWN_PIPE = "a pipe to a process of its own, which it started itself"
+DRAWN = "a drawing that Matplotlib has just made here"
+ALLOWED = {
+    ("perfkit/diagnosis/script.py", "compile"): "the user's own script",
+    ("perfkit/diagnosis/script.py", "exec"): "the user's own script",
+    ("perfkit/diagnosis/maker.py", "spec.loader.exec_module"): "the user's own file",
+    ("perfkit/lab/launch.py", "os.execve"): "this Python, which becomes JupyterLab",
+    ("start.py", "os.execve"): "the Python that it has just set up",
+    ("perfkit/measure/worker.py", "cloudpickle.loads"): OWN_PIPE,
+    ("perfkit/measure/launcher.py", "self._messages.recv"): OWN_PIPE,
+    ("perfkit/measure/host.py", "self._connection.recv"): OWN_PIPE,
+    ("perfkit/measure/server.py", "asking.recv"): OWN_PIPE,
+    ("perfkit/experiments/scaling/agreement.py", "told.recv"): OWN_PIPE,
+    ("perfkit/charts/canvas.py", "ElementTree.fromstring"): DRAWN,
+    ("perfkit/charts/figure.py", "ElementTree.fromstring"): DRAWN,
+}
+
+
+def risky(source):
+    """Names of the calls in a source that may run what they are given."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = dotted(node.func) or getattr(node.func, "attr", "")
+        module, _, last = name.rpartition(".")
+        if {"shell", "allow_pickle"} & {keyword.arg for keyword in node.keywords}:
+            yield name
+        elif last in ("load", "loads"):
+            yield from () if module in DATA else (name,)
+        elif last == "compile":
+            # That of a pattern or of a model is another.
+            yield from () if module else (name,)
+        elif last in RUNS or name in RUNS:
+            yield name
+
+
+def sources():
+    for path in [*sorted((ROOT / "perfkit").rglob("*.py")), ROOT / "start.py"]:
+        yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+
+
+def test_no_call_runs_what_comes_from_outside():
+    found = {(file, name) for file, text in sources() for name in risky(text)}
+    assert found == set(ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "eval(text)",
+        "pickle.loads(data)",
+        "pickle.load(file)",
+        "marshal.loads(data)",
+        "yaml.load(text)",
+        "np.load(path, allow_pickle=True)",
+        "subprocess.run(line, shell=True)",
+        "os.system(line)",
+        "keras.models.load_model(path)",
+        "joblib.load(path)",
+        "connection.recv()",
+        "__import__(name)",
+    ],
+)
+def test_a_call_that_may_run_something_is_seen(line):
+    assert list(risky(line)) != []
+
+
+@pytest.mark.parametrize(
+    "line", ["json.loads(text)", "re.compile(text)", "model.compile()", "store.load(p)"]
+)
+def test_a_call_that_reads_data_is_left_alone(line):
+    assert list(risky(line)) == []
+
+
+def test_what_the_threat_model_names_is_there():
+    named = set(re.findall(r"`((?:tests|benchmarks|perfkit|docs)/[^`]+)`", THREATS))
+    assert len(named) > 20
+    assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
