@@ -75,6 +75,7 @@ SYSTEMS["macos-arm64"] = (
 )
 # The first file of a bundle, and the one by which a folder is known as one.
 GUIDE = "HOW-TO-INSTALL.txt"
+WITHOUT_PYTHON = " (install the Python of that number first)"
 SAID_IN_GUIDE = """\
 perfkit, for machines without a network
 
@@ -113,8 +114,8 @@ REMEDIES = {
     r"CERTIFICATE_VERIFY_FAILED|invalid peer certificate": "the network's certificate "
     "is not trusted; name your certificate file in SSL_CERT_FILE",
     r"No interpreter found|No download found": "TensorFlow needs Python 3.11 to 3.13, "
-    "a bundle that of its folder's name, and none is here; install one, for example "
-    "with `sudo apt install python3.13`",
+    "a bundle the one at the end of its folder's name (3.11 of linux-x86_64-3.11), "
+    "and that is not here; install it",
     r"dns error|error sending request|Failed to (fetch|download)|timed out|"
     r"Connection (refused|reset)|resolution|unreachable|"
     r"No matching distribution": "the packages cannot be downloaded; connect to the "
@@ -380,11 +381,14 @@ def bundle(options: argparse.Namespace) -> None:
         carries = (kind / "python.tar.gz").exists() or fetch_python(
             uv, f"cpython-{python}-{SYSTEMS[system][1]}", kind / "python.tar.gz"
         )
+    copy_checkout(folder / "perfkit")
+    kinds = [
+        f"{path.name}{'' if (path / 'python.tar.gz').exists() else WITHOUT_PYTHON}"
+        for path in sorted(folder.glob("*-3.*"))
+    ]
+    (folder / GUIDE).write_text(SAID_IN_GUIDE.format("; ".join(kinds)))
     if not carries:
         print(f"It has no Python: each machine needs Python {python} of its own.")
-    copy_checkout(folder / "perfkit")
-    kinds = ", ".join(sorted(path.name for path in folder.glob("*-3.*")))
-    (folder / GUIDE).write_text(SAID_IN_GUIDE.format(kinds))
     size = sum(path.stat().st_size for path in kind.iterdir())
     print(f"{kind} is whole: {size / 1e6:.0f} MB. {folder / GUIDE} says how to use it.")
 

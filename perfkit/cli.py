@@ -281,7 +281,9 @@ def _passport(asked: Namespace) -> int:
     say(f"Written: {made.path}")
     if made.stopped:
         return INTERRUPTED
-    return DONE if made.trainings or made.microbenchmarks else FAILED
+    rates = [part.rate for part in made.microbenchmarks]
+    rates += [training.rate for training in made.trainings]
+    return DONE if any(rates) else FAILED
 
 
 def _class(asked: Namespace) -> int:

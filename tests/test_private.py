@@ -80,7 +80,7 @@ def make_images(folder):
         (into / "one").mkdir(0o700)
         yield Note("progress", "all")
 
-    assert list(cache.made("images", fill, size=1, what="images"))
+    assert list(cache.make("images", fill, size=1, what="images"))
     cache.write("lists/one.json", "[]", what="a list")
 
 

@@ -78,7 +78,8 @@ def _clean(element: Element) -> None:
 def _short(numbers: str) -> str:
     rounded = re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.1f}", numbers)
     without_zeros = re.sub(r"(\d)\.0\b", r"\1", rounded)
-    return " ".join(without_zeros.split())
+    # A letter of a path needs no blank beside it.
+    return re.sub(r" ?\b([MLCQz])\b ?", r"\1", " ".join(without_zeros.split()))
 
 
 def _drop_unused_ids(root: Element) -> None:
@@ -136,6 +137,8 @@ _FITTED_IN_DOCUMENT = (
     '<span class="perfkit-fits"><span class="perfkit-wide">{}</span>'
     '<span class="perfkit-narrow">{}</span></span>'
 )
+# A document has 100 KB at most: a chart of many rows is not in it twice.
+_MOST_NARROW = 18_000
 _IDS = re.compile(r'\bid="|url\(#|\bhref="#')
 _ITS_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
@@ -176,13 +179,15 @@ class Figure:
         cleaning.
 
         Args:
-            number: Of the picture in the document, which its ids begin with.
+            number: Of the picture in the document, which its ids begin with. The first,
+                beside the report, fits a phone; the appendix is scrolled there.
         """
         wide, narrow = (
             _ITS_STYLE.sub("", _with_ids(svg, f"{prefix}{number}-"))
             for svg, prefix in ((self.svg, "f"), (self.narrow, "n"))
         )
-        shown = _FITTED_IN_DOCUMENT if narrow else _IN_DOCUMENT
+        fits = number == 1 and 0 < len(narrow) < _MOST_NARROW
+        shown = _FITTED_IN_DOCUMENT if fits else _IN_DOCUMENT
         return Markup(shown.format(wide, narrow))
 
     def save(self, path: str | Path) -> Path:

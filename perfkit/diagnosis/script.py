@@ -332,7 +332,8 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
         marked = MarkSteps(parse(str(path))).count
     except source.UNREADABLE as error:
         raise BadParameterError(
-            f"{path.name} cannot be read as Python: {plain(str(error))}."
+            f"{path.name} cannot be read as Python: "
+            f"{plain(str(error) or type(error).__name__)}."
         ) from None
     if "tf_keras" in names and importlib.util.find_spec("tf_keras"):
         raise BadParameterError(f"{path.name} trains with {KERAS_2}")

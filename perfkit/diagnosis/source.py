@@ -228,12 +228,16 @@ def text_of(path: str) -> str:
     Raises:
         OSError: The file cannot be read, or is larger than any script.
         SyntaxError: The file has no encoding that it says, or that Python reads.
-        ValueError: It is no notebook.
+        ValueError: It is no notebook, or no text in the encoding that it says.
     """
     if Path(path).stat().st_size > _LARGEST_BYTES:
         raise OSError("it is too large to be one")
-    with tokenize.open(path) as file:
-        text = file.read()
+    try:
+        with tokenize.open(path) as file:
+            text = file.read()
+    except LookupError as error:
+        # An encoding of Python's that is none of texts.
+        raise ValueError(str(error)) from None
     return text if not path.endswith(".ipynb") else "\n".join(_code_cells(text))
 
 

@@ -52,7 +52,7 @@ def picture(room: Classroom) -> Figure:
         ratio_scale(axes, min(ends), max(ends), "rate over that of the median machine")
         for row, measure in enumerate(shown):
             dots = _told_apart(measure.ratios)
-            axes.plot(dots, [row] * len(dots), "o", color=BLUE, ms=5, alpha=0.45, mew=0)
+            axes.plot(dots, [row] * len(dots), "o", color=BLUE, ms=6, alpha=0.7, mew=0)
             yours = measure.ratio(room.you)
             if yours is not None:
                 axes.plot(

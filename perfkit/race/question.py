@@ -119,7 +119,10 @@ class Race(Experiment):
             much = found.much and f"Nearest is {nearest.name}: {_inside(found.much)}"
             none = f"None of these is shown to be faster than {first.name}: {names}."
             found, rest = replace(found, headline=none, much=much), timed
-        told = tuple(self._other_jobs(rest, measured))
+        apart = dict(self._other_jobs(rest, measured))
+        told = tuple(apart.values())
+        if len(apart) > 1:
+            told = (f"{' and '.join(apart)} do other jobs than {first.name}, too.",)
         found = replace(found, warnings=(*found.warnings, *told))
         return self._with_reasons(found, nearest, measured)
 
@@ -205,12 +208,13 @@ class Race(Experiment):
 
     def _other_jobs(
         self, sides: Sequence[Side], measured: Measurement
-    ) -> Iterator[str]:
-        """Which of these do another job; the headline is of none of them."""
+    ) -> Iterator[tuple[str, str]]:
+        """Which of these do another job, each with a sentence that says which."""
         for side in sides:
             if differ := self.differences(side, measured):
                 said = "; ".join(each.said for each in differ)
-                yield f"{side.name} does another job than {self.baseline}: {said}."
+                name = side.name
+                yield name, f"{name} does another job than {self.baseline}: {said}."
 
     def _warned(self, side: Side, measured: Measurement) -> Iterator[str]:
         if side.batch or side.policy:
@@ -221,6 +225,7 @@ class Race(Experiment):
             yield _LEFT.format(names=", ".join(left), two=self.baseline)
 
     def _same(self, measured: Measurement) -> Iterator[str]:
+        yield from dict(self._other_jobs(self.sides[1:], measured)).values()
         for side in self.sides[1:]:
             if self.facts[side.name].loop:
                 yield _NO_LOSS

@@ -247,9 +247,12 @@ def draw_panel(browser, lab, state, folder):
     page.keyboard.press("Control+Enter")
     shown = page.locator(".perfkit-panel")
     shown.wait_for()
-    if PANELS[state] is not None:
-        # As long as the recorded run takes to be told.
-        page.wait_for_timeout(1000 * min(PANELS[state], BUDGET_S) / TIMES_AS_FAST + 3e3)
+    if state == "after":
+        for now in ("visible", "hidden"):
+            page.get_by_text("Running: wait").wait_for(state=now)
+    elif PANELS[state] is not None:
+        # As long as the recorded run takes to be told until then.
+        page.wait_for_timeout(1000 * PANELS[state] / TIMES_AS_FAST + 3e3)
     for scheme, theme in zip(SCHEMES, ("Light", "Dark"), strict=True):
         page.set_viewport_size({"width": 1280, "height": 1000})
         page.get_by_role("menuitem", name="Settings", exact=True).click()

@@ -79,7 +79,7 @@ def test_two_machines_from_two_pickers_to_a_page(show, lab, screenshot):
     pickers.nth(1).select_option(label=theirs)
     button(page, "Compare").click()
     state(page, "Compared")
-    page.locator(".perfkit-found", has_text="is the input pipeline").wait_for()
+    page.locator(".perfkit-found", has_text="the input pipeline is").wait_for()
     assert page.locator(".perfkit-panel svg.perfkit-chart").count() == 5
     assert serious(page) == []
     page.set_viewport_size({"width": 1280, "height": 2400})

@@ -18,6 +18,7 @@ DATES = {
     "experiments/shared/cache.py": "whether what a killed run left is a day old",
     "findings/store.py": "the name of a file whose finding has no date",
     "fleet/members.py": "the name of a passport's file",
+    "intuition.py": "when a guess was made",
     "machines/recording.py": "when a passport was recorded",
     "profiling/profile.py": "when a profile was recorded",
 }

@@ -157,7 +157,7 @@ def test_what_the_system_refuses_is_said_with_what_to_do(monkeypatch, number, to
 
     kept = finding()
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "open", refuse)
+        patch.setattr(os, "open", refuse)
         with pytest.raises(PerfkitError, match=todo):
             store.save(kept)
     assert store.load(store.save(kept)).timings == kept.timings

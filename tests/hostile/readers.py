@@ -82,7 +82,7 @@ def _file(data, folder, name):
 
 
 def _document(data, folder):
-    found = documents.parsed(data, "x.json")
+    found = documents.parse(data, "x.json")
     repr(found)
     found._repr_html_()
 
@@ -188,7 +188,7 @@ def _nvml(data, folder):
         driver, gpus, why = cards.gpus()
     seen = dataclasses.replace(made.MACHINE, gpus=gpus, driver=driver, no_gpu=why)
     found = to_json(dataclasses.replace(made.finding(), machine=seen))
-    documents.parsed(found.encode(), "x.json")._repr_html_()
+    documents.parse(found.encode(), "x.json")._repr_html_()
 
 
 def _log(data, folder):

@@ -40,3 +40,20 @@ def test_any_bytes_are_read_or_refused_in_one_line(name, tmp_path_factory):
         READERS[name](data, tmp_path_factory.mktemp("read"))
 
     read()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("script", b"# coding: rot13\nimport keras", "is not a text encoding"),
+        # Some Pythons can read it.
+        ("script", b"import keras\nkeras" + b".a" * 5000, ""),
+        ("script", b"import keras\n" + b"(" * 5000, "nested"),
+        ("script", b"import keras\x00", "null bytes"),
+        ("script in a notebook", b"[]", "it is no notebook"),
+        ("script in a notebook", b'{"cells": [{"cell_type": "code"}]}', "no notebook"),
+        ("script in a notebook", b"[" * 99_999, "recursion"),
+    ],
+)
+def test_what_once_broke_a_reader_is_refused(name, data, said, tmp_path):
+    assert said in READERS[name](data, tmp_path)

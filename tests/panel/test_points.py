@@ -136,7 +136,7 @@ def test_before_the_first_interval_the_ticks_say_where_a_variant_stands():
     slow, fast = picture["rows"]
     assert (slow["words"][0], slow["known"]) == ("83.3", False)
     assert (fast["at"], fast["said"]) == (None, "fast is to come")
-    assert "hollow dots" in picture["said"]
+    assert "Hollow dots" in picture["said"]
 
 
 def test_what_was_found_so_far_is_the_picture():

@@ -176,7 +176,7 @@ def test_the_most_expensive_retracing_is_named_with_its_remedy():
 
 
 def test_retracing_of_which_noise_hides_the_price_is_not_called_free():
-    found = verdict(NUMBERS, told=TOLD, noise=3.0, rounds=2)
+    found = verdict(NUMBERS, told=TOLD, noise=5.0, rounds=2)
     assert '"Python number"' in found.headline
     assert (found.sure, found.next) == ("not known yet", "")
 
