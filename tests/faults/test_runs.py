@@ -99,7 +99,7 @@ _RUNS_OUT = """
     from perfkit.errors import RunError
     from perfkit.experiments.session import Session
     from perfkit.measure.plan import TrialEnded
-    from perfkit.running import watch
+    from perfkit.runs import watch
     from tests.experiments.toy import Loops
 
     class Failing(Display):

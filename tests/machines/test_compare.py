@@ -57,8 +57,8 @@ def test_the_command_line_says_it_and_writes_the_page(files, tmp_path, capsys):
     assert "Written: " in said
     written = out.read_text(encoding="utf-8")
     assert problems(written) == []
-    # Two of the three are drawn for a phone as well.
-    assert written.count("<svg") == 5
+    # The first of the three is drawn for a phone as well.
+    assert written.count("<svg") == 4
     assert "<script" not in written
 
 

@@ -19,7 +19,7 @@ def words(figure):
 
 def bars(figure):
     """Left and right end of each bar."""
-    bar = r'<path d="M ([\d.]+) [\d.]+ L ([\d.]+) [^"]*z"[^>]*clip'
+    bar = r'<path d="M([\d.]+) [\d.]+L([\d.]+) [^"]*z"[^>]*clip'
     found = re.findall(bar, figure.svg)
     return [(float(left), float(right)) for left, right in found]
 
