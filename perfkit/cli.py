@@ -281,9 +281,7 @@ def _passport(asked: Namespace) -> int:
     say(f"Written: {made.path}")
     if made.stopped:
         return INTERRUPTED
-    rates = [part.rate for part in made.microbenchmarks]
-    rates += [training.rate for training in made.trainings]
-    return DONE if any(rates) else FAILED
+    return DONE if made.has_rates else FAILED
 
 
 def _class(asked: Namespace) -> int:

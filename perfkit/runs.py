@@ -15,7 +15,7 @@ from perfkit.experiments import experiment
 from perfkit.progress import Board
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Mapping
     from pathlib import Path
 
     from perfkit.experiments.base import Experiment
@@ -49,6 +49,22 @@ class Watched(Protocol[Found]):
 
     def events(self) -> Generator[Event]:
         """Run, and tell what happens."""
+
+
+def experiment_of(what: str | Experiment, parameters: Mapping[str, Any]) -> Experiment:
+    """An experiment by its name and parameters, or one that was made already.
+
+    Raises:
+        BadParameterError: There is no such name or value, or the one that was made has
+            its parameters already.
+    """
+    if isinstance(what, str):
+        return experiment(what, **parameters)
+    if parameters:
+        raise BadParameterError(
+            "Parameters go with a name; this experiment already has its own."
+        )
+    return what
 
 
 def run(
@@ -86,14 +102,7 @@ def run(
             is no such recording.
         RunError: No trial could be started.
     """
-    if isinstance(what, str):
-        chosen = experiment(what, **parameters)
-    elif parameters:
-        raise BadParameterError(
-            "Parameters go with a name; this experiment already has its own."
-        )
-    else:
-        chosen = what
+    chosen = experiment_of(what, parameters)
     session = open_replay(chosen, replay, guess, folder) or open_session(
         chosen, budget, guess, seed, folder
     )

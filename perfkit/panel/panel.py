@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from perfkit.diagnoses import usual_budget
 from perfkit.errors import BadParameterError, RunError
-from perfkit.experiments import experiment
 from perfkit.experiments.base import Experiment
 from perfkit.experiments.replay import replay_from
 from perfkit.measure.launcher import launcher
@@ -25,6 +24,7 @@ from perfkit.race.question import Race
 from perfkit.race.race import asked_for, open_race
 from perfkit.runs import (
     default_budget,
+    experiment_of,
     interrupt_is_stop,
     open_replay,
     open_session,
@@ -146,14 +146,7 @@ def panel(
         return DiagnosisPanel(
             what, budget=seconds, guess=guess, seed=seed, folder=folder
         )
-    if isinstance(what, str):
-        chosen = experiment(what, **parameters)
-    elif parameters:
-        raise BadParameterError(
-            "Parameters go with a name; this experiment already has its own."
-        )
-    else:
-        chosen = what
+    chosen = experiment_of(what, parameters)
     budget = default_budget() if budget is None else budget
     return Panel(
         chosen, budget=budget, guess=guess, seed=seed, folder=folder, replay=replay

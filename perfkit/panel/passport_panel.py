@@ -244,7 +244,7 @@ class PassportPanel(Measuring):
         finally:
             self.view.status.end()
         made = making.passport()
-        if not (made.microbenchmarks or made.trainings):
+        if not made.has_rates:
             raise RunError(" ".join(("Nothing was measured.", *made.missed)))
         self._made, self.view.can_save = made, True
         self.view.show(self.passport)

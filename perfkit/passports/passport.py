@@ -184,6 +184,13 @@ class Passport(Shown):
     user: str = ""
 
     @property
+    def has_rates(self) -> bool:
+        """Whether anything was measured."""
+        return any(p.rate for p in self.microbenchmarks) or any(
+            t.rate for t in self.trainings
+        )
+
+    @property
     def whole(self) -> bool:
         """Whether nothing was broken off."""
         return not (self.stopped or self.unfinished or self.missed)

@@ -21,6 +21,7 @@ from perfkit.errors import MissingPartError
 from perfkit.experiments.replay import BROUGHT
 from perfkit.export import export
 from perfkit.gallery import chart, kinds
+from tests.export.pages import assert_stamped
 from tests.findings.test_report import words_in_sight
 
 ASKED = questions()
@@ -76,11 +77,7 @@ def test_what_a_notebook_asks_has_a_recording_that_says_of_itself_what_it_is(
     assert known.stamp in repr(shown)
     assert known.stamp in shown._repr_html_()
     page = export(shown, tmp_path / "x.html").read_text(encoding="utf-8")
-    # A chart is drawn once, or for much and for little room, where its line is broken.
-    pictures = page.count("<svg")
-    assert pictures >= len(kinds(shown).keys() - {"ratios"})
-    assert page.count(f'aria-label="{known.stamp}') == pictures
-    assert page.count(f">{known.stamp.split(',')[0]}") == 1 + pictures
+    assert_stamped(page, known.stamp, charts=len(kinds(shown).keys() - {"ratios"}))
     assert len(page.encode()) <= LARGEST_PAGE
     assert len(words_in_sight(shown.report)) <= MOST_WORDS
 

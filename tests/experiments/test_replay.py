@@ -13,6 +13,7 @@ from perfkit.gallery import chart, kinds
 from perfkit.measure import plan
 from perfkit.measure.measurement import CONTROL
 from tests.experiments.toy import Loops
+from tests.export.pages import assert_stamped
 from tests.findings.made import MACHINE, finding
 from tests.hostile.broken import broken
 
@@ -148,12 +149,7 @@ def test_all_that_is_shown_of_a_recording_is_stamped(tmp_path):
         assert STAMP in figure.alt
         assert f">{STAMP}" in figure.svg
     page = export(shown, tmp_path / "x.html").read_text(encoding="utf-8")
-    # In a notice, and in the alternative text and the drawing of each chart.
-    # A chart is drawn once, or for much and for little room, where its line is broken.
-    pictures = page.count("<svg")
-    assert pictures >= len(kinds(shown).keys() - {"ratios"})
-    assert page.count(f'aria-label="{STAMP}') == pictures
-    assert page.count(f">{STAMP.split(',')[0]}") == 1 + pictures
+    assert_stamped(page, STAMP, charts=len(kinds(shown).keys() - {"ratios"}))
 
 
 def test_what_was_run_has_no_stamp():

@@ -70,6 +70,15 @@ class Page(HTMLParser):
         return [int(t[1]) for t, _ in self.elements if re.fullmatch("h[1-6]", t)]
 
 
+def assert_stamped(html, stamp, *, charts):
+    """A page says in a notice, and of each chart in words and picture, what it is."""
+    # A chart is drawn once, or for much and for little room, where its line is broken.
+    pictures = html.count("<svg")
+    assert pictures >= charts
+    assert html.count(f'aria-label="{stamp}') == pictures
+    assert html.count(f">{stamp.split(',')[0]}") == 1 + pictures
+
+
 def problems(html):
     """Everything in a page that could run, load or send anything."""
     page = Page(html)
