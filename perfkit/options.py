@@ -172,10 +172,10 @@ def _fill_diagnose(parser: argparse.ArgumentParser, _: Sequence[str]) -> None:
     parser.add_argument(
         "training",
         metavar="FILE.py",
-        help="a script as it is, its own arguments behind --: it writes to copies and "
-        "reaches no network, unless PERFKIT_ONLINE=1; or FILE.py:FUNCTION, a function "
-        "that returns a compiled Keras model and its data, and if you like a dict of "
-        "arguments for fit, and is not held back",
+        help="a script as it is, its own arguments behind --, or FILE.py:FUNCTION, a "
+        "function that returns a compiled Keras model and its data, and if you like a "
+        "dict of arguments for fit; it writes to copies and reaches no network, unless "
+        "PERFKIT_ONLINE=1",
     )
     parser.add_argument(
         "--fit",

@@ -53,7 +53,7 @@ def _remedy(error: BaseException) -> str:
     if not (layers.is_offline() and _REACHED_NOBODY.search(str(error))):
         return ""
     return (
-        " (no network is reached from here: run the script once by itself, so that it "
+        " (no network is reached from here: run it once by itself, so that it "
         f"has what it fetches, or set {layers.ONLINE}=1 to let it fetch and send)"
     )
 

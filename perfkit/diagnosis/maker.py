@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfkit.diagnosis import source
+from perfkit.diagnosis import layers, source
 from perfkit.diagnosis.script import Script, script
 from perfkit.diagnosis.source import UNREADABLE
 from perfkit.errors import BadParameterError
@@ -24,6 +24,8 @@ from perfkit.errors import BadParameterError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+# Set by whoever lets a training write where it wants.
+UNCONTAINED = "PERFKIT_UNCONTAINED"
 _MODULE = "perfkit_training"
 _FUNCTION = "make_training"
 _CONTRACT = "def make_training(): return model, dataset"
@@ -91,12 +93,32 @@ def maker(given: Any, arguments: Sequence[str] = (), fit: int = 0) -> Callable[[
 
 
 def contain(maker: Callable[[], Any], *keep: str) -> None:
-    """Keep what a script writes, but for these folders, within this process.
+    """Keep this process from the user's files, but for these folders, and the network.
 
-    It has no other thread yet.
+    It goes to the folder of a script, and has no other thread yet. Where the system
+    does not allow it a script is refused; a function was written to be diagnosed, and
+    runs all the same.
+
+    Raises:
+        BadParameterError: It is a script, and this system does not allow it.
     """
     if isinstance(maker, Script):
-        maker.contain(keep)
+        os.chdir(maker.folder)
+    folders = [Path.cwd()]
+    if isinstance(maker, Script | InFile):
+        folders.append(Path(maker.path).parent)
+    if os.environ.get(UNCONTAINED):
+        return
+    try:
+        layers.contain(folders, keep, online=bool(os.environ.get(layers.ONLINE)))
+    except OSError as error:
+        if isinstance(maker, Script):
+            raise BadParameterError(
+                f"What {Path(maker.path).name} writes and sends cannot be kept apart "
+                f"from your files and the network here ({error.strerror or error}). "
+                f"Diagnose a copy of its folder, and set {UNCONTAINED}=1 to let it "
+                "write there, and send."
+            ) from None
 
 
 def name_of(maker: Callable[[], Any]) -> str:

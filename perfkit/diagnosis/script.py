@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent, greenlet
 
-from perfkit.diagnosis import layers, source
+from perfkit.diagnosis import source
 from perfkit.diagnosis.source import FITS, called, fit_calls, parse
 from perfkit.diagnosis.training import KERAS_2, epochs_between
 from perfkit.errors import BadParameterError
@@ -198,8 +198,6 @@ def _is_mark(node: ast.AST) -> bool:
 _LIBRARIES = frozenset({"keras", "tensorflow"})
 # Their search calls fit, somewhere within.
 _TUNERS = frozenset({"keras_tuner", "kerastuner"})
-# Set by whoever lets a script write where it wants.
-UNCONTAINED = "PERFKIT_UNCONTAINED"
 
 
 @dataclass(frozen=True)
@@ -210,40 +208,13 @@ class Script:
         path: Of the file, from the root.
         arguments: What stands behind its name on its own command line.
         fit: Which of its calls of ``fit`` to take, from 1; 0 for the longest.
-        apart: Whether what it writes is kept apart from the user's files.
         folder: In which it runs, wherever the process was started that runs it.
-        online: Whether it may reach the network, where it is kept apart.
     """
 
     path: str
     arguments: tuple[str, ...] = ()
     fit: int = 0
-    apart: bool = True
     folder: str = "."
-    online: bool = False
-
-    def contain(self, keep: Iterable[str] = ()) -> None:
-        """Go to its folder; keep this process from writing there and from the network.
-
-        Args:
-            keep: Folders that may be written to all the same.
-
-        Raises:
-            BadParameterError: This system does not allow it.
-        """
-        os.chdir(self.folder)
-        if not self.apart:
-            return
-        try:
-            folders = [Path.cwd(), Path(self.path).parent]
-            layers.contain(folders, keep, online=self.online)
-        except OSError as error:
-            raise BadParameterError(
-                f"What {Path(self.path).name} writes and sends cannot be kept apart "
-                f"from your files and the network here ({error.strerror or error}). "
-                f"Diagnose a copy of its folder, and set {UNCONTAINED}=1 to let it "
-                "write there, and send."
-            ) from None
 
     def __call__(self) -> Any:
         """Run the script until it trains.
@@ -343,10 +314,8 @@ def script(path: Path, arguments: tuple[str, ...] = (), fit: int = 0) -> Script:
             f"{path.name} trains nothing with TensorFlow: neither it nor a file beside "
             "it calls fit, train_on_batch or GradientTape. Nothing of it was run."
         )
-    # Asked here: trials have the environment and the folder of their launcher.
-    apart = not os.environ.get(UNCONTAINED)
-    online = bool(os.environ.get(layers.ONLINE))
-    found = Script(str(path), arguments, fit, apart, os.getcwd(), online)
+    # Asked here: trials have the folder of their launcher.
+    found = Script(str(path), arguments, fit, os.getcwd())
     found.line_of_fit(tree)
     if not fits and not marked:
         raise BadParameterError(

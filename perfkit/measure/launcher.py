@@ -54,10 +54,11 @@ _OUT_OF_MEMORY = (
     *("bad_alloc", "mmap error: 12", "OOM when allocating", "Cannot allocate memory"),
     *("ran out of memory", "failed to allocate memory"),
 )
-# Variables that TensorFlow, Keras or NumPy may read once, when they are imported.
+# Variables that TensorFlow, Keras or NumPy may read once, when they are imported, and
+# those by which trials know what they may do.
 _READ_EARLY = (
     *("TF_", "XLA_", "KERAS_", "CUDA_", "OMP_", "KMP_", "MKL_", "OPENBLAS_"),
-    "LD_LIBRARY_PATH",
+    *("LD_LIBRARY_PATH", "PERFKIT_ONLINE", "PERFKIT_UNCONTAINED"),
 )
 # The exit code that Python gives a process whose end nobody told.
 _UNKNOWN = 255

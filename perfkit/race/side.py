@@ -14,7 +14,7 @@ from perfkit.diagnosis.change import Change
 from perfkit.diagnosis.changes.model import choose_policy, enlarge
 from perfkit.diagnosis.look import look
 from perfkit.diagnosis.maker import contain
-from perfkit.diagnosis.trial import trial
+from perfkit.diagnosis.trial import contained
 from perfkit.errors import BadParameterError
 from perfkit.measure.host import Place
 from perfkit.measure.tick import Note
@@ -130,7 +130,7 @@ class Work:
         contain(self.side.maker)
         learning = Learning(self.side, self.side.batch or self.facts.batch)
         changes = (*self.side.make_changes(self.facts), *self.changes)
-        with contextlib.closing(trial(learning, self.facts, changes)) as running:
+        with contextlib.closing(contained(learning, self.facts, changes)) as running:
             for told in running:
                 yield told
                 yield from learning.news()

@@ -4,6 +4,7 @@ One script makes all attempts, each on a file of its own, on its way to its trai
 in it. It is looked at as every trial is.
 """
 
+import contextlib
 import functools
 import os
 import shutil
@@ -16,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from perfkit.diagnosis import look
+from perfkit.diagnosis import layers, look
 from perfkit.diagnosis.failure import PROBLEM
-from perfkit.diagnosis.maker import maker
+from perfkit.diagnosis.maker import contain, maker
 from perfkit.measure.processes import in_process
 from tests.diagnosis.test_script import LAYERS
 
@@ -226,11 +227,31 @@ def test_nobody_hears_of_it(tried, name):
     assert "did reach itself" in ended.tail
 
 
-def test_who_lets_a_script_reach_the_network_says_so_beforehand(tmp_path, monkeypatch):
-    (tmp_path / "train.py").write_text("import keras\nkeras.Model().fit(1, 2)")
-    assert not maker(tmp_path / "train.py").online
-    monkeypatch.setenv("PERFKIT_ONLINE", "1")
-    assert maker(tmp_path / "train.py").online
+def test_a_function_writes_and_sends_as_little(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    at = tmp_path / "best.keras"
+    at.write_text(MINE)
+    with listening() as (port, heard):
+
+        def makes():
+            at.write_text("x")
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", port), 5).send(b"x")
+            raise ValueError(f"it read {at.read_text()}")
+
+        told = in_process(functools.partial(look.look, makes), 60).notes[PROBLEM]
+    assert "it read x" in told
+    assert at.read_text() == MINE
+    assert heard == []
+
+
+@pytest.mark.parametrize("online", [False, True])
+def test_who_lets_a_training_reach_the_network_says_so(online, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(layers, "contain", lambda *_, online: seen.append(online))
+    monkeypatch.setenv("PERFKIT_ONLINE", "1" if online else "")
+    contain(lambda: None)
+    assert seen == [online]
 
 
 @pytest.mark.parametrize("online", [False, True])
@@ -256,4 +277,4 @@ def test_a_script_that_wants_the_network_is_told_what_to_do(tmp_path):
     notes = in_process(
         functools.partial(look.look, maker(tmp_path / "train.py")), 60
     ).notes
-    assert "run the script once by itself" in notes[PROBLEM]
+    assert "run it once by itself" in notes[PROBLEM]

@@ -16,10 +16,11 @@ from perfkit.diagnosis import layers, look
 from perfkit.diagnosis.facts import Facts
 from perfkit.diagnosis.failure import PROBLEM
 from perfkit.diagnosis.hints import hints
-from perfkit.diagnosis.maker import InFile, maker, name_of
+from perfkit.diagnosis.maker import InFile, contain, maker, name_of
 from perfkit.diagnosis.script import MarkSteps, Script, hand_over, run_until_held
 from perfkit.diagnosis.source import fit_calls, longest, text_of, trains_by_fit
 from perfkit.errors import BadParameterError
+from perfkit.measure.launcher import launcher
 from perfkit.measure.processes import in_process
 from perfkit.profiling.course import STEPPED, stepped
 
@@ -88,6 +89,7 @@ def script(tmp_path, monkeypatch):
     """Writes a script into a folder of its own, and goes there."""
     if not LAYERS:
         monkeypatch.setenv("PERFKIT_UNCONTAINED", "1")
+        launcher().load_with({})
     folder = tmp_path / "ü b"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -302,16 +304,13 @@ def test_where_files_cannot_be_kept_apart_nothing_is_run(monkeypatch):
         raise OSError(1, "Operation not permitted")
 
     monkeypatch.setattr(layers, "contain", refused)
-    with pytest.raises(BadParameterError, match=r"\(Operation not permitted\)"):
-        Script("train.py").contain()
-    Script("train.py", apart=False).contain()
-
-
-def test_who_lets_a_script_write_says_so_beforehand(script, monkeypatch):
     monkeypatch.delenv("PERFKIT_UNCONTAINED", raising=False)
-    assert maker(script(FIT)).apart
+    with pytest.raises(BadParameterError, match=r"\(Operation not permitted\)"):
+        contain(Script("train.py"))
+    # A function was written to be diagnosed.
+    contain(lambda: None)
     monkeypatch.setenv("PERFKIT_UNCONTAINED", "1")
-    assert not maker(script(FIT)).apart
+    contain(Script("train.py"))
 
 
 @pytest.mark.skipif(not LAYERS, reason="this system has no layers for users")
