@@ -82,7 +82,11 @@ perfkit, for machines without a network
 1. Copy the folder `perfkit` that lies here to your own machine.
 2. Open a terminal in the copy and type, with the path of the folder of this file:
 
-       python3 start.py --from PATH
+       python3 start.py setup --from PATH
+       .venv/bin/perfkit doctor --workshop
+
+   The second line prints a code: send it to whoever gave you this.
+3. To begin: python3 start.py
 
 Here is what is needed on {}.
 Windows takes linux-x86_64, in the terminal of WSL2.

@@ -459,7 +459,7 @@ def test_a_bundle_holds_what_another_machine_needs(checkout, folder):
     assert not {".venv", ".setup", "my-notebooks"} & copied
     guide = (folder / "HOW-TO-INSTALL.txt").read_text()
     assert kind.name in guide
-    assert "start.py --from" in guide
+    assert "start.py setup --from" in guide
     choosing, python = checkout.asked()
     assert choosing.endswith(
         f"{checkout.root}/locks/slim.txt {checkout.root}/locks/uv.txt"
