@@ -116,7 +116,11 @@ def write_map():
     text = MAP.read_text(encoding="utf-8")
     for path in NOTEBOOKS:
         row = rf"(^\| \[{path.stem}\].*\| )\d+"
-        text = re.sub(row, rf"\g<1>{pace(path).minutes:.0f}", text, flags=re.MULTILINE)
+        new = rf"\g<1>{pace(path).minutes:.0f}"
+        text, count = re.subn(row, new, text, flags=re.MULTILINE)
+        if not count:
+            row = f"| [{path.stem}](...) | ... | 0 |"
+            sys.exit(f"{MAP.name} has no row of it: add `{row}`.")
     MAP.write_text(text, encoding="utf-8")
 
 

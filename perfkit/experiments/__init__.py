@@ -129,8 +129,7 @@ def _defined(module: ModuleType) -> Iterator[type[Experiment]]:
     from perfkit.experiments.base import Experiment
 
     for _, value in inspect.getmembers(module, inspect.isclass):
-        here = value.__module__ == module.__name__
-        if here and issubclass(value, Experiment) and hasattr(value, "name"):
+        if value.__module__ == module.__name__ and issubclass(value, Experiment):
             yield value
 
 
@@ -138,7 +137,13 @@ def _try(kind: type[Experiment]) -> None:
     """Do what every list and every option does with an experiment."""
     if not isinstance(kind.name, str):
         raise TypeError(f"the name is {kind.name!r}, which is no text")
-    _ = kind().question, kind().parameters
+    made = kind()
+    _ = made.question, made.parameters
+    if made.baseline not in (variants := made.make_variants()):
+        raise ValueError(
+            f"the baseline {made.baseline!r} is none of its variants: "
+            f"{', '.join(variants)}"
+        )
 
 
 def _place(error: BaseException, room: str) -> tuple[str, int | None]:

@@ -24,13 +24,21 @@ def test_a_new_file_is_found_without_telling_anybody(napping):
 MINE = """\
 from dataclasses import dataclass
 from typing import Annotated
-from perfkit.experiments.base import Experiment
+from perfkit.experiments.base import Experiment, variant
 
 @dataclass(frozen=True, kw_only=True)
 class Mine(Experiment):
     '''Is it mine?'''
     name = 'mine'
+    baseline = 'one'
+
+    @variant
+    def one(self):
+        '''One.'''
+        yield 1
+
 """
+NAMELESS = MINE.replace("name = 'mine'", "")
 
 
 @pytest.mark.parametrize(
@@ -44,6 +52,8 @@ class Mine(Experiment):
         (f"{MINE}    size: 'Nope' = 1", 5, "NameError: name 'Nope' is not defined"),
         (f"{MINE}    name = 3", 5, "TypeError: the name is 3, which is no text"),
         (f"{MINE}    name = 'scaling'", 5, "another one has the name 'scaling'"),
+        (NAMELESS, 5, "AttributeError: type object 'Mine' has no attribute 'name'"),
+        (f"{MINE}    baseline = 'two'", 5, "ValueError: the baseline 'two' is none"),
     ],
 )
 def test_a_broken_file_is_told_and_the_others_are_listed(
