@@ -8,7 +8,6 @@ may help is then tried one by one. What this finds is confirmed in fresh process
 
 from __future__ import annotations
 
-import copy
 import gc
 import os
 import random
@@ -48,23 +47,25 @@ _PATIENCE = 4
 
 @dataclass(frozen=True)
 class _State:
-    """How a model is run: its attributes that say so, and whether functions do."""
+    """How a model is run, by its attributes, those of callbacks, and eagerly or not."""
 
     model: dict[str, Any]
+    callbacks: list[dict[str, Any]]
     eager: bool
 
     @classmethod
-    def of(cls, model: Any) -> _State:
-        """Take it from a model that nothing trains at the moment."""
+    def of(cls, model: Any, callbacks: list[Any]) -> _State:
+        """Take it from what nothing trains at the moment."""
         import tensorflow as tf
 
         found = {n: getattr(model, n) for n in _ATTRIBUTES if hasattr(model, n)}
         # A validation that was broken off does not go on in another variant's turn.
         if _VALIDATED in found:
             found[_VALIDATED] = None
-        return cls(found, tf.config.functions_run_eagerly())
+        own = [dict(vars(one)) for one in callbacks]
+        return cls(found, own, tf.config.functions_run_eagerly())
 
-    def put(self, model: Any) -> None:
+    def put(self, model: Any, callbacks: list[Any]) -> None:
         """Let a model be run so."""
         import tensorflow as tf
 
@@ -72,6 +73,9 @@ class _State:
             tf.config.run_functions_eagerly(self.eager)
         for name, value in self.model.items():
             setattr(model, name, value)
+        for one, own in zip(callbacks, self.callbacks, strict=True):
+            vars(one).clear()
+            vars(one).update(own)
 
 
 @dataclass
@@ -92,6 +96,10 @@ class Turns:
     def __init__(self, hinted: frozenset[str] = frozenset()) -> None:
         self._hinted = hinted
         self._training: Training | None = None
+        # They stay the objects that code of the user's may know, with attributes of
+        # their own in each variant, and at first those that they were made with.
+        self._callbacks: list[Any] = []
+        self._unused: _State | None = None
         self._facts: Facts | None = None
         self._ends = 0.0
         self._changes: dict[str, Change] = {}
@@ -108,9 +116,12 @@ class Turns:
     # The first look, whose training stays as it was made.
 
     def given(self, training: Training) -> Training:
-        """Keep the training; what is looked at has callbacks of its own."""
+        """Keep the training, and how it was made."""
+        given = own_callbacks.listed(training.arguments.get("callbacks"))
+        self._callbacks = [one for one in given if one is not None]
         self._training = training
-        return _copied(training)
+        self._unused = _State.of(training.model, self._callbacks)
+        return self._copied()
 
     def over(self) -> bool:
         """Whether the first look is over."""
@@ -168,11 +179,11 @@ class Turns:
             return
         self._variants[name] = variant
         model = variant.block.training.model
-        variant.state.put(model)
+        variant.state.put(model, self._callbacks)
         variant.block.over = self._enough
         self._ready_s, self._ticks, self._seen = 0.0, 0, set()
         yield variant.block
-        variant.state = _State.of(model)
+        variant.state = _State.of(model, self._callbacks)
         variant.block.at_once = True
         if name in self._failed:
             tell(failed(name, self._failed[name]))
@@ -184,11 +195,13 @@ class Turns:
         self._failed[self._now] = f"raised {failure.in_short(error)}"
 
     def _made(self, name: str) -> _Variant:
-        assert self._training is not None
         assert self._facts is not None
-        training, facts = _copied(self._training), self._facts
-        if AS_GIVEN in self._variants:
-            self._variants[AS_GIVEN].state.put(training.model)
+        assert self._unused is not None
+        training, facts = self._copied(), self._facts
+        now = self._variants.get(AS_GIVEN)
+        state = now.state if now else _State.of(training.model, self._callbacks)
+        begun = replace(state, callbacks=self._unused.callbacks)
+        begun.put(training.model, self._callbacks)
         changes = [self._changes[name]] if name in self._changes else []
         epochs = epochs_for(facts, changes)
         apply(training, facts, changes, epochs)
@@ -196,7 +209,13 @@ class Turns:
         # Validating traces a function of its own, which is no part of any epoch.
         validates = epochs_between(training.arguments) > 0
         block.at_once = not validates and not epochs.whole
-        return _Variant(block, _State.of(training.model))
+        return _Variant(block, _State.of(training.model, self._callbacks))
+
+    def _copied(self) -> Training:
+        """The training with arguments of its own; model, data, callbacks are shared."""
+        assert self._training is not None
+        arguments = self._training.arguments | {"callbacks": [*self._callbacks]}
+        return replace(self._training, arguments=arguments)
 
     # What they tell.
 
@@ -231,11 +250,3 @@ class Turns:
             trials=self._record.trials(),
             baseline=AS_GIVEN,
         )
-
-
-def _copied(training: Training) -> Training:
-    """The same with callbacks and arguments of its own; model and data are shared."""
-    arguments = dict(training.arguments)
-    given = own_callbacks.listed(arguments.get("callbacks"))
-    arguments["callbacks"] = [copy.copy(one) for one in given]
-    return replace(training, arguments=arguments)

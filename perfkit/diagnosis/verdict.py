@@ -69,6 +69,7 @@ _RAN = {
     "without input": "Without any input it",
     "without observers": "Without all of it the training",
     "without metrics": "Without them the training",
+    "without Python": "With what Python makes in memory the training",
     "read from memory": "With its files in memory the training",
     "": "Without that the training",
 }
@@ -169,6 +170,8 @@ def _to_do(found: Diagnosis) -> Verdict | None:
     )
     if cause.is_ceiling:
         much += " How is not known yet."
+    elif cause.change == "without Python":
+        much += " What replaces it takes time, too."
     return Verdict(
         headline=headline,
         much=much,

@@ -63,19 +63,42 @@ def test_long_steps_need_no_turn_to_warm_up_and_any_variant_may_be_first():
         assert wrong == {}
 
 
-def test_callbacks_of_one_variant_are_not_those_of_another():
+def test_callbacks_have_attributes_of_their_own_in_each_variant():
     seen = []
 
     class Mine(keras.callbacks.Callback):
         def on_train_begin(self, logs=None):
-            seen.append(self)
+            # Made fit for a trial once, and for no other variant's.
+            assert not hasattr(self.on_epoch_end.__wrapped__, "__wrapped__")
+            seen.append(getattr(self, "trained", 0))
+            self.trained = seen[-1] + 1
+
+        def on_epoch_end(self, epoch, logs=None):
+            pass
+
+    training = fits.training(fits.batches(STEPS), callbacks=[None, Mine()])
+    turns, wrong = turns_of(training, 6, step_s=0.001)
+    assert wrong == {}
+    # The first look, then whichever variants have it, each from its start.
+    tried = {name for name, _ in turns} - {"without Mine", "without observers"}
+    assert seen.count(0) == 1 + len(tried)
+
+
+def test_a_callback_may_be_known_to_code_outside_of_it():
+    class Mine(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            self.begun = True
+
+        def on_train_batch_end(self, batch, logs=None):
+            assert outside()
+
+    def outside():
+        return mine.begun
 
     mine = Mine()
-    training = fits.training(fits.batches(STEPS), callbacks=[mine, Mine()])
-    turns_of(training, 4, step_s=0.001)
-    assert mine not in seen
-    assert training.arguments["callbacks"][0] is mine
-    assert "on_epoch_end" not in vars(mine)
+    training = fits.training(fits.batches(STEPS), callbacks=[mine])
+    _, wrong = turns_of(training, 4, step_s=0.001)
+    assert wrong == {}
 
 
 def test_how_the_model_is_run_is_that_of_the_variant_at_work():
