@@ -95,7 +95,7 @@ def _workshop() -> int:
     from perfkit.errors import need
     from perfkit.findings.report import sayer
     from perfkit.machines.classroom import can_run, held_back, unable
-    from perfkit.machines.room import laptop
+    from perfkit.machines.room import END, kept_busy, laptop
 
     need("anywidget", "A workshop", "lab")
     found, say = doctor(prove=True, display=_display()), sayer(_console())
@@ -103,6 +103,8 @@ def _workshop() -> int:
         return INTERRUPTED
     told = laptop(found.machine)
     say(f"This machine {can_run(found.machine)}: {told}.")
+    if busy := kept_busy(found.machine):
+        say(f"{busy.rstrip('.')}; {END}.")
     for sentence in held_back(found.checks):
         say(f"To fix before: {sentence}")
     say(f"Send this code to whoever teaches: {told.code}", style="bold")

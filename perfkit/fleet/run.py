@@ -21,7 +21,7 @@ from perfkit.experiments import experiments
 from perfkit.findings.text import plain
 from perfkit.fleet.members import SILENT_S, Gathered, How, Member
 from perfkit.fleet.process import Task, measure, tensorflow_here
-from perfkit.machines.recording import BUDGET_S
+from perfkit.passports.passport import BUDGET_S
 
 if TYPE_CHECKING:
     from collections.abc import Generator

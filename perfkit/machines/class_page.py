@@ -15,11 +15,20 @@ from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.text import plain
 from perfkit.machines.class_claims import table
-from perfkit.machines.classroom import can_run, held_back, listed, unable
+from perfkit.machines.classroom import (
+    MEDIAN_FROM,
+    SPEED_FROM,
+    can_run,
+    held_back,
+    listed,
+    unable,
+)
 from perfkit.machines.comparison_charts import ratio_scale, row_chart, within
+from perfkit.machines.room import END, LIST
+from perfkit.passports.words import too_short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from matplotlib.axes import Axes
 
@@ -30,6 +39,14 @@ if TYPE_CHECKING:
 
 _TITLE = "Every machine against the median one"
 _HEIGHT = 0.75
+_FEW = "too few to say"
+_NO_SPEED = (
+    f"No machine is called slow: that takes {SPEED_FROM} parts that {MEDIAN_FROM} "
+    "machines measured."
+)
+_NOBODY = (
+    "Leave the machines as they are: none is shown to be slower than the median one."
+)
 _NONE = "No passport lies there: `perfkit passport -o NAME.json` makes a machine's."
 # Dots that the eye cannot tell apart are one: so many fit between 1 and e.
 _APART = 80
@@ -38,9 +55,12 @@ _APART = 80
 @canvas.fitting
 def picture(room: Classroom) -> Figure:
     """Draw each machine's rates over the median machine's, a row per microbenchmark."""
-    shown = room.measures
-    if not shown:
+    shown = [one for one in room.measures if one.median]
+    if not room.measures:
         return canvas.message(_TITLE, "No passport holds a rate.")
+    if not shown:
+        few = f"No part was measured on {MEDIAN_FROM} machines, which a median takes."
+        return canvas.message(_TITLE, few)
     legend = [
         "dot: a machine, or several at the same place",
         "dashed line: the median machine, whose rate is to the right",
@@ -76,7 +96,17 @@ def _told_apart(ratios: Sequence[float]) -> list[float]:
 
 
 def _median(measure: Measure) -> str:
-    return units.rate(measure.median, measure.unit)
+    return units.rate(measure.median, measure.unit) if measure.median else _FEW
+
+
+def _ends(measure: Measure) -> Iterator[str]:
+    """The lowest and the highest, as ratios to the median where there is one."""
+    rates = sorted(measure.rates.values())
+    for end in (0, -1):
+        if measure.ratios:
+            yield units.ratio(measure.ratios[end])
+        else:
+            yield units.rate(rates[end], measure.unit)
 
 
 def _sentence(measure: Measure, you: int | None) -> str:
@@ -105,7 +135,7 @@ def report(room: Classroom) -> Report:
         verdict=said[0],
         table=filled[0] if filled else None,
         charted=bool(room.passports),
-        besides=tuple(one for one in checked if one not in first),
+        besides=tuple(one for one in (*checked, *_short(room)) if one not in first),
         folds=tuple(Fold(table.title, tables=(table,)) for table in filled[1:]),
     )
 
@@ -117,12 +147,26 @@ def _checked(room: Classroom) -> tuple[str, ...]:
     wrong = [one for one in room.unanswered if one.problem]
     mistyped = [f"{one.name} (line {one.line})" for one in wrong]
     count = len(room.machines) + len(room.unanswered)
+    busy = [one.name for one in room.answers if one.laptop and one.laptop.busy]
+    names = [room.name(at) for at in range(len(room.passports)) if at != room.you]
+    others = [name for name in names if not room.is_listed(name)]
     return (
         f"{well} of {count} machine{'s' * (count > 1)} can run every notebook.",
         *room.cannot,
+        *[f"Busy with other programs: {listed(busy)}; {END}."] * bool(busy),
+        *[f"Not in {LIST}: {listed(others)}."] * bool(others),
         *[f"Not answered: {listed(silent)}."] * bool(silent),
         *[f"Mistyped, ask again: {listed(mistyped)}."] * bool(mistyped),
     )
+
+
+def _short(room: Classroom) -> Iterator[str]:
+    """Whose passports hold no training for want of seconds, and what to type."""
+    names = dict[str, list[str]]()
+    for place, one in enumerate(room.passports):
+        if why := too_short(one):
+            names.setdefault(why[0].lower() + why[1:], []).append(room.name(place))
+    yield from (f"{listed(some)}: {why}" for why, some in names.items())
 
 
 def _answer(room: Classroom, answer: Answer) -> tuple[str, str, str]:
@@ -159,35 +203,56 @@ def _standing(room: Classroom) -> tuple[bool, Verdict]:
     """
     rows = [room.row(place) for place in range(len(room.passports))]
     known = sorted((row["speed"], at) for at, row in enumerate(rows) if row["speed"])
-    count = f"{len(rows):,} machine{'' if len(rows) == 1 else 's'}"
+    if not rows:
+        return False, Verdict(headline="A class of 0 machines", next=_NONE)
     if len(known) < 2:
+        return False, Verdict(headline=_NO_SPEED)
+    ends = {at: room.speed_ends(at) for _, at in known}
+    order = _order(room, [at for _, at in known], ends)
+    mine = room.you if room.you in ends else None
+    slow = [at for _, at in known if ends[at][1] < 1 and mine in (None, at)]
+    if mine is None and not slow:
+        lowest, highest = (units.times(known[end][0]) for end in (0, -1))
+        vague = not all(units.is_known(*both) for both in ends.values())
         return False, Verdict(
-            headline=f"A class of {count}", next="" if rows else _NONE
+            headline=_NOBODY,
+            much=f"Their speeds are {lowest} to {highest} times the median machine's.",
+            sure="not known yet" if vague else "",
+            next=order,
         )
-    (_, last), (_, first) = known[0], known[-1]
-    mine = room.you if room.you in {at for _, at in known} else None
-    at = last if mine is None else mine
-    speed, (low, high) = rows[at]["speed"], room.speed_ends(at)
-    is_slow, name = high < 1, rows[at]["machine"]
+    at = slow[0] if mine is None else mine
+    speed, (low, high), name = rows[at]["speed"], ends[at], rows[at]["machine"]
     called = name if mine is None else f"your machine, {name},"
-    headline = f"Leave {called} as it is."
-    if is_slow:
-        headline = f"Look at {called} first."
-    elif mine is None:
-        headline = "Leave the machines as they are: none is shown to be slower."
+    headline = f"Look at {called} first." if slow else f"Leave {called} as it is."
     does = f"runs {units.times(speed)} times as fast"
     if speed < 1:
         does = f"takes {units.times(1 / speed)} times as long"
         low, high = 1 / high, 1 / low if low else math.inf
     sure = units.is_known(low, high)
-    order = f"{room.name(first)} is the fastest, {room.name(last)} the slowest."
-    return is_slow, Verdict(
+    return bool(slow), Verdict(
         headline=headline,
-        much=f"{name} {does} as the median of {count}.",
+        much=f"{name} {does} as the median of {len(known)} machines.",
         sure="sure" if sure else "not known yet",
         interval=f"{units.times(low)} to {units.times(high)}" if sure else "",
-        next=f"{_compared(room, at, known)} {order}" if is_slow else order,
+        next=f"{_compared(room, at, known)} {order}".strip() if slow else order,
     )
+
+
+def _order(
+    room: Classroom, places: Sequence[int], ends: Mapping[int, tuple[float, float]]
+) -> str:
+    """Who is the fastest and who the slowest, where their intervals show it.
+
+    ``places`` are those of the machines, the lowest speed first; ``ends`` those of the
+    speeds. Who is not shown to differ from the median one differs from nobody.
+    """
+    last, *_, first = places
+    told = list[str]()
+    if ends[first][0] > max(1, *(ends[at][1] for at in places[:-1])):
+        told.append(f"{room.name(first)} is the fastest")
+    if ends[last][1] < min(1, *(ends[at][0] for at in places[1:])):
+        told.append(f"{room.name(last)} {'' if told else 'is '}the slowest")
+    return f"{', '.join(told)}." if told else ""
 
 
 def _compared(room: Classroom, at: int, known: Sequence[tuple[float, int]]) -> str:
@@ -197,7 +262,8 @@ def _compared(room: Classroom, at: int, known: Sequence[tuple[float, int]]) -> s
     paths = [room.passports[place].path for place in (other, at)]
     files = " ".join(shlex.quote(plain(path.name)) for path in paths if path)
     told = f" `perfkit compare {files}` says what to do about it." * all(paths)
-    return f"Its slowest part is {room.row(at)['slowest']}.{told}"
+    slowest = room.row(at)["slowest"]
+    return f"{f'Its slowest part is {slowest}.' if slowest else ''}{told}".strip()
 
 
 def _change(room: Classroom) -> Iterator[Verdict]:
@@ -222,14 +288,14 @@ def _tables(room: Classroom) -> Iterator[Table]:
         "How far the machines lie apart",
         (
             *("measured", "part", "machines", "median machine"),
-            *("slowest", "fastest", "nine in ten over one in ten"),
+            *("lowest", "highest", "nine in ten over one in ten"),
         ),
         tuple(
             (
                 *(measure.name, measure.group, str(len(measure.rates))),
                 _median(measure),
-                *(units.ratio(measure.ratios[end]) for end in (0, -1)),
-                units.ratio(measure.spread) if measure.spread else "too few to say",
+                *_ends(measure),
+                units.ratio(measure.spread) if measure.spread else _FEW,
             )
             for measure in room.measures
         ),
@@ -269,11 +335,13 @@ def _tables(room: Classroom) -> Iterator[Table]:
 def _machine(room: Classroom, place: int) -> tuple[str, ...]:
     row = room.row(place)
     speed, slowest = row["speed"], row["slowest"]
+    unknown = _FEW if row["measured"] else "not measured"
+    trained = any(one.rate for one in room.passports[place].trainings)
     return (
         f"{row['machine']}{' (you are here)' * (place == room.you)}",
         row["what"],
         row["recorded"],
-        "not measured" if speed is None else units.ratio(speed),
+        unknown if speed is None else units.ratio(speed),
         f"{slowest}, {units.ratio(row['its_speed'])}" if slowest else "",
-        f"{row['measured']} of {len(room.measures)}",
+        f"{row['measured']} of {len(room.measures)}{', no trainings' * (not trained)}",
     )

@@ -103,6 +103,12 @@ _NAME = 60
 _NAMED = 12
 # More rows than the microbenchmarks and the reference trainings have fit no chart.
 _MEASURES_MOST = 60
+# The median of one machine is that machine, and of two their mean: each would be held
+# against itself.
+MEDIAN_FROM = 3
+# Five ratios all lie on one side of a machine's true speed once in 16 times, four once
+# in 8; and two parts that were disturbed cannot be the middle of five.
+SPEED_FROM = 5
 
 
 @dataclass(frozen=True)
@@ -124,21 +130,23 @@ class Measure:
     ends: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     @functools.cached_property
-    def median(self) -> float:
-        """The rate of the median machine."""
+    def median(self) -> float | None:
+        """The rate of the median machine; None where too few measured it."""
+        if len(self.rates) < MEDIAN_FROM:
+            return None
         return statistics.median(self.rates.values())
 
     def ratio(self, place: int | None) -> float | None:
-        """A machine's rate over the median; None where it has none."""
+        """A machine's rate over the median; None where either is not known."""
         rate = None if place is None else self.rates.get(place)
-        return None if rate is None else rate / self.median
+        return rate / self.median if rate and self.median else None
 
     def ratio_ends(self, place: int) -> tuple[float, float] | None:
         """From where to where a machine's ratio may lie; None where it is not known.
 
         The median rate lies between the medians of all lower and of all upper ends.
         """
-        if place not in self.ends:
+        if place not in self.ends or self.median is None:
             return None
         known = [self.ends.get(at, (rate, rate)) for at, rate in self.rates.items()]
         low, high = (statistics.median(some) for some in zip(*known, strict=True))
@@ -146,8 +154,8 @@ class Measure:
 
     @property
     def ratios(self) -> list[float]:
-        """Every machine's rate over the median, the slowest first."""
-        return sorted(rate / self.median for rate in self.rates.values())
+        """Every machine's rate over the median, the lowest first; none without one."""
+        return sorted(filter(None, map(self.ratio, self.rates)))
 
     @property
     def spread(self) -> float | None:
@@ -238,7 +246,8 @@ class Classroom(Shown):
     def table(self) -> DataFrame:
         """One row per file; ``speed`` is the median ratio to the median machine.
 
-        A file that is no passport has a row too; the last column says what is wrong.
+        It is left out where a machine shares too few parts with others. A file that is
+        no passport has a row too; the last column says what is wrong.
         """
         rows = [self.row(place) for place in range(len(self.passports))]
         rows += [{"path": p, "problem": why} for p, why in self.problems.items()]
@@ -260,18 +269,17 @@ class Classroom(Shown):
     def row(self, place: int) -> dict[str, Any]:
         """One machine, by ``COLUMNS``."""
         passport = self.passports[place]
-        found = {one.name: one.ratio(place) for one in self.measures}
-        ratios = {name: ratio for name, ratio in found.items() if ratio is not None}
-        slowest = min(ratios, key=ratios.__getitem__, default="")
+        ratios = [r for one in self.measures if (r := one.ratio(place)) is not None]
+        slowest = self._slowest(place)
         cannot = unable(passport.machine)
         return {
             "machine": self.name(place),
             "what": plain(passport.machine.summary),
             "recorded": plain(passport.recorded[:16].replace("T", " ")),
-            "speed": statistics.median(ratios.values()) if ratios else None,
-            "slowest": slowest,
-            "its_speed": ratios.get(slowest),
-            "measured": len(ratios),
+            "speed": statistics.median(ratios) if len(ratios) >= SPEED_FROM else None,
+            "slowest": slowest.name if slowest else "",
+            "its_speed": slowest.ratio(place) if slowest else None,
+            "measured": sum(place in one.rates for one in self.measures),
             "cannot_run": ", ".join(cannot),
             "because": "; ".join(dict.fromkeys(cannot.values())),
             "fails": "; ".join(held_back(passport.checks)),
@@ -279,22 +287,41 @@ class Classroom(Shown):
             "problem": "",
         }
 
+    def _slowest(self, place: int) -> Measure | None:
+        """What a machine is slowest at, of what it is shown to be slower at."""
+        slower = [
+            (ratio, at)
+            for at, one in enumerate(self.measures)
+            if (ratio := one.ratio(place)) and (one.ratio_ends(place) or (1, 1))[1] < 1
+        ]
+        return self.measures[min(slower)[1]] if slower else None
+
     def speed_ends(self, place: int) -> tuple[float, float]:
         """From where to where a machine's speed may lie, as a ratio to the median one.
 
         It is the median of its ratios, and a median lies within the medians of the
         ends. What is not known is (0, infinity).
         """
-        measured = [one for one in self.measures if place in one.rates]
+        measured = [one for one in self.measures if one.ratio(place)]
         ends = [one.ratio_ends(place) or (0.0, math.inf) for one in measured]
         low, high = (statistics.median(some) for some in zip(*ends, strict=True))
         return low, high
 
     def name(self, place: int) -> str:
-        """What a machine is called: its label, or its file."""
+        """What a machine is called: as its file, or as its label if that is listed.
+
+        A folder holds no two files of one name, and whoever collects them names each
+        after its owner; the label stays as it was when the passport was made.
+        """
         passport = self.passports[place]
-        file = passport.path.stem if passport.path else f"machine {place + 1}"
-        return plain(passport.label, 60) or plain(file, 60)
+        file = passport.path.stem if passport.path else ""
+        told = [plain(one, _NAME) for one in (file, passport.label)]
+        named = [*filter(None, told), f"machine {place + 1}"]
+        return next((one for one in named if self.is_listed(one)), named[0])
+
+    def is_listed(self, name: str) -> bool:
+        """Whether somebody of the class's list is called so."""
+        return name.casefold() in {one.name.casefold() for one in self.answers}
 
     @functools.cached_property
     def machines(self) -> tuple[tuple[str, Machine], ...]:

@@ -30,7 +30,7 @@ from perfkit.passports.levels import (
     thinned,
     together,
 )
-from perfkit.passports.passport import Passport, save
+from perfkit.passports.passport import BUDGET_S, Passport, save
 from perfkit.progress import Board
 
 MICROBENCHMARKS, TRAININGS = "machine-ladder", "reference-trainings"
@@ -256,8 +256,6 @@ def _span(visit: Visit) -> tuple[float, float]:
     return began, began + max(ends, default=0.0)
 
 
-# Seconds in which both measurements have two rounds or more on two cores.
-BUDGET_S = 180.0
 _LONGEST_S = 3600.0
 _LONGEST_LABEL = 80
 

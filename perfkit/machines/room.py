@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from perfkit.errors import BadFileError, BadParameterError
 from perfkit.findings.text import plain
-from perfkit.machine.checks import base
+from perfkit.machine.checks import base, cores
 from perfkit.machine.record import Machine, Start
 from perfkit.machine.starting.child import is_right
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LIST = "codes.txt"
+# What to do about programs that keep a laptop busy.
+END = "end them before the lesson"
 # Left out: I, L, O and U, which are read as others. These are what is meant by them.
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _MEANT = str.maketrans("ILO", "110")
@@ -32,7 +34,9 @@ _GROUPS, _IN_GROUP = 3, 4
 # What a code holds, and how many values of it there are; the last stands for more, too.
 # Together 45 bits, and 15 of the check: 12 letters.
 _FIELDS = {
-    "layout": 16,
+    # Half of what "layout" had at first, so that older codes are read as not busy.
+    "busy": 2,
+    "layout": 8,
     "cores": 128,
     "memory_gb": 256,
     "disk_gb": 512,
@@ -60,6 +64,7 @@ class Laptop:
         tensorflow: Its version behind ``2.``; 0 where there is none.
         gpus: On which TensorFlow computed right; ``unused_gpus`` are the others.
         starts: Whether TensorFlow starts.
+        busy: Whether other programs took cores that a training would use, then.
     """
 
     cores: int
@@ -70,6 +75,7 @@ class Laptop:
     gpus: int = 0
     unused_gpus: int = 0
     starts: int = 1
+    busy: int = 0
 
     def __str__(self) -> str:
         """Everything that is in the code, in a line."""
@@ -84,6 +90,7 @@ class Laptop:
                 f"Python 3.{self.python}",
                 software if self.tensorflow else "no TensorFlow",
                 " and ".join(gpus) or "no GPU",
+                *["busy"] * self.busy,
             )
         )
 
@@ -144,7 +151,14 @@ def laptop(machine: Machine, folder: str | Path = ".") -> Laptop:
         gpus=used,
         unused_gpus=max(0, len(machine.gpus) - used),
         starts=int(bool(machine.start and not machine.start.problem)),
+        busy=int(bool(kept_busy(machine))),
     )
+
+
+def kept_busy(machine: Machine) -> str:
+    """Which share of its cores other programs take, in a sentence; "" if hardly any."""
+    found = (one.evidence for one in cores.busy(machine) if one.status != "ok")
+    return next(found, "")
 
 
 def read_code(text: str) -> Laptop:

@@ -16,7 +16,7 @@ from perfkit.machine.environment import cleaned
 from perfkit.measure.measurement import CONTROL, Measurement
 from perfkit.measure.steady import Steady, steady
 from perfkit.measure.trial import Trial
-from perfkit.passports.passport import BenchmarkRate
+from perfkit.passports.passport import ENDED, BenchmarkRate
 
 Columns = Mapping[str, Sequence[float | None]]
 
@@ -296,7 +296,7 @@ def how_it_failed(trials: Iterable[Trial]) -> str:
     """Why trials that gave no rate gave none, in a sentence."""
     ended = ("completed", "stopped")
     failed = [t.message for t in trials if t.message and t.outcome not in ended]
-    return f"It {failed[-1].rstrip('.')}." if failed else "The run ended before it."
+    return f"It {failed[-1].rstrip('.')}." if failed else ENDED
 
 
 # When a visit began on the passport's clock, and what it found.

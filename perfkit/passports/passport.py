@@ -17,6 +17,10 @@ from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Machine
 
 SCHEMA: Final = 2
+# Seconds in which both measurements have two rounds or more on two cores.
+BUDGET_S: Final = 180.0
+# Why a thing was not measured for which the budget was too small.
+ENDED: Final = "The run ended before it."
 Parameter = str | bool | int | float | None
 PartName = Literal["input", "dispatch", "transfer", "compute", "unexplained"]
 # In the order in which a step goes through them; what is left comes last.

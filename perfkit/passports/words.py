@@ -6,7 +6,15 @@ from perfkit import units
 from perfkit.findings.record import Verdict
 from perfkit.findings.report import Fold, Report, Table
 from perfkit.findings.text import plain
-from perfkit.passports.passport import PARTS, BenchmarkRate, Part, Passport, Training
+from perfkit.passports.passport import (
+    BUDGET_S,
+    ENDED,
+    PARTS,
+    BenchmarkRate,
+    Part,
+    Passport,
+    Training,
+)
 
 _PRECISIONS = {
     "float32": "",
@@ -25,7 +33,7 @@ def report(passport: Passport) -> Report:
     benchmarks = tuple((one.name, _rate(one)) for one in passport.microbenchmarks)
     parts = Table("Parts of the machine", ("part", "rate"), benchmarks)
     return Report(
-        verdict=Verdict(headline=headline(passport)),
+        verdict=Verdict(headline=headline(passport), much=too_short(passport)),
         table=Table("Reference trainings", ("training", "a step", *PARTS), trainings),
         besides=(*about(passport), *unwhole(passport)),
         folds=(Fold(parts.title, tables=(parts,)),),
@@ -36,6 +44,20 @@ def headline(passport: Passport) -> str:
     """Whose passport it is and when it was recorded."""
     recorded = passport.recorded[:16].replace("T", " ")
     return f"Passport of {passport.label or 'a machine'}, recorded {recorded}"
+
+
+def too_short(passport: Passport) -> str:
+    """That no training fit into the budget, and which to give; "" where one did."""
+    trainings = passport.trainings
+    ended = any(training.missing == ENDED for training in trainings)
+    if not ended or passport.stopped or any(training.rate for training in trainings):
+        return ""
+    # On a busy machine the usual one may be too short as well.
+    enough = max(BUDGET_S, 2 * passport.budget_s)
+    return (
+        f"No reference training was measured in {passport.budget_s:.0f} s: make it "
+        f"again with `budget={enough:.0f}`."
+    )
 
 
 def _split(training: Training) -> Iterator[str]:
@@ -116,7 +138,10 @@ def _held(passport: Passport) -> Iterator[str]:
     rates = [one for one in passport.microbenchmarks if one.rate is not None]
     yield f"the rates of {_count(rates, 'part')} of the machine"
     timed = [training for training in passport.trainings if training.seconds]
-    yield f"{_count(timed, 'reference training')}, each with where its time goes"
+    if timed:
+        yield f"{_count(timed, 'reference training')}, each with where its time goes"
+    else:
+        yield "no reference training"
     yield f"{_count(passport.samples.get('t', ()), 'sample')} of the load meanwhile"
     if passport.host or passport.user:
         told = {"host": passport.host, "user": passport.user}

@@ -12,7 +12,7 @@ from perfkit.findings import store
 from perfkit.machine.checks.base import Check
 from perfkit.machine.record import Software, Start
 from perfkit.machines.classroom import held_back, notebooks, unable
-from perfkit.passports.passport import save
+from perfkit.passports.passport import ENDED, save
 from tests.export.pages import Page, problems
 from tests.findings import made
 from tests.findings.made import MACHINE
@@ -20,7 +20,7 @@ from tests.hostile.broken import broken
 from tests.hostile.kinds import KINDS
 from tests.hostile.places import places
 from tests.hostile.texts import ATTACKS, attacked
-from tests.machines.passports import passport
+from tests.machines.passports import passport, training
 
 SPEEDS = {"ada": 0.5, "bob": 1.0, "eve": 1.0, "kim": 4.0}
 
@@ -30,8 +30,21 @@ def folder(tmp_path):
     """Four machines, of which one lacks a microbenchmark."""
     for name, speed in SPEEDS.items():
         without = ("Python loop",) if name == "kim" else ()
-        save(passport(name, speed, without=without), tmp_path / f"{name}.json")
+        save(trained(name, speed, without=without), tmp_path / f"{name}.json")
     return tmp_path
+
+
+def trained(name, speed=1.0, **more):
+    """A machine with six parts: one may be missing, and it still has a speed."""
+    steps = {"tiny dense": 0.002, "wide dense": 0.004}
+    every = tuple(training(one, step / speed) for one, step in steps.items())
+    return passport(name, speed, **{"trainings": every} | more)
+
+
+def class_of(folder, **speeds):
+    for name, speed in speeds.items():
+        save(trained(name, speed), folder / f"{name}.json")
+    return perfkit.classroom(folder)
 
 
 def test_every_machine_is_held_against_the_median_one(folder):
@@ -39,7 +52,7 @@ def test_every_machine_is_held_against_the_median_one(folder):
     found = room.table().set_index("machine")
     # What every one does 0.5, 1, 1 and 4 times as fast has the median 1.
     assert found.speed.round(6).to_dict() == SPEEDS
-    assert found.measured.to_dict() == {"ada": 5, "bob": 5, "eve": 5, "kim": 4}
+    assert found.measured.to_dict() == {"ada": 6, "bob": 6, "eve": 6, "kim": 5}
     assert {m.median / m.rates[1] for m in room.measures} == {1.0}
 
 
@@ -52,9 +65,81 @@ def test_the_spread_is_that_between_one_in_ten_and_nine_in_ten(folder):
 
 
 def test_too_few_machines_have_no_spread(tmp_path):
-    save(passport(), tmp_path / "x.json")
-    assert {m.spread for m in perfkit.classroom(tmp_path).measures} == {None}
+    assert {m.spread for m in class_of(tmp_path, x=1.0).measures} == {None}
     assert "too few to say" in perfkit.classroom(tmp_path)._repr_html_()
+
+
+@pytest.mark.parametrize("others", [{}, {"bob": 2.0}])
+def test_no_machine_is_held_against_itself_or_one_other(others, tmp_path):
+    room = class_of(tmp_path, ada=1.0, **others)
+    assert {(m.median, *m.ratios) for m in room.measures} == {(None,)}
+    assert [(row.speed, row.slowest) for row in room.table().itertuples()] == [
+        (None, "")
+    ] * len(room.passports)
+    said = repr(room)
+    assert said.startswith("No machine is called slow: that takes 5 parts that 3 mach")
+    assert "fastest" not in said
+    # What was measured is shown as it was.
+    rows = {row[0]: row[3:] for row in room.report.table.rows}
+    rate, few = "4,000 calls/s", "too few to say"
+    assert rows["graph call"] == (few, rate, "8,000 calls/s" if others else rate, few)
+    assert "No part was measured on 3 machines" in room.chart.alt
+
+
+def test_what_few_machines_measured_is_in_no_speed(folder):
+    few = ("NumPy product, float32", "memory copy", "graph call")
+    save(trained("zoe", 2.0, trainings=(), without=few), folder / "zoe.json")
+    save(trained("one", 9.0, trainings=(training("alone", 1.0),)), folder / "one.json")
+    room = perfkit.classroom(folder)
+    found = room.table().set_index("machine")
+    # It shares one part with the others, the Python loop.
+    assert found.speed.isna().to_dict() == dict.fromkeys(SPEEDS, False) | {
+        "one": True,
+        "zoe": True,
+    }
+    alone = next(m for m in room.measures if m.name == "alone")
+    assert (alone.median, alone.ratio(4)) == (None, None)
+    assert "alone" not in room.chart.alt
+    assert "1 of 7, no trainings" in _page(room)
+
+
+def test_whose_budget_was_too_small_for_a_training_is_said_with_what_to_type(folder):
+    none = (replace(training("tiny dense", 1.0), seconds=None, missing=ENDED),)
+    for name in ("x", "y"):
+        save(passport(name, trainings=none, budget_s=60.0), folder / f"{name}.json")
+    said = "x, y: no reference training was measured in 60 s: make it again with"
+    assert f"{said} `budget=180`." in perfkit.classroom(folder).report.besides
+
+
+def test_nobody_is_the_fastest_or_slowest_of_machines_that_are_alike(tmp_path):
+    room = class_of(tmp_path, ada=0.99, bob=1.0, eve=1.01, kim=1.0)
+    said = room.report.verdict
+    assert said.headline == (
+        "Leave the machines as they are: none is shown to be slower than the median "
+        "one."
+    )
+    assert said.much == "Their speeds are 0.99 to 1.0 times the median machine's."
+    assert (said.sure, said.next) == ("", "")
+    assert not any(row.slowest for row in room.table().itertuples())
+    mine = perfkit.classroom(tmp_path, tmp_path / "ada.json").report.verdict
+    assert mine.headline == "Leave your machine, ada, as it is."
+    assert mine.next == ""
+
+
+def test_only_who_is_shown_to_be_fastest_or_slowest_is_called_so(tmp_path):
+    one = class_of(tmp_path, ada=1.0, bob=1.0, eve=1.01, kim=2.0).report.verdict
+    assert one.headline.startswith("Leave the machines as they are")
+    assert one.next == "kim is the fastest."
+    two = class_of(tmp_path, ada=0.5, bob=0.5).report.verdict
+    assert two.headline == "Look at ada first."
+    assert two.next.endswith(" kim is the fastest.")
+
+
+def test_a_machine_is_called_as_its_file_is(folder):
+    save(trained("Zoe180"), folder / "Zoe.json")
+    room = perfkit.classroom(folder)
+    assert [room.name(at) for at in range(5)] == ["Zoe", *SPEEDS]
+    assert perfkit.classroom(folder, passport("kim's")).name(5) == "kim's"
 
 
 def test_microbenchmarks_of_one_name_that_count_something_else_are_not_mixed(tmp_path):
@@ -175,9 +260,11 @@ def test_a_machine_that_is_not_slow_is_left_as_it_is(folder):
 
 def test_without_intervals_nobody_is_called_slow(tmp_path):
     for name, speed in SPEEDS.items():
-        one = passport(name, speed, trainings=())
+        one = trained(name, speed)
         parts = [replace(part, low=None, high=None) for part in one.microbenchmarks]
-        save(replace(one, microbenchmarks=tuple(parts)), tmp_path / f"{name}.json")
+        vague = [replace(step, low=None, high=None) for step in one.trainings]
+        one = replace(one, microbenchmarks=tuple(parts), trainings=tuple(vague))
+        save(one, tmp_path / f"{name}.json")
     said = perfkit.classroom(tmp_path).report.verdict
     assert said.headline.startswith("Leave the machines as they are")
     assert (said.sure, said.interval) == ("not known yet", "")

@@ -9,7 +9,7 @@ import pytest
 import perfkit
 from perfkit import cli
 from perfkit.errors import BadFileError, BadParameterError
-from perfkit.machine.record import Proof, Start
+from perfkit.machine.record import Busy, Load, Proof, Start
 from perfkit.machines.room import Laptop, answers, laptop, read_code
 from perfkit.passports.passport import save
 from tests.doctor.looked import CARD, RIGHT
@@ -29,13 +29,20 @@ def laptops():
     yield LAPTOP
     for _ in range(200):
         values = {one.name: draw.randrange(1, 8) for one in fields(Laptop)}
-        yield Laptop(**values | {"starts": draw.randrange(2)})
+        yield Laptop(**values | {one: draw.randrange(2) for one in ("starts", "busy")})
 
 
 def test_a_code_is_read_back_as_it_was_written():
     for one in laptops():
         assert re.fullmatch(r"(\w{4}-){2}\w{4}", one.code)
         assert read_code(one.code) == one
+
+
+def test_codes_from_before_they_told_of_other_programs_are_read():
+    old = read_code("211J-3JTM-16GV")
+    assert (old.cores, old.tensorflow, old.starts, old.busy) == (2, 21, 1, 0)
+    assert read_code(replace(old, busy=1).code) == replace(old, busy=1)
+    assert old.code == "211J-3JTM-16GV"
 
 
 def test_small_letters_and_letters_that_look_alike_are_understood():
@@ -168,9 +175,31 @@ def test_who_sent_a_passport_has_answered(room):
     found = perfkit.classroom(room)
     told = repr(found)
     # The machines are compared first then; a passport knows more than a code.
-    assert told.startswith("Leave the machines as they are")
+    assert told.startswith("No machine is called slow: that takes 5 parts that 3")
+    assert "Not in codes.txt" not in told
     assert "5 of 6 machines can run every notebook." in told
     assert "Not answered" not in told
+
+
+def test_a_passport_belongs_to_the_name_that_the_list_knows(tmp_path):
+    (tmp_path / "codes.txt").write_text("Ada\nBen\nCleo\n")
+    for file, label in {"Ada": "Ada180", "mine": "ben", "x": "lab 7"}.items():
+        save(passport(label), tmp_path / f"{file}.json")
+    found = perfkit.classroom(tmp_path)
+    assert [name for name, _ in found.machines] == ["Ada", "ben", "x"]
+    told = repr(found)
+    assert "3 of 4 machines can run every notebook." in told
+    assert "Not answered: Cleo." in told
+    assert "Not in codes.txt: x." in told
+
+
+def test_who_has_no_cores_free_is_said_before_the_lesson(tmp_path):
+    busy = replace(LAPTOP, busy=1)
+    (tmp_path / "codes.txt").write_text(f"Ada {busy.code}\nBen {LAPTOP.code}\n")
+    told = repr(perfkit.classroom(tmp_path))
+    assert "2 of 2 machines can run every notebook." in told
+    assert "Busy with other programs: Ada; end them before the lesson." in told
+    assert str(busy).endswith(", busy")
 
 
 def test_the_panel_counts_those_that_sent_a_code(room):
@@ -229,3 +258,16 @@ def test_the_doctor_gives_a_line_and_a_code(monkeypatch, capsys, machine, code, 
     line, last = capsys.readouterr().out.splitlines()
     assert line.startswith(f"This machine {told}")
     assert read_code(last.rpartition(" ")[2]) == laptop(machine)
+
+
+def test_the_doctor_says_which_cores_are_taken_and_by_what(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    top = (Busy(program="renderer", cores=1.7),)
+    load = Load(seconds=0.3, others=1.7, top=top)
+    machine = replace(MACHINE, cores=2, start=Start(), load=load)
+    monkeypatch.setattr("perfkit.doctor.examination.doctor", lambda **_: Found(machine))
+    assert cli.main(["doctor", "--workshop"]) == 0
+    _, told, last = capsys.readouterr().out.splitlines()
+    kept = "Other programs kept 1.7 of 2 cores busy: renderer 1.7"
+    assert told == f"{kept}; end them before the lesson."
+    assert read_code(last.rpartition(" ")[2]).busy == 1

@@ -4,7 +4,7 @@ from dataclasses import replace
 from perfkit.findings.report import in_text
 from perfkit.machine.record import Busy, Load
 from perfkit.passports import words as passport_words
-from perfkit.passports.passport import Training
+from perfkit.passports.passport import ENDED, Training
 from tests.findings.made import MACHINE
 from tests.machines.passports import passport, training
 
@@ -74,3 +74,20 @@ def test_the_card_has_a_column_for_every_part():
     assert heads[:7] == [
         *("training", "a", "input", "dispatch", "transfer", "compute", "unexplained")
     ]
+
+
+def test_a_budget_too_small_for_any_training_is_said_with_one_that_is_not():
+    none = tuple(Training(name=n, batch=32, missing=ENDED) for n in ("a", "b"))
+    refused = Training(name="c", batch=32, missing="Not tried here: it has no GPU.")
+    for budget, enough in ((60.0, 180), (180.0, 360)):
+        made = passport(trainings=(*none, refused), budget_s=budget)
+        assert made.report.verdict.much == (
+            f"No reference training was measured in {budget:.0f} s: make it again "
+            f"with `budget={enough}`."
+        )
+    assert "no reference training\n" in passport_words.preview(made, 1000)
+    some = (*none, training("d", 0.002))
+    for trainings in (some, (refused,), ()):
+        assert passport(trainings=trainings).report.verdict.much == ""
+    # Who pressed Stop knows why.
+    assert passport(trainings=none, stopped=True).report.verdict.much == ""
